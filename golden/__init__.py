@@ -1,0 +1,46 @@
+"""cbfloat16, fp16, bf16 and fp32 arithmetic with precision levels, bit for bit what the hardware in `hdl` computes.
+
+`golden` needs NumPy only. `golden.reference` is the same contract on exact Python integers.
+"""
+
+from golden.arrays.conversion import convert, decode, encode, quantize
+from golden.arrays.products import dot, matmul, multiply_accumulate
+from golden.arrays.normalisation import softmax
+from golden.flags import Flag
+from golden.formats import BF16, CB16, CBFLOAT16, FORMATS, FP16, FP32, FloatFormat, format_named
+from golden.reduction import DEFAULT_CHUNK, LEVELS, Reduction
+
+__all__ = [
+    "BF16",
+    "CB16",
+    "CBFLOAT16",
+    "DEFAULT_CHUNK",
+    "FORMATS",
+    "FP16",
+    "FP32",
+    "LEVELS",
+    "Flag",
+    "FloatFormat",
+    "Reduction",
+    "convert",
+    "decode",
+    "dot",
+    "encode",
+    "format_named",
+    "kernel_info",
+    "matmul",
+    "multiply_accumulate",
+    "quantize",
+    "softmax",
+]
+
+
+def kernel_info() -> dict[str, str | int]:
+    """Tell which code serves the array functions: its ``path`` and its ``threads``.
+
+    Returns
+    -------
+    dict
+        ``{"path": "numpy", "threads": 1}``: there is no compiled kernel yet.
+    """
+    return {"path": "numpy", "threads": 1}

@@ -1,0 +1,70 @@
+"""Arguments of the public array functions: accept what is meant, name what is wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from golden.formats import FORMATS, FloatFormat, format_named
+
+__all__ = ["as_codes", "as_float64", "as_format", "code_dtype", "same_shape"]
+
+
+def as_format(fmt: FloatFormat | str, argument: str) -> FloatFormat:
+    """Accept a format or the name of one."""
+    if isinstance(fmt, FloatFormat):
+        return fmt
+    if not isinstance(fmt, str):
+        raise TypeError(f"{argument}: got {fmt!r}, must be a FloatFormat or the name of one")
+    try:
+        return format_named(fmt)
+    except ValueError:
+        names = ", ".join(known.name for known in FORMATS)
+        raise ValueError(f"{argument}: got {fmt!r}, must be a FloatFormat or one of {names}") from None
+
+
+def code_dtype(fmt: FloatFormat) -> type[np.uint16] | type[np.uint32]:
+    """Return the dtype of code arrays: uint16 up to 16 bits, uint32 above."""
+    return np.uint16 if fmt.width <= 16 else np.uint32
+
+
+def as_codes(codes: ArrayLike, fmt: FloatFormat, argument: str) -> NDArray[Any]:
+    """Accept an unsigned array, or Python ints, whose codes fit the format."""
+    given = np.asarray(codes)
+    from_python = not isinstance(codes, (np.ndarray, np.generic)) and given.dtype.kind in "iu"
+    if given.size == 0 and not isinstance(codes, np.ndarray):
+        given, from_python = given.astype(code_dtype(fmt)), True
+    if given.dtype.kind != "u" and not from_python:
+        raise TypeError(
+            f"{argument}: got an array of {given.dtype}, must be unsigned codes of {fmt} ({np.dtype(code_dtype(fmt))}); "
+            f"golden.encode turns values into codes"
+        )
+    if given.dtype != code_dtype(fmt) or fmt.width not in (16, 32):
+        outside = (given < 0) | (given >> np.asarray(fmt.width - 1, given.dtype) > 1)
+        if outside.any():
+            worst = int(given[outside].flat[0])
+            raise ValueError(f"{argument}: got code {worst:#x}, must be 0 to {(1 << fmt.width) - 1:#x} for {fmt}")
+    return given.astype(code_dtype(fmt), copy=False)
+
+
+def as_float64(values: ArrayLike, argument: str) -> NDArray[np.float64]:
+    """Accept floating-point arrays of up to 64 bits and Python numbers; every one is a float64 exactly."""
+    given = np.asarray(values)
+    from_python = not isinstance(values, (np.ndarray, np.generic)) and given.dtype.kind in "iu"
+    if not from_python and (given.dtype.kind != "f" or given.dtype.itemsize > 8):
+        raise TypeError(
+            f"{argument}: got an array of {given.dtype}, must be float16, float32 or float64 values; "
+            f"golden.decode turns codes into values"
+        )
+    return given.astype(np.float64, copy=False)
+
+
+def same_shape(arguments: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the shape to which all broadcast."""
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        listed = " and ".join(str(shape) for shape in shapes)
+        raise ValueError(f"{arguments}: got shapes {listed}, must broadcast to one shape") from None

@@ -1,0 +1,179 @@
+"""Floating-point formats: four numbers each, every other constant derived from them (NUMERICS section 1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+__all__ = ["BF16", "CB16", "CBFLOAT16", "FORMATS", "FP16", "FP32", "FloatFormat", "format_named"]
+
+
+@dataclass(frozen=True)
+class FloatFormat:
+    """A binary floating-point format: 1 sign bit, an exponent field and a fraction.
+
+    The all-ones exponent field encodes infinity (fraction 0) and NaN, the all-zeros field zero and subnormals, as
+    IEEE 754 has it. A NaN whose top fraction bit is 1 is quiet, one whose top fraction bit is 0 signals.
+
+    Parameters
+    ----------
+    name : str
+        Lower-case name; it appears in errors, tables and generated Verilog.
+    exponent_bits : int
+        Width of the exponent field in bits, 2 to 8.
+    fraction_bits : int
+        Width of the stored fraction in bits, 1 to 23.
+    bias : int, optional
+        What is subtracted from the exponent field; ``2**(exponent_bits - 1) - 1`` unless given.
+
+    Raises
+    ------
+    TypeError
+        If a parameter has the wrong type.
+    ValueError
+        If a parameter is out of range, or float32 does not hold every value of the format.
+
+    Examples
+    --------
+    >>> CB16.width, CB16.emax, hex(CB16.nan)
+    (16, 20, '0x7f00')
+    >>> FloatFormat("float8_e4m3", 4, 3).max_finite
+    119
+    """
+
+    name: str
+    exponent_bits: int
+    fraction_bits: int
+    bias: int = field(default=None)  # type: ignore[assignment]  # None only between the call and __post_init__
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name:
+            raise TypeError(f"name: got {self.name!r}, must be a non-empty string")
+        for argument, low, high in (("exponent_bits", 2, 8), ("fraction_bits", 1, 23)):
+            given = getattr(self, argument)
+            if not isinstance(given, int) or isinstance(given, bool):
+                raise TypeError(f"{argument}: got {given!r}, must be an int from {low} to {high}")
+            if not low <= given <= high:
+                raise ValueError(f"{argument}: got {given}, must be from {low} to {high}")
+        if self.bias is None:
+            object.__setattr__(self, "bias", 2 ** (self.exponent_bits - 1) - 1)
+        elif not isinstance(self.bias, int) or isinstance(self.bias, bool):
+            raise TypeError(f"bias: got {self.bias!r}, must be an int or None")
+        if self.emax > 127 or self.emin - self.fraction_bits < -149:
+            raise ValueError(
+                f"bias: got {self.bias}, which puts the values of {self.name} from 2^{self.emin - self.fraction_bits} "
+                f"to 2^{self.emax}; float32 must hold every value (2^-149 to 2^127), choose another bias"
+            )
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def width(self) -> int:
+        """Bits of a code."""
+        return 1 + self.exponent_bits + self.fraction_bits
+
+    @property
+    def precision(self) -> int:
+        """Bits of the significand, the leading bit included."""
+        return self.fraction_bits + 1
+
+    @property
+    def exponent_field_max(self) -> int:
+        """The all-ones exponent field: infinity and NaN."""
+        return 2**self.exponent_bits - 1
+
+    @property
+    def emax(self) -> int:
+        """Exponent (power of two) of the largest finite value."""
+        return self.exponent_field_max - 1 - self.bias
+
+    @property
+    def emin(self) -> int:
+        """Exponent (power of two) of the smallest normal value."""
+        return 1 - self.bias
+
+    @property
+    def sign_mask(self) -> int:
+        """Code of -0: the sign bit alone."""
+        return 1 << (self.width - 1)
+
+    @property
+    def inf(self) -> int:
+        """Code of +infinity."""
+        return self.exponent_field_max << self.fraction_bits
+
+    @property
+    def nan(self) -> int:
+        """Code of the canonical NaN: sign 0, top fraction bit 1, the others 0."""
+        return self.inf | 1 << (self.fraction_bits - 1)
+
+    @property
+    def max_finite(self) -> int:
+        """Code of the largest finite value."""
+        return self.inf - 1
+
+    @property
+    def min_normal(self) -> int:
+        """Code of the smallest positive normal value."""
+        return 1 << self.fraction_bits
+
+    @property
+    def min_subnormal(self) -> int:
+        """Code of the smallest positive value."""
+        return 1
+
+    @property
+    def one(self) -> int:
+        """Code of 1.0 (a format whose bias leaves 1.0 out of its normal range has none).
+
+        Raises
+        ------
+        ValueError
+            If 1.0 is not a normal value of the format.
+        """
+        if not self.emin <= 0 <= self.emax:
+            raise ValueError(f"{self.name} with bias {self.bias} has no normal code for 1.0")
+        return self.bias << self.fraction_bits
+
+    def holds(self, other: FloatFormat) -> bool:
+        """Tell whether every finite value of `other` is a value of this format (a conversion is then exact)."""
+        return (
+            self.precision >= other.precision
+            and self.emax >= other.emax
+            and self.emin - self.fraction_bits <= other.emin - other.fraction_bits
+        )
+
+
+FP32 = FloatFormat("float32", 8, 23)
+FP16 = FloatFormat("float16", 5, 10)
+BF16 = FloatFormat("bfloat16", 8, 7)
+CBFLOAT16 = FloatFormat("cbfloat16", 6, 9)
+CB16 = FloatFormat("cb16", 6, 9, bias=42)
+
+#: The named formats. A new format is one line above and its name here; both the golden model and the RTL follow.
+FORMATS = (FP32, FP16, BF16, CBFLOAT16, CB16)
+
+_ALIASES = {"fp32": FP32, "fp16": FP16, "bf16": BF16}
+
+
+def format_named(name: str) -> FloatFormat:
+    """Return the format of that name or alias.
+
+    Parameters
+    ----------
+    name : str
+        One of ``float32`` (``fp32``), ``float16`` (``fp16``), ``bfloat16`` (``bf16``), ``cbfloat16``, ``cb16``.
+
+    Raises
+    ------
+    TypeError
+        If `name` is not a string.
+    ValueError
+        If there is no such format; the message lists the names.
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"name: got {name!r}, must be a string")
+    by_name = {fmt.name: fmt for fmt in FORMATS} | _ALIASES
+    if name not in by_name:
+        raise ValueError(f"name: got {name!r}, must be one of {', '.join(by_name)}")
+    return by_name[name]

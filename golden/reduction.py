@@ -1,0 +1,87 @@
+"""How a long sum is cut into chunks and in which formats it runs: the precision level (NUMERICS section 5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from golden.formats import FP32, FloatFormat
+
+__all__ = ["DEFAULT_CHUNK", "LEVELS", "Reduction"]
+
+#: The precision optimization levels.
+LEVELS = (0, 1, 2)
+
+#: Products in a chunk unless told otherwise (NUMERICS section 5).
+DEFAULT_CHUNK = 32
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """A reduction: products are summed in `inner` within a chunk, chunks are summed in `outer`.
+
+    Parameters
+    ----------
+    inner : FloatFormat
+        Accumulator within a chunk; every chunk starts from +0.
+    chunk : int or None
+        Consecutive products in a chunk, at least 1; None means one chunk of any length.
+    outer : FloatFormat
+        Accumulator across chunks, and the format of the result.
+
+    Raises
+    ------
+    TypeError
+        If `inner` or `outer` is not a format, or `chunk` not an int.
+    ValueError
+        If `chunk` is below 1.
+    """
+
+    inner: FloatFormat
+    chunk: int | None
+    outer: FloatFormat
+
+    def __post_init__(self) -> None:
+        for argument in ("inner", "outer"):
+            given = getattr(self, argument)
+            if not isinstance(given, FloatFormat):
+                raise TypeError(f"{argument}: got {given!r}, must be a FloatFormat")
+        if self.chunk is not None:
+            if not isinstance(self.chunk, int) or isinstance(self.chunk, bool):
+                raise TypeError(f"chunk: got {self.chunk!r}, must be an int of at least 1, or None for one chunk")
+            if self.chunk < 1:
+                raise ValueError(f"chunk: got {self.chunk}, must be at least 1, or None for one chunk of any length")
+
+    @property
+    def is_chain(self) -> bool:
+        """Whether the total is itself the chain of fp32 steps, started from the initial value (level 0)."""
+        return self.inner == self.outer == FP32 and self.chunk is None
+
+    @classmethod
+    def for_level(cls, level: int, operand: FloatFormat, *, chunk: int | None = DEFAULT_CHUNK) -> Reduction:
+        """Return the reduction that a precision optimization level stands for.
+
+        Parameters
+        ----------
+        level : int
+            0: one chain of fp32 steps (`chunk` has no part in it). 1: the operand format within a chunk, fp32 across
+            chunks. 2: the operand format everywhere.
+        operand : FloatFormat
+            Format of the factors.
+        chunk : int or None
+            Products in a chunk, 32 unless given.
+
+        Raises
+        ------
+        TypeError
+            If `operand` is not a format, or `chunk` or `level` not an int.
+        ValueError
+            If `level` is not 0, 1 or 2, or `chunk` is below 1.
+        """
+        if not isinstance(level, int) or isinstance(level, bool):
+            raise TypeError(f"level: got {level!r}, must be 0, 1 or 2")
+        if level not in LEVELS:
+            raise ValueError(f"level: got {level}, must be 0 (fp32), 1 (16 bits in a chunk, fp32 across) or 2 (16 bits)")
+        if not isinstance(operand, FloatFormat):
+            raise TypeError(f"operand: got {operand!r}, must be a FloatFormat")
+        reduction = cls(operand, chunk, operand if level == 2 else FP32)
+        return cls(FP32, None, FP32) if level == 0 else reduction

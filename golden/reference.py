@@ -1,0 +1,325 @@
+"""The numeric contract on exact integers: slow, obvious, no NumPy and no host floating point.
+
+This is the specification in code. A number is a `Value` (class, sign, significand, exponent); every operation computes
+its exact real result and passes it once through `round_value`, whatever the format. It shares nothing with the RTL but
+the parameters of the formats: there is no shifter, no sticky bit and no alignment here, only divisions with remainder.
+
+Codes are Python ints. The array functions of `golden` are the same operations, vectorised by other means.
+"""
+
+from __future__ import annotations
+
+import decimal
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from fractions import Fraction
+
+from golden.flags import Flag
+from golden.formats import FloatFormat
+from golden.reduction import DEFAULT_CHUNK, Reduction
+
+__all__ = [
+    "Class",
+    "Rounding",
+    "Value",
+    "convert",
+    "decode",
+    "dot",
+    "encode",
+    "exponential",
+    "matmul",
+    "multiply_accumulate",
+    "quantize",
+    "round_value",
+    "softmax",
+]
+
+
+class Class(Enum):
+    """What kind of datum a code is. A finite value with significand 0 is a zero."""
+
+    FINITE = "finite"
+    INFINITE = "infinite"
+    QUIET_NAN = "quiet NaN"
+    SIGNALLING_NAN = "signalling NaN"
+
+
+class Rounding(Enum):
+    """How a result between two neighbours is rounded. Further modes join here and in `_round_up`."""
+
+    NEAREST_EVEN = "to nearest, ties to even"
+
+
+@dataclass(frozen=True)
+class Value:
+    """A datum: ``(-1)**sign * significand * 2**exponent`` when finite.
+
+    The significand is an exact non-negative integer of any size, or a Fraction where a quotient is rounded.
+    """
+
+    kind: Class
+    sign: int = 0
+    significand: int | Fraction = 0
+    exponent: int = 0
+
+    @property
+    def is_nan(self) -> bool:
+        """Whether it is a NaN, quiet or signalling."""
+        return self.kind in (Class.QUIET_NAN, Class.SIGNALLING_NAN)
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether it is a zero of either sign."""
+        return self.kind is Class.FINITE and self.significand == 0
+
+    def as_fraction(self) -> Fraction:
+        """Return the exact value of a finite datum.
+
+        Raises
+        ------
+        ValueError
+            If it is infinite or NaN.
+        """
+        if self.kind is not Class.FINITE:
+            raise ValueError(f"value: got {self.kind.value}, only a finite value is a fraction")
+        return (-1) ** self.sign * self.significand * _power_of_two(self.exponent)
+
+
+NAN = Value(Class.QUIET_NAN)
+
+
+def _power_of_two(exponent: int) -> Fraction:
+    return Fraction(2**exponent) if exponent >= 0 else Fraction(1, 2**-exponent)
+
+
+def _floor_log2(magnitude: Fraction) -> int:
+    estimate = magnitude.numerator.bit_length() - magnitude.denominator.bit_length()
+    return estimate if magnitude >= _power_of_two(estimate) else estimate - 1
+
+
+def decode(code: int, fmt: FloatFormat) -> Value:
+    """Return the value of a code.
+
+    Raises
+    ------
+    ValueError
+        If the code is negative or wider than the format.
+    """
+    if not 0 <= code < 1 << fmt.width:
+        raise ValueError(f"code: got {code:#x}, must be 0 to {(1 << fmt.width) - 1:#x} for {fmt}")
+    rest, fraction = divmod(code, 2**fmt.fraction_bits)
+    sign, exponent_field = divmod(rest, 2**fmt.exponent_bits)
+    if exponent_field == fmt.exponent_field_max:
+        if fraction == 0:
+            return Value(Class.INFINITE, sign)
+        quiet = fraction >= 2 ** (fmt.fraction_bits - 1)
+        return Value(Class.QUIET_NAN if quiet else Class.SIGNALLING_NAN, sign)
+    if exponent_field == 0:
+        return Value(Class.FINITE, sign, fraction, fmt.emin - fmt.fraction_bits)
+    return Value(Class.FINITE, sign, 2**fmt.fraction_bits + fraction, exponent_field - fmt.bias - fmt.fraction_bits)
+
+
+def _round_up(count: int, rest: Fraction, mode: Rounding) -> bool:
+    """Decide between `count` and `count + 1` quanta; `rest` is what lies above `count`, in quanta, 0 <= rest < 1."""
+    if mode is Rounding.NEAREST_EVEN:
+        return rest > Fraction(1, 2) or (rest == Fraction(1, 2) and count % 2 == 1)
+    raise ValueError(f"mode: got {mode!r}, must be a member of Rounding")
+
+
+def _round_to_digit(magnitude: Fraction, digit: int, mode: Rounding) -> tuple[Fraction, bool]:
+    """Round to a multiple of 2**digit; return the result and whether it is exact."""
+    count, rest = divmod(magnitude / _power_of_two(digit), 1)
+    return (count + _round_up(count, rest, mode)) * _power_of_two(digit), rest == 0
+
+
+def round_value(value: Value, fmt: FloatFormat, mode: Rounding = Rounding.NEAREST_EVEN) -> tuple[int, Flag]:
+    """Round an exact value into a format: the one rounding routine (NUMERICS section 2).
+
+    Parameters
+    ----------
+    value : Value
+        Any datum; its significand may be of any size. A signalling NaN raises invalid.
+    fmt : FloatFormat
+        The destination.
+    mode : Rounding
+        The rounding mode.
+
+    Returns
+    -------
+    code : int
+        Code in `fmt`; the canonical NaN for a NaN, infinity on overflow.
+    flags : Flag
+        What the rounding raised; tininess is detected after rounding.
+    """
+    if value.is_nan:
+        return fmt.nan, Flag.INVALID if value.kind is Class.SIGNALLING_NAN else Flag(0)
+    sign = value.sign * fmt.sign_mask
+    if value.kind is Class.INFINITE:
+        return sign | fmt.inf, Flag(0)
+    if value.is_zero:
+        return sign, Flag(0)
+
+    magnitude = value.significand * _power_of_two(value.exponent)
+    # The lowest kept digit is the higher of the precision limit and the subnormal limit.
+    precision_limit = _floor_log2(magnitude) - fmt.fraction_bits
+    subnormal_limit = fmt.emin - fmt.fraction_bits
+    rounded, exact = _round_to_digit(magnitude, max(precision_limit, subnormal_limit), mode)
+    if rounded > decode(fmt.max_finite, fmt).as_fraction():
+        return sign | fmt.inf, Flag.OVERFLOW | Flag.INEXACT
+
+    flags = Flag(0) if exact else Flag.INEXACT
+    unbounded, _ = _round_to_digit(magnitude, precision_limit, mode)
+    if not exact and unbounded < _power_of_two(fmt.emin):
+        flags |= Flag.UNDERFLOW
+    if rounded < _power_of_two(fmt.emin):
+        return sign | int(rounded / _power_of_two(subnormal_limit)), flags
+    exponent = _floor_log2(rounded)
+    fraction = int(rounded / _power_of_two(exponent - fmt.fraction_bits)) - 2**fmt.fraction_bits
+    return sign | (exponent + fmt.bias) * 2**fmt.fraction_bits + fraction, flags
+
+
+def _value_of(number: int | Fraction, zero_sign: int = 0) -> Value:
+    return Value(Class.FINITE, int(number < 0) if number else zero_sign, abs(number), 0)
+
+
+def encode(number: int | Fraction, fmt: FloatFormat) -> int:
+    """Return the code nearest to an exact rational number; one rounding."""
+    return round_value(_value_of(Fraction(number)), fmt)[0]
+
+
+def quantize(number: int | Fraction, fmt: FloatFormat) -> Value:
+    """Return the value of the format nearest to an exact rational number."""
+    return decode(encode(number, fmt), fmt)
+
+
+def convert(code: int, source: FloatFormat, destination: FloatFormat) -> tuple[int, Flag]:
+    """Convert a code between formats (NUMERICS section 3); returns code and flags."""
+    return round_value(decode(code, source), destination)
+
+
+def multiply_accumulate(
+    a: int, b: int, acc: int, *, operand: FloatFormat, accumulator: FloatFormat
+) -> tuple[int, Flag]:
+    """One fused step ``round(a * b + acc)`` (NUMERICS section 4).
+
+    Parameters
+    ----------
+    a, b : int
+        Codes in `operand`.
+    acc : int
+        Code in `accumulator`, which is also the format of the result.
+
+    Returns
+    -------
+    code : int
+    flags : Flag
+    """
+    x, y, z = decode(a, operand), decode(b, operand), decode(acc, accumulator)
+    product_is_invalid = (x.kind is Class.INFINITE and y.is_zero) or (x.is_zero and y.kind is Class.INFINITE)
+    if product_is_invalid or Class.SIGNALLING_NAN in (x.kind, y.kind, z.kind):
+        return accumulator.nan, Flag.INVALID
+    if x.is_nan or y.is_nan or z.is_nan:
+        return accumulator.nan, Flag(0)
+
+    product_sign = (x.sign + y.sign) % 2
+    if Class.INFINITE in (x.kind, y.kind):
+        if z.kind is Class.INFINITE and z.sign != product_sign:
+            return accumulator.nan, Flag.INVALID
+        return round_value(Value(Class.INFINITE, product_sign), accumulator)
+    if z.kind is Class.INFINITE:
+        return round_value(z, accumulator)
+
+    product = Value(Class.FINITE, product_sign, x.significand * y.significand, x.exponent + y.exponent)
+    both_negative_zeros = product.is_zero and z.is_zero and product.sign == z.sign == 1
+    total = product.as_fraction() + z.as_fraction()
+    return round_value(_value_of(total, zero_sign=int(both_negative_zeros)), accumulator)
+
+
+def dot(
+    a: Sequence[int],
+    b: Sequence[int],
+    *,
+    operand: FloatFormat,
+    level: int = 1,
+    chunk: int | None = DEFAULT_CHUNK,
+    reduction: Reduction | None = None,
+    initial: int = 0,
+    out: FloatFormat | None = None,
+) -> tuple[int, Flag]:
+    """Reduce ``sum(a[k] * b[k])`` (NUMERICS section 5); returns code in `out` or the outer format, and flags."""
+    plan = reduction or Reduction.for_level(level, operand, chunk=chunk)
+    total, flags = initial, Flag(0)
+    if plan.is_chain:
+        for x, y in zip(a, b, strict=True):
+            total, raised = multiply_accumulate(x, y, total, operand=operand, accumulator=plan.outer)
+            flags |= raised
+    else:
+        length = plan.chunk or max(len(a), 1)
+        for start in range(0, len(a), length):
+            partial = 0
+            for x, y in zip(a[start : start + length], b[start : start + length], strict=True):
+                partial, raised = multiply_accumulate(x, y, partial, operand=operand, accumulator=plan.inner)
+                flags |= raised
+            total, raised = multiply_accumulate(partial, plan.inner.one, total, operand=plan.inner, accumulator=plan.outer)
+            flags |= raised
+    if out is not None:
+        total, raised = convert(total, plan.outer, out)
+        flags |= raised
+    return total, flags
+
+
+def matmul(
+    a: Sequence[Sequence[int]], b: Sequence[Sequence[int]], *, operand: FloatFormat, **options: object
+) -> list[list[int]]:
+    """Multiply an M x K by a K x N matrix of codes; the options are those of `dot`."""
+    columns = list(zip(*b, strict=True))
+    return [[dot(row, column, operand=operand, **options)[0] for column in columns] for row in a]  # type: ignore[arg-type]
+
+
+def exponential(number: Fraction, fmt: FloatFormat) -> int:
+    """Return the code of exp(number), correctly rounded: widen the enclosure's digits until both ends agree."""
+    if number == 0:
+        return round_value(_value_of(1), fmt)[0]
+    if number < -1000:  # exp is then far below half of 2^-149, the smallest subnormal of any format here
+        return 0
+    digits = 30
+    while True:
+        context = decimal.Context(prec=digits, Emin=-(10**6), Emax=10**6)
+        # The argument is rounded to `digits` digits and exp to as many: together below 2000 units of the last place.
+        argument = context.divide(decimal.Decimal(number.numerator), decimal.Decimal(number.denominator))
+        estimate = Fraction(context.exp(argument))
+        slack = estimate * 2000 / 10 ** (digits - 1)
+        low, high = (encode(end, fmt) for end in (estimate - slack, estimate + slack))
+        if low == high:
+            return low
+        digits *= 2
+
+
+def softmax(codes: Sequence[int], fmt: FloatFormat) -> list[int]:
+    """Softmax of a sequence of codes, every operation rounded to the format (NUMERICS section 6).
+
+    A NaN input, or a difference ``x - max`` that is one (two infinities), makes every result that it reaches a NaN.
+    """
+    values = [decode(code, fmt) for code in codes]
+    if any(value.is_nan for value in values):
+        return [fmt.nan] * len(values)
+    if any(value.kind is Class.INFINITE and not value.sign for value in values) or all(
+        value.kind is Class.INFINITE for value in values
+    ):
+        # max is infinite: x - max is NaN where x equals it, and the sum, hence every quotient, is NaN.
+        return [fmt.nan] * len(values)
+    largest = max(value.as_fraction() for value in values if value.kind is Class.FINITE)
+    exponentials = []
+    for value in values:
+        code = 0
+        if value.kind is Class.FINITE:
+            difference = quantize(value.as_fraction() - largest, fmt)
+            code = 0 if difference.kind is Class.INFINITE else exponential(difference.as_fraction(), fmt)
+        exponentials.append(decode(code, fmt).as_fraction())
+    total = Value(Class.FINITE)
+    for term in exponentials:
+        total = quantize(total.as_fraction() + term, fmt)
+        if total.kind is Class.INFINITE:  # only a format whose largest value is below the count of ones
+            return [0] * len(values)
+    return [encode(term / total.as_fraction(), fmt) for term in exponentials]
