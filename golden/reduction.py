@@ -80,7 +80,9 @@ class Reduction:
         if not isinstance(level, int) or isinstance(level, bool):
             raise TypeError(f"level: got {level!r}, must be 0, 1 or 2")
         if level not in LEVELS:
-            raise ValueError(f"level: got {level}, must be 0 (fp32), 1 (16 bits in a chunk, fp32 across) or 2 (16 bits)")
+            raise ValueError(
+                f"level: got {level}, must be 0 (fp32), 1 (16 bits in a chunk, fp32 across) or 2 (16 bits)"
+            )
         if not isinstance(operand, FloatFormat):
             raise TypeError(f"operand: got {operand!r}, must be a FloatFormat")
         reduction = cls(operand, chunk, operand if level == 2 else FP32)

@@ -180,7 +180,8 @@ def round_value(value: Value, fmt: FloatFormat, mode: Rounding = Rounding.NEARES
 
 
 def _value_of(number: int | Fraction, zero_sign: int = 0) -> Value:
-    return Value(Class.FINITE, int(number < 0) if number else zero_sign, abs(number), 0)
+    magnitude = -number if number < 0 else number
+    return Value(Class.FINITE, int(number < 0) if number else zero_sign, magnitude, 0)
 
 
 def encode(number: int | Fraction, fmt: FloatFormat) -> int:
@@ -261,7 +262,9 @@ def dot(
             for x, y in zip(a[start : start + length], b[start : start + length], strict=True):
                 partial, raised = multiply_accumulate(x, y, partial, operand=operand, accumulator=plan.inner)
                 flags |= raised
-            total, raised = multiply_accumulate(partial, plan.inner.one, total, operand=plan.inner, accumulator=plan.outer)
+            total, raised = multiply_accumulate(
+                partial, plan.inner.one, total, operand=plan.inner, accumulator=plan.outer
+            )
             flags |= raised
     if out is not None:
         total, raised = convert(total, plan.outer, out)

@@ -38,8 +38,8 @@ def as_codes(codes: ArrayLike, fmt: FloatFormat, argument: str) -> NDArray[Any]:
         given, from_python = given.astype(code_dtype(fmt)), True
     if given.dtype.kind != "u" and not from_python:
         raise TypeError(
-            f"{argument}: got an array of {given.dtype}, must be unsigned codes of {fmt} ({np.dtype(code_dtype(fmt))}); "
-            f"golden.encode turns values into codes"
+            f"{argument}: got an array of {given.dtype}, must be unsigned codes of {fmt} "
+            f"({np.dtype(code_dtype(fmt))}); golden.encode turns values into codes"
         )
     if given.dtype != code_dtype(fmt) or fmt.width not in (16, 32):
         outside = (given < 0) | (given >> np.asarray(fmt.width - 1, given.dtype) > 1)

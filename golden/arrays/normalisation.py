@@ -16,7 +16,8 @@ from golden.formats import FloatFormat
 
 __all__ = ["softmax"]
 
-# The host's exp is off by a few units of 2^-53; where an error of 2^-48 could change the rounding, the reference decides.
+# The host's exp is off by a few units of 2^-53; where an error of 2^-48 could change the rounding, the reference
+# decides.
 _DOUBT = 2.0**-48
 
 

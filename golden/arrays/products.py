@@ -80,7 +80,7 @@ class _Chain:
             self.flags = self.flags | step_flags(a, b, acc, exact, rounded, accumulator)
         return rounded
 
-    def note_signalling(self, signalling: NDArray[np.bool_]) -> None:
+    def note_signalling(self, signalling: NDArray[np.bool_] | np.bool_) -> None:
         self.flags = self.flags | signalling.astype(np.uint8) * np.uint8(Flag.INVALID)
 
     def reduce(
@@ -102,9 +102,7 @@ class _Chain:
         return total
 
 
-def _plan(
-    operand: FloatFormat, level: int, chunk: int | None, reduction: Reduction | None
-) -> Reduction:
+def _plan(operand: FloatFormat, level: int, chunk: int | None, reduction: Reduction | None) -> Reduction:
     if reduction is None:
         return Reduction.for_level(level, operand, chunk=chunk)
     if not isinstance(reduction, Reduction):

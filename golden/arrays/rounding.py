@@ -16,7 +16,7 @@ from golden.arrays.checks import code_dtype
 from golden.flags import Flag
 from golden.formats import FloatFormat
 
-__all__ = ["codes_to_float64", "float64_to_codes", "is_signalling", "rounding_flags", "round_float64"]
+__all__ = ["codes_to_float64", "float64_to_codes", "is_signalling", "round_float64", "rounding_flags"]
 
 Float64 = NDArray[np.float64]
 Flags = NDArray[np.uint8]

@@ -37,7 +37,9 @@ def fused_step(a: Float64, b: Float64, acc: Float64, accumulator: FloatFormat) -
     return round_float64(exact, accumulator), exact
 
 
-def step_flags(a: Float64, b: Float64, acc: Float64, exact: Float64, rounded: Float64, accumulator: FloatFormat) -> Flags:
+def step_flags(
+    a: Float64, b: Float64, acc: Float64, exact: Float64, rounded: Float64, accumulator: FloatFormat
+) -> Flags:
     """Return the flags of a step, but for signalling NaNs, which only the codes of the operands show."""
     infinity_times_zero = (np.isinf(a) & (b == 0)) | ((a == 0) & np.isinf(b))
     brought_nan = np.isnan(a) | np.isnan(b) | np.isnan(acc)
