@@ -103,7 +103,7 @@ def test_packages_of_the_distribution_exist() -> None:
 
 @pytest.mark.parametrize("package", ["golden", "hdl"])
 def test_every_folder_with_modules_is_a_package(package: str) -> None:
-    # setuptools leaves a folder without __init__.py out of the wheel, and an editable install hides that.
+    # setuptools would leave a folder without __init__.py out of the wheel, and an editable install would hide that.
     for folder in {path.parent for path in python_files(package)}:
         assert (ROOT / folder / "__init__.py").is_file(), folder
 
