@@ -1,0 +1,1 @@
+"""The regression tests, one folder per package that they test."""
