@@ -142,5 +142,3 @@ def same_bits(got: np.ndarray, wanted: np.ndarray, *operands: np.ndarray) -> Non
         at = tuple(wrong[0])
         shown = ", ".join(hex(x[at]) if np.asarray(x).dtype.kind in "iu" else float(x[at]).hex() for x in operands)
         raise AssertionError(f"{len(wrong)} differ, first at ({shown}): {got[at]:#x}, must be {wanted[at]:#x}")
-
-

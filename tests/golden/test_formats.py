@@ -80,5 +80,5 @@ def test_format_outside_limits_raises_naming_argument(arguments, error, message)
 
 
 def test_format_without_one_raises_when_asked_for_it():
-    with pytest.raises(ValueError, match="far with bias 140 has no normal code for 1.0"):
+    with pytest.raises(ValueError, match=r"far with bias 140 has no normal code for 1\.0"):
         _ = FloatFormat("far", 5, 3, bias=140).one

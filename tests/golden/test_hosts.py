@@ -1,4 +1,4 @@
-"""float16 against NumPy and bfloat16 against ml_dtypes: every code both ways, boundaries and random float32 patterns."""
+"""float16 against NumPy, bfloat16 against ml_dtypes: every code both ways, boundary and random float32 patterns."""
 
 import ml_dtypes
 import numpy as np
