@@ -40,7 +40,7 @@ def encode(values: ArrayLike, fmt: FloatFormat | str) -> NDArray[Any]:
     TypeError
         If `values` are not floating point.
     ValueError
-        If `fmt` names no format.
+        If `fmt` names no format, or a Python int is beyond 2**53, which not every float64 holds.
 
     Examples
     --------
@@ -72,11 +72,13 @@ def quantize(values: ArrayLike, fmt: FloatFormat | str) -> NDArray[np.float32]:
     Examples
     --------
     >>> float(quantize(0.1, "cbfloat16"))
-    0.10009765625
+    0.0999755859375
     """
     fmt = as_format(fmt, "fmt")
     with np.errstate(all="ignore"):
-        return round_float64(as_float64(values, "values"), fmt).astype(np.float32)[()]
+        rounded = round_float64(as_float64(values, "values"), fmt)
+        # The host's cast keeps a NaN's sign and payload; the contract has one NaN.
+        return np.where(np.isnan(rounded), np.nan, rounded).astype(np.float32)[()]
 
 
 @overload

@@ -1,0 +1,12 @@
+"""Floating-point hardware in Amaranth: format converters and a multiply-accumulate unit with precision levels.
+
+Streams are named ``i`` and ``o`` (`amaranth.lib.stream`). What the units compute is defined by `golden`, with which
+they share the parameters of formats and reductions and nothing else.
+"""
+
+from hdl.converter import FloatConverter
+from hdl.float_shape import FloatShape, FloatView
+from hdl.mac.multiply_accumulate import MultiplyAccumulate
+from hdl.mac.ports import Error
+
+__all__ = ["Error", "FloatConverter", "FloatShape", "FloatView", "MultiplyAccumulate"]

@@ -1,0 +1,7 @@
+"""Entry of ``python -m hdl``."""
+
+import sys
+
+from hdl.cli import main
+
+sys.exit(main())

@@ -1,0 +1,154 @@
+"""A floating-point number as an Amaranth shape: constants from Python floats, decimal values in waveforms."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+from amaranth import Cat, Const, Format, Mux, Shape, ShapeCastable, Value, ValueCastable, unsigned
+from amaranth.lib import data
+
+from golden.formats import FloatFormat
+
+__all__ = ["FloatShape", "FloatView", "packed_layout"]
+
+
+def packed_layout(fmt: FloatFormat) -> data.StructLayout:
+    """Return the fields of a code, least significant first: ``[sign | exponent_field | fraction]``."""
+    return data.StructLayout({"fraction": fmt.fraction_bits, "exponent_field": fmt.exponent_bits, "sign": 1})
+
+
+class FloatShape(ShapeCastable):
+    """The shape of a code of a format.
+
+    ``Signal(FloatShape(CBFLOAT16), init=1.5)`` and ``Const(1.5, FloatShape(CBFLOAT16))`` take Python floats (rounded to
+    nearest, ties to even); the simulator gives Python floats back and waveforms show decimal numbers.
+
+    Parameters
+    ----------
+    fmt : FloatFormat
+    """
+
+    def __init__(self, fmt: FloatFormat) -> None:
+        if not isinstance(fmt, FloatFormat):
+            raise TypeError(f"fmt: got {fmt!r}, must be a golden.FloatFormat")
+        self.fmt = fmt
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, FloatShape) and self.fmt == other.fmt
+
+    def __hash__(self) -> int:
+        return hash(self.fmt)
+
+    def __repr__(self) -> str:
+        return f"FloatShape({self.fmt})"
+
+    def as_shape(self) -> Shape:
+        """Return ``unsigned(fmt.width)``."""
+        return unsigned(self.fmt.width)
+
+    def __call__(self, target: Any) -> FloatView:
+        return FloatView(self, target)
+
+    def const(self, init: float | int | None) -> Const:
+        """Return the code nearest to a Python number (None is +0)."""
+        return Const(self._code(0.0 if init is None else init), self.as_shape())
+
+    def _code(self, number: float) -> int:
+        if not isinstance(number, (int, float)):
+            raise TypeError(f"init: got {number!r}, must be a Python number")
+        fmt = self.fmt
+        if math.isnan(number):
+            return fmt.nan
+        sign = fmt.sign_mask if math.copysign(1, number) < 0 else 0
+        if math.isinf(number):
+            return sign | fmt.inf
+        exponent = max(math.frexp(number)[1] - 1, fmt.emin) if number else fmt.emin
+        # Python rounds a Fraction to the nearest int, ties to even.
+        quanta = round(abs(Fraction(number)) / Fraction(2) ** (exponent - fmt.fraction_bits))
+        # A subnormal has exponent emin and no leading bit: both cases, and the carry of a rounding, are one sum.
+        return sign | min((exponent - fmt.emin << fmt.fraction_bits) + quanta, fmt.inf)
+
+    def from_bits(self, raw: int) -> float:
+        """Return the Python float of a code."""
+        fmt = self.fmt
+        fraction = raw & (1 << fmt.fraction_bits) - 1
+        field = raw >> fmt.fraction_bits & fmt.exponent_field_max
+        if field == fmt.exponent_field_max:
+            magnitude = math.nan if fraction else math.inf
+        else:
+            significand = fraction + ((field > 0) << fmt.fraction_bits)
+            magnitude = math.ldexp(significand, max(field, 1) - fmt.bias - fmt.fraction_bits)
+        return -magnitude if raw & fmt.sign_mask else magnitude
+
+    def format(self, value: FloatView, format_spec: str) -> Format:
+        """Show the number in decimal, with the digits that its smallest subnormal needs.
+
+        Two pieces of text, so that Amaranth, which writes a one-piece format into the netlist, keeps it out of there.
+        """
+        if format_spec:
+            raise ValueError(f"format_spec: got {format_spec!r}, a float takes none")
+        view = FloatView(self, value)
+        is_special = view.exponent_field == self.fmt.exponent_field_max
+        sign = Mux(view.sign, _text("-"), 0)
+        prefix = Mux(is_special, Mux(view.fraction == 0, Cat(sign, _text("inf")), _text("nan")), sign)
+        return Format("{:s}{:s}", prefix | Const(0, 32), Mux(is_special, 0, _decimal_text(view, self.fmt)))
+
+
+def _text(string: str) -> Const:
+    return Const(int.from_bytes(string.encode(), "little"), 8 * len(string))
+
+
+def _decimal_text(view: FloatView, fmt: FloatFormat) -> Value:
+    """Return the characters of the magnitude, the first in the lowest byte: a fixed-point number, digit by digit."""
+    lowest = fmt.emin - fmt.fraction_bits
+    places = max(1, math.ceil(-lowest * math.log10(2)))
+    hidden = view.exponent_field != 0
+    # units of the smallest subnormal: [hidden | fraction] << (max(exponent_field, 1) - 1)
+    units = Cat(view.fraction, hidden) << Mux(hidden, view.exponent_field - 1, 0)[: fmt.exponent_bits]
+    scaled = units * 10**places >> -lowest if lowest < 0 else units * (10**places << lowest)
+    whole_digits = max(1, math.ceil((fmt.emax + 1) * math.log10(2)))
+    digits = [((scaled // 10**k) % 10 + _text("0"))[:8] for k in range(places + whole_digits)]
+    for k in range(places + 1, len(digits)):  # no leading zeros
+        digits[k] = Mux(scaled >= 10**k, digits[k], 0)
+    return Cat(*reversed(digits[places:]), _text("."), *reversed(digits[:places]))
+
+
+class FloatView(ValueCastable):
+    """A signal seen as a floating-point code: fields ``sign``, ``exponent_field`` and ``fraction``."""
+
+    def __init__(self, shape: FloatShape, target: Any) -> None:
+        self._shape = shape
+        self._target = Value.cast(target)
+        if len(self._target) != shape.fmt.width:
+            raise ValueError(f"target: got {len(self._target)} bits, must be {shape.fmt.width} for {shape.fmt}")
+
+    def shape(self) -> FloatShape:
+        """Return the `FloatShape`."""
+        return self._shape
+
+    def as_value(self) -> Value:
+        """Return the bits."""
+        return self._target
+
+    @property
+    def sign(self) -> Value:
+        """The top bit."""
+        return self._target[-1]
+
+    @property
+    def exponent_field(self) -> Value:
+        """The stored, biased exponent."""
+        return self._target[self._shape.fmt.fraction_bits : -1]
+
+    @property
+    def fraction(self) -> Value:
+        """The stored bits of the significand, without the leading one."""
+        return self._target[: self._shape.fmt.fraction_bits]
+
+    def eq(self, other: Any) -> Any:
+        """Assign a code, or a Python float rounded to the format."""
+        if isinstance(other, (int, float)):
+            other = self._shape.const(other)
+        return self._target.eq(other)

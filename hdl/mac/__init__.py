@@ -1,0 +1,1 @@
+"""The multiply-accumulate unit: issue, register file, pipeline."""

@@ -1,0 +1,73 @@
+"""What goes into and comes out of the multiply-accumulate unit."""
+
+from __future__ import annotations
+
+from amaranth.lib import data, enum
+
+from hdl.cores.round import flags_layout
+from hdl.cores.words import select_width
+from hdl.mac.parameters import MacParameters
+
+__all__ = ["Error", "product_beat_layout", "result_beat_layout"]
+
+
+class Error(enum.Enum, shape=2):
+    """Why a product was refused; a refused product changes nothing."""
+
+    NONE = 0
+    #: fp32 (level 0, or the outer format of level 1) in an odd register: a pair of 16-bit registers starts at an even one.
+    ALIGNMENT = 1
+    #: A format or level for which the unit was not built.
+    UNSUPPORTED = 2
+
+
+def product_beat_layout(parameters: MacParameters) -> data.StructLayout:
+    """Return the input of the unit, least significant first.
+
+    ``a``, ``b``
+        Codes of the operand format, in the low bits.
+    ``format``
+        Index into the operand formats (no bits if there is one).
+    ``level``
+        Precision level 0, 1 or 2.
+    ``register``
+        Which accumulator; even for levels 0 and 1.
+    ``first``
+        This product starts a new reduction from +0; otherwise it continues what the register holds.
+    ``last``
+        This product ends the reduction: the result leaves. The register keeps it, so that a product without ``first``
+        goes on from there.
+    """
+    return data.StructLayout(
+        {
+            "a": parameters.formats.operand_width,
+            "b": parameters.formats.operand_width,
+            "format": select_width(len(parameters.operands)),
+            "level": 2,
+            "register": parameters.register_width,
+            "first": 1,
+            "last": 1,
+        }
+    )
+
+
+def result_beat_layout(parameters: MacParameters) -> data.StructLayout:
+    """Return the output of the unit, least significant first.
+
+    ``result``
+        Code of the outer format, in the low bits: fp32 at levels 0 and 1, the operand format at level 2.
+    ``flags``
+        The OR of the flags of all steps and promotions of the reduction (absent in a unit built without).
+    ``error``
+        An `Error`; result and flags are 0 if it is not NONE.
+    ``register``
+        Whose result it is.
+    """
+    flags = {"flags": flags_layout()} if parameters.flags else {}
+    fields = {
+        "result": parameters.formats.accumulator_width,
+        **flags,
+        "error": Error,
+        "register": parameters.register_width,
+    }
+    return data.StructLayout(fields)

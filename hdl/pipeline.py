@@ -1,0 +1,39 @@
+"""Register ranks between combinational cores, and the handshake that moves them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth import Module, Signal, Value
+
+__all__ = ["check_stages", "rank"]
+
+
+def check_stages(stages: object, most: int, default: int) -> int:
+    """Return the number of register ranks to build: `default` for None.
+
+    Raises
+    ------
+    TypeError
+        If it is not an int.
+    ValueError
+        If it is below 1 or above `most`.
+    """
+    if stages is None:
+        return default
+    if not isinstance(stages, int) or isinstance(stages, bool):
+        raise TypeError(f"stages: got {stages!r}, must be an int from 1 to {most}, or None for {default}")
+    if not 1 <= stages <= most:
+        raise ValueError(f"stages: got {stages}, must be from 1 to {most} (None builds {default})")
+    return stages
+
+
+def rank(m: Module, name: str, value: Any, enable: Value, *, reset: bool = False) -> Any:
+    """Register a value while `enable` is high and return the register, of the same shape.
+
+    Data needs no reset; pass ``reset=True`` for a valid bit.
+    """
+    register = Signal(value.shape(), name=name, reset_less=not reset)
+    with m.If(enable):
+        m.d.sync += register.eq(value)
+    return register

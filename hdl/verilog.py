@@ -1,0 +1,92 @@
+"""Plain Verilog of a unit, its parameters and ports documented in the header comment."""
+
+from __future__ import annotations
+
+import os
+import textwrap
+from collections.abc import Iterator
+from typing import Any
+
+from amaranth import Shape
+from amaranth.lib import data, wiring
+
+__all__ = ["to_verilog"]
+
+
+def to_verilog(unit: wiring.Component, name: str) -> str:
+    """Return the Verilog of a unit, as one self-contained text.
+
+    Parameters
+    ----------
+    unit : wiring.Component
+        A unit of `hdl`.
+    name : str
+        Name of the top module.
+
+    Raises
+    ------
+    ValueError
+        If `name` is not a Verilog identifier.
+    """
+    if not name.isidentifier():
+        raise ValueError(f"name: got {name!r}, must be a Verilog identifier (letters, digits, _; no digit first)")
+    # Debian's yosys, if there is one, is too old for Amaranth; the one installed beside Amaranth is known to fit.
+    os.environ.setdefault("AMARANTH_USE_YOSYS", "builtin")
+    from amaranth.back import verilog
+
+    text = verilog.convert(unit, name=name, emit_src=False, strip_internal_attrs=True)
+    return _header(unit, name) + text
+
+
+def _header(unit: wiring.Component, name: str) -> str:
+    lines = [f"{name}: {type(unit).__name__}", ""]
+    summary = (type(unit).__doc__ or "").strip().split("\n\n")[0]
+    lines += [*textwrap.wrap(" ".join(summary.split()), 110), ""]
+    lines += ["Parameters", *(f"  {key} = {text}" for key, text in _parameters(unit)), ""]
+    lines += ["Ports"]
+    has_clock = not any(key in unit.signature.members for key in ("aclk", "clk"))
+    if has_clock:
+        lines += ["  clk  input   clock, rising edge", "  rst  input   synchronous reset, active high"]
+    rows = [row for path, member in sorted(_ports(unit), key=lambda port: port[0]) for row in _port_rows(path, member)]
+    width = max(len(row[0]) for row in rows)
+    lines += [f"  {port:<{width}}  {direction:<6}  {meaning}".rstrip() for port, direction, meaning in rows]
+    lines += ["", "A transfer takes place on a rising edge with valid and ready both high."]
+    return "".join(f"// {line}".rstrip() + "\n" for line in lines)
+
+
+def _parameters(unit: wiring.Component) -> Iterator[tuple[str, str]]:
+    described = getattr(unit, "unit", unit)
+    for key in (
+        "source", "destination", "operands", "levels", "registers", "stages", "chunk_bits", "flags",
+        "latency", "accumulate_latency",
+    ):  # fmt: skip
+        if hasattr(described, key):
+            value = getattr(described, key)
+            text = ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+            yield key, text + (" cycles" if "latency" in key else "")
+
+
+def _ports(unit: wiring.Component) -> Iterator[tuple[str, Any]]:
+    for path, member, _ in unit.signature.flatten(unit):
+        yield "__".join(map(str, path)), member
+
+
+def _port_rows(port: str, member: Any) -> Iterator[tuple[str, str, str]]:
+    direction = "input" if member.flow is wiring.In else "output"
+    width = Shape.cast(member.shape).width
+    yield f"{port}[{width - 1}:0]" if width > 1 else port, direction, ""
+    if isinstance(member.shape, data.Layout):
+        yield from _field_rows(member.shape, 0)
+
+
+def _field_rows(layout: data.Layout, base: int) -> Iterator[tuple[str, str, str]]:
+    for key, field in layout:
+        if field.width:
+            low = base + field.offset
+            bits = f"[{low + field.width - 1}:{low}]" if field.width > 1 else f"[{low}]"
+            inner = (
+                f" ({', '.join(key for key, _ in field.shape)}, least significant first)"
+                if isinstance(field.shape, data.Layout)
+                else ""
+            )
+            yield f"  {bits}", "", f"{key}{inner}"
