@@ -58,6 +58,9 @@ def as_float64(values: ArrayLike, argument: str) -> NDArray[np.float64]:
             f"{argument}: got an array of {given.dtype}, must be float16, float32 or float64 values; "
             f"golden.decode turns codes into values"
         )
+    # float64 would round a longer integer before the format does.
+    if from_python and ((given > 2**53) | (given < -(2**53))).any():
+        raise ValueError(f"{argument}: got an int beyond 2**53, must be given as a float")
     return given.astype(np.float64, copy=False)
 
 

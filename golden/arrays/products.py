@@ -141,7 +141,8 @@ def _reduce(
             x, y = codes_to_float64(a, operand), codes_to_float64(b, operand)
             total = chain.reduce(length, lambda k: (x[k], y[k]), plan, codes_to_float64(start, plan.outer))
             codes = float64_to_codes(total, plan.outer)
-    if destination != plan.outer:
+    # Also into the outer format itself: the initial value that an empty reduction gives may be any NaN.
+    if out is not None:
         codes, raised = convert(codes, plan.outer, destination, return_flags=True)
         chain.flags = chain.flags | raised
     return codes[()], chain.flags[()]
