@@ -6,6 +6,7 @@ import argparse
 import itertools
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from amaranth.lib import wiring
@@ -23,11 +24,11 @@ def all_units() -> dict[str, Callable[[], wiring.Component]]:
     """Return a builder for every released unit, by the name of its module and file."""
     units: dict[str, Callable[[], wiring.Component]] = {}
     for source, destination in itertools.permutations(FORMATS, 2):
-        units[f"{source}_to_{destination}"] = lambda s=source, d=destination: FloatConverter(source=s, destination=d)
+        units[f"{source}_to_{destination}"] = partial(FloatConverter, source=source, destination=destination)
     for fmt in FORMATS[1:]:
-        units[f"mac_{fmt}"] = lambda fmt=fmt: MultiplyAccumulate(operands=(fmt,))
-    units["mac"] = lambda: MultiplyAccumulate(operands=(CBFLOAT16, FP16, BF16))
-    units["mac_axi_stream"] = lambda: AxiStreamMac(operands=(CBFLOAT16, FP16, BF16))
+        units[f"mac_{fmt}"] = partial(MultiplyAccumulate, operands=(fmt,))
+    units["mac"] = partial(MultiplyAccumulate, operands=(CBFLOAT16, FP16, BF16))
+    units["mac_axi_stream"] = partial(AxiStreamMac, operands=(CBFLOAT16, FP16, BF16))
     return units
 
 

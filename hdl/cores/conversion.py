@@ -63,11 +63,10 @@ class Rescale(wiring.Component):
             # Only a subnormal has leading zeros; its exponent is 1 + rebias and must not fall below 1.
             count = leading_zero_count(m, i.significand)
             distance = Signal(min(len(count), rebias.bit_length()))
+            unshifted = jam(i.significand, max(width, len(i.significand)))
             m.d.comb += [
                 distance.eq(Mux(count > rebias, rebias, count)),
-                o.significand.eq(
-                    jam(shift_left(m, jam(i.significand, max(width, len(i.significand))), distance), width)
-                ),
+                o.significand.eq(jam(shift_left(m, unshifted, distance), width)),
                 o.exponent.eq(i.exponent + rebias - distance),
             ]
         else:

@@ -47,7 +47,7 @@ def result_layout(width: int) -> data.StructLayout:
 
 
 def pack(fmt: FloatFormat, *, sign: Value, magnitude: Value, is_infinite: Value, is_nan: Value) -> Value:
-    """Return a code: the canonical NaN over infinity over ``[sign | magnitude]``, magnitude being field and fraction."""
+    """Return a code: the canonical NaN over infinity over ``[sign | exponent field and fraction]``."""
     code = Cat(Mux(is_infinite, fmt.inf, magnitude)[: fmt.width - 1], sign)
     return Mux(is_nan, Const(fmt.nan, fmt.width), code)
 

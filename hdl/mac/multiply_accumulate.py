@@ -90,10 +90,10 @@ class MultiplyAccumulate(wiring.Component):
         flags: bool = True,
     ) -> None:
         self.parameters = parameters = MacParameters(
-            operands=operands,
-            levels=levels,
+            operands=(operands,) if isinstance(operands, FloatFormat) else tuple(operands),
+            levels=(levels,) if isinstance(levels, int) else tuple(levels),
             registers=registers,
-            stages=stages,
+            stages=stages,  # type: ignore[arg-type]
             chunk_bits=chunk_bits,
             flags=bool(flags),
         )
@@ -226,6 +226,5 @@ class _Pipeline:
             getattr(self._issue, f"in_flight_{self._position}_valid").eq(self.valid),
         ]
         self._position += 1
-        return tuple(
-            rank(m, f"{step}_{number}" if number else step, value, enable) for number, value in enumerate(values)
-        )
+        names = (step, f"{step}_b")
+        return tuple(rank(m, name, value, enable) for name, value in zip(names, values, strict=False))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from golden.formats import CBFLOAT16, FP32, FloatFormat
@@ -38,9 +37,9 @@ class MacParameters:
 
     Parameters
     ----------
-    operands : sequence of FloatFormat
+    operands : tuple of FloatFormat
         Operand formats, at most 16 bits wide, chosen at run time by their index.
-    levels : sequence of int
+    levels : tuple of int
         Precision levels, of 0, 1 and 2, chosen at run time.
     registers : int
         Accumulators of 16 bits: a power of two, at least 2. An fp32 accumulator takes two.
@@ -57,10 +56,10 @@ class MacParameters:
         Naming the parameter, what was given and what is allowed.
     """
 
-    operands: Sequence[FloatFormat] = (CBFLOAT16,)
-    levels: Sequence[int] = LEVELS
+    operands: tuple[FloatFormat, ...] = (CBFLOAT16,)
+    levels: tuple[int, ...] = LEVELS
     registers: int = 16
-    stages: int | None = None
+    stages: int = None  # type: ignore[assignment]  # None only between the call and __post_init__
     chunk_bits: int = 16
     flags: bool = True
 
@@ -80,7 +79,7 @@ class MacParameters:
             raise ValueError(f"chunk_bits: got {self.chunk_bits}, must be from 1 to 32")
 
     def _checked_operands(self) -> tuple[FloatFormat, ...]:
-        given = (self.operands,) if isinstance(self.operands, FloatFormat) else tuple(self.operands)
+        given = self.operands
         if not given:
             raise ValueError("operands: got none, must be at least one FloatFormat")
         for fmt in given:
@@ -94,7 +93,7 @@ class MacParameters:
         return given
 
     def _checked_levels(self) -> tuple[int, ...]:
-        given = (self.levels,) if isinstance(self.levels, int) else tuple(self.levels)
+        given = self.levels
         if not given or not set(given) <= set(LEVELS) or len(set(given)) != len(given):
             raise ValueError(f"levels: got {given}, must be some of {LEVELS}, each once")
         return tuple(sorted(given))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from amaranth.lib import data, enum
 
 from hdl.cores.round import flags_layout
@@ -11,11 +13,11 @@ from hdl.mac.parameters import MacParameters
 __all__ = ["Error", "product_beat_layout", "result_beat_layout"]
 
 
-class Error(enum.Enum, shape=2):
+class Error(enum.Enum, shape=2):  # type: ignore[call-arg]  # Amaranth's metaclass takes it
     """Why a product was refused; a refused product changes nothing."""
 
     NONE = 0
-    #: fp32 (level 0, or the outer format of level 1) in an odd register: a pair of 16-bit registers starts at an even one.
+    #: fp32 (level 0, or the outer format of level 1) in an odd register: a pair starts at an even one.
     ALIGNMENT = 1
     #: A format or level for which the unit was not built.
     UNSUPPORTED = 2
@@ -63,11 +65,7 @@ def result_beat_layout(parameters: MacParameters) -> data.StructLayout:
     ``register``
         Whose result it is.
     """
-    flags = {"flags": flags_layout()} if parameters.flags else {}
-    fields = {
-        "result": parameters.formats.accumulator_width,
-        **flags,
-        "error": Error,
-        "register": parameters.register_width,
-    }
-    return data.StructLayout(fields)
+    fields: dict[str, Any] = {"result": parameters.formats.accumulator_width}
+    if parameters.flags:
+        fields["flags"] = flags_layout()
+    return data.StructLayout(fields | {"error": Error, "register": parameters.register_width})

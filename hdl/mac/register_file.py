@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth import C, Cat, Module, Mux
+from amaranth import C, Cat, Module, Mux, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -65,7 +65,7 @@ class RegisterFile(wiring.Component):
         word = data.StructLayout({"bits": WORD_WIDTH, **dict.fromkeys(flag_fields, 1)})
         depth = parameters.registers // 2 * (2 if parameters.has_chunks else 1)
 
-        def address(register: object, partial: object) -> object:
+        def address(register: Value, partial: Value) -> Value:
             return Cat(register[1:], partial) if parameters.has_chunks else register[1:]
 
         halves = [self.write.bits[:WORD_WIDTH], self.write.bits[WORD_WIDTH:]]
