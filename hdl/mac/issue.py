@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth import Module, Mux, Value
+from amaranth import Cat, Module, Mux, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -85,7 +85,7 @@ class Issue(wiring.Component):
                 reasons.append(is_real & ~is_chain & operation.partial & same_register)
                 reasons.append(is_real & is_chain & ~operation.partial & same_pair)
             reasons.append(is_real & is_chain & operation.promote & same_pair)
-        return Value.cast(0) if not reasons else _any(reasons)
+        return Cat(*reasons).any()
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -96,7 +96,7 @@ class Issue(wiring.Component):
 
         is_chain = named(m, "is_chain", beat.level == 0)
         wide_total = named(m, "wide_total", beat.level != 2)
-        supported = _any([beat.level == level for level in parameters.levels])
+        supported = Cat(beat.level == level for level in parameters.levels).any()
         if len(beat.format):
             supported &= beat.format < len(parameters.operands)
         misaligned = wide_total & beat.register[0]
@@ -160,10 +160,3 @@ class Issue(wiring.Component):
         ]
         with m.If(~is_chain):
             m.d.comb += o.fresh.eq(done == 0)
-
-
-def _any(conditions: list[Value]) -> Value:
-    found = conditions[0]
-    for condition in conditions[1:]:
-        found = found | condition
-    return found

@@ -136,7 +136,7 @@ class MultiplyAccumulate(wiring.Component):
 
         m.d.comb += [unpack.format.eq(pipeline.operation.format) for unpack in (unpack_a, unpack_b)]
         m.d.comb += [unpack_a.code.eq(issue.o.a), unpack_b.code.eq(issue.o.b)]
-        a, b = pipeline.after("unpack", unpack_a.o, unpack_b.o)
+        a, b = pipeline.after("unpack", a=unpack_a.o, b=unpack_b.o)
 
         m.d.comb += [
             multiply.a.eq(a),
@@ -144,7 +144,7 @@ class MultiplyAccumulate(wiring.Component):
             multiply.format.eq(pipeline.operation.format),
             multiply.accumulator_format.eq(pipeline.operation.accumulator_format),
         ]
-        (product,) = pipeline.after("multiply", multiply.o)
+        (product,) = pipeline.after("multiply", product=multiply.o)
 
         # The accumulator joins here, as late as it can: the loop back to it has neither operands nor multiplier in it.
         reading = pipeline.operation
@@ -159,15 +159,15 @@ class MultiplyAccumulate(wiring.Component):
             compare.accumulator.eq(unpack_accumulator.o),
         ]
         pipeline.replace_flags(reading.flags.as_value() | held_flags)
-        (compared,) = pipeline.after("compare", compare.o)
+        (compared,) = pipeline.after("compare", compared=compare.o)
         m.d.comb += align.i.eq(compared)
-        (addends,) = pipeline.after("align", align.o)
+        (addends,) = pipeline.after("align", addends=align.o)
         m.d.comb += add.i.eq(addends)
-        (total,) = pipeline.after("add", add.o)
+        (total,) = pipeline.after("add", total=add.o)
         m.d.comb += count.i.eq(total)
-        (counted,) = pipeline.after("count", count.o)
+        (counted,) = pipeline.after("count", counted=count.o)
         m.d.comb += normalise.i.eq(counted)
-        (normal,) = pipeline.after("normalise", normalise.o)
+        (normal,) = pipeline.after("normalise", normal=normalise.o)
         m.d.comb += [rounder.i.eq(normal), rounder.format.eq(pipeline.operation.accumulator_format)]
 
         writing = pipeline.operation
@@ -180,7 +180,7 @@ class MultiplyAccumulate(wiring.Component):
             registers.write.bits.eq(rounder.o.bits),
             registers.write.flags.eq(pipeline.operation.flags),
         ]
-        (bits,) = pipeline.after("round", rounder.o.bits)
+        (bits,) = pipeline.after("round", bits=rounder.o.bits)
 
         finished = pipeline.operation
         is_refused = finished.error != Error.NONE
@@ -209,22 +209,21 @@ class _Pipeline:
     def replace_flags(self, flags: Value) -> None:
         """Let the operation go on with other flags."""
         layout = self.operation.shape()
-        changed = Signal(layout, name=f"operation_{self._position}_with_flags")
+        changed = Signal(layout, name=f"operation_with_flags_{self._position}")
         self._m.d.comb += changed.eq(self.operation)
         self._m.d.comb += changed.flags.eq(flags)
         self.operation = changed
 
-    def after(self, step: str, *values: Any) -> tuple[Any, ...]:
-        """Put a rank behind a core if there is to be one, and return what comes out of it."""
+    def after(self, step: str, **values: Any) -> tuple[Any, ...]:
+        """Put a rank behind a core if there is to be one, and return what comes out of it, in the order given."""
         if step not in self._ranks:
-            return values
-        m, enable = self._m, self._enable
-        self.operation = rank(m, f"{step}_operation", self.operation, enable)
-        self.valid = rank(m, f"{step}_valid", self.valid, enable, reset=True)
+            return tuple(values.values())
+        m, enable, position = self._m, self._enable, self._position
+        self.operation = rank(m, f"operation_{position}", self.operation, enable)
+        self.valid = rank(m, f"valid_{position}", self.valid, enable, reset=True)
         m.d.comb += [
-            getattr(self._issue, f"in_flight_{self._position}").eq(self.operation),
-            getattr(self._issue, f"in_flight_{self._position}_valid").eq(self.valid),
+            getattr(self._issue, f"in_flight_{position}").eq(self.operation),
+            getattr(self._issue, f"in_flight_{position}_valid").eq(self.valid),
         ]
         self._position += 1
-        names = (step, f"{step}_b")
-        return tuple(rank(m, name, value, enable) for name, value in zip(names, values, strict=False))
+        return tuple(rank(m, name, value, enable) for name, value in values.items())
