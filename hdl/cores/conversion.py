@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth import Cat, Module, Mux, Signal, signed
+from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -70,7 +70,7 @@ class Rescale(wiring.Component):
                 o.exponent.eq(i.exponent + rebias - distance),
             ]
         else:
-            exponent = Signal(signed(self.source.exponent_bits + 2))
+            exponent = Signal(range(1 + rebias, self.source.exponent_field_max + rebias + 1))
             below = Signal(range(-rebias + 1))
             limit = (1 << width.bit_length()) - 1
             distance = Signal(width.bit_length())
