@@ -1,5 +1,6 @@
 """Softmax with every operation rounded: against the reference, and against the same operations on MPFR."""
 
+import decimal
 from fractions import Fraction
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 from golden import BF16, CB16, CBFLOAT16, FP16, FP32, encode, reference, softmax
 from golden.arrays import normalisation
 
-from .judges import Mpfr, codes_of, random_codes, same_bits, values_of
+from .judges import Mpfr, codes_of, fraction_of, random_codes, same_bits, values_of
 
 SIXTEEN_BITS = [FP16, BF16, CBFLOAT16, CB16]
 ALL = pytest.mark.parametrize("fmt", SIXTEEN_BITS, ids=str)
@@ -65,6 +66,18 @@ def test_reference_exponential_is_mpfrs_correct_rounding(fmt):
     wanted, _ = Mpfr(fmt).apply_all("exp", values)
     got = [reference.exponential(Fraction(value), fmt) for value in values.tolist()]
     same_bits(np.array(got), codes_of(wanted, fmt), values)
+
+
+@ALL
+def test_reference_exponential_beside_a_midpoint_takes_the_nearer_side(fmt):
+    # Arguments 10^-60 beside the logarithm of a midpoint: far more digits than the first enclosure has.
+    context = decimal.Context(prec=90)
+    for below in (fmt.one - 1, fmt.one - 2, fmt.one - 3 * 2**fmt.fraction_bits + 5):
+        lower, upper = (fraction_of(code, fmt) for code in (below, below + 1))
+        midpoint = (lower + upper) / 2
+        logarithm = Fraction(context.ln(context.divide(midpoint.numerator, midpoint.denominator)))
+        assert reference.exponential(logarithm - Fraction(1, 10**60), fmt) == below
+        assert reference.exponential(logarithm + Fraction(1, 10**60), fmt) == below + 1
 
 
 def test_softmax_of_float32_rows_is_the_references_and_mpfrs():
