@@ -3,7 +3,21 @@
 import numpy as np
 import pytest
 
-from golden import BF16, CB16, CBFLOAT16, FORMATS, FP16, FP32, Flag, convert, decode, multiply_accumulate, reference
+from golden import (
+    BF16,
+    CB16,
+    CBFLOAT16,
+    FORMATS,
+    FP16,
+    FP32,
+    Flag,
+    FloatFormat,
+    convert,
+    decode,
+    encode,
+    multiply_accumulate,
+    reference,
+)
 
 NONE, INEXACT, INVALID = Flag(0), Flag.INEXACT, Flag.INVALID
 UNDERFLOW, OVERFLOW = Flag.UNDERFLOW | Flag.INEXACT, Flag.OVERFLOW | Flag.INEXACT
@@ -161,6 +175,22 @@ def test_convert_bfloat16_near_its_smallest_normal_has_these_codes_and_flags():
     assert conversion(0x007FBFFF, FP32, BF16) == (0x0080, UNDERFLOW)
     assert conversion(0x007F8000, FP32, BF16) == (0x0080, UNDERFLOW)
     assert conversion(0x007F7FFF, FP32, BF16) == (0x007F, UNDERFLOW)
+
+
+def test_step_into_the_lowest_format_rounding_up_to_smallest_normal_is_not_tiny():
+    # Its smallest normal is 2^-147: 15/16 of it is a tie between 7/8 and 1 with 3 digits, 29/32 goes to 7/8.
+    lowest = FloatFormat("lowest", 3, 2, bias=148)
+    scale = int(encode(2.0**-47, FP32))
+    for factor, flags in ((15 / 16, INEXACT), (29 / 32, UNDERFLOW)):
+        step = {
+            "a": int(encode(factor * 2.0**-100, FP32)),
+            "b": scale,
+            "acc": 0,
+            "operand": FP32,
+            "accumulator": lowest,
+        }
+        assert multiply_accumulate(**step, return_flags=True) == (lowest.min_normal, flags)
+        assert reference.multiply_accumulate(**step) == (lowest.min_normal, flags)
 
 
 @pytest.mark.parametrize("fmt", [FP16, BF16, CBFLOAT16, CB16], ids=str)
