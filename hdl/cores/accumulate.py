@@ -102,7 +102,8 @@ class Compare(wiring.Component):
         product_word = Cat(C(0, width - len(product.significand)), product.significand)
         accumulator_word = Cat(C(0, width - len(accumulator.significand)), accumulator.significand)
 
-        difference = Signal(signed(self.formats.product_exponent_width + 1))
+        # Either may be the longer word: the products of a format with a high bias are far below most of fp32.
+        difference = Signal(signed(max(len(product.exponent), len(accumulator.exponent) + 1) + 1))
         product_is_lower = difference[-1]
         magnitude = Mux(product_is_lower, -difference, difference)[: len(difference)]
         m.d.comb += [

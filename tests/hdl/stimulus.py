@@ -1,0 +1,43 @@
+"""Operands of a fused step that meet its edges more often than chance has it."""
+
+import numpy as np
+
+import golden
+from golden import FloatFormat
+
+from ..golden.judges import code_dtype
+
+
+def factors(rng: np.random.Generator, fmt: FloatFormat, count: int) -> np.ndarray:
+    """Codes: patterned fractions; exponent fields at the ends of the range, around 1.0, or anywhere."""
+    bits, top = fmt.fraction_bits, fmt.exponent_field_max
+    ones = (1 << bits) - 1
+    pattern = rng.integers(0, 6, count)
+    one_bit, run = 1 << rng.integers(0, bits, count), ones >> rng.integers(0, bits, count)
+    anything = rng.integers(0, 1 << bits, count)
+    fraction = np.select([pattern == k for k in range(4)], [0, ones, one_bit, run], anything)
+    edge = rng.choice([0, 1, top - 1, top], count)
+    near_one = np.clip(fmt.bias + rng.integers(-3, 4, count), 0, top)
+    draw = rng.random(count)
+    field = np.select([draw < 0.2, draw < 0.4], [edge, near_one], rng.integers(0, top, count))
+    code = (rng.integers(0, 2, count) << (fmt.width - 1)) | (field << bits) | fraction
+    return np.where(pattern == 5, rng.integers(0, 1 << fmt.width, count), code).astype(code_dtype(fmt))
+
+
+def step_operands(operand: FloatFormat, accumulator: FloatFormat, count: int, seed: int) -> tuple[np.ndarray, ...]:
+    """``a``, ``b`` and ``acc``: a third nearly cancels the product, a third is up to 2^50 above or below it."""
+    rng = np.random.default_rng(seed)
+    a, b = factors(rng, operand, count), factors(rng, operand, count)
+    with np.errstate(all="ignore"):
+        product = -golden.decode(a, operand).astype(float) * golden.decode(b, operand).astype(float)
+        distant = product * 2.0 ** rng.integers(-50, 51, count)
+    near, far = (
+        golden.encode(np.nan_to_num(x), accumulator).astype(np.int64) + rng.integers(-3, 4, count)
+        for x in (product, distant)
+    )
+    draw = rng.random(count)
+    anything = rng.integers(0, 1 << accumulator.width, count)
+    acc = np.select([draw < 0.35, draw < 0.7, draw < 0.75], [near, far, 0 * near], anything) % (1 << accumulator.width)
+    flipped = rng.random(count) < 0.3
+    acc = np.where(flipped, acc ^ accumulator.sign_mask, acc)
+    return a, b, acc.astype(code_dtype(accumulator))

@@ -1,0 +1,179 @@
+"""One fused step, combinational: tiny formats exhaustively, the named ones at their edges, named cases by hand."""
+
+import numpy as np
+import pytest
+
+import golden
+from golden import BF16, CB16, CBFLOAT16, FP16, FP32, FloatFormat
+from hdl.cores.fused_step import AddProduct, FusedStep
+from hdl.cores.multiply import product_layout
+from hdl.cores.round import result_layout
+from hdl.cores.step_formats import StepFormats
+from sim.compiled import Compiled, fields
+
+from ..golden.judges import all_codes, boundary_codes, same_bits
+from .stimulus import step_operands
+
+E3M2, E3M3 = FloatFormat("e3m2", 3, 2), FloatFormat("e3m3", 3, 3)
+FAR_BELOW = FloatFormat("e4m3_high_bias", 4, 3, bias=60)
+SIXTEEN_BITS = (FP16, BF16, CBFLOAT16, CB16)
+THREE = StepFormats((CBFLOAT16, FP16, BF16), (CBFLOAT16, FP16, BF16, FP32))
+
+
+class Step:
+    """A compiled fused step for some formats."""
+
+    def __init__(self, formats, **options):
+        self.formats = formats
+        self.compiled = Compiled(FusedStep(formats, **options))
+
+    def __call__(self, a, b, acc, operand, accumulator):
+        formats = self.formats
+        selects = {
+            "format": formats.operands.index(operand),
+            "accumulator_format": formats.accumulators.index(accumulator),
+        }
+        used = {port: value for port, value in selects.items() if port in self.compiled.inputs}
+        results = self.compiled(a=a, b=b, acc=acc, **used)
+        return fields(result_layout(formats.accumulator_width), results["o"])
+
+    def check(self, a, b, acc, operand, accumulator):
+        got = self(a, b, acc, operand, accumulator)
+        wanted, flags = golden.multiply_accumulate(
+            a, b, acc, operand=operand, accumulator=accumulator, return_flags=True
+        )
+        same_bits(got["bits"], wanted, a, b, acc)
+        same_bits(got["flags"], flags, a, b, acc)
+        return set(flags.tolist())
+
+
+@pytest.fixture(scope="module")
+def three():
+    return Step(THREE)
+
+
+@pytest.mark.parametrize("fmt", [E3M2, E3M3], ids=str)
+def test_step_of_a_tiny_format_on_every_operand_is_goldens(fmt):
+    a, b, acc = (x.ravel() for x in np.meshgrid(*[all_codes(fmt)] * 3))
+    raised = Step(StepFormats((fmt,), (fmt,))).check(a, b, acc, fmt, fmt)
+    assert raised == {0, 1, 3, 5, 16}
+
+
+@pytest.mark.parametrize("fmt", [E3M2, E3M3], ids=str)
+def test_step_of_a_tiny_format_into_float32_on_every_factor_is_goldens(fmt):
+    products = golden.decode(all_codes(fmt), fmt)
+    finite = products[np.isfinite(products)]
+    # Accumulators at the limits of fp32, and beside values of the size of the products: the ones that cancel.
+    beside = golden.encode(finite, FP32)[:, None] + np.array([-1, 0, 1, 1 << 12], np.int64)
+    acc = np.concatenate([boundary_codes(FP32)[::9], beside.ravel() % 2**32]).astype(np.uint32)
+    a, b, acc = (x.ravel() for x in np.meshgrid(all_codes(fmt), all_codes(fmt), acc[:: 1 if fmt == E3M2 else 4]))
+    Step(StepFormats((fmt,), (FP32,))).check(a, b, acc, fmt, FP32)
+
+
+@pytest.mark.parametrize("fmt", [*SIXTEEN_BITS, FAR_BELOW], ids=str)
+def test_step_of_a_format_on_biased_operands_is_goldens(fmt):
+    step = Step(StepFormats((fmt,), (fmt, FP32)))
+    for seed, accumulator in enumerate((fmt, FP32)):
+        raised = step.check(*step_operands(fmt, accumulator, 150_000, 20 + seed), fmt, accumulator)
+        assert {0, 1, 16} <= raised
+
+
+@pytest.mark.parametrize("accumulator", ["operand", "float32"])
+@pytest.mark.parametrize("operand", THREE.operands, ids=str)
+def test_step_built_for_three_formats_is_goldens_in_each_of_them(three, operand, accumulator):
+    accumulator = FP32 if accumulator == "float32" else operand
+    three.check(*step_operands(operand, accumulator, 150_000, 30), operand, accumulator)
+
+
+def test_step_without_flags_gives_the_same_codes_and_no_flags():
+    step = Step(StepFormats((E3M2,), (E3M2,)), with_flags=False)
+    a, b, acc = (x.ravel() for x in np.meshgrid(*[all_codes(E3M2)] * 3))
+    got = step(a, b, acc, E3M2, E3M2)
+    same_bits(got["bits"], golden.multiply_accumulate(a, b, acc, operand=E3M2, accumulator=E3M2), a, b, acc)
+    assert not got["flags"].any()
+
+
+# what, operand format, accumulator format, a, b, acc, result, flags (inexact 1, underflow 2, overflow 4, invalid 16)
+CASES = [
+    ("infinity times zero", CBFLOAT16, CBFLOAT16, 0x7E00, 0x0000, 0x3E00, 0x7F00, 16),
+    ("infinity times zero beside a quiet NaN", CBFLOAT16, CBFLOAT16, 0x8000, 0xFE00, 0x7F00, 0x7F00, 16),
+    ("infinity minus infinity", CBFLOAT16, CBFLOAT16, 0x7E00, 0x3E00, 0xFE00, 0x7F00, 16),
+    ("infinity plus infinity", CBFLOAT16, CBFLOAT16, 0xFE00, 0x3E00, 0xFE00, 0xFE00, 0),
+    ("quiet NaN with a payload", CBFLOAT16, CBFLOAT16, 0xFFAB, 0x3E00, 0x3E00, 0x7F00, 0),
+    ("quiet NaN beside opposite infinities", CBFLOAT16, CBFLOAT16, 0x7E00, 0x7F00, 0xFE00, 0x7F00, 0),
+    ("signalling NaN", CBFLOAT16, CBFLOAT16, 0x3E00, 0x3E00, 0x7E01, 0x7F00, 16),
+    ("exact zero sum of opposite numbers is +0", CBFLOAT16, CBFLOAT16, 0x3E00, 0xBE00, 0x3E00, 0x0000, 0),
+    ("zero sum of two negative zeros is -0", CBFLOAT16, CBFLOAT16, 0x8000, 0x3E00, 0x8000, 0x8000, 0),
+    ("zero sum of both zeros is +0", CBFLOAT16, CBFLOAT16, 0x8000, 0x3E00, 0x0000, 0x0000, 0),
+    ("underflow to -0 keeps the sign", CBFLOAT16, CBFLOAT16, 0x8001, 0x0001, 0x0000, 0x8000, 3),
+    # 2^-30 - x 2^-40 for x = 1, 1/2, 1/2 + a little: 10 bits with an unbounded exponent reach 2^-30 only for x = 1/2.
+    ("tiny after rounding", CBFLOAT16, CBFLOAT16, 0x1600, 0x9600, 0x0200, 0x0200, 3),
+    ("not tiny after rounding", CBFLOAT16, CBFLOAT16, 0x1600, 0x9400, 0x0200, 0x0200, 1),
+    ("tiny after rounding, barely", CBFLOAT16, CBFLOAT16, 0x1600, 0x9401, 0x0200, 0x0200, 3),
+    ("overflow", CBFLOAT16, CBFLOAT16, 0x7DFF, 0x7DFF, 0x0000, 0x7E00, 5),
+    # The largest finite number is odd: half an ulp more, 2^10 * 2^11, is a tie and goes to the even infinity.
+    ("overflow of a tie", CBFLOAT16, CBFLOAT16, 0x5200, 0x5400, 0x7DFF, 0x7E00, 5),
+    ("no overflow below the tie", CBFLOAT16, CBFLOAT16, 0x5200, 0x53FF, 0x7DFF, 0x7DFF, 1),
+    ("no overflow in float32", CBFLOAT16, FP32, 0x7DFF, 0x7DFF, 0x00000000, 0x5F7F8010, 0),
+    ("overflow in float32", BF16, FP32, 0x7F7F, 0x7F7F, 0x00000000, 0x7F800000, 5),
+    ("underflow in float32", BF16, FP32, 0x0001, 0x8001, 0x00000000, 0x80000000, 3),
+    ("product on a midpoint, tiny accumulator above", BF16, BF16, 0x3FF0, 0x3FF8, 0x009E, 0x4069, 1),
+    ("product on a midpoint, tiny accumulator below", BF16, BF16, 0x3FA0, 0x3FFC, 0x80B5, 0x401D, 1),
+    ("product on a midpoint, no accumulator", BF16, BF16, 0x3FF0, 0x3FF8, 0x0000, 0x4068, 1),
+    ("product on a midpoint, tiny accumulator above", CBFLOAT16, CBFLOAT16, 0x3E08, 0x6EE0, 0x8052, 0x6EEB, 1),
+    ("rounded twice through float32 would be 0x3fea", FP16, FP16, 0x3EB1, 0x26F3, 0x3FBC, 0x3FEB, 1),
+    ("rounded twice through float32 would be 0x3c7e", FP16, FP16, 0x3E2C, 0x1F74, 0x3C72, 0x3C7D, 1),
+    ("rounded twice through float32 would be 0x2f60", CBFLOAT16, CBFLOAT16, 0x3F7F, 0x2381, 0x2F47, 0x2F5F, 1),
+]
+
+
+@pytest.mark.parametrize(
+    ("operand", "accumulator", "a", "b", "acc", "result", "flags"),
+    [case[1:] for case in CASES],
+    ids=[f"{case[1]}-{case[0]}".replace(" ", "_") for case in CASES],
+)
+def test_step_of_a_named_case_has_the_result_worked_out_by_hand(three, operand, accumulator, a, b, acc, result, flags):
+    got = three(*(np.array([code]) for code in (a, b, acc)), operand, accumulator)
+    assert (hex(got["bits"][0]), got["flags"][0]) == (hex(result), flags)
+
+
+def test_step_of_products_far_below_float32s_accumulator_keeps_the_accumulator():
+    # The product, 2^-120 and less, became 0x0d160000, for want of a bit in the difference of the exponents.
+    step = Step(StepFormats((FAR_BELOW,), (FP32,)))
+    got = step(np.array([0x4F]), np.array([0x4A]), np.array([0xE1749BAD]), FAR_BELOW, FP32)
+    assert (hex(got["bits"][0]), got["flags"][0]) == ("0xe1749bad", 1)
+
+
+def test_add_product_takes_the_exact_product_as_its_layout_describes_it():
+    formats = StepFormats((E3M2,), (E3M2,))
+    layout = product_layout(formats)
+    a, b, acc = (x.ravel().astype(np.int64) for x in np.meshgrid(*[all_codes(E3M2)] * 3))
+
+    def unpacked(code):
+        field, fraction = code >> 2 & 7, code & 3
+        return (
+            np.maximum(field, 1),
+            fraction + 4 * (field > 0),
+            (field == 7) & (fraction == 0),
+            (field == 7) & (fraction > 0),
+        )
+
+    (ea, ma, inf_a, nan_a), (eb, mb, inf_b, nan_b) = unpacked(a), unpacked(b)
+    zero = (ma == 0) | (mb == 0)
+    invalid = (inf_a | inf_b) & zero | nan_a & (a & 2 == 0) | nan_b & (b & 2 == 0)
+    parts = {
+        "significand": ma * mb,
+        # significand * 2^(exponent - bias - 5) = ma * mb * 2^(ea + eb - 2 bias - 2 * 2)
+        "exponent": np.where(zero, 0, ea + eb + 5 - 4 - E3M2.bias),
+        "sign": (a ^ b) >> 5,
+        "is_infinite": inf_a | inf_b,
+        "is_nan": nan_a | nan_b | (inf_a | inf_b) & zero,
+        "invalid": invalid,
+    }
+    word = sum((parts[key] % (1 << field.width)) << field.offset for key, field in layout)
+    got = fields(result_layout(6), Compiled(AddProduct(formats))(product=word, acc=acc)["o"])
+    wanted, flags = golden.multiply_accumulate(
+        *(x.astype(np.uint16) for x in (a, b, acc)), operand=E3M2, accumulator=E3M2, return_flags=True
+    )
+    same_bits(got["bits"], wanted, a, b, acc)
+    same_bits(got["flags"], flags, a, b, acc)
