@@ -1,0 +1,1 @@
+"""The RTL regression: generated Verilog in a simulator, held against the golden model by cocotb testbenches."""

@@ -1,0 +1,65 @@
+"""Coverage: operand class x result class x rounding case, counted on the cases that were simulated."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from golden import FloatFormat, decode
+from sim.operands import Codes
+
+__all__ = ["ROUNDING_CASES", "classes", "count_bins", "rounding_cases"]
+
+#: Where the exact value lies between two neighbours of the destination, or why that makes no sense.
+ROUNDING_CASES = ("exact", "below_half", "tie", "above_half", "overflow", "not_finite")
+
+
+def classes(codes: Codes, fmt: FloatFormat) -> NDArray[np.str_]:
+    """Return the class of every code: zero, subnormal, normal, infinity, nan or signalling."""
+    given = np.asarray(codes, np.uint64)
+    magnitude = given & np.uint64(fmt.sign_mask - 1)
+    is_quiet = magnitude & np.uint64(1 << (fmt.fraction_bits - 1)) != 0
+    return np.select(
+        [magnitude == 0, magnitude < fmt.min_normal, magnitude < fmt.inf, magnitude == fmt.inf, is_quiet],
+        ["zero", "subnormal", "normal", "infinity", "nan"],
+        "signalling",
+    )
+
+
+def rounding_cases(high: NDArray[np.float64], low: Any, result: Codes, fmt: FloatFormat) -> NDArray[np.str_]:
+    """Return the rounding case of results whose exact value is ``high + low``, |low| at most half an ulp of high."""
+    with np.errstate(all="ignore"):
+        rounded = decode(np.asarray(result).astype(np.uint32 if fmt.width > 16 else np.uint16), fmt).astype(np.float64)
+        exponent = np.frexp(np.where(np.isfinite(high), high, 1.0))[1] - 1
+        ulp = np.ldexp(1.0, np.maximum(exponent, fmt.emin) - fmt.fraction_bits)
+        below = np.floor(high / ulp) * ulp
+        # `low` may pull the exact value under a value of the destination that `high` stands on.
+        below = np.where((below == high) & (np.asarray(low) < 0), below - ulp, below)
+        side = (high - (below + ulp / 2)) + low
+    # "Below half" is meant towards zero, so that it is the same for both signs.
+    side = np.where(high < 0, -side, side)
+    return np.select(
+        [
+            ~np.isfinite(high) | np.isnan(rounded),
+            np.isinf(rounded),
+            (rounded == high) & (np.asarray(low) == 0),
+            side == 0,
+            side < 0,
+        ],
+        ["not_finite", "overflow", "exact", "tie", "below_half"],
+        "above_half",
+    )
+
+
+def count_bins(*columns: Iterable[Any]) -> Counter[str]:
+    """Count the combinations that occur, named ``first/second/...``."""
+    rows = [np.asarray(column).astype(str) for column in columns]
+    joined = rows[0]
+    for row in rows[1:]:
+        joined = np.char.add(np.char.add(joined, "/"), row)
+    names, counts = np.unique(joined, return_counts=True)
+    return Counter(dict(zip(map(str, names), map(int, counts), strict=True)))

@@ -1,0 +1,59 @@
+"""The source: offers payloads and keeps each one until it is taken."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cocotb.handle import Immediate
+
+from sim.scenario import Scenario
+
+__all__ = ["Driver"]
+
+
+class Driver:
+    """Drive the input stream, one `step` on every falling edge.
+
+    Everything is set on the falling edge, where no clocked process looks, so it may take effect immediately.
+    """
+
+    def __init__(self, dut: Any, scenario: Scenario) -> None:
+        self._accepted, self._valid, self._payload = dut.accepted, dut.valid, dut.payload
+        self._payloads = scenario.payloads.tolist()
+        self._chunk = dut.chunk if scenario.chunks is not None else None
+        self._chunks = scenario.chunks.tolist() if scenario.chunks is not None else []
+        self._offers = scenario.offers.tolist()
+        self._next = 0
+        self._is_offering = False
+        self._shown_chunk: int | None = None
+        self.first_cycle = self.last_cycle = 0
+
+    @property
+    def accepted(self) -> int:
+        """Payloads taken so far."""
+        return self._next
+
+    @property
+    def is_done(self) -> bool:
+        """Whether every payload has been taken."""
+        return self._next == len(self._payloads)
+
+    def step(self, cycle: int) -> bool:
+        """Go on to the next payload if the last one was taken; tell whether it was."""
+        was_offering = self._is_offering
+        if was_offering:
+            if not self._accepted.value:
+                return False
+            self.first_cycle = self.first_cycle or cycle
+            self.last_cycle = cycle
+            self._next += 1
+        offers = not self.is_done and self._offers[cycle % len(self._offers)]
+        if offers:
+            self._payload.value = Immediate(self._payloads[self._next])
+            if self._chunk is not None and self._chunks[self._next] != self._shown_chunk:
+                self._shown_chunk = self._chunks[self._next]
+                self._chunk.value = Immediate(self._shown_chunk)
+        if offers != was_offering:
+            self._valid.value = Immediate(int(offers))
+            self._is_offering = offers
+        return was_offering

@@ -1,0 +1,37 @@
+"""Failure lines: codes in hex and as values, distances in ulp, flags by name."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from golden import Flag, FloatFormat, decode
+
+__all__ = ["distance_in_ulp", "flag_names", "show"]
+
+
+def show(code: int, fmt: FloatFormat) -> str:
+    """Return a code in hex and its value."""
+    digits = -(-fmt.width // 4)
+    value = float(decode(np.array(code, np.uint32 if fmt.width > 16 else np.uint16), fmt))
+    return f"0x{code:0{digits}x} ({value!r})"
+
+
+def distance_in_ulp(expected: int, actual: int, fmt: FloatFormat) -> str:
+    """Return how many representable values lie between two codes, or why there is no such number."""
+    ordinals = []
+    for code in (expected, actual):
+        magnitude = code & (fmt.sign_mask - 1)
+        if magnitude > fmt.inf:
+            return "one is NaN" if expected != actual else "0 ulp"
+        ordinals.append(-magnitude if code & fmt.sign_mask else magnitude)
+    if ordinals == [0, 0] and expected != actual:
+        return "0 ulp, but the sign of zero"
+    return f"{ordinals[1] - ordinals[0]:+d} ulp"
+
+
+def flag_names(flags: int) -> str:
+    """Return the names of flags, such as ``inexact|overflow``, or ``none``."""
+    names = [flag.name.lower() for flag in Flag if flags & flag and flag.name]
+    if flags & 8:
+        names.append("divide_by_zero")
+    return "|".join(names) or "none"

@@ -1,0 +1,65 @@
+"""Failure lines of the multiply-accumulate unit: the whole reduction."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from golden import FP32, FloatFormat, format_named
+from sim.explain import distance_in_ulp, flag_names, show
+from sim.scenario import Scenario
+from sim.testbench import Testbench
+
+__all__ = ["explain_reduction"]
+
+_ERRORS = ("none", "alignment", "unsupported", "3")
+_SHOWN = 3
+
+
+def explain_reduction(bench: Testbench, scenario: Scenario, index: int, actual: int | str | None) -> str:
+    """Return what was reduced, what had to come and what came."""
+    row = scenario.case[index]
+    detail: dict[str, Any] = {
+        key: int(values[row]) for key, values in scenario.details.items() if key not in ("a", "b")
+    }
+    formats = [format_named(name) for name in bench.formats]
+    wanted = bench.port.answer.unpack(scenario.answers[index])
+    if detail["error"]:
+        what = f"product with format {detail['format']}, level {detail['level']}, to be refused"
+        operand, outer = formats[0], FP32
+    else:
+        operand = formats[detail["format"]]
+        outer = operand if detail["level"] == 2 else FP32
+        chunk = detail["chunk"] or "any length"
+        start = "" if detail["first"] else f", from {show(detail['initial'], outer)}"
+        what = f"{operand} level {detail['level']} chunk {chunk} K={detail['products']}{start}"
+    lines = [f"answer {index}: {what}, register {detail['register']} (seed {bench.seed})"]
+    lines.append(f"  products: {_products(scenario, detail, operand)}")
+    lines.append(f"  expected {_answer(wanted, outer)}")
+    if isinstance(actual, int):
+        found = bench.port.answer.unpack(actual)
+        distance = distance_in_ulp(wanted["result"], found["result"] & ((1 << outer.width) - 1), outer)
+        lines.append(f"  got      {_answer(found, outer)}, {distance}")
+    else:
+        lines.append(f"  got      {actual or 'unknown bits'}")
+    return "\n".join(lines)
+
+
+def _answer(fields: dict[str, int], outer: FloatFormat) -> str:
+    result = fields["result"]
+    shown = show(result, outer) if result < 1 << outer.width else f"0x{result:x} (too wide for {outer})"
+    flags = f" flags {flag_names(fields['flags'])}" if "flags" in fields else ""
+    return f"{shown}{flags} error {_ERRORS[fields['error']]} register {fields['register']}"
+
+
+def _products(scenario: Scenario, detail: dict[str, Any], operand: FloatFormat) -> str:
+    count, start = detail["products"], detail["start"]
+    if not count:
+        return "none"
+    places = list(range(count)) if count <= 2 * _SHOWN else [*range(_SHOWN), -1, *range(count - _SHOWN, count)]
+    pairs = [
+        "..."
+        if k < 0
+        else f"{show(int(scenario.details['a'][start + k]), operand)} * {show(int(scenario.details['b'][start + k]), operand)}"
+        for k in places
+    ]
+    return ", ".join(pairs)

@@ -1,0 +1,233 @@
+"""The scenarios of a multiply-accumulate unit."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from golden import FloatFormat
+from sim.generators import generator_for
+from sim.mac_coverage import CHUNKS, accumulator_of, chunk_lengths, count_steps, required_edges, required_steps
+from sim.operands import random_codes, specials, with_exponents
+from sim.patterns import PATTERNS, pattern
+from sim.port import Port
+from sim.reductions import REFUSED_ALIGNMENT, UNSUPPORTED, Chain, Segment, predict
+from sim.scenario import Scenario
+from sim.schedule import POLICIES, interleave, to_scenario
+from sim.step_operands import Steps, step_operands
+
+__all__ = ["mac_scenarios"]
+
+
+def mac_scenarios(
+    component: Any, port: Port, seed: int, unit: str, effort: float
+) -> tuple[list[Scenario], set[str], list[str]]:
+    """Return the scenarios, the coverage bins that must not be empty, and the names of the operand formats."""
+    maker = _Maker(getattr(component, "unit", component), port, seed, unit, effort)
+    scenarios = [
+        maker.make("power_up", maker.power_up),
+        maker.make("steps", maker.steps),
+        maker.make("chunk_edges", maker.chunk_edges),
+        maker.make("continuations", maker.continuations),
+        maker.make("hazards", maker.hazards, policy="back_to_back"),
+        maker.make("refusals", maker.refusals, policy="random"),
+        *maker.streams(),
+        *maker.throughput(),
+    ]
+    return scenarios, maker.required(), [fmt.name for fmt in maker.operands]
+
+
+class _Maker:
+    """Makes the scenarios of one unit; every one has random numbers of its own, so that it can be repeated alone."""
+
+    def __init__(self, mac: Any, port: Port, seed: int, unit: str, effort: float) -> None:
+        self.mac, self.port, self.seed, self.unit, self.effort = mac, port, seed, unit, effort
+        self.operands: tuple[FloatFormat, ...] = mac.operands
+        self.kinds = list(itertools.product(range(len(self.operands)), mac.levels))
+        self.chunks = tuple(chunk for chunk in CHUNKS if chunk < 1 << mac.chunk_bits)
+        self.default_chunk = max(self.chunks)
+        self.bins: Counter[str] = Counter()
+        self.rng = generator_for(seed, unit)
+
+    def make(self, name: str, chains_of: Callable[[], list[Chain]], policy: str = "rotation") -> Scenario:
+        """Return the scenario of the chains that a method of this class gives, chunk length by chunk length."""
+        self.rng = generator_for(self.seed, self.unit, name)
+        self.bins = Counter()
+        chains = chains_of()
+        predict(chains, self.operands)
+        beats = []
+        # The chunk length may change only when no reduction is under way.
+        for chunk in sorted({chain[0].chunk for chain in chains}):
+            alike = [chain for chain in chains if chain[0].chunk == chunk]
+            beats += interleave(alike, self.mac.registers, self.rng, policy)
+        scenario = to_scenario(name, beats, self.operands, self.port)
+        scenario.coverage = dict(self.bins)
+        return scenario
+
+    def required(self) -> set[str]:
+        """Return the bins that must not be empty."""
+        required: set[str] = set()
+        for index, level in self.kinds:
+            required |= required_steps(self.operands[index], level)
+            required |= required_edges(self.operands[index], level, self.chunks)
+        return required
+
+    def _segment(self, index: int, level: int, length: int, **given: Any) -> Segment:
+        """Return a reduction of random products; one in four has operands of any kind."""
+        fmt = self.operands[index]
+        if self.rng.random() < 0.25:
+            a, b = (random_codes(fmt, length, self.rng) for _ in range(2))
+        else:
+            a, b = (with_exponents(fmt, self.rng.integers(-4, 4, length), self.rng) for _ in range(2))
+        given.setdefault("chunk", self.default_chunk)
+        return Segment(index, level, a.tolist(), b.tolist(), **given)
+
+    def _random_segment(self, longest: int, **given: Any) -> Segment:
+        index, level = self.kinds[int(self.rng.integers(len(self.kinds)))]
+        return self._segment(index, level, int(self.rng.integers(0, longest + 1)), **given)
+
+    def power_up(self) -> list[Chain]:
+        """Continue what no product has ever started: registers hold +0."""
+        index, level = self.kinds[0]
+        pairs = self.mac.registers // 2
+        return [[self._segment(index, level, length, first=False)] for length in (1, 3, 5, 9)[:pairs]]
+
+    def steps(self) -> list[Chain]:
+        """Reduce one product of every pair of specials, and two products of every interesting kind."""
+        chains: list[Chain] = []
+        count = max(12, int(self.effort * 240 / len(self.operands)))
+        for index, level in self.kinds:
+            operand = self.operands[index]
+            values = specials(operand)
+            a, b = (axis.ravel() for axis in np.meshgrid(values, values, indexing="ij"))
+            zero, one = np.zeros(len(a), np.uint64), np.full(len(a), operand.one, np.uint64)
+            self.bins += count_steps(operand, level, Steps(zero, one, a, b))
+            chains += [[Segment(index, level, [x], [y], chunk=0)] for x, y in zip(a.tolist(), b.tolist(), strict=True)]
+            groups = step_operands(operand, accumulator_of(level, operand), self.rng, count)
+            for steps in (*groups.values(), _infinities(operand)):
+                self.bins += count_steps(operand, level, steps)
+                columns = (part.astype(np.int64).tolist() for part in (steps.c, steps.d, steps.a, steps.b))
+                chains += [
+                    [Segment(index, level, [c, x], [d, y], chunk=0)] for c, d, x, y in zip(*columns, strict=True)
+                ]
+        self.rng.shuffle(chains)  # type: ignore[arg-type]
+        return chains
+
+    def chunk_edges(self) -> list[Chain]:
+        """Reduce as many products as lie at the edges of chunks."""
+        chains: list[Chain] = []
+        times = max(1, round(2 * self.effort / len(self.operands) + 0.3))
+        for (index, level), chunk in itertools.product(self.kinds, self.chunks):
+            for name, length in chunk_lengths(chunk).items():
+                self.bins[f"{self.operands[index]}/level_{level}/chunk_{chunk}/{name}"] += times
+                chains += [[self._segment(index, level, length, chunk=chunk)] for _ in range(times)]
+        self.rng.shuffle(chains)  # type: ignore[arg-type]
+        return chains
+
+    def continuations(self) -> list[Chain]:
+        """Go on after an answer, with nothing too; give a reduction up and start afresh."""
+        chains: list[Chain] = []
+        for (index, level), chunk in itertools.product(self.kinds, (min(3, self.default_chunk), self.default_chunk, 0)):
+            for _ in range(max(1, int(4 * self.effort))):
+                lengths = self.rng.choice([0, 1, 2, 3, 4, 7], 4).tolist()
+                chain = [
+                    self._segment(index, level, length, chunk=chunk, first=not at) for at, length in enumerate(lengths)
+                ]
+                chains.append(chain)
+                given_up = self._segment(index, level, int(self.rng.integers(1, 6)), chunk=chunk, last=False)
+                chains.append([given_up, *self._afresh(index, level, chunk)])
+        return chains
+
+    def _afresh(self, index: int, level: int, chunk: int) -> Chain:
+        lengths = self.rng.integers(1, 8, 2).tolist()
+        return [self._segment(index, level, length, chunk=chunk, first=not at) for at, length in enumerate(lengths)]
+
+    def hazards(self) -> list[Chain]:
+        """Follow each level by each other one on the same pair of registers, in both registers of the pair."""
+        chains: list[Chain] = []
+        for _ in range(max(3, int(12 * self.effort))):
+            chain: Chain = []
+            for (index, level), (other, following) in itertools.product(self.kinds, self.kinds):
+                if self.rng.random() > 3 / len(self.kinds):
+                    continue
+                for at, at_level in ((index, level), (other, following)):
+                    odd = at_level == 2 and bool(self.rng.integers(2))
+                    chain.append(self._segment(at, at_level, int(self.rng.integers(1, 5)), odd=odd))
+            if chain:
+                chains.append(chain)
+        return chains
+
+    def refusals(self) -> list[Chain]:
+        """Put products that must be refused between others: they change nothing, whatever register they name."""
+        chains: list[Chain] = []
+        fields = self.port.request.widths
+        formats = range(len(self.operands), min(1 << fields["format"], 16))
+        levels = [level for level in range(4) if level not in self.mac.levels]
+        for _ in range(int(60 * self.effort) + 20):
+            chains.append([self._random_segment(6)])
+            chains.append(self._afresh(*self.kinds[int(self.rng.integers(len(self.kinds)))], self.default_chunk))
+            wide = [kind for kind in self.kinds if kind[1] != 2]
+            if wide:
+                index, level = wide[int(self.rng.integers(len(wide)))]
+                chains.append([self._segment(index, level, 1, error=REFUSED_ALIGNMENT)])
+            if len(formats):
+                level = int(self.rng.integers(4))
+                refused = self._segment(0, level, 1, error=UNSUPPORTED)
+                refused.format = int(self.rng.choice(list(formats)))
+                chains.append([refused])
+            refused = self._segment(0, int(self.rng.choice(levels)), 1, error=UNSUPPORTED)
+            chains.append([refused])
+        for chain in chains:
+            for segment in chain:
+                segment.first, segment.last = segment.first, segment.last
+                if segment.error:
+                    segment.first, segment.last = bool(self.rng.integers(2)), bool(self.rng.integers(2))
+        return chains
+
+    def _mixed(self) -> list[Chain]:
+        chunk = int(self.rng.choice(list(self.chunks)))
+        chains: list[Chain] = [[self._random_segment(9, chunk=chunk)] for _ in range(int(30 * self.effort) + 10)]
+        for _ in range(int(6 * self.effort) + 3):
+            chains.append(self._afresh(*self.kinds[int(self.rng.integers(len(self.kinds)))], chunk))
+        return chains
+
+    def streams(self) -> list[Scenario]:
+        """Mix formats and levels on all registers, for every pattern of pauses at both streams."""
+        scenarios = []
+        for at, (idle, backpressure) in enumerate(itertools.product(PATTERNS, PATTERNS)):
+            name = f"stream_idle_{idle}_backpressure_{backpressure}"
+            scenario = self.make(name, self._mixed, policy=POLICIES[(at + at // 3) % len(POLICIES)])
+            scenario.offers, scenario.takes = pattern(idle, self.rng), pattern(backpressure, self.rng)
+            scenarios.append(scenario)
+        return scenarios
+
+    def throughput(self) -> list[Scenario]:
+        """Rotate over as many registers as it takes for a product in every cycle, and count the cycles."""
+        scenarios = []
+        count, length = self.mac.accumulate_latency, 3 * self.default_chunk
+        for level in self.mac.levels:
+            if count > (self.mac.registers if level == 2 else self.mac.registers // 2):
+                continue
+            for chunk in (0, self.default_chunk):
+
+                def chains(level: int = level, chunk: int = chunk) -> list[Chain]:
+                    return [[self._segment(0, level, length, chunk=chunk)] for _ in range(count)]
+
+                scenario = self.make(f"throughput_level_{level}_chunk_{chunk}", chains)
+                # Each promotion takes the place of one product; the last of each register come after all products.
+                promotions = 0 if level == 0 or chunk == 0 else (length // chunk - 1) * count
+                scenario.cycles = length * count + promotions
+                scenarios.append(scenario)
+        return scenarios
+
+
+def _infinities(operand: FloatFormat) -> Steps:
+    """Return infinity minus infinity in all signs, and infinity times zero with every kind of accumulator."""
+    inf, minus, one = operand.inf, operand.sign_mask, operand.one
+    rows = [(inf | s, one, inf | t, one | u) for s in (0, minus) for t in (0, minus) for u in (0, minus)]
+    rows += [(c, one, a, b) for c in specials(operand).tolist() for a, b in ((inf, minus), (0, inf | minus))]
+    return Steps(*(np.array(column, np.uint64) for column in zip(*rows, strict=True)))

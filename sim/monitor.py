@@ -1,0 +1,43 @@
+"""The sink: takes answers, and watches that a refused one stays as it is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cocotb.handle import Immediate
+
+from sim.scenario import Scenario
+
+__all__ = ["Monitor"]
+
+
+class Monitor:
+    """Take the output stream, one `step` on every falling edge. An answer with unknown bits (X) is taken as None."""
+
+    def __init__(self, dut: Any, scenario: Scenario) -> None:
+        self._answered, self._answer, self._take = dut.answered, dut.answer, dut.take
+        self._takes = scenario.takes.tolist()
+        self._is_taking: bool | None = None
+        self._refused: tuple[int | None] | None = None
+        self.answers: list[int | None] = []
+        self.broken_promises: list[str] = []
+
+    def step(self, cycle: int) -> bool:
+        """Decide whether to take in the coming edge and, if an answer is there then, take it; tell whether it was."""
+        takes = self._takes[cycle % len(self._takes)]
+        if takes != self._is_taking:
+            self._take.value = Immediate(int(takes))
+            self._is_taking = takes
+        if not self._answered.value:
+            if self._refused is not None:
+                self.broken_promises.append(f"cycle {cycle}: valid fell before the answer was taken")
+                self._refused = None
+            return False
+        value = self._answer.value
+        word = int(value) if value.is_resolvable else None
+        if self._refused is not None and self._refused[0] != word:
+            self.broken_promises.append(f"cycle {cycle}: the answer changed before it was taken")
+        self._refused = None if takes else (word,)
+        if takes:
+            self.answers.append(word)
+        return takes

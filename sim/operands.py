@@ -1,0 +1,70 @@
+"""Codes worth trying: specials, boundary exponents with fraction patterns, neighbours, weighted random."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from golden import FloatFormat
+
+__all__ = ["Codes", "boundary", "from_parts", "random_codes", "specials", "with_exponents"]
+
+Codes = NDArray[Any]
+
+
+def specials(fmt: FloatFormat) -> Codes:
+    """Return zeros, smallest and largest subnormals and normals, 1.0, infinities and NaNs of both kinds."""
+    positive = [0, fmt.min_subnormal, fmt.min_normal - 1, fmt.min_normal, fmt.one, fmt.max_finite, fmt.inf]
+    nans = [fmt.nan, fmt.nan | fmt.sign_mask | 1, fmt.inf | 1, fmt.sign_mask | fmt.nan - 1]
+    return np.array(positive + [code | fmt.sign_mask for code in positive] + nans, np.uint64)
+
+
+def from_parts(fmt: FloatFormat, sign: Any, exponent_field: Any, fraction: Any) -> Codes:
+    """Return codes put together from their fields."""
+    parts = (np.asarray(part).astype(np.uint64) for part in (sign, exponent_field, fraction))
+    signs, fields, fractions = parts
+    return signs << np.uint64(fmt.width - 1) | fields << np.uint64(fmt.fraction_bits) | fractions
+
+
+def _fraction_patterns(fmt: FloatFormat) -> list[int]:
+    bits, ones = fmt.fraction_bits, (1 << fmt.fraction_bits) - 1
+    one_bit = [1 << place for place in range(bits)]
+    runs = [ones >> place for place in range(bits)] + [ones << place & ones for place in range(bits)]
+    return sorted({0, ones, *one_bit, *(ones ^ bit for bit in one_bit), *runs})
+
+
+def boundary(fmt: FloatFormat, exponents: list[int]) -> Codes:
+    """Return both signs of boundary exponents (powers of two) and their neighbours with every fraction pattern."""
+    fields = {0, 1, fmt.exponent_field_max - 1, fmt.exponent_field_max}
+    fields |= {exponent + fmt.bias + nearby for exponent in exponents for nearby in (-1, 0, 1)}
+    kept = sorted(value for value in fields if 0 <= value <= fmt.exponent_field_max)
+    grid = np.meshgrid([0, 1], kept, _fraction_patterns(fmt), indexing="ij")
+    return from_parts(fmt, *(axis.ravel() for axis in grid))
+
+
+def random_codes(fmt: FloatFormat, count: int, rng: np.random.Generator) -> Codes:
+    """Return random codes: half of them of any kind, half with exponents around that of 1.0."""
+    anything = rng.integers(0, 1 << fmt.width, count, np.uint64)
+    exponents = rng.integers(-6, 7, count)
+    usual = with_exponents(fmt, np.clip(exponents, fmt.emin, fmt.emax), rng)
+    return np.where(rng.random(count) < 0.5, anything, usual)
+
+
+def with_exponents(fmt: FloatFormat, exponents: Any, rng: np.random.Generator) -> Codes:
+    """Return random codes of given exponents (powers of two); those below the normal range become subnormal.
+
+    A third of the fractions are all zeros, all ones or one bit.
+    """
+    wanted = np.asarray(exponents)
+    count = wanted.shape[0]
+    fractions = rng.integers(0, 1 << fmt.fraction_bits, count, np.uint64)
+    patterned = rng.choice(np.array(_fraction_patterns(fmt), np.uint64), count)
+    fractions = np.where(rng.random(count) < 0.33, patterned, fractions)
+    fields = np.clip(wanted + fmt.bias, 1, fmt.exponent_field_max - 1)
+    depth = np.clip(fields - (wanted + fmt.bias), 0, fmt.fraction_bits).astype(np.uint64)
+    is_normal = depth == 0
+    significands = (fractions | np.uint64(1 << fmt.fraction_bits)) >> depth
+    fractions = np.where(is_normal, fractions, significands)
+    return from_parts(fmt, rng.integers(0, 2, count), np.where(is_normal, fields, 0), fractions)

@@ -1,0 +1,39 @@
+"""When a source offers and a sink takes: the rows and columns of the stream matrix."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["PATTERNS", "pattern"]
+
+#: Never pausing; pausing at random; long pauses and long runs.
+PATTERNS = ("none", "random", "bursts")
+
+_LENGTH = 1009  # a prime: no period of the design divides it
+
+
+def pattern(name: str, rng: np.random.Generator) -> NDArray[np.bool_]:
+    """Return in which cycles a stream goes on.
+
+    Parameters
+    ----------
+    name : str
+        One of `PATTERNS`.
+    rng : numpy.random.Generator
+
+    Raises
+    ------
+    ValueError
+        If there is no such pattern.
+    """
+    if name == "none":
+        return np.ones(1, np.bool_)
+    if name == "random":
+        return rng.random(_LENGTH) < 0.6
+    if name == "bursts":
+        lengths = rng.integers(1, 40, _LENGTH)
+        starts_high = bool(rng.integers(2))
+        values = (np.arange(_LENGTH) % 2 == 0) == starts_high
+        return np.repeat(values, lengths)[: 4 * _LENGTH]
+    raise ValueError(f"name: got {name!r}, must be one of {', '.join(PATTERNS)}")

@@ -1,0 +1,47 @@
+"""The two streams of a unit as the testbench sees them: field layouts and queues of answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sim.fields import Fields
+
+__all__ = ["Port"]
+
+
+@dataclass(frozen=True)
+class Port:
+    """Layouts of what goes in and what comes out.
+
+    Parameters
+    ----------
+    request, answer : Fields
+    chunk_bits : int
+        Bits of the port ``chunk``; 0 without one.
+    """
+
+    request: Fields
+    answer: Fields
+    chunk_bits: int = 0
+
+    def queue_of(self, answers: ArrayLike) -> NDArray[Any]:
+        """Return the queue in which each answer must keep its place.
+
+        Results of one register keep their order, those of different registers may overtake each other. A refused
+        product has nothing to wait for, so refusals may overtake results and are queued apart.
+        """
+        is_refusal = (self.answer.get(answers, "error") != 0).astype(np.int64)
+        return self.answer.get(answers, "register").astype(np.int64) * 2 + is_refusal
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return what `from_dict` reads, for JSON."""
+        return {"request": self.request.widths, "answer": self.answer.widths, "chunk_bits": self.chunk_bits}
+
+    @classmethod
+    def from_dict(cls, given: dict[str, Any]) -> Port:
+        """Return the port that `as_dict` described."""
+        return cls(Fields(given["request"]), Fields(given["answer"]), given["chunk_bits"])

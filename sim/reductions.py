@@ -1,0 +1,101 @@
+"""Reductions to be driven, and what golden says of them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from golden import FloatFormat, dot
+
+__all__ = ["NO_ERROR", "REFUSED_ALIGNMENT", "UNSUPPORTED", "Chain", "Segment", "predict"]
+
+NO_ERROR, REFUSED_ALIGNMENT, UNSUPPORTED = 0, 1, 2
+
+
+@dataclass
+class Segment:
+    """Products of one register from one answer to the next.
+
+    Parameters
+    ----------
+    format, level : int
+        What the products say. `format` is an index into the unit's operand formats.
+    a, b : lists of codes
+        K products, in order. K = 0 is driven as the neutral product -0 * 1.0.
+    first : bool
+        Whether it starts from +0; otherwise from the answer before it in its chain.
+    last : bool
+        Whether it is answered; otherwise it is given up and the next segment of the chain starts afresh.
+    odd : bool
+        In the odd register of the chain's pair.
+    error : int
+        The refusal that its single product must meet.
+    chunk : int
+        Chunk length, 0 for one chunk; set when it is scheduled.
+    register : int
+        Set when it is scheduled.
+    result, flags, initial : int
+        What golden says; `initial` is the total that it started from.
+    """
+
+    format: int
+    level: int
+    a: list[int]
+    b: list[int]
+    first: bool = True
+    last: bool = True
+    odd: bool = False
+    error: int = NO_ERROR
+    chunk: int = 32
+    register: int = -1
+    result: int = 0
+    flags: int = 0
+    initial: int = 0
+    tags: tuple[str, ...] = field(default=())
+
+
+#: Segments that follow each other on one register or one pair of registers.
+Chain = list[Segment]
+
+
+def predict(chains: Sequence[Chain], operands: Sequence[FloatFormat]) -> None:
+    """Fill in results and flags, as few calls of `golden.dot` as possible: all segments alike at once.
+
+    A segment that continues starts from the answer before it, and its flags are those of all since ``first``. So the
+    n-th segments of all chains are predicted together, for n = 0, 1, ...
+    """
+    for position in range(max(map(len, chains), default=0)):
+        groups: dict[tuple[int, int, int, int], list[tuple[Segment, Segment | None]]] = defaultdict(list)
+        for chain in chains:
+            if position < len(chain) and chain[position].error == NO_ERROR:
+                segment = chain[position]
+                before = chain[position - 1] if position and not segment.first else None
+                groups[segment.format, segment.level, segment.chunk, len(segment.a)].append((segment, before))
+        for (index, level, chunk, _), members in groups.items():
+            _predict_group(
+                [segment for segment, _ in members], [before for _, before in members], operands[index], level, chunk
+            )
+
+
+def _predict_group(
+    segments: list[Segment], befores: list[Segment | None], operand: FloatFormat, level: int, chunk: int
+) -> None:
+    outer: Any = np.uint16 if level == 2 else np.uint32
+    starts = np.array([before.result if before else 0 for before in befores], outer)
+    results, flags = dot(
+        np.array([segment.a for segment in segments], np.uint16),
+        np.array([segment.b for segment in segments], np.uint16),
+        operand=operand,
+        level=level,
+        chunk=chunk or None,
+        initial=starts,
+        return_flags=True,
+    )
+    for at, (segment, before) in enumerate(zip(segments, befores, strict=True)):
+        segment.initial = int(starts[at])
+        segment.result = int(results[at])
+        segment.flags = int(flags[at]) | (before.flags if before else 0)

@@ -1,0 +1,162 @@
+"""In which order the products of several chains enter, and in which registers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from golden import FloatFormat
+from sim.port import Port
+from sim.reductions import NO_ERROR, REFUSED_ALIGNMENT, Chain, Segment
+from sim.scenario import Scenario
+
+__all__ = ["POLICIES", "interleave", "to_scenario"]
+
+#: One chain at a time, always in the same registers; in turn, over all registers; at random.
+POLICIES = ("back_to_back", "rotation", "random")
+
+Beat = tuple[Segment, int]
+
+
+class _Open:
+    """A chain that has its registers."""
+
+    def __init__(self, chain: Chain, register: int, registers: list[int]) -> None:
+        self.registers = registers
+        self.beats = self._beats(chain, register)
+
+    def _beats(self, chain: Chain, register: int) -> Iterator[Beat]:
+        for segment in chain:
+            if segment.error == NO_ERROR:
+                segment.register = register | 1 if segment.odd else register
+            for k in range(max(1, len(segment.a))):
+                yield segment, k
+
+
+def interleave(chains: Sequence[Chain], registers: int, rng: np.random.Generator, policy: str) -> list[Beat]:
+    """Return all products in the order in which they enter.
+
+    fp32 totals (levels 0 and 1) take a pair of registers for as long as their chain is under way, so that no other
+    chain writes into it; a refused product takes none.
+
+    Parameters
+    ----------
+    chains : sequence of chains
+    registers : int
+        Of the unit.
+    rng : numpy.random.Generator
+    policy : str
+        One of `POLICIES`.
+    """
+    waiting = list(reversed(chains))
+    free = list(range(registers))
+    under_way: list[_Open] = []
+    order: list[Beat] = []
+    turn = 0
+    limit = 1 if policy == "back_to_back" else registers + 2
+    choose: Callable[[int], int] = (lambda count: int(rng.integers(count))) if policy == "random" else (lambda count: 0)
+    while waiting or under_way:
+        while waiting and len(under_way) < limit:
+            opened = _open(waiting[-1], free, registers, rng, choose)
+            if opened is None:
+                break
+            under_way.append(opened)
+            waiting.pop()
+        turn = int(rng.integers(len(under_way))) if policy == "random" else turn % len(under_way)
+        chosen = under_way[turn]
+        beat = next(chosen.beats, None)
+        if beat is None:
+            free.extend(chosen.registers)
+            free.sort()
+            under_way.pop(turn)
+            continue
+        order.append(beat)
+        turn += 1
+    return order
+
+
+def _open(
+    chain: Chain, free: list[int], registers: int, rng: np.random.Generator, choose: Callable[[int], int]
+) -> _Open | None:
+    """Give a chain its registers, if there are any free."""
+    if chain[0].error != NO_ERROR:
+        register = int(rng.integers(registers))
+        chain[0].register = register | 1 if chain[0].error == REFUSED_ALIGNMENT else register
+        return _Open(chain, 0, [])
+    if any(segment.level != 2 or segment.odd for segment in chain):
+        pairs = [register for register in free if register % 2 == 0 and register + 1 in free]
+        if not pairs:
+            return None
+        register = pairs[choose(len(pairs))]
+        taken = [register, register + 1]
+    else:
+        if not free:
+            return None
+        register = free[choose(len(free))]
+        taken = [register]
+    for one in taken:
+        free.remove(one)
+    return _Open(chain, register, taken)
+
+
+def to_scenario(name: str, beats: list[Beat], operands: Sequence[FloatFormat], port: Port) -> Scenario:
+    """Return the scenario that drives these products and expects the answers of their segments."""
+    minus_zero = [fmt.sign_mask for fmt in operands]
+    one = [fmt.one for fmt in operands]
+    columns: dict[str, list[int]] = {key: [] for key in ("a", "b", "format", "level", "register", "first", "last")}
+    chunks: list[int] = []
+    answered: list[Segment] = []
+    for segment, k in beats:
+        is_final = k == max(1, len(segment.a)) - 1
+        row = {
+            "a": segment.a[k] if segment.a else minus_zero[segment.format],
+            "b": segment.b[k] if segment.b else one[segment.format],
+            "format": segment.format,
+            "level": segment.level,
+            "register": segment.register,
+            "first": int(segment.first and k == 0),
+            "last": int(segment.last and is_final),
+        }
+        for key, value in row.items():
+            columns[key].append(value)
+        chunks.append(segment.chunk)
+        if segment.error != NO_ERROR or (segment.last and is_final):
+            answered.append(segment)
+    return Scenario(
+        name=name,
+        payloads=port.request.pack(**{key: np.array(values, np.uint64) for key, values in columns.items()}),
+        answers=_answers(answered, port),
+        case=np.arange(len(answered)),
+        chunks=np.array(chunks),
+        details=_details(answered),
+    )
+
+
+def _answers(segments: list[Segment], port: Port) -> Any:
+    def column(key: str) -> Any:
+        return np.array([getattr(segment, key) for segment in segments], np.uint64)
+
+    is_answer = (column("error") == NO_ERROR).astype(np.uint64)
+    fields = {
+        "result": column("result") * is_answer,
+        "error": column("error"),
+        "register": column("register"),
+        "flags": column("flags") * is_answer,
+        "tlast": np.ones(len(segments), np.uint64),
+    }
+    return port.answer.pack(**{key: value for key, value in fields.items() if key in port.answer.widths})
+
+
+def _details(segments: list[Segment]) -> dict[str, Any]:
+    keys = ("format", "level", "register", "first", "chunk", "initial", "error")
+    details: dict[str, Any] = {
+        key: np.array([int(getattr(segment, key)) for segment in segments], np.int64) for key in keys
+    }
+    lengths = np.array([len(segment.a) for segment in segments], np.int64)
+    details["products"] = lengths
+    details["start"] = np.cumsum(lengths) - lengths
+    for key in ("a", "b"):
+        details[key] = np.array([code for segment in segments for code in getattr(segment, key)], np.uint16)
+    return details

@@ -1,0 +1,84 @@
+"""Comparing what came back with what had to come back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.port import Port
+from sim.scenario import Scenario
+
+__all__ = ["Mismatch", "Scoreboard"]
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """An answer that is not the expected one.
+
+    Parameters
+    ----------
+    index : int
+        Which of the scenario's expected answers.
+    expected : int
+    actual : int or None
+        None: it had unknown bits.
+    """
+
+    index: int
+    expected: int
+    actual: int | None
+
+
+@dataclass
+class Scoreboard:
+    """Pair answers with expectations, queue by queue.
+
+    Attributes
+    ----------
+    mismatches : list of Mismatch
+    unanswered : list of int
+        Expected answers that never came.
+    unexpected : list of int or None
+        Answers that nobody expects.
+    """
+
+    port: Port
+    mismatches: list[Mismatch] = field(default_factory=list)
+    unanswered: list[int] = field(default_factory=list)
+    unexpected: list[int | None] = field(default_factory=list)
+
+    def compare(self, scenario: Scenario, answers: list[int | None]) -> None:
+        """Compare all bits of all answers: result, flags, register and error."""
+        # An answer with unknown bits belongs to no queue; it takes the first place that is left over.
+        known = np.array([answer for answer in answers if answer is not None], np.uint64)
+        unknown = sum(answer is None for answer in answers)
+        expected_queue, actual_queue = self.port.queue_of(scenario.answers), self.port.queue_of(known)
+        for queue in np.union1d(expected_queue, actual_queue).tolist():
+            expected = np.flatnonzero(expected_queue == queue)
+            actual = known[actual_queue == queue]
+            self._compare_queue(scenario.answers, expected, actual)
+        self.mismatches.sort(key=lambda mismatch: mismatch.index)
+        self.unanswered.sort()
+        for _ in range(unknown):
+            if not self.unanswered:
+                self.unexpected.append(None)
+                continue
+            index = self.unanswered.pop(0)
+            self.mismatches.append(Mismatch(index, int(scenario.answers[index]), None))
+
+    def _compare_queue(self, answers: Any, expected: NDArray[Any], actual: NDArray[Any]) -> None:
+        paired = min(len(expected), len(actual))
+        differs = np.flatnonzero(answers[expected[:paired]] != actual[:paired])
+        self.mismatches += [
+            Mismatch(int(expected[at]), int(answers[expected[at]]), int(actual[at])) for at in differs.tolist()
+        ]
+        self.unanswered += expected[paired:].tolist()
+        self.unexpected += actual[paired:].tolist()
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether everything came, nothing else came, and all of it was right."""
+        return not (self.mismatches or self.unanswered or self.unexpected)

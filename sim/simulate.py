@@ -1,0 +1,199 @@
+"""Testing one unit: generate, prepare, build, simulate, judge."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import time
+import traceback
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hdl.verilog import to_verilog
+from sim.bench_verilog import TOP, shell
+from sim.converter_stimulus import converter_scenarios, required_bins
+from sim.generators import generator_for
+from sim.judge import judge
+from sim.mac_stimulus import mac_scenarios
+from sim.scenario import Scenario
+from sim.simulators import get_runner
+from sim.units import UNITS, port_of
+
+__all__ = ["Job", "Outcome", "run_unit"]
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@dataclass(frozen=True)
+class Job:
+    """One unit to test, and how.
+
+    Parameters
+    ----------
+    unit : str
+        Name in `UNITS`.
+    seed : int
+    folder : Path
+        Where everything about this run is written; it is emptied first.
+    simulator : str
+        ``icarus`` or ``verilator``.
+    waves : bool
+    scenarios : str
+        Comma-separated scenarios to run, with ``*``; all of them if empty.
+    effort : float
+        Factor on the unit's own effort.
+    verilog : Path, optional
+        The design, if it is not to be generated here.
+    """
+
+    unit: str
+    seed: int
+    folder: Path
+    simulator: str = "icarus"
+    waves: bool = False
+    scenarios: str = ""
+    effort: float = 1.0
+    verilog: Path | None = None
+
+
+@dataclass
+class Outcome:
+    """What came of it.
+
+    Attributes
+    ----------
+    vectors : int
+        Answers that were compared.
+    seconds : float
+        Time in the simulator.
+    bins, required : counts of all coverage bins; those that must not be empty
+    failures : list of str
+        Why it failed; empty if it passed.
+    is_broken : bool
+        It failed before or outside of comparing results: no design, no build, no simulator.
+    """
+
+    unit: str
+    vectors: int = 0
+    seconds: float = 0.0
+    bins: Counter[str] = field(default_factory=Counter)
+    required: set[str] = field(default_factory=set)
+    failures: list[str] = field(default_factory=list)
+    is_broken: bool = False
+
+    @property
+    def holes(self) -> list[str]:
+        """Bins that must not be empty but are."""
+        return sorted(name for name in self.required if not self.bins[name])
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing failed."""
+        return not self.failures
+
+
+def run_unit(job: Job) -> Outcome:
+    """Test a unit. Whatever goes wrong is an outcome too, so that the other units still run."""
+    outcome = Outcome(job.unit)
+    try:
+        _run(job, outcome)
+    except (Exception, SystemExit) as error:
+        outcome.is_broken = True
+        (job.folder / "error.log").write_text(traceback.format_exc())
+        outcome.failures.append(f"{type(error).__name__}: {error} (see {_shown(job.folder / 'error.log')})")
+    return outcome
+
+
+def _run(job: Job, outcome: Outcome) -> None:
+    unit = UNITS[job.unit]
+    shutil.rmtree(job.folder, ignore_errors=True)
+    job.folder.mkdir(parents=True)
+    component = unit.build()
+    port = port_of(unit, component)
+    design = job.verilog or job.folder / f"{unit.name}.v"
+    if job.verilog is None:
+        design.write_text(to_verilog(component, unit.name))
+    bench = job.folder / f"{TOP}.v"
+    bench.write_text(shell(unit.name, port, axi_stream=unit.kind == "axi_stream"))
+
+    effort = unit.effort * job.effort
+    scenarios, required, formats = _prepare(unit, component, port, job.seed, effort)
+    kept = _keep(scenarios, job.scenarios)
+    for scenario in kept:
+        scenario.save(job.folder)
+    manifest = {
+        "unit": unit.name,
+        "seed": job.seed,
+        "port": port.as_dict(),
+        "formats": formats,
+        "scenarios": [scenario.name for scenario in kept],
+    }
+    (job.folder / "manifest.json").write_text(json.dumps(manifest))
+
+    runner = get_runner(job.simulator)
+    build_folder = job.folder / "build"
+    runner.build(
+        sources=[design, bench],
+        hdl_toplevel=TOP,
+        build_dir=build_folder,
+        always=True,
+        waves=job.waves,
+        log_file=job.folder / "build.log",
+        build_args=["-Wno-fatal"] + (["--trace-fst"] if job.waves else []) if job.simulator == "verilator" else [],
+    )
+    results = job.folder / "results.xml"
+    started = time.perf_counter()
+    runner.test(
+        hdl_toplevel=TOP,
+        test_module=unit.testbench,
+        build_dir=build_folder,
+        test_dir=job.folder,
+        results_xml=str(results),
+        seed=job.seed,
+        waves=job.waves,
+        log_file=job.folder / "simulation.log",
+        extra_env={"CBFLOAT_SIM_RUN": str(job.folder), "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])},
+    )
+    outcome.seconds = time.perf_counter() - started
+    outcome.vectors = sum(len(scenario.answers) for scenario in kept)
+    outcome.bins = sum((Counter(scenario.coverage) for scenario in kept), Counter())
+    # A part of the scenarios, or of the stimulus, is not expected to reach everything.
+    outcome.required = required if not job.scenarios and job.effort >= 1 else set()
+    judgement = judge(results, [scenario.name for scenario in kept])
+    outcome.failures += judgement.failures
+    outcome.is_broken = judgement.is_broken
+    if outcome.holes:
+        shown = ", ".join(outcome.holes[:12]) + (", ..." if len(outcome.holes) > 12 else "")
+        outcome.failures.append(f"coverage: {len(outcome.holes)} of {len(outcome.required)} bins are empty: {shown}")
+
+
+def _prepare(unit, component, port, seed: int, effort: float) -> tuple[list[Scenario], set[str], list[str]]:
+    rng = generator_for(seed, unit.name)
+    if unit.kind == "converter":
+        source, destination = component.source, component.destination
+        scenarios = converter_scenarios(source, destination, port, rng, effort)
+        required = required_bins(source, destination)
+        return scenarios, required, [source.name, destination.name]
+    return mac_scenarios(component, port, seed, unit.name, effort)
+
+
+def _keep(scenarios: list[Scenario], names: str) -> list[Scenario]:
+    import fnmatch
+
+    wanted = [name.strip() for name in names.split(",") if name.strip()]
+    kept = [
+        scenario
+        for scenario in scenarios
+        if not wanted or any(fnmatch.fnmatchcase(scenario.name, name) for name in wanted)
+    ]
+    if not kept:
+        known = ", ".join(scenario.name for scenario in scenarios)
+        raise ValueError(f"scenarios: got {names!r}, must be some of {known} (* stands for anything)")
+    return kept
+
+
+def _shown(path: Path) -> str:
+    return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else str(path)

@@ -1,0 +1,132 @@
+"""Operands of single steps: pairs c, d that make an accumulator, and pairs a, b that are then added to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from golden import FP32, FloatFormat, convert, decode, encode, multiply_accumulate
+from sim.operands import Codes, random_codes, specials, with_exponents
+
+__all__ = ["Steps", "step_operands"]
+
+
+@dataclass
+class Steps:
+    """Cases ``a * b + round(c * d)``; arrays of codes of one length."""
+
+    c: Codes
+    d: Codes
+    a: Codes
+    b: Codes
+
+    def __len__(self) -> int:
+        return len(self.a)
+
+    def joined(self, other: Steps) -> Steps:
+        """Return both, one after the other."""
+        return Steps(*(np.concatenate([getattr(self, key), getattr(other, key)]) for key in ("c", "d", "a", "b")))
+
+    def accumulators(self, operand: FloatFormat, accumulator: FloatFormat) -> Codes:
+        """Return the accumulators that the pairs c, d make."""
+        c, d = self.c.astype(np.uint16), self.d.astype(np.uint16)
+        return np.asarray(multiply_accumulate(c, d, 0, operand=operand, accumulator=accumulator))
+
+
+def step_operands(
+    operand: FloatFormat, accumulator: FloatFormat, rng: np.random.Generator, count: int
+) -> dict[str, Steps]:
+    """Return cases of every kind, about `count` of each, as they suit an accumulator format."""
+    return {
+        "special": _special(operand, rng, count),
+        "random": _random(operand, rng, count),
+        "cancellation": _cancellation(operand, accumulator, rng, count),
+        "midpoint": _midpoint(operand, accumulator, rng, count),
+        "midpoint_of_product": _midpoint_of_product(operand, rng, count),
+        "tiny": _at_exponents(
+            operand, accumulator.emin - accumulator.fraction_bits - 2, accumulator.emin + 2, rng, count
+        ),
+        "huge": _at_exponents(operand, accumulator.emax - 1, accumulator.emax + 2, rng, count),
+    }
+
+
+def _ones(operand: FloatFormat, count: int) -> Codes:
+    return np.full(count, operand.one, np.uint64)
+
+
+def _special(operand: FloatFormat, rng: np.random.Generator, count: int) -> Steps:
+    values = specials(operand)
+    a, b, c = (rng.choice(values, count) for _ in range(3))
+    return Steps(c, _ones(operand, count), a, b)
+
+
+def _random(operand: FloatFormat, rng: np.random.Generator, count: int) -> Steps:
+    c, d, a, b = (random_codes(operand, count, rng) for _ in range(4))
+    return Steps(c, np.where(rng.random(count) < 0.5, d, _ones(operand, count)), a, b)
+
+
+def _cancellation(operand: FloatFormat, accumulator: FloatFormat, rng: np.random.Generator, count: int) -> Steps:
+    """Return products that leave a few bits of the accumulator, or nothing."""
+    low, high = max(operand.emin, -7), min(operand.emax, 7)
+    a, b = (with_exponents(operand, rng.integers(low, high + 1, count), rng) for _ in range(2))
+    minus = np.uint64(operand.sign_mask)
+    if accumulator == operand:
+        near = convert(*_product(a, b, operand), operand).astype(np.int64)
+        near = np.clip(near + rng.integers(-2, 3, count), 0, (1 << operand.width) - 1).astype(np.uint64)
+        return Steps(near, _ones(operand, count), a ^ minus, b)
+    # In fp32 the accumulator is a product too: the neighbour of one factor, times the other.
+    near = np.clip(a.astype(np.int64) + rng.integers(-1, 2, count), 0, (1 << operand.width) - 1).astype(np.uint64)
+    return Steps(near, b, a ^ minus, b)
+
+
+def _product(a: Codes, b: Codes, operand: FloatFormat) -> tuple[Any, FloatFormat]:
+    zero = np.zeros(len(a), np.uint32)
+    made = multiply_accumulate(a.astype(np.uint16), b.astype(np.uint16), zero, operand=operand, accumulator=FP32)
+    return made, FP32
+
+
+def _midpoint(operand: FloatFormat, accumulator: FloatFormat, rng: np.random.Generator, count: int) -> Steps:
+    """Return products that are an odd number of half ulps of the accumulator."""
+    low, high = max(operand.emin, -6), min(operand.emax, 6)
+    c = with_exponents(operand, rng.integers(low, high + 1, count), rng)
+    d = _ones(operand, count) if accumulator == operand else with_exponents(operand, np.zeros(count, np.int64), rng)
+    made = np.asarray(
+        multiply_accumulate(c.astype(np.uint16), d.astype(np.uint16), 0, operand=operand, accumulator=accumulator)
+    )
+    exponent = np.frexp(decode(made, accumulator).astype(np.float64))[1] - 1
+    half_ulp = exponent - accumulator.precision
+    left = half_ulp // 2
+    odd = rng.choice(np.array([-7.0, -5, -3, -1, 1, 3, 5, 7]), count)
+    a = np.asarray(encode(np.ldexp(odd, left), operand)).astype(np.uint64)
+    b = np.asarray(encode(np.ldexp(1.0, half_ulp - left), operand)).astype(np.uint64)
+    return Steps(c, d, a, b)
+
+
+def _midpoint_of_product(operand: FloatFormat, rng: np.random.Generator, count: int) -> Steps:
+    """Return products halfway between two operand values, and accumulators too small to matter but for the tie."""
+    x = rng.integers(1, 1 << (operand.precision // 2 + 1), 40 * count) | 1
+    y = rng.integers(1, 1 << operand.precision, 40 * count) | 1
+    fits = np.flatnonzero((x * y >> operand.precision) == 1)[:count]
+    x, y = x[fits].astype(np.float64), y[fits].astype(np.float64)
+    count = len(fits)
+    a = np.asarray(encode(np.where(rng.random(count) < 0.5, x, -x), operand)).astype(np.uint64)
+    b = np.asarray(encode(np.ldexp(y, -operand.fraction_bits), operand)).astype(np.uint64)
+    tiny = np.array([0, 1, operand.min_normal - 1, operand.min_normal, 1 << (operand.fraction_bits + 2)], np.uint64)
+    c = rng.choice(tiny, count) | np.where(rng.random(count) < 0.5, np.uint64(operand.sign_mask), np.uint64(0))
+    return Steps(c, _ones(operand, count), a, b)
+
+
+def _at_exponents(operand: FloatFormat, low: int, high: int, rng: np.random.Generator, count: int) -> Steps:
+    """Return pairs whose products have exponents from `low` to `high`, as far as the operands reach."""
+    pairs = []
+    for _ in range(2):
+        wanted = rng.integers(low, high + 1, count)
+        lowest = operand.emin - operand.fraction_bits
+        least = np.clip(wanted - operand.emax, lowest, operand.emax)
+        most = np.clip(wanted - lowest, lowest, operand.emax)
+        left = rng.integers(np.minimum(least, most), np.maximum(least, most) + 1)
+        right = np.clip(wanted - left, lowest, operand.emax)
+        pairs += [with_exponents(operand, left, rng), with_exponents(operand, right, rng)]
+    return Steps(pairs[0], pairs[1], pairs[2], pairs[3])
