@@ -159,3 +159,8 @@ def test_softmax_of_an_axis_that_is_missing_or_empty_raises_naming_it():
     refuse(ValueError, r"axis: got -3, must be -2 to 1", softmax, SQUARE, CBFLOAT16, axis=-3)
     refuse(ValueError, r"axis: got -1, must be", softmax, np.uint16(0), CBFLOAT16)
     refuse(ValueError, r"codes: got shape \(3, 0\), axis -1 must not be empty", softmax, SQUARE[:3, :0], CBFLOAT16)
+
+
+def test_reduction_in_a_format_without_one_raises_value_error():
+    without_one = FloatFormat("e4m3_high_bias", 4, 3, bias=60)
+    refuse(ValueError, "inner: got e4m3_high_bias with bias 60, must have 1.0", Reduction, without_one, 32, FP32)
