@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from decimal import Context, Decimal
 from fractions import Fraction
 
-from golden.formats import _ALIASES, FORMATS, FloatFormat, format_named
+from golden.formats import ALIASES, FORMATS, FloatFormat, format_named
 from golden.reference import Class, Value, decode, round_value
 
 __all__ = ["main"]
 
-_ALIAS_OF = {fmt: alias for alias, fmt in _ALIASES.items()}
+_ALIAS_OF = {fmt: alias for alias, fmt in ALIASES.items()}
 _WIDEST = max(fmt.width for fmt in FORMATS)
 _VALUE_HELP = "a decimal value (1.5, -0.0, 1e-40), a quotient (1/3), inf, nan, or a code (0x5900)"
 # 10**9999 is far outside every format, and the exact rational of a larger power would take unbounded time to build.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-__all__ = ["BF16", "CB16", "CBFLOAT16", "FORMATS", "FP16", "FP32", "FloatFormat", "format_named"]
+__all__ = ["ALIASES", "BF16", "CB16", "CBFLOAT16", "FORMATS", "FP16", "FP32", "FloatFormat", "format_named"]
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,8 @@ CB16 = FloatFormat("cb16", 6, 9, bias=42)
 #: The named formats. A new format is one line above and its name here; both the golden model and the RTL follow.
 FORMATS = (FP32, FP16, BF16, CBFLOAT16, CB16)
 
-_ALIASES = {"fp32": FP32, "fp16": FP16, "bf16": BF16}
+#: Other names of the formats.
+ALIASES = {"fp32": FP32, "fp16": FP16, "bf16": BF16}
 
 
 def format_named(name: str) -> FloatFormat:
@@ -173,7 +174,7 @@ def format_named(name: str) -> FloatFormat:
     """
     if not isinstance(name, str):
         raise TypeError(f"name: got {name!r}, must be a string")
-    by_name = {fmt.name: fmt for fmt in FORMATS} | _ALIASES
+    by_name = {fmt.name: fmt for fmt in FORMATS} | ALIASES
     if name not in by_name:
         raise ValueError(f"name: got {name!r}, must be one of {', '.join(by_name)}")
     return by_name[name]

@@ -33,7 +33,7 @@ class Reduction:
     TypeError
         If `inner` or `outer` is not a format, or `chunk` not an int.
     ValueError
-        If `chunk` is below 1.
+        If `chunk` is below 1, or `inner` has no 1.0, by which a partial sum is multiplied to join the total.
     """
 
     inner: FloatFormat
@@ -50,6 +50,9 @@ class Reduction:
                 raise TypeError(f"chunk: got {self.chunk!r}, must be an int of at least 1, or None for one chunk")
             if self.chunk < 1:
                 raise ValueError(f"chunk: got {self.chunk}, must be at least 1, or None for one chunk of any length")
+
+        if not self.inner.emin <= 0 <= self.inner.emax:
+            raise ValueError(f"inner: got {self.inner} with bias {self.inner.bias}, must have 1.0 as a normal value")
 
     @property
     def is_chain(self) -> bool:

@@ -107,8 +107,6 @@ def _plan(operand: FloatFormat, level: int, chunk: int | None, reduction: Reduct
         return Reduction.for_level(level, operand, chunk=chunk)
     if not isinstance(reduction, Reduction):
         raise TypeError(f"reduction: got {reduction!r}, must be a Reduction or None")
-    if reduction.inner.precision > 24:
-        raise ValueError(f"reduction: got inner {reduction.inner}, must have at most 24 bits of precision")
     return reduction
 
 
