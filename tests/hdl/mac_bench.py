@@ -1,0 +1,95 @@
+"""A testbench for the multiply-accumulate unit in Amaranth's simulator: queues of products in, results out."""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from amaranth.sim import Simulator
+
+from hdl import MultiplyAccumulate
+
+#: Cycles without an accepted product or a result after which the run ends.
+QUIET = 60
+
+
+class Product(NamedTuple):
+    a: int
+    b: int
+    register: int = 0
+    level: int = 0
+    format: int = 0
+    first: bool = False
+    last: bool = False
+
+
+class Result(NamedTuple):
+    result: int
+    flags: int
+    error: int
+    register: int
+
+
+def reduction(a, b, **where) -> list[Product]:
+    """The products of one reduction, the first and the last marked."""
+    end = len(a) - 1
+    return [
+        Product(int(x), int(y), first=k == 0, last=k == end, **where) for k, (x, y) in enumerate(zip(a, b, strict=True))
+    ]
+
+
+@dataclass
+class Run:
+    """What happened: the results in order, and in which cycle each product was accepted and each result taken."""
+
+    results: list[Result] = field(default_factory=list)
+    accepted_at: list[int] = field(default_factory=list)
+    left_at: list[int] = field(default_factory=list)
+
+    def of(self, register: int) -> list[Result]:
+        return [result for result in self.results if result.register == register]
+
+
+def run(unit: MultiplyAccumulate, products, *, chunk=0, offer=lambda cycle: True, take=lambda cycle: True) -> Run:
+    """Feed products in order and collect results.
+
+    ``offer`` and ``take`` say in which cycles a product is offered (once offered it stays) and a result is taken.
+    """
+    done = Run()
+    left = list(products)
+
+    async def testbench(ctx):
+        ctx.set(unit.chunk, chunk)
+        cycle, last_event, offering = 0, 0, False
+        while left or cycle - last_event < QUIET:
+            offering = bool(left) and (offering or offer(cycle))
+            ctx.set(unit.i.valid, offering)
+            if offering:
+                beat = left[0]._asdict()
+                ctx.set(unit.i.payload, {key: beat[key] for key, part in unit.i.payload.shape() if part.width})
+            ctx.set(unit.o.ready, take(cycle))
+            accepted = offering and ctx.get(unit.i.ready)
+            if ctx.get(unit.o.valid) and ctx.get(unit.o.ready):
+                payload = ctx.get(unit.o.payload)
+                flags = payload.flags.as_bits() if unit.flags else 0
+                done.results.append(Result(payload.result, flags, payload.error.value, payload.register))
+                done.left_at.append(cycle)
+                last_event = cycle
+            if accepted:
+                done.accepted_at.append(cycle)
+                left.pop(0)
+                offering, last_event = False, cycle
+            assert cycle - last_event < 10_000, "nothing moves any more"
+            await ctx.tick()
+            cycle += 1
+
+    simulator = Simulator(unit)
+    simulator.add_clock(1e-6)
+    simulator.add_testbench(testbench)
+    simulator.run()
+    return done
+
+
+def sometimes(probability: float, seed: int):
+    """A schedule that is true in a random share of the cycles."""
+    rng = np.random.default_rng(seed)
+    return lambda cycle: bool(rng.random() < probability)

@@ -1,0 +1,171 @@
+"""The multiply-accumulate unit on streams of reductions: every result and its flags are those of `golden.dot`."""
+
+import numpy as np
+import pytest
+
+import golden
+from golden import BF16, CB16, CBFLOAT16, FP16, FloatFormat
+from hdl import Error, MultiplyAccumulate
+
+from .mac_bench import Product, reduction, run, sometimes
+from .stimulus import factors
+
+E3M2 = FloatFormat("e3m2", 3, 2)
+THREE = (CBFLOAT16, FP16, BF16)
+
+BUILDS = [
+    {},
+    {"stages": 1},
+    {"stages": 2},
+    {"stages": 3, "operands": THREE, "registers": 2},
+    {"stages": 4, "registers": 4},
+    {"stages": 5, "levels": (1,)},
+    {"stages": 6, "operands": (CB16,), "levels": (0, 2)},
+    {"stages": 7, "chunk_bits": 2},
+    {"stages": 8, "operands": THREE},
+    {"levels": (0,), "operands": (BF16, FP16)},
+    {"levels": (2,), "operands": (CB16, CBFLOAT16)},
+    {"operands": (E3M2,), "stages": 4},
+    {"operands": (E3M2,), "levels": (2,), "registers": 32},
+    {"flags": False, "stages": 5},
+]
+
+
+def name_of(build):
+    return "-".join(
+        f"{key}={'+'.join(map(str, value)) if isinstance(value, tuple) else value}" for key, value in build.items()
+    )
+
+
+def random_reductions(unit, rng, count, chunk):
+    """Products of reductions interleaved over the pairs of registers, and the results to expect of each register."""
+    queues = [[] for _ in range(unit.registers // 2)]
+    wanted = {}
+    for _ in range(count):
+        pair, level, number = rng.integers(len(queues)), int(rng.choice(unit.levels)), rng.integers(len(unit.operands))
+        register = int(2 * pair + (rng.integers(2) if level == 2 else 0))
+        fmt, length = unit.operands[number], int(rng.choice([1, 1, 2, 3, 5, 9]))
+        if rng.random() < 0.5:
+            a, b = factors(rng, fmt, length), factors(rng, fmt, length)
+        else:  # results that stay finite
+            a, b = (golden.encode(rng.normal(size=length) * 2.0 ** rng.integers(-2, 2), fmt) for _ in "ab")
+        queues[pair] += reduction(a, b, register=register, level=level, format=int(number))
+        code, flags = golden.dot(a, b, operand=fmt, level=level, chunk=chunk or None, return_flags=True)
+        wanted.setdefault(register, []).append((int(code), int(flags) if unit.flags else 0, Error.NONE.value, register))
+    products = []
+    while queues := [queue for queue in queues if queue]:
+        products.append(queues[rng.integers(len(queues))].pop(0))
+    return products, wanted
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("build", BUILDS, ids=name_of)
+def test_unit_on_random_reductions_gives_goldens_results_in_order(build, seed):
+    unit = MultiplyAccumulate(**build)
+    rng = np.random.default_rng([seed, BUILDS.index(build)])
+    chunk = int(rng.choice([chunk for chunk in (0, 1, 2, 3, 5, 32) if chunk < 1 << unit.chunk_bits]))
+    products, wanted = random_reductions(unit, rng, 40, chunk)
+    # The first run without a pause, the second with pauses on both sides.
+    schedules = {} if seed == 1 else {"offer": sometimes(0.7, seed), "take": sometimes(0.4, seed)}
+    done = run(unit, products, chunk=chunk, **schedules)
+    assert {register: done.of(register) for register in wanted} == wanted
+    assert len(done.results) == sum(map(len, wanted.values()))
+
+
+@pytest.mark.parametrize("level", [0, 1, 2])
+@pytest.mark.parametrize("chunk", [0, 1, 2, 5])
+def test_long_reduction_in_chunks_of_any_length_is_goldens(level, chunk):
+    # A counter of 3 bits, so that one chunk of any length is longer than it counts.
+    unit = MultiplyAccumulate(stages=3, chunk_bits=3)
+    rng = np.random.default_rng(4)
+    a, b = golden.encode(rng.normal(size=(2, 23)), CBFLOAT16)
+    done = run(unit, reduction(a, b, level=level), chunk=chunk)
+    code, flags = golden.dot(a, b, operand=CBFLOAT16, level=level, chunk=chunk or None, return_flags=True)
+    assert done.results == [(int(code), int(flags), 0, 0)]
+
+
+@pytest.mark.parametrize("stages", [1, 8])
+def test_levels_and_formats_in_turn_on_one_pair_do_not_disturb_each_other(stages):
+    unit = MultiplyAccumulate(operands=THREE, stages=stages, registers=2)
+    rng = np.random.default_rng(5)
+    products, wanted = [], {0: [], 1: []}
+    for level, register in [(0, 0), (1, 0), (0, 0), (2, 0), (2, 1), (1, 0), (2, 1), (0, 0), (2, 0), (0, 0), (1, 0)] * 2:
+        number = int(rng.integers(3))
+        a, b = golden.encode(rng.normal(size=(2, int(rng.integers(1, 5)))), unit.operands[number])
+        products += reduction(a, b, register=register, level=level, format=number)
+        code, flags = golden.dot(a, b, operand=unit.operands[number], level=level, chunk=2, return_flags=True)
+        wanted[register].append((int(code), int(flags), 0, register))
+    done = run(unit, products, chunk=2)
+    assert {register: done.of(register) for register in wanted} == wanted
+
+
+@pytest.mark.parametrize("level", [0, 1, 2])
+@pytest.mark.parametrize("stages", [1, 4, 8])
+def test_product_without_first_after_last_continues_from_the_result(level, stages):
+    unit = MultiplyAccumulate(stages=stages)
+    rng = np.random.default_rng(6)
+    products, wanted, initial, raised = [], [], None, 0
+    for part in range(4):
+        a, b = golden.encode(rng.normal(size=(2, 3)), CBFLOAT16)
+        products += [beat._replace(first=beat.first and part == 0) for beat in reduction(a, b, register=4, level=level)]
+        initial, flags = golden.dot(a, b, operand=CBFLOAT16, level=level, chunk=2, initial=initial, return_flags=True)
+        raised |= int(flags)
+        wanted.append((int(initial), raised, 0, 4))
+    assert run(unit, products, chunk=2).results == wanted
+
+
+@pytest.mark.parametrize("level", [0, 1, 2])
+def test_empty_reduction_as_a_product_with_minus_zero_is_plus_zero(level):
+    unit = MultiplyAccumulate(stages=4)
+    empty = Product(CBFLOAT16.sign_mask, CBFLOAT16.one, register=2, level=level, first=True, last=True)
+    one = empty._replace(a=CBFLOAT16.one)
+    done = run(unit, [one, empty])
+    assert [result[:2] for result in done.results] == [(0x3F800000 if level < 2 else CBFLOAT16.one, 0), (0, 0)]
+
+
+@pytest.mark.parametrize("level", [0, 1, 2])
+def test_registers_hold_plus_zero_after_power_up(level):
+    unit = MultiplyAccumulate(stages=4, registers=8)
+    registers = range(0, 8, 1 if level == 2 else 2)
+    # -0 * 1 + x is x, and -0 if x were -0.
+    minus_zero = [Product(CBFLOAT16.sign_mask, CBFLOAT16.one, register, level, last=True) for register in registers]
+    assert run(unit, minus_zero).results == [(0, 0, 0, register) for register in registers]
+
+
+REFUSED = [
+    ("level 0 in an odd register", {"level": 0, "register": 3}, Error.ALIGNMENT),
+    ("level 1 in an odd register", {"level": 1, "register": 3}, Error.ALIGNMENT),
+    ("level 3", {"level": 3, "register": 2}, Error.UNSUPPORTED),
+    ("a fourth format of three", {"level": 2, "register": 2, "format": 3}, Error.UNSUPPORTED),
+    ("a fourth format in an odd register", {"level": 0, "register": 3, "format": 3}, Error.UNSUPPORTED),
+]
+
+
+@pytest.mark.parametrize(("where", "error"), [case[1:] for case in REFUSED], ids=[case[0] for case in REFUSED])
+@pytest.mark.parametrize("level", [0, 1, 2])
+def test_refused_product_reports_its_error_and_changes_nothing(level, where, error):
+    unit = MultiplyAccumulate(operands=THREE, stages=5, registers=4)
+    rng = np.random.default_rng(7)
+    a, b = golden.encode(rng.normal(size=(2, 7)), CBFLOAT16)
+    bad = Product(FP16.inf, FP16.inf, first=True, last=True)._replace(**where)
+    products = []
+    for beat in reduction(a, b, register=2, level=level):  # the pair that it aims at
+        products += [beat, bad, bad._replace(first=False)]
+    done = run(unit, products, chunk=3)
+    refused = [result for result in done.results if result.error]
+    assert refused == [(0, 0, error.value, bad.register)] * 14
+    code, flags = golden.dot(a, b, operand=CBFLOAT16, level=level, chunk=3, return_flags=True)
+    assert [result for result in done.results if not result.error] == [(int(code), int(flags), 0, 2)]
+
+
+@pytest.mark.parametrize("levels", [(0,), (1,), (2,), (0, 2)], ids=str)
+def test_level_that_was_not_built_is_unsupported(levels):
+    unit = MultiplyAccumulate(levels=levels, stages=2)
+    one = CBFLOAT16.one
+    products = [Product(one, one, level=level, first=True, last=True) for level in range(4)]
+    results = run(unit, products).results
+    errors = {level: Error.NONE if level in levels else Error.UNSUPPORTED for level in range(4)}
+    # Promotions leave later: compare without order.
+    assert sorted(result.error for result in results) == sorted(error.value for error in errors.values())
+    wanted = {0x3F800000 if level < 2 else one for level in levels}
+    assert {result.result for result in results if not result.error} == wanted
