@@ -135,6 +135,10 @@ class Issue(wiring.Component):
             ]
             if parameters.has_chunks:
                 self._add_chunks(m, accepted & ~is_chain, is_chain, wide_total)
+            else:
+                # Not left to their defaults: a bit that nothing assigns becomes an `always @*` without inputs in the
+                # Verilog, which a simulator never runs, so that the bit stays unknown.
+                m.d.comb += [o.partial.eq(0), o.promote.eq(0), o.fresh_total.eq(0), o.wide_total.eq(0)]
         return m
 
     def _add_chunks(self, m: Module, counts: Value, is_chain: Value, wide_total: Value) -> None:
