@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from amaranth import ClockDomain, Module
-from amaranth.lib import wiring
+from typing import ClassVar
+
+from amaranth import ClockDomain, Module, Mux
+from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from hdl.cores.round import flags_layout
 from hdl.mac.multiply_accumulate import MultiplyAccumulate
+from hdl.mac.ports import Error
 
 __all__ = ["AxiStreamMac"]
+
+#: A level that no unit has: its products are refused as unsupported.
+_NO_LEVEL = 3
 
 
 class AxiStreamMac(wiring.Component):
@@ -24,15 +31,15 @@ class AxiStreamMac(wiring.Component):
     unit : MultiplyAccumulate
     aclk, aresetn : in
         Clock; synchronous reset, active low.
-    s_axis_tdata : unsigned(32), in
+    s_axis_tdata : struct of 32 bits, in
         ``a`` in bits 15:0, ``b`` in bits 31:16.
-    s_axis_tuser : unsigned(16), in
+    s_axis_tuser : struct of 16 bits, in
         ``register`` in bits 7:0, ``format`` in bits 11:8, ``level`` in bits 13:12, ``first`` in bit 14.
     s_axis_tlast : in
         ``last``.
     m_axis_tdata : unsigned(32), out
         ``result``, zero-extended.
-    m_axis_tuser : unsigned(16), out
+    m_axis_tuser : struct of 16 bits, out
         ``register`` in bits 7:0, ``flags`` in bits 12:8 (0 without flags), ``error`` in bits 14:13.
     m_axis_tlast : out
         Always 1: every result is a packet.
@@ -45,6 +52,16 @@ class AxiStreamMac(wiring.Component):
         As `MultiplyAccumulate`; also if `registers` is above 256 or there are more than 16 operand formats.
     """
 
+    #: What the generated Verilog says about ports that are no struct.
+    port_notes: ClassVar = {
+        "aclk": "clock, rising edge",
+        "aresetn": "synchronous reset, active low",
+        "s_axis_tlast": "last product of its reduction",
+        "m_axis_tdata": "result, zero-extended",
+        "m_axis_tlast": "always 1",
+        **MultiplyAccumulate.port_notes,
+    }
+
     def __init__(self, **parameters: object) -> None:
         self.unit = MultiplyAccumulate(**parameters)  # type: ignore[arg-type]
         if self.unit.registers > 256:
@@ -55,13 +72,17 @@ class AxiStreamMac(wiring.Component):
             {
                 "aclk": In(1),
                 "aresetn": In(1),
-                "s_axis_tdata": In(32),
-                "s_axis_tuser": In(16),
+                "s_axis_tdata": In(data.StructLayout({"a": 16, "b": 16})),
+                "s_axis_tuser": In(
+                    data.StructLayout({"register": 8, "format": 4, "level": 2, "first": 1, "unused": 1})
+                ),
                 "s_axis_tlast": In(1),
                 "s_axis_tvalid": In(1),
                 "s_axis_tready": Out(1),
                 "m_axis_tdata": Out(32),
-                "m_axis_tuser": Out(16),
+                "m_axis_tuser": Out(
+                    data.StructLayout({"register": 8, "flags": flags_layout(), "error": Error, "unused": 1})
+                ),
                 "m_axis_tlast": Out(1),
                 "m_axis_tvalid": Out(1),
                 "m_axis_tready": In(1),
@@ -74,26 +95,28 @@ class AxiStreamMac(wiring.Component):
         m.domains.sync = sync = ClockDomain()
         m.submodules.unit = unit = self.unit
         beat, result = unit.i.payload, unit.o.payload
+        # The unit's own field may be too narrow: a format that it lacks must not wrap around to one that it has.
+        has_format = self.s_axis_tuser.format < len(unit.operands)
         m.d.comb += [
             sync.clk.eq(self.aclk),
             sync.rst.eq(~self.aresetn),
             unit.chunk.eq(self.chunk),
-            beat.a.eq(self.s_axis_tdata[:16]),
-            beat.b.eq(self.s_axis_tdata[16:]),
-            beat.register.eq(self.s_axis_tuser[:8]),
-            beat.format.eq(self.s_axis_tuser[8:12]),
-            beat.level.eq(self.s_axis_tuser[12:14]),
-            beat.first.eq(self.s_axis_tuser[14]),
+            beat.a.eq(self.s_axis_tdata.a),
+            beat.b.eq(self.s_axis_tdata.b),
+            beat.register.eq(self.s_axis_tuser.register),
+            beat.format.eq(self.s_axis_tuser.format),
+            beat.level.eq(Mux(has_format, self.s_axis_tuser.level, _NO_LEVEL)),
+            beat.first.eq(self.s_axis_tuser.first),
             beat.last.eq(self.s_axis_tlast),
             unit.i.valid.eq(self.s_axis_tvalid),
             self.s_axis_tready.eq(unit.i.ready),
             self.m_axis_tdata.eq(result.result),
-            self.m_axis_tuser[:8].eq(result.register),
-            self.m_axis_tuser[13:15].eq(result.error),
+            self.m_axis_tuser.register.eq(result.register),
+            self.m_axis_tuser.error.eq(result.error),
             self.m_axis_tlast.eq(1),
             self.m_axis_tvalid.eq(unit.o.valid),
             unit.o.ready.eq(self.m_axis_tready),
         ]
         if unit.flags:
-            m.d.comb += self.m_axis_tuser[8:13].eq(result.flags)
+            m.d.comb += self.m_axis_tuser.flags.eq(result.flags)
         return m
