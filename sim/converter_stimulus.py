@@ -107,8 +107,11 @@ def required_bins(source: FloatFormat, destination: FloatFormat) -> set[str]:
     required = {"zero/zero/exact", "normal/normal/exact", "infinity/infinity/not_finite", "nan/nan/not_finite"}
     required |= {"signalling/nan/not_finite", "flag/INVALID"}
     source_lowest, lowest = source.emin - source.fraction_bits, destination.emin - destination.fraction_bits
-    if destination.precision < source.precision:
-        required |= {f"normal/normal/{case}" for case in ("below_half", "tie", "above_half")} | {"flag/INEXACT"}
+    lost_bits = source.precision - destination.precision
+    if lost_bits > 0:
+        required |= {"normal/normal/tie", "flag/INEXACT"}
+    if lost_bits > 1:  # a single lost bit is a tie or nothing
+        required |= {"normal/normal/below_half", "normal/normal/above_half"}
     if destination.emax < source.emax:
         required |= {"normal/infinity/overflow", "flag/OVERFLOW"}
     if source_lowest < lowest:

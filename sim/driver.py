@@ -6,6 +6,7 @@ from typing import Any
 
 from cocotb.handle import Immediate
 
+from sim.levels import is_high
 from sim.scenario import Scenario
 
 __all__ = ["Driver"]
@@ -42,7 +43,7 @@ class Driver:
         """Go on to the next payload if the last one was taken; tell whether it was."""
         was_offering = self._is_offering
         if was_offering:
-            if not self._accepted.value:
+            if not is_high(self._accepted, "ready"):
                 return False
             self.first_cycle = self.first_cycle or cycle
             self.last_cycle = cycle

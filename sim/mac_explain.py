@@ -56,10 +56,6 @@ def _products(scenario: Scenario, detail: dict[str, Any], operand: FloatFormat) 
     if not count:
         return "none"
     places = list(range(count)) if count <= 2 * _SHOWN else [*range(_SHOWN), -1, *range(count - _SHOWN, count)]
-    pairs = [
-        "..."
-        if k < 0
-        else f"{show(int(scenario.details['a'][start + k]), operand)} * {show(int(scenario.details['b'][start + k]), operand)}"
-        for k in places
-    ]
+    factors = [scenario.details[key][start : start + count].tolist() for key in ("a", "b")]
+    pairs = ["..." if k < 0 else " * ".join(show(int(codes[k]), operand) for codes in factors) for k in places]
     return ", ".join(pairs)

@@ -108,7 +108,7 @@ class _Maker:
             self.bins += count_steps(operand, level, Steps(zero, one, a, b))
             chains += [[Segment(index, level, [x], [y], chunk=0)] for x, y in zip(a.tolist(), b.tolist(), strict=True)]
             groups = step_operands(operand, accumulator_of(level, operand), self.rng, count)
-            for steps in (*groups.values(), _infinities(operand)):
+            for steps in (*groups.values(), _directed(operand)):
                 self.bins += count_steps(operand, level, steps)
                 columns = (part.astype(np.int64).tolist() for part in (steps.c, steps.d, steps.a, steps.b))
                 chains += [
@@ -225,9 +225,11 @@ class _Maker:
         return scenarios
 
 
-def _infinities(operand: FloatFormat) -> Steps:
-    """Return infinity minus infinity in all signs, and infinity times zero with every kind of accumulator."""
+def _directed(operand: FloatFormat) -> Steps:
+    """Return infinity minus infinity in all signs, infinity times zero plus anything, and sums of exactly zero."""
     inf, minus, one = operand.inf, operand.sign_mask, operand.one
     rows = [(inf | s, one, inf | t, one | u) for s in (0, minus) for t in (0, minus) for u in (0, minus)]
     rows += [(c, one, a, b) for c in specials(operand).tolist() for a, b in ((inf, minus), (0, inf | minus))]
+    rows += [(one + x, one, one + x | minus, one) for x in range(4)]
+    rows += [(minus, one, 0, minus), (0, one, 0, minus)]
     return Steps(*(np.array(column, np.uint64) for column in zip(*rows, strict=True)))

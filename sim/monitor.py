@@ -6,6 +6,7 @@ from typing import Any
 
 from cocotb.handle import Immediate
 
+from sim.levels import is_high
 from sim.scenario import Scenario
 
 __all__ = ["Monitor"]
@@ -28,7 +29,7 @@ class Monitor:
         if takes != self._is_taking:
             self._take.value = Immediate(int(takes))
             self._is_taking = takes
-        if not self._answered.value:
+        if not is_high(self._answered, "valid of the output"):
             if self._refused is not None:
                 self.broken_promises.append(f"cycle {cycle}: valid fell before the answer was taken")
                 self._refused = None

@@ -9,7 +9,7 @@ import sys
 import time
 import traceback
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from hdl.verilog import to_verilog
@@ -18,11 +18,12 @@ from sim.converter_stimulus import converter_scenarios, required_bins
 from sim.generators import generator_for
 from sim.judge import judge
 from sim.mac_stimulus import mac_scenarios
+from sim.outcome import Outcome
 from sim.scenario import Scenario
 from sim.simulators import get_runner
 from sim.units import UNITS, port_of
 
-__all__ = ["Job", "Outcome", "run_unit"]
+__all__ = ["Job", "run_unit"]
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -57,42 +58,6 @@ class Job:
     scenarios: str = ""
     effort: float = 1.0
     verilog: Path | None = None
-
-
-@dataclass
-class Outcome:
-    """What came of it.
-
-    Attributes
-    ----------
-    vectors : int
-        Answers that were compared.
-    seconds : float
-        Time in the simulator.
-    bins, required : counts of all coverage bins; those that must not be empty
-    failures : list of str
-        Why it failed; empty if it passed.
-    is_broken : bool
-        It failed before or outside of comparing results: no design, no build, no simulator.
-    """
-
-    unit: str
-    vectors: int = 0
-    seconds: float = 0.0
-    bins: Counter[str] = field(default_factory=Counter)
-    required: set[str] = field(default_factory=set)
-    failures: list[str] = field(default_factory=list)
-    is_broken: bool = False
-
-    @property
-    def holes(self) -> list[str]:
-        """Bins that must not be empty but are."""
-        return sorted(name for name in self.required if not self.bins[name])
-
-    @property
-    def passed(self) -> bool:
-        """Whether nothing failed."""
-        return not self.failures
 
 
 def run_unit(job: Job) -> Outcome:

@@ -68,10 +68,10 @@ def _units() -> dict[str, Unit]:
     units += [_mac(f"mac_{fmt}", 1.0, operands=(fmt,)) for fmt in FORMATS[1:]]
     # Other depths, each with another number of registers or bits of the chunk counter.
     units += [
-        _mac("mac_stages_1", 0.3, operands=three, stages=1, registers=2),
-        _mac("mac_stages_2", 0.3, operands=three, stages=2, registers=4),
-        _mac("mac_stages_3", 0.3, operands=three, stages=3),
-        _mac("mac_stages_4", 0.3, operands=three, stages=4, registers=32),
+        _mac("mac_stages_1", 0.15, operands=three, stages=1, registers=2),
+        _mac("mac_stages_2", 0.15, operands=three, stages=2, registers=4),
+        _mac("mac_stages_3", 0.2, operands=three, stages=3),
+        _mac("mac_stages_4", 0.2, operands=three, stages=4, registers=32),
         _mac("mac_stages_5", 0.3, operands=three, stages=5),
         _mac("mac_stages_6", 0.3, operands=three, stages=6, chunk_bits=2),
         _mac("mac_stages_7", 0.3, operands=three, stages=7),

@@ -1,0 +1,64 @@
+"""``python -m sim``: the whole regression, or a part of it."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+
+from rich.console import Console
+
+from sim.options import ROOT, parse
+from sim.outcome import Outcome
+from sim.pool import run_all
+from sim.report import print_outcome, print_table, update_readme, write_junit, write_markdown
+from sim.simulate import Job
+from sim.simulators import MissingSimulator, check_simulator
+from sim.units import select
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the regression; return 0 if every unit passed, 1 if one did not, 2 if it could not start."""
+    given = parse(arguments, "python -m sim", "Hold the generated Verilog against the golden model.")
+    console = Console(width=None if sys.stdout.isatty() else 120)
+    try:
+        check_simulator(given.sim)
+        units = select(given.units)
+    except (ValueError, MissingSimulator) as error:
+        print(f"sim: {error}", file=sys.stderr)
+        return 2
+    folder = given.folder / "sim"
+    folder.mkdir(parents=True, exist_ok=True)
+    console.print(f"seed {given.seed}, {len(units)} units, {given.jobs} at a time, {given.sim}", highlight=False)
+    jobs = [
+        Job(unit.name, given.seed, folder / unit.name, given.sim, given.waves, given.scenarios, given.effort)
+        for unit in units
+    ]
+    ended: list[Outcome] = []
+
+    def report(outcome: Outcome) -> None:
+        ended.append(outcome)
+        print_outcome(console, outcome, len(ended), len(jobs))
+
+    started = time.perf_counter()
+    outcomes = run_all(jobs, given.jobs, report)
+    seconds = time.perf_counter() - started
+    vectors = sum(outcome.vectors for outcome in outcomes)
+    failed = [outcome.unit for outcome in outcomes if not outcome.passed]
+    print_table(console, outcomes, f"{vectors:,} vectors in {seconds:.0f} s, seed {given.seed}")
+    heading = f"{vectors:,} vectors in {seconds:.0f} s, {given.jobs} units at a time, {given.sim}, seed {given.seed}:"
+    write_markdown(outcomes, heading, folder / "table.md")
+    write_junit(outcomes, {job.unit: job.folder / "results.xml" for job in jobs}, folder / "results.xml")
+    if given.update_readme:
+        update_readme(folder / "table.md", ROOT / "README.md")
+    if failed:
+        console.print(f"FAILED: {', '.join(failed)} (seed {given.seed})", style="bold red", highlight=False)
+        return 1
+    console.print(f"all {len(outcomes)} units pass (seed {given.seed})", style="green", highlight=False)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

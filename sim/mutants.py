@@ -1,0 +1,187 @@
+"""``python -m sim.mutants``: put bugs into the RTL, one at a time, and require that the regression catches each."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from sim.mutant_list import MUTANTS, Mutant
+from sim.options import ROOT, parse
+from sim.simulate import Job, run_unit
+from sim.simulators import MissingSimulator, check_simulator
+
+__all__ = ["BrokenMutant", "Verdict", "judge_mutant", "main", "mutate"]
+
+
+class BrokenMutant(Exception):
+    """The mutant itself is no good: its edit does not fit, or gives no Verilog that could be tested."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What came of a mutant.
+
+    Parameters
+    ----------
+    name, unit : str
+    result : str
+        ``caught``, ``survived`` or ``broken``; ``passed`` or ``broken`` for the unmutated unit.
+    seconds : float
+    remark : str
+        The first line of what failed.
+    """
+
+    name: str
+    unit: str
+    result: str
+    seconds: float
+    remark: str
+
+    @property
+    def is_good(self) -> bool:
+        """Whether this is as it should be."""
+        return self.result in ("caught", "passed")
+
+
+def mutate(mutant: Mutant, folder: Path) -> Path:
+    """Copy `hdl` into the folder, edit it, and return the Verilog that it generates.
+
+    Raises
+    ------
+    BrokenMutant
+        If the edit does not match exactly once, nothing is generated, or the Verilog is the same as before.
+    """
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(ROOT / "hdl", folder / "hdl", ignore=shutil.ignore_patterns("__pycache__"))
+    original = _generate(mutant.unit, folder, folder / "original.v")
+    source = folder / "hdl" / mutant.file
+    text = source.read_text(encoding="utf-8")
+    if text.count(mutant.old) != 1:
+        raise BrokenMutant(f"{mutant.file}: got {text.count(mutant.old)} matches of {mutant.old!r}, must be exactly 1")
+    source.write_text(text.replace(mutant.old, mutant.new), encoding="utf-8")
+    mutated = _generate(mutant.unit, folder, folder / f"{mutant.unit}.v")
+    if mutated.read_text(encoding="utf-8") == original.read_text(encoding="utf-8"):
+        raise BrokenMutant(f"{mutant.file}: the edit does not change the Verilog of {mutant.unit}")
+    return mutated
+
+
+def _generate(unit: str, folder: Path, file: Path) -> Path:
+    # The folder comes first, both as the working folder and on the path: its `hdl` is found before the project's.
+    environment = os.environ | {
+        "PYTHONPATH": os.pathsep.join([str(folder), str(ROOT)]),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "sim.generate", unit, str(file)],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode != 0:
+        raise BrokenMutant(f"{unit}: no Verilog: {(done.stderr.strip().splitlines() or ['no message'])[-1]}")
+    if Path(done.stdout.strip()) != folder.resolve() / "hdl":
+        raise BrokenMutant(f"{unit}: Verilog came from {done.stdout.strip()}, must come from the mutant's own hdl")
+    return file
+
+
+def judge_mutant(mutant: Mutant, job: Job) -> Verdict:
+    """Test a mutated unit; only wrong results count as caught."""
+    started = time.perf_counter()
+    try:
+        verilog = mutate(mutant, job.folder)
+    except BrokenMutant as error:
+        return Verdict(mutant.name, mutant.unit, "broken", time.perf_counter() - started, str(error))
+    job = Job(**vars(job) | {"verilog": verilog, "folder": job.folder / "run"})
+    outcome = run_unit(job)
+    remark = outcome.failures[0].splitlines()[0] if outcome.failures else "nothing failed"
+    result = "broken" if outcome.is_broken else "survived" if outcome.passed else "caught"
+    return Verdict(mutant.name, mutant.unit, result, time.perf_counter() - started, remark)
+
+
+def _judge_unmutated(job: Job) -> Verdict:
+    started = time.perf_counter()
+    outcome = run_unit(job)
+    remark = outcome.failures[0].splitlines()[0] if outcome.failures else "as it should"
+    result = "passed" if outcome.passed else "broken"
+    return Verdict(
+        f"unmutated, {job.scenarios or 'all scenarios'}", job.unit, result, time.perf_counter() - started, remark
+    )
+
+
+def _select(names: str) -> list[Mutant]:
+    wanted = [name.strip() for name in names.split(",") if name.strip()]
+    for name in wanted:
+        if not any(fnmatchcase(mutant.name, name) for mutant in MUTANTS):
+            known = ", ".join(mutant.name for mutant in MUTANTS)
+            raise ValueError(f"mutants: got {name!r}, must be some of {known} (* stands for anything)")
+    return [mutant for mutant in MUTANTS if not wanted or any(fnmatchcase(mutant.name, name) for name in wanted)]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run all mutants; return 0 if each one was caught, 1 if not, 2 if it could not start."""
+    given = parse(arguments, "python -m sim.mutants", __doc__ or "", mutants=True)
+    console = Console(width=None if sys.stdout.isatty() else 150)
+    try:
+        check_simulator(given.sim)
+        mutants = _select(given.mutants)
+    except (ValueError, MissingSimulator) as error:
+        print(f"sim.mutants: {error}", file=sys.stderr)
+        return 2
+    folder = given.folder / "mutants"
+    console.print(f"seed {given.seed}, {len(mutants)} mutants, {given.jobs} at a time, {given.sim}", highlight=False)
+
+    def job(mutant: Mutant, name: str) -> Job:
+        return Job(
+            mutant.unit,
+            given.seed,
+            folder / name,
+            simulator=given.sim,
+            scenarios=mutant.scenarios,
+            effort=mutant.effort * given.effort,
+        )
+
+    verdicts: list[Verdict] = []
+    context = multiprocessing.get_context("spawn")
+    unmutated = {(mutant.unit, mutant.scenarios, mutant.effort): mutant for mutant in mutants}
+    with ProcessPoolExecutor(given.jobs, mp_context=context, max_tasks_per_child=1) as pool:
+        futures = [
+            pool.submit(_judge_unmutated, job(mutant, f"unmutated_{at}"))
+            for at, mutant in enumerate(unmutated.values())
+        ]
+        futures += [pool.submit(judge_mutant, mutant, job(mutant, mutant.name)) for mutant in mutants]
+        for future in as_completed(futures):
+            verdict = future.result()
+            verdicts.append(verdict)
+            line = f"[{len(verdicts)}/{len(futures)}] {verdict.result:<8} {verdict.name} ({verdict.unit}): {verdict.remark}"
+            console.print(line, markup=False, highlight=False, soft_wrap=True)
+    verdicts.sort(key=lambda verdict: (verdict.result in ("caught", "passed"), verdict.result, verdict.name))
+    table = Table(title=f"{len(mutants)} mutants, seed {given.seed}")
+    for column in ("mutant", "unit", "result", "seconds"):
+        table.add_column(column, justify="right" if column == "seconds" else "left")
+    for verdict in verdicts:
+        style = None if verdict.is_good else "bold red"
+        table.add_row(verdict.name, verdict.unit, verdict.result, f"{verdict.seconds:.1f}", style=style)
+    console.print(table)
+    bad = [verdict.name for verdict in verdicts if not verdict.is_good]
+    if bad:
+        console.print(f"FAILED: {', '.join(bad)} (seed {given.seed})", style="bold red", highlight=False)
+        return 1
+    console.print(f"all {len(mutants)} mutants are caught (seed {given.seed})", style="green", highlight=False)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,79 @@
+"""The command line and the environment of a regression."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import secrets
+from collections.abc import Sequence
+from pathlib import Path
+
+from sim.simulators import SIMULATORS
+from sim.units import UNITS
+
+__all__ = ["ROOT", "parse"]
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def parse(
+    arguments: Sequence[str] | None, program: str, description: str, *, mutants: bool = False
+) -> argparse.Namespace:
+    """Return the options; the environment variables JOBS, SEED, SIM, WAVES and UNITS are their defaults."""
+    environment = {name: value for name, value in os.environ.items() if value}
+    parser = argparse.ArgumentParser(
+        prog=program,
+        description=description,
+        epilog=f"Units: {', '.join(UNITS)}.",
+    )
+    parser.add_argument(
+        "--units",
+        default=environment.get("UNITS", ""),
+        help="comma-separated, * stands for anything (UNITS; default: all)",
+    )
+    parser.add_argument("--scenarios", default="", help="comma-separated, * stands for anything (default: all)")
+    parser.add_argument("--seed", type=int, help="seed of the random stimulus (SEED; default: another one each time)")
+    parser.add_argument("--jobs", type=int, help="units at a time (JOBS; default: processors)")
+    parser.add_argument("--sim", default=environment.get("SIM", "icarus"), help=f"{' or '.join(SIMULATORS)} (SIM)")
+    parser.add_argument(
+        "--waves",
+        action="store_true",
+        default=environment.get("WAVES", "0") != "0",
+        help="write waveforms as FST (WAVES=1)",
+    )
+    parser.add_argument(
+        "--effort", type=float, default=1.0, help="factor on the amount of stimulus (default %(default)s)"
+    )
+    parser.add_argument(
+        "--folder", type=Path, default=ROOT / "build", help="where everything is written (default: build)"
+    )
+    if mutants:
+        parser.add_argument("--mutants", default="", help="comma-separated, * stands for anything (default: all)")
+    else:
+        parser.add_argument("--update-readme", action="store_true", help="put the table into README.md")
+    given = parser.parse_args(arguments)
+    try:
+        given.seed = _number("SEED", given.seed, secrets.randbelow(1 << 32))
+        given.jobs = _number("JOBS", given.jobs, os.cpu_count() or 1)
+        if given.seed < 0:
+            raise ValueError(f"seed: got {given.seed}, must be 0 or more")
+        if given.jobs < 1:
+            raise ValueError(f"jobs: got {given.jobs}, must be 1 or more")
+        if not given.effort > 0:
+            raise ValueError(f"effort: got {given.effort}, must be above 0")
+    except ValueError as error:
+        parser.error(str(error))
+    given.folder = given.folder.resolve()
+    return given
+
+
+def _number(variable: str, given: int | None, default: int) -> int:
+    if given is not None:
+        return given
+    text = os.environ.get(variable, "")
+    if not text:
+        return default
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"{variable}: got {text!r}, must be a whole number") from None

@@ -1,0 +1,34 @@
+"""Testing several units at a time."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor, as_completed
+
+from sim.outcome import Outcome
+from sim.simulate import Job, run_unit
+
+__all__ = ["run_all"]
+
+
+def run_all(jobs: list[Job], processes: int, report: Callable[[Outcome], None]) -> list[Outcome]:
+    """Run every job and report each one as it ends; return the outcomes in the order of the jobs.
+
+    A fresh process per job: nothing that one unit leaves behind can help or harm another.
+    """
+    outcomes: dict[Job, Outcome] = {}
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(processes, mp_context=context, max_tasks_per_child=1) as pool:
+        # The slow ones first, so that none of them is left over at the end.
+        ordered = sorted(jobs, key=lambda job: not job.unit.startswith("mac"))
+        futures = {pool.submit(run_unit, job): job for job in ordered}
+        for future in as_completed(futures):
+            job = futures[future]
+            try:
+                outcome = future.result()
+            except Exception as error:  # the process itself died
+                outcome = Outcome(job.unit, failures=[f"the process of this unit ended: {error!r}"], is_broken=True)
+            outcomes[job] = outcome
+            report(outcome)
+    return [outcomes[job] for job in jobs]

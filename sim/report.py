@@ -1,0 +1,94 @@
+"""What the regression says: a line per unit, a table, Markdown, JUnit XML."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from junitparser import Failure, JUnitXml, TestCase, TestSuite
+from rich.console import Console
+from rich.table import Table
+
+from sim.judge import read_cases
+from sim.outcome import Outcome
+
+__all__ = ["print_outcome", "print_table", "update_readme", "write_junit", "write_markdown"]
+
+_COLUMNS = ("unit", "result", "vectors", "seconds", "vectors/s", "coverage")
+BEGIN, END = "<!-- sim-table:begin -->", "<!-- sim-table:end -->"
+_SHOWN_LINES = 24
+
+
+def _row(outcome: Outcome) -> tuple[str, ...]:
+    rate = outcome.vectors / outcome.seconds if outcome.seconds else 0.0
+    required = len(outcome.required)
+    met = f"{required - len(outcome.holes)}/{required} bins" if required else "-"
+    result = "pass" if outcome.passed else "ERROR" if outcome.is_broken else "FAIL"
+    return outcome.unit, result, f"{outcome.vectors:,}", f"{outcome.seconds:.1f}", f"{rate:,.0f}", met
+
+
+def print_outcome(console: Console, outcome: Outcome, done: int, total: int) -> None:
+    """Print the line of a unit that ended, and why it failed."""
+    unit, result, vectors, seconds, rate, met = _row(outcome)
+    style = "green" if outcome.passed else "bold red"
+    console.print(
+        f"[{done}/{total}] [{style}]{result:<5}[/] {unit}: {vectors} vectors in {seconds} s ({rate}/s), "
+        f"coverage {met}".replace(f"[{done}/", f"\\[{done}/"),
+        highlight=False,
+        soft_wrap=True,
+    )
+    for failure in outcome.failures:
+        lines = failure.splitlines()
+        lines = lines[:_SHOWN_LINES] + (["..."] if len(lines) > _SHOWN_LINES else [])
+        console.print("\n".join(f"    {line}" for line in lines), markup=False, highlight=False, soft_wrap=True)
+
+
+def print_table(console: Console, outcomes: list[Outcome], title: str) -> None:
+    """Print all units."""
+    table = Table(title=title)
+    for column in _COLUMNS:
+        table.add_column(column, justify="left" if column in ("unit", "result") else "right")
+    for outcome in outcomes:
+        table.add_row(*_row(outcome), style=None if outcome.passed else "red")
+    console.print(table)
+
+
+def write_markdown(outcomes: list[Outcome], heading: str, path: Path) -> None:
+    """Write the table as Markdown."""
+    lines = [heading, "", f"| {' | '.join(_COLUMNS)} |", "|---|---|" + "---:|" * (len(_COLUMNS) - 2)]
+    lines += [f"| {' | '.join((f'`{unit}`', *rest))} |" for unit, *rest in map(_row, outcomes)]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def update_readme(table: Path, readme: Path) -> None:
+    """Put the table between the markers of the README.
+
+    Raises
+    ------
+    ValueError
+        If the README lacks the markers.
+    """
+    text = readme.read_text(encoding="utf-8")
+    if BEGIN not in text or END not in text:
+        raise ValueError(f"{readme.name}: got no region {BEGIN} ... {END}, must have one for the table")
+    head, tail = text[: text.index(BEGIN) + len(BEGIN)], text[text.index(END) :]
+    readme.write_text(f"{head}\n{table.read_text(encoding='utf-8')}{tail}", encoding="utf-8")
+
+
+def write_junit(outcomes: list[Outcome], results: dict[str, Path], path: Path) -> None:
+    """Write one suite per unit: the tests that cocotb ran, and one that stands for the unit as a whole."""
+    xml = JUnitXml("regression")
+    for outcome in outcomes:
+        suite = TestSuite(outcome.unit)
+        if results[outcome.unit].is_file():
+            for case in read_cases(results[outcome.unit]):
+                name = (case.name or "").rpartition("=")[2]
+                copy = TestCase(name, classname=outcome.unit, time=case.time)
+                copy.result = case.result
+                suite.add_testcase(copy)
+        whole = TestCase("results_and_coverage", classname=outcome.unit, time=0)
+        if not outcome.passed:
+            whole.result = [Failure("\n".join(outcome.failures))]
+        suite.add_testcase(whole)
+        xml.add_testsuite(suite)
+    xml.update_statistics()
+    xml.write(str(path), pretty=True)
