@@ -32,12 +32,22 @@ def all_units() -> dict[str, Callable[[], wiring.Component]]:
     return units
 
 
+def _format(argument: str, name: str) -> FloatFormat:
+    try:
+        return format_named(name.strip())
+    except ValueError as error:
+        raise ValueError(str(error).replace("name:", f"{argument}:", 1)) from None
+
+
 def _formats(names: str) -> tuple[FloatFormat, ...]:
-    return tuple(format_named(name.strip()) for name in names.split(","))
+    return tuple(_format("operands", name) for name in names.split(","))
 
 
 def _levels(numbers: str) -> tuple[int, ...]:
-    return tuple(int(number) for number in numbers.split(","))
+    try:
+        return tuple(int(number) for number in numbers.split(","))
+    except ValueError:
+        raise ValueError(f"levels: got {numbers!r}, must be numbers such as 0,1,2") from None
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -55,8 +65,8 @@ def _parser() -> argparse.ArgumentParser:
     convert.add_argument("--destination", required=True, help="format name, such as cbfloat16")
     convert.set_defaults(
         build=lambda given: FloatConverter(
-            source=format_named(given.source),
-            destination=format_named(given.destination),
+            source=_format("source", given.source),
+            destination=_format("destination", given.destination),
             stages=given.stages,
             flags=not given.no_flags,
         ),
@@ -119,5 +129,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         given.run(given)
     except (TypeError, ValueError) as error:
-        parser.error(str(error))
+        print(f"{parser.prog}: {error}", file=sys.stderr)
+        return 2
     return 0

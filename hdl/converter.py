@@ -10,7 +10,7 @@ from golden.formats import FloatFormat
 from hdl.cores.conversion import ConversionRound, Rescale
 from hdl.cores.round import flags_layout
 from hdl.cores.unpack import Unpack
-from hdl.pipeline import check_stages, rank
+from hdl.pipeline import check_flags, check_stages, rank
 
 __all__ = ["FloatConverter"]
 
@@ -53,9 +53,11 @@ class FloatConverter(wiring.Component):
         for argument, fmt in (("source", source), ("destination", destination)):
             if not isinstance(fmt, FloatFormat):
                 raise TypeError(f"{argument}: got {fmt!r}, must be a golden.FloatFormat")
-        self.source, self.destination, self.flags = source, destination, bool(flags)
+        self.source, self.destination, self.flags = source, destination, check_flags(flags)
         self.stages = check_stages(stages, 3, 1 if destination.holds(source) else 2)
         self.latency = self.stages
+        #: What the generated Verilog says about ports that are no struct.
+        self.port_notes = {"i__payload": f"code of {source}"}
         fields = {"bits": destination.width} | ({"flags": flags_layout()} if flags else {})
         super().__init__(
             {

@@ -6,7 +6,7 @@ from typing import Any
 
 from amaranth import Module, Signal, Value
 
-__all__ = ["check_stages", "rank"]
+__all__ = ["check_flags", "check_stages", "rank"]
 
 
 def check_stages(stages: object, most: int, default: int) -> int:
@@ -26,6 +26,19 @@ def check_stages(stages: object, most: int, default: int) -> int:
     if not 1 <= stages <= most:
         raise ValueError(f"stages: got {stages}, must be from 1 to {most} (None builds {default})")
     return stages
+
+
+def check_flags(flags: object) -> bool:
+    """Return whether flags are computed.
+
+    Raises
+    ------
+    TypeError
+        If it is not a bool.
+    """
+    if not isinstance(flags, bool):
+        raise TypeError(f"flags: got {flags!r}, must be True or False")
+    return flags
 
 
 def rank(m: Module, name: str, value: Any, enable: Value, *, reset: bool = False) -> Any:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import enum
 import os
+import re
 import textwrap
 from collections.abc import Iterator
 from typing import Any
@@ -28,7 +30,7 @@ def to_verilog(unit: wiring.Component, name: str) -> str:
     ValueError
         If `name` is not a Verilog identifier.
     """
-    if not name.isidentifier():
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
         raise ValueError(f"name: got {name!r}, must be a Verilog identifier (letters, digits, _; no digit first)")
     # Debian's yosys, if there is one, is too old for Amaranth; the one installed beside Amaranth is known to fit.
     os.environ.setdefault("AMARANTH_USE_YOSYS", "builtin")
@@ -44,10 +46,12 @@ def _header(unit: wiring.Component, name: str) -> str:
     lines += [*textwrap.wrap(" ".join(summary.split()), 110), ""]
     lines += ["Parameters", *(f"  {key} = {text}" for key, text in _parameters(unit)), ""]
     lines += ["Ports"]
-    has_clock = not any(key in unit.signature.members for key in ("aclk", "clk"))
-    if has_clock:
-        lines += ["  clk  input   clock, rising edge", "  rst  input   synchronous reset, active high"]
-    rows = [row for path, member in sorted(_ports(unit), key=lambda port: port[0]) for row in _port_rows(path, member)]
+    rows = []
+    if not any(key in unit.signature.members for key in ("aclk", "clk")):
+        rows = [("clk", "input", "clock, rising edge"), ("rst", "input", "synchronous reset, active high")]
+    notes = getattr(unit, "port_notes", {})
+    for port, member in sorted(_ports(unit), key=lambda port: port[0]):
+        rows += _port_rows(port, member, notes.get(port, ""))
     width = max(len(row[0]) for row in rows)
     lines += [f"  {port:<{width}}  {direction:<6}  {meaning}".rstrip() for port, direction, meaning in rows]
     lines += ["", "A transfer takes place on a rising edge with valid and ready both high."]
@@ -71,10 +75,12 @@ def _ports(unit: wiring.Component) -> Iterator[tuple[str, Any]]:
         yield "__".join(map(str, path)), member
 
 
-def _port_rows(port: str, member: Any) -> Iterator[tuple[str, str, str]]:
+def _port_rows(port: str, member: Any, note: str) -> Iterator[tuple[str, str, str]]:
     direction = "input" if member.flow is wiring.In else "output"
     width = Shape.cast(member.shape).width
-    yield f"{port}[{width - 1}:0]" if width > 1 else port, direction, ""
+    if not width:
+        return
+    yield f"{port}[{width - 1}:0]" if width > 1 else port, direction, note
     if isinstance(member.shape, data.Layout):
         yield from _field_rows(member.shape, 0)
 
@@ -84,9 +90,13 @@ def _field_rows(layout: data.Layout, base: int) -> Iterator[tuple[str, str, str]
         if field.width:
             low = base + field.offset
             bits = f"[{low + field.width - 1}:{low}]" if field.width > 1 else f"[{low}]"
-            inner = (
-                f" ({', '.join(key for key, _ in field.shape)}, least significant first)"
-                if isinstance(field.shape, data.Layout)
-                else ""
-            )
-            yield f"  {bits}", "", f"{key}{inner}"
+            yield f"  {bits}", "", f"{key}{_inside(field.shape)}"
+
+
+def _inside(shape: Any) -> str:
+    """Name the bits of a field that is a struct, the values of one that is an enumeration."""
+    if isinstance(shape, data.Layout):
+        return f" ({', '.join(key for key, _ in shape)}, least significant first)"
+    if isinstance(shape, type) and issubclass(shape, enum.Enum):
+        return f" ({', '.join(f'{member.value} {member.name.lower()}' for member in shape)})"
+    return ""

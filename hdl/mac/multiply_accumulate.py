@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar
 
 from amaranth import Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
@@ -79,6 +79,9 @@ class MultiplyAccumulate(wiring.Component):
         Naming the parameter, what was given and what is allowed.
     """
 
+    #: What the generated Verilog says about ports that are no struct.
+    port_notes: ClassVar = {"chunk": "products in a chunk; 0: one chunk of any length"}
+
     def __init__(
         self,
         *,
@@ -90,12 +93,12 @@ class MultiplyAccumulate(wiring.Component):
         flags: bool = True,
     ) -> None:
         self.parameters = parameters = MacParameters(
-            operands=(operands,) if isinstance(operands, FloatFormat) else tuple(operands),
-            levels=(levels,) if isinstance(levels, int) else tuple(levels),
+            operands=_as_tuple("operands", operands, FloatFormat),
+            levels=_as_tuple("levels", levels, int),
             registers=registers,
             stages=stages,  # type: ignore[arg-type]
             chunk_bits=chunk_bits,
-            flags=bool(flags),
+            flags=flags,
         )
         self.operands, self.levels, self.registers = parameters.operands, parameters.levels, parameters.registers
         self.stages, self.chunk_bits, self.flags = parameters.stages, parameters.chunk_bits, parameters.flags
@@ -195,6 +198,15 @@ class MultiplyAccumulate(wiring.Component):
         if self.flags:
             m.d.comb += self.o.payload.flags.eq(Mux(is_refused, 0, finished.flags.as_value()))
         return m
+
+
+def _as_tuple(name: str, given: Any, kind: type) -> tuple[Any, ...]:
+    """Accept one thing or several."""
+    if isinstance(given, kind):
+        return (given,)
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise TypeError(f"{name}: got {given!r}, must be a sequence of {kind.__name__}")
+    return tuple(given)
 
 
 class _Pipeline:

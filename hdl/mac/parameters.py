@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from golden.formats import CBFLOAT16, FP32, FloatFormat
 from golden.reduction import LEVELS
 from hdl.cores.step_formats import StepFormats
-from hdl.pipeline import check_stages
+from hdl.pipeline import check_flags, check_stages
 
 __all__ = ["STEPS", "WORD_WIDTH", "MacParameters"]
 
@@ -67,6 +67,7 @@ class MacParameters:
         def settle(name: str, value: object) -> None:
             object.__setattr__(self, name, value)
 
+        check_flags(self.flags)
         settle("operands", self._checked_operands())
         settle("levels", self._checked_levels())
         settle("stages", check_stages(self.stages, max(_RANKS), max(_RANKS)))
@@ -87,13 +88,16 @@ class MacParameters:
                 raise TypeError(f"operands: got {fmt!r}, must be golden.FloatFormats")
             if fmt.width > WORD_WIDTH:
                 raise ValueError(f"operands: got {fmt} of {fmt.width} bits, must be at most {WORD_WIDTH} bits wide")
-            _ = fmt.one  # a promotion multiplies by 1.0
+            if not fmt.emin <= 0 <= fmt.emax:
+                raise ValueError(f"operands: got {fmt} with bias {fmt.bias}, must hold 1.0: promotions multiply by it")
         if len(set(given)) != len(given):
             raise ValueError(f"operands: got {', '.join(map(str, given))}, must be different formats")
         return given
 
     def _checked_levels(self) -> tuple[int, ...]:
         given = self.levels
+        if any(isinstance(level, bool) or not isinstance(level, int) for level in given):
+            raise TypeError(f"levels: got {given}, must be ints, some of {LEVELS}")
         if not given or not set(given) <= set(LEVELS) or len(set(given)) != len(given):
             raise ValueError(f"levels: got {given}, must be some of {LEVELS}, each once")
         return tuple(sorted(given))
