@@ -1,0 +1,133 @@
+"""Parameters of the units: attributes to read, errors that name the parameter, what was given and what is allowed."""
+
+import inspect
+
+import pytest
+
+from golden import BF16, CB16, CBFLOAT16, FP16, FP32, FloatFormat
+from hdl import FloatConverter, MultiplyAccumulate
+from hdl.axi_stream import AxiStreamMac
+
+NO_ONE = FloatFormat("e4m3_high_bias", 4, 3, bias=60)
+
+BAD_CONVERTER = [
+    ({"source": "float32"}, TypeError, "source: got 'float32', must be a golden.FloatFormat"),
+    ({"destination": None}, TypeError, "destination: got None, must be a golden.FloatFormat"),
+    ({"stages": 0}, ValueError, "stages: got 0, must be from 1 to 3 (None builds 2)"),
+    ({"stages": 4}, ValueError, "stages: got 4, must be from 1 to 3 (None builds 2)"),
+    ({"stages": "2"}, TypeError, "stages: got '2', must be an int from 1 to 3, or None for 2"),
+    ({"stages": True}, TypeError, "stages: got True, must be an int from 1 to 3, or None for 2"),
+    ({"flags": "no"}, TypeError, "flags: got 'no', must be True or False"),
+]
+
+BAD_MAC = [
+    ({"operands": ()}, ValueError, "operands: got none, must be at least one FloatFormat"),
+    ({"operands": None}, TypeError, "operands: got None, must be a sequence of FloatFormat"),
+    ({"operands": "cbfloat16"}, TypeError, "operands: got 'cbfloat16', must be a sequence of FloatFormat"),
+    ({"operands": ("cbfloat16",)}, TypeError, "operands: got 'cbfloat16', must be golden.FloatFormats"),
+    ({"operands": (FP32,)}, ValueError, "operands: got float32 of 32 bits, must be at most 16 bits wide"),
+    ({"operands": (FP16, FP16)}, ValueError, "operands: got float16, float16, must be different formats"),
+    (
+        {"operands": (NO_ONE,)},
+        ValueError,
+        "operands: got e4m3_high_bias with bias 60, must hold 1.0: promotions multiply by it",
+    ),
+    ({"levels": ()}, ValueError, "levels: got (), must be some of (0, 1, 2), each once"),
+    ({"levels": (0, 3)}, ValueError, "levels: got (0, 3), must be some of (0, 1, 2), each once"),
+    ({"levels": (1, 1)}, ValueError, "levels: got (1, 1), must be some of (0, 1, 2), each once"),
+    ({"levels": ("1",)}, TypeError, "levels: got ('1',), must be ints, some of (0, 1, 2)"),
+    ({"levels": (True,)}, TypeError, "levels: got (True,), must be ints, some of (0, 1, 2)"),
+    ({"levels": None}, TypeError, "levels: got None, must be a sequence of int"),
+    ({"registers": 1}, ValueError, "registers: got 1, must be a power of two of at least 2"),
+    ({"registers": 12}, ValueError, "registers: got 12, must be a power of two of at least 2"),
+    ({"registers": 4.0}, TypeError, "registers: got 4.0, must be an int"),
+    ({"stages": 0}, ValueError, "stages: got 0, must be from 1 to 8 (None builds 8)"),
+    ({"stages": 9}, ValueError, "stages: got 9, must be from 1 to 8 (None builds 8)"),
+    ({"stages": 2.0}, TypeError, "stages: got 2.0, must be an int from 1 to 8, or None for 8"),
+    ({"chunk_bits": 0}, ValueError, "chunk_bits: got 0, must be from 1 to 32"),
+    ({"chunk_bits": 33}, ValueError, "chunk_bits: got 33, must be from 1 to 32"),
+    ({"chunk_bits": False}, TypeError, "chunk_bits: got False, must be an int"),
+    ({"flags": 1}, TypeError, "flags: got 1, must be True or False"),
+]
+
+SEVENTEEN = tuple(FloatFormat(f"e5m10_bias_{bias}", 5, 10, bias=bias) for bias in range(7, 24))
+BAD_AXI = [
+    *BAD_MAC,
+    ({"registers": 512}, ValueError, "registers: got 512, must be at most 256 to fit s_axis_tuser"),
+    ({"operands": SEVENTEEN}, ValueError, "operands: got 17, must be at most 16 to fit s_axis_tuser"),
+]
+
+
+def cases(bad):
+    return pytest.mark.parametrize(
+        ("given", "error", "message"),
+        bad,
+        ids=[message.partition(", must")[0].replace(" ", "_") for *_, message in bad],
+    )
+
+
+@cases(BAD_CONVERTER)
+def test_converter_with_a_bad_parameter_names_it(given, error, message):
+    with pytest.raises(error) as raised:
+        FloatConverter(**{"source": FP32, "destination": CBFLOAT16, **given})
+    assert str(raised.value) == message
+
+
+@cases(BAD_MAC)
+def test_multiply_accumulate_with_a_bad_parameter_names_it(given, error, message):
+    with pytest.raises(error) as raised:
+        MultiplyAccumulate(**given)
+    assert str(raised.value) == message
+
+
+@cases(BAD_AXI)
+def test_axi_stream_mac_with_a_bad_parameter_names_it(given, error, message):
+    with pytest.raises(error) as raised:
+        AxiStreamMac(**given)
+    assert str(raised.value) == message
+
+
+@pytest.mark.parametrize(
+    ("unit", "covered"), [(FloatConverter, BAD_CONVERTER), (MultiplyAccumulate, BAD_MAC)], ids=["converter", "mac"]
+)
+def test_every_parameter_is_keyword_only_and_has_a_bad_value_above(unit, covered):
+    parameters = inspect.signature(unit).parameters.values()
+    assert {parameter.kind for parameter in parameters} == {inspect.Parameter.KEYWORD_ONLY}
+    assert {parameter.name for parameter in parameters} == {name for given, *_ in covered for name in given}
+
+
+def test_unknown_parameter_is_an_error():
+    for unit in (FloatConverter, MultiplyAccumulate, AxiStreamMac):
+        with pytest.raises(TypeError, match="depth"):
+            unit(depth=3)
+
+
+def test_attributes_of_a_converter_are_its_parameters_and_its_latency():
+    rounding = FloatConverter(source=FP32, destination=CBFLOAT16)
+    assert (rounding.source, rounding.destination) == (FP32, CBFLOAT16)
+    assert (rounding.stages, rounding.latency, rounding.flags) == (2, 2, True)
+    assert FloatConverter(source=BF16, destination=FP32).latency == 1
+    unit = FloatConverter(source=FP32, destination=CBFLOAT16, stages=3, flags=False)
+    assert (unit.stages, unit.latency, unit.flags) == (3, 3, False)
+
+
+def test_attributes_of_a_multiply_accumulate_unit_are_its_parameters_and_its_latencies():
+    unit = MultiplyAccumulate(operands=[CB16, FP16], levels=[2, 0], registers=4, stages=3, chunk_bits=5, flags=False)
+    assert (unit.operands, unit.levels, unit.registers) == ((CB16, FP16), (0, 2), 4)
+    assert (unit.stages, unit.chunk_bits, unit.flags) == (3, 5, False)
+    assert (unit.latency, unit.accumulate_latency) == (3, 2)
+
+
+def test_defaults_of_a_multiply_accumulate_unit_are_cbfloat16_at_all_levels_and_full_depth():
+    unit = MultiplyAccumulate()
+    assert (unit.operands, unit.levels, unit.registers) == ((CBFLOAT16,), (0, 1, 2), 16)
+    assert (unit.stages, unit.chunk_bits, unit.flags) == (8, 16, True)
+
+
+def test_one_format_and_one_level_need_no_sequence():
+    unit = MultiplyAccumulate(operands=BF16, levels=2)
+    assert (unit.operands, unit.levels) == ((BF16,), (2,))
+
+
+def test_axi_stream_mac_holds_the_unit_that_it_wraps():
+    assert AxiStreamMac(operands=(FP16,), stages=4).unit.latency == 4

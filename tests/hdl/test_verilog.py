@@ -1,0 +1,201 @@
+"""``python -m hdl verilog``: plain Verilog that Icarus takes as Verilog-2005, its ports documented in the header."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from amaranth.lib import data
+
+from golden import BF16, CB16, CBFLOAT16, FORMATS, FP16, FP32
+from hdl import FloatConverter, MultiplyAccumulate
+from hdl.axi_stream import AxiStreamMac
+from hdl.cli import all_units, main
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# arguments of the command line, the unit that they build
+COMMANDS = {
+    "convert": (
+        "convert --source float32 --destination cbfloat16",
+        lambda: FloatConverter(source=FP32, destination=CBFLOAT16),
+    ),
+    "convert-exact-without-flags": (
+        "convert --source bf16 --destination fp32 --stages 3 --no-flags",
+        lambda: FloatConverter(source=BF16, destination=FP32, stages=3, flags=False),
+    ),
+    "mac": ("mac", MultiplyAccumulate),
+    "mac-three-formats": (
+        "mac --operands cbfloat16,float16,bfloat16 --levels 0,1,2 --registers 8 --chunk-bits 9 --stages 3",
+        lambda: MultiplyAccumulate(operands=(CBFLOAT16, FP16, BF16), registers=8, chunk_bits=9, stages=3),
+    ),
+    "mac-one-level-without-flags": (
+        "mac --operands cb16 --levels 2 --no-flags",
+        lambda: MultiplyAccumulate(operands=(CB16,), levels=(2,), flags=False),
+    ),
+    "mac-axi-stream": ("mac-axi-stream --operands fp16", lambda: AxiStreamMac(operands=(FP16,))),
+    "mac-axi-stream-without-flags": (
+        "mac-axi-stream --levels 0 --no-flags",
+        lambda: AxiStreamMac(levels=(0,), flags=False),
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def generated(tmp_path_factory):
+    """The file that each command wrote."""
+    folder = tmp_path_factory.mktemp("verilog")
+    paths = {}
+    for name, (arguments, _) in COMMANDS.items():
+        paths[name] = folder / "deep" / f"{name}.v"
+        assert main(["verilog", *arguments.split(), "-o", str(paths[name])]) == 0
+    return paths
+
+
+def header(text):
+    """The comment before the module: its lines, without the slashes."""
+    return [line.removeprefix("//").removeprefix(" ") for line in text.split("\n/*")[0].splitlines()]
+
+
+def documented_ports(text):
+    """Of each port: direction and width; of each of its fields: name and bits, as the header has them."""
+    lines = header(text)
+    ports, fields = {}, {}
+    for line in lines[lines.index("Ports") + 1 :]:
+        if match := re.match(r"  (\w+)(?:\[(\d+):0\])? +(input|output)", line):
+            port = match[1]
+            ports[port] = (match[3], int(match[2] or 0) + 1)
+        elif match := re.match(r"    \[(\d+)(?::(\d+))?\] +(\w+)", line):
+            fields[port, match[3]] = (int(match[2] or match[1]), int(match[1]))
+    return ports, fields
+
+
+def declared_ports(text, module):
+    """Direction and width of each port of a module, as Verilog declares them."""
+    body = re.search(rf"^module {module}\((.*?)\);\n(.*?)^endmodule", text, re.MULTILINE | re.DOTALL)
+    declarations = re.findall(r"^  (input|output) (?:\[(\d+):0\] )?(\w+);", body[2], re.MULTILINE)
+    assert {name.strip() for name in body[1].split(",")} == {name for *_, name in declarations}
+    return {name: (direction, int(left or 0) + 1) for direction, left, name in declarations}
+
+
+def module_of(command):
+    return COMMANDS[command][0].split()[0].replace("-", "_")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_verilog_is_accepted_by_icarus_as_verilog_2005(generated, command):
+    icarus = ["iverilog", "-g2005", "-Wall", "-t", "null", "-s", module_of(command), str(generated[command])]
+    result = subprocess.run(icarus, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    assert "error" not in result.stderr
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_header_documents_every_port_of_the_module(generated, command):
+    text = generated[command].read_text()
+    assert text.startswith(f"// {module_of(command)}: ")
+    assert documented_ports(text)[0] == declared_ports(text, module_of(command))
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_header_has_the_field_bits_of_the_units_layouts(generated, command):
+    unit = COMMANDS[command][1]()
+    wanted = {}
+    for path, member, _ in unit.signature.flatten(unit):
+        if isinstance(member.shape, data.Layout):
+            for key, field in member.shape:
+                if field.width:
+                    wanted["__".join(path), key] = (field.offset, field.offset + field.width - 1)
+    assert wanted
+    assert documented_ports(generated[command].read_text())[1] == wanted
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_header_has_the_parameters_and_the_latency(generated, command):
+    unit = COMMANDS[command][1]()
+    unit = getattr(unit, "unit", unit)
+    lines = header(generated[command].read_text())
+    assert f"  stages = {unit.stages}" in lines
+    assert f"  latency = {unit.latency} cycles" in lines
+    assert f"  flags = {unit.flags}" in lines
+    if hasattr(unit, "operands"):
+        assert f"  operands = {', '.join(map(str, unit.operands))}" in lines
+        assert f"  accumulate_latency = {unit.accumulate_latency} cycles" in lines
+    else:
+        assert f"  source = {unit.source}" in lines
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_verilog_prints_nothing_and_names_no_path_of_this_machine(generated, command):
+    text = generated[command].read_text()
+    assert not re.search(r"\$(display|write|monitor|strobe|print|finish)\b", text)
+    assert str(ROOT) not in text
+    assert ".py" not in text
+
+
+def test_axi_stream_fields_are_where_the_class_says(generated):
+    fields = documented_ports(generated["mac-axi-stream"].read_text())[1]
+    assert fields["s_axis_tdata", "b"] == (16, 31)
+    assert fields["s_axis_tuser", "level"] == (12, 13)
+    assert fields["s_axis_tuser", "first"] == (14, 14)
+    assert fields["m_axis_tuser", "flags"] == (8, 12)
+    assert fields["m_axis_tuser", "error"] == (13, 14)
+
+
+def test_no_flags_drops_the_field_and_makes_the_output_narrower(generated):
+    with_flags, without = (documented_ports(generated[c].read_text()) for c in ("mac", "mac-one-level-without-flags"))
+    assert ("o__payload", "flags") in with_flags[1]
+    assert ("o__payload", "flags") not in without[1]
+    assert without[0]["o__payload"] == ("output", 16 + 2 + 4)
+    assert documented_ports(generated["convert-exact-without-flags"].read_text())[0]["o__payload"] == ("output", 32)
+
+
+def test_name_is_that_of_the_top_module(capsys):
+    assert main(["verilog", "convert", "--source", "fp16", "--destination", "fp32", "--name", "widen_half"]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("// widen_half: FloatConverter\n")
+    assert declared_ports(text, "widen_half")["i__payload"] == ("input", 16)
+
+
+BAD = [
+    ("convert --source fp32 --destination fp8", "destination: got 'fp8', must be one of float32, "),
+    ("convert --source half --destination fp32", "source: got 'half', must be one of float32, "),
+    ("convert --source fp32 --destination fp16 --stages 9", "stages: got 9, must be from 1 to 3 (None builds 2)"),
+    ("convert --source fp32 --destination fp16 --name 2x", "name: got '2x', must be a Verilog identifier"),
+    ("convert --source fp32 --destination fp16 --name é", "name: got 'é', must be a Verilog identifier"),
+    ("mac --operands fp32", "operands: got float32 of 32 bits, must be at most 16 bits wide"),
+    ("mac --operands fp16,nope", "operands: got 'nope', must be one of float32, "),
+    ("mac --levels 0,x", "levels: got '0,x', must be numbers such as 0,1,2"),
+    ("mac --levels 3", "levels: got (3,), must be some of (0, 1, 2), each once"),
+    ("mac-axi-stream --registers 512", "registers: got 512, must be at most 256 to fit s_axis_tuser"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), BAD, ids=[bad[0].replace(" ", "_") for bad in BAD])
+def test_bad_parameter_ends_with_status_2_and_one_line(capsys, arguments, message):
+    assert main(["verilog", *arguments.split()]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith(f"python -m hdl: {message}")
+    assert err.count("\n") == 1
+
+
+def test_module_runs_as_a_command_and_returns_the_status():
+    command = [sys.executable, "-m", "hdl", "verilog", "mac", "--stages", "0"]
+    result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr.splitlines() == ["python -m hdl: stages: got 0, must be from 1 to 8 (None builds 8)"]
+
+
+def test_all_writes_each_unit_once(tmp_path, monkeypatch, capsys):
+    # Generating all of them is `make verilog`; here only what is listed and written.
+    monkeypatch.setattr("hdl.cli.to_verilog", lambda unit, name: f"{name}: {type(unit).__name__}\n")
+    assert main(["verilog", "all", "-o", str(tmp_path)]) == 0
+    names = {f"{source}_to_{destination}" for source in FORMATS for destination in FORMATS if source != destination}
+    names |= {f"mac_{fmt}" for fmt in FORMATS[1:]} | {"mac", "mac_axi_stream"}
+    assert set(all_units()) == names
+    assert {path.name: path.read_text().split(":")[0] for path in tmp_path.iterdir()} == {f"{n}.v": n for n in names}
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == len(names)
+    assert lines[-1].startswith(f"[{len(names)}/{len(names)}] ")
