@@ -27,9 +27,11 @@ def accumulator_of(level: int, operand: FloatFormat) -> FloatFormat:
 def count_steps(operand: FloatFormat, level: int, steps: Steps) -> Counter[str]:
     """Count the bins that the steps ``a * b + round(c * d)`` meet at a level."""
     accumulator = accumulator_of(level, operand)
-    codes = [part.astype(np.uint16) for part in (steps.a, steps.b)]
+    codes = (steps.a.astype(np.uint16), steps.b.astype(np.uint16))
     acc = steps.accumulators(operand, accumulator)
-    result, flags = multiply_accumulate(*codes, acc, operand=operand, accumulator=accumulator, return_flags=True)
+    result, flags = multiply_accumulate(
+        codes[0], codes[1], acc, operand=operand, accumulator=accumulator, return_flags=True
+    )
     class_a, class_b = (classes(part, operand) for part in codes)
     class_acc, class_result = classes(acc, accumulator), classes(result, accumulator)
     with np.errstate(all="ignore"):

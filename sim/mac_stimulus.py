@@ -12,7 +12,7 @@ import numpy as np
 from golden import FloatFormat
 from sim.generators import generator_for
 from sim.mac_coverage import CHUNKS, accumulator_of, chunk_lengths, count_steps, required_edges, required_steps
-from sim.operands import random_codes, specials, with_exponents
+from sim.operands import Codes, random_codes, specials, with_exponents
 from sim.patterns import PATTERNS, pattern
 from sim.port import Port
 from sim.reductions import REFUSED_ALIGNMENT, UNSUPPORTED, Chain, Segment, predict
@@ -102,7 +102,8 @@ class _Maker:
         count = max(12, int(self.effort * 240 / len(self.operands)))
         for index, level in self.kinds:
             operand = self.operands[index]
-            values = specials(operand)
+            # One of each class is enough where simulation is slow.
+            values = specials(operand) if self.effort > 0.15 else _one_of_each_class(operand)
             a, b = (axis.ravel() for axis in np.meshgrid(values, values, indexing="ij"))
             zero, one = np.zeros(len(a), np.uint64), np.full(len(a), operand.one, np.uint64)
             self.bins += count_steps(operand, level, Steps(zero, one, a, b))
@@ -114,7 +115,7 @@ class _Maker:
                 chains += [
                     [Segment(index, level, [c, x], [d, y], chunk=0)] for c, d, x, y in zip(*columns, strict=True)
                 ]
-        self.rng.shuffle(chains)  # type: ignore[arg-type]
+        self.rng.shuffle(chains)
         return chains
 
     def chunk_edges(self) -> list[Chain]:
@@ -125,7 +126,7 @@ class _Maker:
             for name, length in chunk_lengths(chunk).items():
                 self.bins[f"{self.operands[index]}/level_{level}/chunk_{chunk}/{name}"] += times
                 chains += [[self._segment(index, level, length, chunk=chunk)] for _ in range(times)]
-        self.rng.shuffle(chains)  # type: ignore[arg-type]
+        self.rng.shuffle(chains)
         return chains
 
     def continuations(self) -> list[Chain]:
@@ -183,7 +184,6 @@ class _Maker:
             chains.append([refused])
         for chain in chains:
             for segment in chain:
-                segment.first, segment.last = segment.first, segment.last
                 if segment.error:
                     segment.first, segment.last = bool(self.rng.integers(2)), bool(self.rng.integers(2))
         return chains
@@ -223,6 +223,12 @@ class _Maker:
                 scenario.cycles = length * count + promotions
                 scenarios.append(scenario)
         return scenarios
+
+
+def _one_of_each_class(operand: FloatFormat) -> Codes:
+    minus = operand.sign_mask
+    values = [0, operand.min_subnormal | minus, operand.one, operand.inf | minus, operand.nan, operand.inf | 1]
+    return np.array(values, np.uint64)
 
 
 def _directed(operand: FloatFormat) -> Steps:

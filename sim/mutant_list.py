@@ -160,8 +160,8 @@ MUTANTS = (
     Mutant(
         "axi_format_wraps_around",
         "axi_stream.py",
-        "Mux(has_format, self.s_axis_tuser[12:14], _NO_LEVEL)",
-        "self.s_axis_tuser[12:14]",
+        "Mux(has_format, self.s_axis_tuser.level, _NO_LEVEL)",
+        "self.s_axis_tuser.level",
         "mac_axi_stream",
         "refusals",
     ),

@@ -165,7 +165,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for future in as_completed(futures):
             verdict = future.result()
             verdicts.append(verdict)
-            line = f"[{len(verdicts)}/{len(futures)}] {verdict.result:<8} {verdict.name} ({verdict.unit}): {verdict.remark}"
+            progress = f"[{len(verdicts)}/{len(futures)}] {verdict.result:<8}"
+            line = f"{progress} {verdict.name} ({verdict.unit}): {verdict.remark}"
             console.print(line, markup=False, highlight=False, soft_wrap=True)
     verdicts.sort(key=lambda verdict: (verdict.result in ("caught", "passed"), verdict.result, verdict.name))
     table = Table(title=f"{len(mutants)} mutants, seed {given.seed}")

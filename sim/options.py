@@ -24,14 +24,7 @@ def parse(
     parser = argparse.ArgumentParser(
         prog=program,
         description=description,
-        epilog=f"Units: {', '.join(UNITS)}.",
     )
-    parser.add_argument(
-        "--units",
-        default=environment.get("UNITS", ""),
-        help="comma-separated, * stands for anything (UNITS; default: all)",
-    )
-    parser.add_argument("--scenarios", default="", help="comma-separated, * stands for anything (default: all)")
     parser.add_argument("--seed", type=int, help="seed of the random stimulus (SEED; default: another one each time)")
     parser.add_argument("--jobs", type=int, help="units at a time (JOBS; default: processors)")
     parser.add_argument("--sim", default=environment.get("SIM", "icarus"), help=f"{' or '.join(SIMULATORS)} (SIM)")
@@ -50,6 +43,12 @@ def parse(
     if mutants:
         parser.add_argument("--mutants", default="", help="comma-separated, * stands for anything (default: all)")
     else:
+        parser.epilog = f"Units: {', '.join(UNITS)}."
+        units = environment.get("UNITS", "")
+        parser.add_argument(
+            "--units", default=units, help="comma-separated, * stands for anything (UNITS; default: all)"
+        )
+        parser.add_argument("--scenarios", default="", help="comma-separated, * stands for anything (default: all)")
         parser.add_argument("--update-readme", action="store_true", help="put the table into README.md")
     given = parser.parse_args(arguments)
     try:

@@ -54,7 +54,7 @@ class Scenario:
 
     def save(self, folder: Path) -> None:
         """Write everything but the coverage into the folder."""
-        arrays = {
+        arrays: dict[str, Any] = {
             "payloads": self.payloads,
             "answers": self.answers,
             "case": self.case,

@@ -21,7 +21,7 @@ from sim.mac_stimulus import mac_scenarios
 from sim.outcome import Outcome
 from sim.scenario import Scenario
 from sim.simulators import get_runner
-from sim.units import UNITS, port_of
+from sim.units import UNITS, Unit, port_of
 
 __all__ = ["Job", "run_unit"]
 
@@ -98,41 +98,51 @@ def _run(job: Job, outcome: Outcome) -> None:
     }
     (job.folder / "manifest.json").write_text(json.dumps(manifest))
 
-    runner = get_runner(job.simulator)
-    build_folder = job.folder / "build"
-    runner.build(
-        sources=[design, bench],
-        hdl_toplevel=TOP,
-        build_dir=build_folder,
-        always=True,
-        waves=job.waves,
-        log_file=job.folder / "build.log",
-        build_args=["-Wno-fatal"] + (["--trace-fst"] if job.waves else []) if job.simulator == "verilator" else [],
-    )
-    results = job.folder / "results.xml"
-    started = time.perf_counter()
-    runner.test(
-        hdl_toplevel=TOP,
-        test_module=unit.testbench,
-        build_dir=build_folder,
-        test_dir=job.folder,
-        results_xml=str(results),
-        seed=job.seed,
-        waves=job.waves,
-        log_file=job.folder / "simulation.log",
-        extra_env={"CBFLOAT_SIM_RUN": str(job.folder), "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])},
-    )
-    outcome.seconds = time.perf_counter() - started
+    status, outcome.seconds = _simulate(job, unit, [design, bench])
     outcome.vectors = sum(len(scenario.answers) for scenario in kept)
     outcome.bins = sum((Counter(scenario.coverage) for scenario in kept), Counter())
     # A part of the scenarios, or of the stimulus, is not expected to reach everything.
     outcome.required = required if not job.scenarios and job.effort >= 1 else set()
-    judgement = judge(results, [scenario.name for scenario in kept])
+    judgement = judge(job.folder / "results.xml", [scenario.name for scenario in kept])
+    if status and not judgement.failures:
+        judgement.blame(f"the simulator ended with status {status}; see simulation.log")
     outcome.failures += judgement.failures
     outcome.is_broken = judgement.is_broken
     if outcome.holes:
         shown = ", ".join(outcome.holes[:12]) + (", ..." if len(outcome.holes) > 12 else "")
         outcome.failures.append(f"coverage: {len(outcome.holes)} of {len(outcome.required)} bins are empty: {shown}")
+
+
+def _simulate(job: Job, unit: Unit, sources: list[Path]) -> tuple[int, float]:
+    """Build and run; return the simulator's exit status and how many seconds it ran."""
+    runner = get_runner(job.simulator)
+    verilator_options = ["-Wno-fatal", *(["--trace-fst"] if job.waves else [])]
+    runner.build(
+        sources=sources,
+        hdl_toplevel=TOP,
+        build_dir=job.folder / "build",
+        always=True,
+        waves=job.waves,
+        log_file=job.folder / "build.log",
+        build_args=verilator_options if job.simulator == "verilator" else [],
+    )
+    status, started = 0, time.perf_counter()
+    try:
+        runner.test(
+            hdl_toplevel=TOP,
+            test_module=unit.testbench,
+            build_dir=job.folder / "build",
+            test_dir=job.folder,
+            results_xml=str(job.folder / "results.xml"),
+            seed=job.seed,
+            waves=job.waves,
+            log_file=job.folder / "simulation.log",
+            extra_env={"CBFLOAT_SIM_RUN": str(job.folder), "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])},
+        )
+    except SystemExit as ended:
+        # A simulator that crashed; within pytest also one whose tests failed. The results say which.
+        status = ended.code if isinstance(ended.code, int) else 1
+    return status, time.perf_counter() - started
 
 
 def _prepare(unit, component, port, seed: int, effort: float) -> tuple[list[Scenario], set[str], list[str]]:

@@ -1,0 +1,15 @@
+"""What the tests of the regression share."""
+
+from pathlib import Path
+
+import pytest
+
+from sim.simulate import Job
+
+
+@pytest.fixture
+def small_job(tmp_path: Path) -> Job:
+    """A unit that is simulated in about a second."""
+    return Job(
+        "float16_to_float32_stages_3", seed=1, folder=tmp_path / "run", effort=0.05, scenarios="stream_idle_none*"
+    )

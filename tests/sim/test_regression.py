@@ -1,0 +1,131 @@
+"""The launcher, end to end: it passes when it should, and fails whenever something is missing."""
+
+import dataclasses
+import os
+from pathlib import Path
+
+import pytest
+from junitparser import JUnitXml
+
+import sim.__main__ as launcher
+from sim import report
+from sim.mutant_list import MUTANTS
+from sim.mutants import judge_mutant
+from sim.outcome import Outcome
+from sim.simulate import Job, run_unit
+
+SMALL = [
+    "--units",
+    "float16_to_float32_stages_3",
+    "--scenarios",
+    "stream_idle_none*",
+    "--effort",
+    "0.05",
+    "--jobs",
+    "1",
+]
+
+
+def test_regression_of_small_unit_passes(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert launcher.main([*SMALL, "--seed", "3", "--folder", str(tmp_path)]) == 0
+    shown = capfd.readouterr().out
+    assert "seed 3" in shown
+    assert "float16_to_float32_stages_3" in (tmp_path / "sim" / "table.md").read_text()
+    xml = JUnitXml.fromfile(str(tmp_path / "sim" / "results.xml"))
+    assert (xml.tests, xml.failures, xml.errors) == (4, 0, 0)
+
+
+def test_regression_without_matching_unit_fails(capsys: pytest.CaptureFixture[str]) -> None:
+    assert launcher.main(["--units", "mac_bfloat17"]) == 2
+    assert "got 'mac_bfloat17', must be some of" in capsys.readouterr().err
+
+
+def test_regression_without_simulator_says_so_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert launcher.main(SMALL) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1
+    assert "iverilog" in lines[0]
+    assert "not found" in lines[0]
+
+
+def test_regression_with_unknown_simulator_fails(capsys: pytest.CaptureFixture[str]) -> None:
+    assert launcher.main([*SMALL, "--sim", "modelsim"]) == 2
+    assert "must be one of icarus, verilator" in capsys.readouterr().err
+
+
+def test_regression_bad_seed_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("SEED", "one")
+    with pytest.raises(SystemExit):
+        launcher.main(SMALL)
+    assert "SEED: got 'one', must be a whole number" in capsys.readouterr().err
+
+
+def test_unit_without_matching_scenario_fails(small_job: Job) -> None:
+    outcome = run_unit(dataclasses.replace(small_job, scenarios="nothing_like_it"))
+    assert not outcome.passed
+    assert "must be some of all_codes" in "".join(outcome.failures) or "must be some of" in "".join(outcome.failures)
+
+
+def test_unit_that_never_answers_fails(small_job: Job, tmp_path: Path) -> None:
+    silent = tmp_path / "silent.v"
+    ports = "input clk, input rst, input [15:0] i__payload, input i__valid, output i__ready,"
+    ports += " output [36:0] o__payload, output o__valid, input o__ready"
+    silent.write_text(
+        f"module {small_job.unit}({ports});\n"
+        "  assign i__ready = 1; assign o__valid = 0; assign o__payload = 0;\nendmodule\n"
+    )
+    outcome = run_unit(dataclasses.replace(small_job, verilog=silent))
+    assert not outcome.passed
+    assert not outcome.is_broken
+    assert "unanswered" in outcome.failures[0]
+    assert "python -m sim --seed 1 --units float16_to_float32_stages_3 --scenarios" in outcome.failures[0]
+
+
+def test_unit_that_does_not_compile_is_broken(small_job: Job, tmp_path: Path) -> None:
+    wrong = tmp_path / "wrong.v"
+    wrong.write_text("module nothing; endmodule\n")
+    outcome = run_unit(dataclasses.replace(small_job, verilog=wrong))
+    assert outcome.is_broken
+    assert not outcome.passed
+
+
+def test_mutant_is_caught_by_wrong_results(tmp_path: Path) -> None:
+    mutant = next(mutant for mutant in MUTANTS if mutant.name == "nan_has_sign")
+    job = Job(mutant.unit, 1, tmp_path / "mutant", scenarios="boundary_codes", effort=0.02)
+    verdict = judge_mutant(mutant, job)
+    assert (verdict.result, verdict.is_good) == ("caught", True), verdict.remark
+
+
+def test_mutant_whose_edit_does_not_match_is_broken(tmp_path: Path) -> None:
+    mutant = dataclasses.replace(MUTANTS[0], old="no such text")
+    verdict = judge_mutant(mutant, Job(mutant.unit, 1, tmp_path / "mutant"))
+    assert verdict.result == "broken"
+    assert "got 0 matches" in verdict.remark
+
+
+def test_mutant_without_effect_is_broken(tmp_path: Path) -> None:
+    mutant = dataclasses.replace(MUTANTS[0], new=MUTANTS[0].old)
+    verdict = judge_mutant(mutant, Job(mutant.unit, 1, tmp_path / "mutant"))
+    assert verdict.result == "broken"
+    assert "does not change the Verilog" in verdict.remark
+
+
+def test_outcome_with_coverage_hole_names_it() -> None:
+    outcome = Outcome("unit", required={"tie", "exact"})
+    outcome.bins["exact"] = 3
+    assert outcome.holes == ["tie"]
+
+
+def test_readme_table_goes_between_the_markers(tmp_path: Path) -> None:
+    readme, table = tmp_path / "README.md", tmp_path / "table.md"
+    readme.write_text(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n")
+    table.write_text("| new |\n")
+    report.update_readme(table, readme)
+    assert readme.read_text() == f"before\n{report.BEGIN}\n| new |\n{report.END}\nafter\n"
+
+
+def test_environment_is_left_alone_by_the_tests() -> None:
+    assert "CBFLOAT_SIM_RUN" not in os.environ

@@ -1,0 +1,68 @@
+"""The scoreboard pairs answers with expectations and finds what is wrong, missing or too much."""
+
+import numpy as np
+
+from sim.fields import Fields
+from sim.port import Port
+from sim.scenario import Scenario
+from sim.scoreboard import Scoreboard
+
+PORT = Port(Fields({"a": 16}), Fields({"result": 16, "error": 2, "register": 4}))
+
+
+def words(*rows: tuple[int, int, int]) -> list[int]:
+    results, errors, registers = zip(*rows, strict=True)
+    return PORT.answer.pack(result=np.array(results), error=np.array(errors), register=np.array(registers)).tolist()
+
+
+def compared(expected: list[int], answers: list[int | None]) -> Scoreboard:
+    scenario = Scenario("one", np.zeros(1, np.uint64), np.array(expected, np.uint64), np.arange(len(expected)))
+    scoreboard = Scoreboard(PORT)
+    scoreboard.compare(scenario, answers)
+    return scoreboard
+
+
+def test_scoreboard_everything_answered_is_clean() -> None:
+    rows = words((1, 0, 0), (2, 0, 1), (0, 1, 3))
+    assert compared(rows, list(rows)).is_clean
+
+
+def test_scoreboard_unanswered_transaction_fails() -> None:
+    rows = words((1, 0, 0), (2, 0, 1))
+    scoreboard = compared(rows, rows[:1])
+    assert scoreboard.unanswered == [1]
+    assert not scoreboard.is_clean
+
+
+def test_scoreboard_no_answer_at_all_fails() -> None:
+    assert not compared(words((1, 0, 0)), []).is_clean
+
+
+def test_scoreboard_surplus_answer_fails() -> None:
+    rows = words((1, 0, 0))
+    scoreboard = compared(rows, rows * 2)
+    assert scoreboard.unexpected == rows
+    assert not scoreboard.is_clean
+
+
+def test_scoreboard_wrong_bit_fails_with_both_words() -> None:
+    rows = words((1, 0, 0), (2, 0, 1))
+    wrong = words((2, 0, 1), (3, 0, 0))
+    (mismatch,) = compared(rows, list(wrong)).mismatches
+    assert (mismatch.index, mismatch.expected, mismatch.actual) == (0, rows[0], wrong[1])
+
+
+def test_scoreboard_registers_overtaking_each_other_are_clean() -> None:
+    rows = words((1, 0, 0), (2, 0, 1), (3, 0, 0))
+    assert compared(rows, [rows[1], rows[0], rows[2]]).is_clean
+
+
+def test_scoreboard_one_register_out_of_order_fails() -> None:
+    rows = words((1, 0, 0), (3, 0, 0))
+    assert len(compared(rows, rows[::-1]).mismatches) == 2
+
+
+def test_scoreboard_unknown_bits_fail() -> None:
+    rows = words((1, 0, 0))
+    (mismatch,) = compared(rows, [None]).mismatches
+    assert mismatch.actual is None

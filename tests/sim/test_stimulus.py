@@ -1,0 +1,66 @@
+"""One seed, one stimulus; the expectations cover what they must."""
+
+import numpy as np
+import pytest
+
+from sim.converter_stimulus import converter_scenarios
+from sim.fields import Fields
+from sim.generators import generator_for
+from sim.mac_stimulus import mac_scenarios
+from sim.patterns import PATTERNS, pattern
+from sim.scenario import Scenario
+from sim.units import UNITS, port_of
+
+
+def scenarios_of(name: str, seed: int) -> list[Scenario]:
+    unit = UNITS[name]
+    component = unit.build()
+    port = port_of(unit, component)
+    if unit.kind == "converter":
+        rng = generator_for(seed, name)
+        return converter_scenarios(component.source, component.destination, port, rng, 0.1)
+    return mac_scenarios(component, port, seed, name, 0.1)[0]
+
+
+def contents(scenarios: list[Scenario]) -> list[bytes]:
+    keys = ("payloads", "answers", "offers", "takes", "case")
+    return [getattr(scenario, key).tobytes() for scenario in scenarios for key in keys]
+
+
+@pytest.mark.parametrize("name", ["mac_level_2", "float32_to_cbfloat16"])
+def test_stimulus_same_seed_is_the_same(name: str) -> None:
+    assert contents(scenarios_of(name, 5)) == contents(scenarios_of(name, 5))
+
+
+@pytest.mark.parametrize("name", ["mac_level_2", "float32_to_cbfloat16"])
+def test_stimulus_other_seed_is_another(name: str) -> None:
+    assert contents(scenarios_of(name, 5)) != contents(scenarios_of(name, 6))
+
+
+def test_stimulus_of_mac_expects_answers_in_every_scenario() -> None:
+    scenarios = scenarios_of("mac", 1)
+    assert all(len(scenario.answers) for scenario in scenarios)
+    assert len({scenario.name for scenario in scenarios}) == len(scenarios)
+
+
+def test_patterns_pause_and_go_on() -> None:
+    for name in PATTERNS:
+        values = pattern(name, np.random.default_rng(1))
+        assert values.any()
+        assert values.all() == (name == "none")
+
+
+def test_patterns_unknown_name_is_refused() -> None:
+    with pytest.raises(ValueError, match="got 'often', must be one of none, random, bursts"):
+        pattern("often", np.random.default_rng(1))
+
+
+def test_fields_pack_and_unpack_are_inverse() -> None:
+    fields = Fields({"a": 16, "nothing": 0, "b": 3, "c": 40})
+    word = fields.pack(a=0xBEEF, b=5, c=1 << 39)
+    assert fields.unpack(word) == {"a": 0xBEEF, "nothing": 0, "b": 5, "c": 1 << 39}
+
+
+def test_fields_too_wide_are_refused() -> None:
+    with pytest.raises(ValueError, match="at most 64"):
+        Fields({"a": 65})
