@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import golden
-from golden import FORMATS, FP32, FloatFormat
+from golden import CBFLOAT16, FP32, FloatFormat
 from hdl import FloatShape, MultiplyAccumulate
 from hdl.cores.conversion import Convert
 from hdl.cores.fused_step import FusedStep
@@ -19,8 +19,8 @@ from .stimulus import step_operands
 E7M8 = FloatFormat("e7m8", 7, 8)
 
 
-@pytest.mark.parametrize("other", FORMATS, ids=str)
-def test_new_format_converts_from_and_to_every_named_one(other):
+@pytest.mark.parametrize("other", [FP32, CBFLOAT16], ids=str)
+def test_new_format_converts_from_and_to_a_named_one(other):
     for source, destination in ((E7M8, other), (other, E7M8)):
         codes = all_codes(source) if source.width <= 16 else boundary_codes(source, near=(E7M8,))
         got = fields(result_layout(destination.width), Compiled(Convert(source, destination))(code=codes)["o"])
@@ -40,7 +40,7 @@ def test_new_format_steps_in_itself_and_in_float32():
 
 
 def test_new_format_reduces_at_every_level_beside_a_named_one():
-    unit = MultiplyAccumulate(operands=(golden.CBFLOAT16, E7M8))
+    unit = MultiplyAccumulate(operands=(CBFLOAT16, E7M8))
     rng = np.random.default_rng(12)
     products, wanted = [], []
     for level in (0, 1, 2):

@@ -29,11 +29,11 @@ ODD = (
     FloatFormat("e5m17_high_bias", 5, 17, bias=40),
 )
 ALL = (*FORMATS, *ODD)
-# Every named pair; every odd format with two named ones and with its neighbours in the list.
+# Every named pair; every odd format with float32 and with its neighbours in the list.
 PAIRS = [
     *itertools.permutations(FORMATS, 2),
-    *itertools.product(ODD, (FP32, FP16)),
-    *itertools.product((FP32, FP16), ODD),
+    *itertools.product(ODD, [FP32]),
+    *itertools.product([FP32], ODD),
     *itertools.pairwise((*ODD, ODD[0])),
     *itertools.pairwise((*ODD, ODD[0])[::-1]),
 ]
