@@ -58,9 +58,11 @@ def judge(results: Path, scenarios: list[str]) -> Judgement:
             if isinstance(result, Skipped):
                 judgement.blame(f"{case.name}: skipped")
                 continue
-            text = "\n".join(part for part in (result.message, result.text) if part)
-            is_comparison = "AssertionError" in f"{result.type} {text}" and not isinstance(result, Error)
-            judgement.blame(f"{case.name}: {text}", broken=not is_comparison)
+            message, text = result.message or "", result.text or ""
+            is_comparison = not isinstance(result, Error) and "AssertionError" in f"{result.type} {text}"
+            # The traceback of a failed comparison says nothing about the design.
+            shown = message if is_comparison and message else f"{message}\n{text}"
+            judgement.blame(f"{case.name}: {shown}", broken=not is_comparison)
     return judgement
 
 

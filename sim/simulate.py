@@ -92,6 +92,7 @@ def _run(job: Job, outcome: Outcome) -> None:
     manifest = {
         "unit": unit.name,
         "seed": job.seed,
+        "effort": job.effort,
         "port": port.as_dict(),
         "formats": formats,
         "scenarios": [scenario.name for scenario in kept],

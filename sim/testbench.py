@@ -47,6 +47,7 @@ class Testbench:
         self.dut = dut
         self.port = Port.from_dict(_manifest["port"])
         self.seed, self.unit, self.formats = _manifest["seed"], _manifest["unit"], _manifest["formats"]
+        self.effort: float = _manifest["effort"]
         self._edge = FallingEdge(dut.clk)
 
     async def reset(self) -> None:
@@ -83,7 +84,8 @@ class Testbench:
         scoreboard = Scoreboard(self.port)
         scoreboard.compare(scenario, monitor.answers)
         findings = self._findings(scenario, scoreboard, driver, monitor, explain)
-        assert not findings, "\n".join(findings)
+        if findings:
+            raise AssertionError("\n".join(findings))
 
     async def _drive(self, driver: Driver, monitor: Monitor, expected: int) -> None:
         edge, cycle, quiet = self._edge, 0, 0
@@ -118,5 +120,6 @@ class Testbench:
         cycles = driver.last_cycle - driver.first_cycle + 1
         if scenario.cycles and cycles != scenario.cycles:
             findings.append(f"{driver.accepted} products took {cycles} cycles, must be {scenario.cycles}")
-        repeat = f"repeat: python -m sim --seed {self.seed} --units {self.unit} --scenarios {scenario.name}"
+        effort = "" if self.effort == 1 else f" --effort {self.effort}"
+        repeat = f"repeat: python -m sim --seed {self.seed} --units {self.unit} --scenarios {scenario.name}{effort}"
         return [*findings, *lines, repeat] if findings or lines else []
