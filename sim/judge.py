@@ -7,7 +7,7 @@ from pathlib import Path
 
 from junitparser import Error, JUnitXml, Skipped, TestCase
 
-__all__ = ["Judgement", "judge"]
+__all__ = ["Judgement", "judge", "read_cases"]
 
 
 @dataclass

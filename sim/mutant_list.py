@@ -68,6 +68,9 @@ MUTANTS = (
     Mutant("chunk_one_too_long", "mac/issue.py", "(following == self.chunk)", "(done == self.chunk)"),
     Mutant("first_keeps_chunk_count", "mac/issue.py", "Mux(beat.first, 0, read.data.count)", "read.data.count + 0"),
     Mutant(
+        "first_keeps_total", "mac/issue.py", "beat.first | read.data.is_first_chunk", "read.data.is_first_chunk | 0"
+    ),
+    Mutant(
         "chunk_count_wraps_around",
         "mac/issue.py",
         "Mux(following[-1], done, following)",

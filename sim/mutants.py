@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -104,8 +104,7 @@ def judge_mutant(mutant: Mutant, job: Job) -> Verdict:
         verilog = mutate(mutant, job.folder)
     except BrokenMutant as error:
         return Verdict(mutant.name, mutant.unit, "broken", time.perf_counter() - started, str(error))
-    job = Job(**vars(job) | {"verilog": verilog, "folder": job.folder / "run"})
-    outcome = run_unit(job)
+    outcome = run_unit(replace(job, verilog=verilog, folder=job.folder / "run"))
     remark = outcome.failures[0].splitlines()[0] if outcome.failures else "nothing failed"
     result = "broken" if outcome.is_broken else "survived" if outcome.passed else "caught"
     return Verdict(mutant.name, mutant.unit, result, time.perf_counter() - started, remark)

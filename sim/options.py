@@ -53,7 +53,7 @@ def parse(
     given = parser.parse_args(arguments)
     try:
         given.seed = _number("SEED", given.seed, secrets.randbelow(1 << 32))
-        given.jobs = _number("JOBS", given.jobs, os.cpu_count() or 1)
+        given.jobs = _number("JOBS", given.jobs, _processors())
         if given.seed < 0:
             raise ValueError(f"seed: got {given.seed}, must be 0 or more")
         if given.jobs < 1:
@@ -64,6 +64,11 @@ def parse(
         parser.error(str(error))
     given.folder = given.folder.resolve()
     return given
+
+
+def _processors() -> int:
+    """Return the processors that this process may use, which are fewer than the machine's in many containers."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _number(variable: str, given: int | None, default: int) -> int:

@@ -13,7 +13,7 @@ from sim.outcome import Outcome
 
 __all__ = ["print_outcome", "print_table", "update_readme", "write_junit", "write_markdown"]
 
-_COLUMNS = ("unit", "result", "vectors", "seconds", "vectors/s", "coverage")
+_COLUMNS = ("unit", "result", "vectors", "seconds", "vectors/s", "required bins", "all bins met")
 BEGIN, END = "<!-- sim-table:begin -->", "<!-- sim-table:end -->"
 _SHOWN_LINES = 24
 
@@ -21,18 +21,26 @@ _SHOWN_LINES = 24
 def _row(outcome: Outcome) -> tuple[str, ...]:
     rate = outcome.vectors / outcome.seconds if outcome.seconds else 0.0
     required = len(outcome.required)
-    met = f"{required - len(outcome.holes)}/{required} bins" if required else "-"
+    met = f"{required - len(outcome.holes)}/{required}" if required else "-"
     result = "pass" if outcome.passed else "ERROR" if outcome.is_broken else "FAIL"
-    return outcome.unit, result, f"{outcome.vectors:,}", f"{outcome.seconds:.1f}", f"{rate:,.0f}", met
+    return (
+        outcome.unit,
+        result,
+        f"{outcome.vectors:,}",
+        f"{outcome.seconds:.1f}",
+        f"{rate:,.0f}",
+        met,
+        f"{len(outcome.bins):,}",
+    )
 
 
 def print_outcome(console: Console, outcome: Outcome, done: int, total: int) -> None:
     """Print the line of a unit that ended, and why it failed."""
-    unit, result, vectors, seconds, rate, met = _row(outcome)
+    unit, result, vectors, seconds, rate, required, met = _row(outcome)
     style = "green" if outcome.passed else "bold red"
     console.print(
         f"[{done}/{total}] [{style}]{result:<5}[/] {unit}: {vectors} vectors in {seconds} s ({rate}/s), "
-        f"coverage {met}".replace(f"[{done}/", f"\\[{done}/"),
+        f"coverage {required} required bins, {met} in all".replace(f"[{done}/", f"\\[{done}/"),
         highlight=False,
         soft_wrap=True,
     )

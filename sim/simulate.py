@@ -10,6 +10,7 @@ import time
 import traceback
 from collections import Counter
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from hdl.verilog import to_verilog
@@ -107,6 +108,8 @@ def _run(job: Job, outcome: Outcome) -> None:
     judgement = judge(job.folder / "results.xml", [scenario.name for scenario in kept])
     if status and not judgement.failures:
         judgement.blame(f"the simulator ended with status {status}; see simulation.log")
+    if not outcome.vectors:
+        judgement.blame("no vectors: nothing was compared")
     outcome.failures += judgement.failures
     outcome.is_broken = judgement.is_broken
     if outcome.holes:
@@ -157,13 +160,9 @@ def _prepare(unit, component, port, seed: int, effort: float) -> tuple[list[Scen
 
 
 def _keep(scenarios: list[Scenario], names: str) -> list[Scenario]:
-    import fnmatch
-
     wanted = [name.strip() for name in names.split(",") if name.strip()]
     kept = [
-        scenario
-        for scenario in scenarios
-        if not wanted or any(fnmatch.fnmatchcase(scenario.name, name) for name in wanted)
+        scenario for scenario in scenarios if not wanted or any(fnmatchcase(scenario.name, name) for name in wanted)
     ]
     if not kept:
         known = ", ".join(scenario.name for scenario in scenarios)

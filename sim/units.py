@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Any
 
 from golden import BF16, CBFLOAT16, FORMATS, FP16, FP32, FloatFormat
@@ -96,14 +97,12 @@ def select(names: str) -> list[Unit]:
     ValueError
         If a name matches no unit.
     """
-    import fnmatch
-
     wanted = [name.strip() for name in names.split(",") if name.strip()]
     if not wanted:
         return list(UNITS.values())
     chosen: dict[str, Unit] = {}
     for name in wanted:
-        matching = {key: unit for key, unit in UNITS.items() if fnmatch.fnmatchcase(key, name)}
+        matching = {key: unit for key, unit in UNITS.items() if fnmatchcase(key, name)}
         if not matching:
             raise ValueError(f"units: got {name!r}, must be some of {', '.join(UNITS)} (* stands for anything)")
         chosen |= matching
