@@ -8,13 +8,12 @@ import json
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 
-from hdl.fpga import placement, synthesis, wrapper
-from hdl.fpga.placement import CriticalPath, Placement, place
+from hdl.fpga import wrapper
+from hdl.fpga.placement import is_placed, place
 from hdl.fpga.result import Result
-from hdl.fpga.synthesis import synthesise, wrap
+from hdl.fpga.synthesis import SCRIPTS, synthesise, wrap
 from hdl.fpga.target import Target
 from hdl.fpga.units import Build, parameters_of
 from hdl.verilog import to_verilog
@@ -43,8 +42,7 @@ def cache_key(verilog: str, tools: Mapping[str, str], target: Target) -> str:
     target : Target
         The device and its options.
     """
-    flow = [inspect.getsource(module) for module in (synthesis, wrapper, placement)]
-    text = json.dumps([verilog, dict(sorted(tools.items())), target.options, flow])
+    text = json.dumps([verilog, dict(sorted(tools.items())), target.options, SCRIPTS, inspect.getsource(wrapper)])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -103,16 +101,11 @@ def measure(
     placements = {}
     for seed in seeds:
         started = time.monotonic()
-        known = folder / f"seed{seed}.json"
-        if known.is_file():
-            kept = json.loads(known.read_text(encoding="utf-8"))
-            placements[seed] = Placement(kept["megahertz"], CriticalPath(**kept["path"]))
-            progress(f"{name}: seed {seed}, {placements[seed].megahertz:.1f} MHz, cached")
-        else:
-            was_cached = False
-            placements[seed] = place(folder, target, seed)
-            known.write_text(json.dumps(asdict(placements[seed])), encoding="utf-8")
-            progress(f"{name}: seed {seed}, {placements[seed].megahertz:.1f} MHz, {time.monotonic() - started:.0f} s")
+        is_known = is_placed(folder, seed)
+        placements[seed] = place(folder, target, seed)
+        took = "cached" if is_known else f"{time.monotonic() - started:.0f} s"
+        progress(f"{name}: seed {seed}, {placements[seed].megahertz:.1f} MHz, {took}")
+        was_cached = was_cached and is_known
 
     return Result(
         name=name,

@@ -13,10 +13,10 @@ from hdl.fpga.synthesis import NETLIST
 from hdl.fpga.target import Target
 from hdl.fpga.tools import NEXTPNR
 
-__all__ = ["CriticalPath", "Placement", "place", "read_report"]
+__all__ = ["CriticalPath", "Placement", "is_placed", "place", "read_report"]
 
 # Yosys names a cell after the nearest named signal, followed by the types and ports on the way to it; some have none.
-_GENERATED = re.compile(r"(_(TRELLIS_FF|LUT4|PFUMX|L6MUX21|CCU2C|MULT18X18D|TRELLIS_DPR16X4|DI)(_|$)|\$).*")
+_GENERATED = re.compile(r"(_(TRELLIS_FF|LUT4|PFUMX|L6MUX21|CCU2C|MULT18X18D|TRELLIS_DPR16X4|DI|DO|RAD|WAD)(_|$)|\$).*")
 
 
 @dataclass(frozen=True)
@@ -58,21 +58,31 @@ class Placement:
     path: CriticalPath
 
 
+def is_placed(folder: Path, seed: int) -> bool:
+    """Tell whether the netlist of a folder has been placed with a seed."""
+    return _report(folder, seed).is_file()
+
+
 def place(folder: Path, target: Target, seed: int) -> Placement:
-    """Place and route the netlist of a folder.
+    """Place and route the netlist of a folder, unless that has been done.
 
     Raises
     ------
     PlacementFailed
         If nextpnr reports an error.
     """
-    report = f"seed{seed}.report.json"
-    arguments = [
-        *target.options, "--json", NETLIST, "--seed", str(seed), "--router", "router1", "--lpf-allow-unconstrained",
-        "--timing-allow-fail", "--report", report,
-    ]  # fmt: skip
-    NEXTPNR.run(arguments, folder, f"seed{seed}.log")
-    return read_report(json.loads((folder / report).read_text(encoding="utf-8")))
+    report = _report(folder, seed)
+    if not is_placed(folder, seed):
+        # A run that fails or is interrupted leaves no file by the name that counts.
+        unfinished = report.with_suffix(".unfinished")
+        arguments = [*target.options, "--json", NETLIST, "--seed", str(seed), "--report", unfinished.name]
+        NEXTPNR.run(arguments, folder, f"seed{seed}.log")
+        unfinished.replace(report)
+    return read_report(json.loads(report.read_text(encoding="utf-8")))
+
+
+def _report(folder: Path, seed: int) -> Path:
+    return folder / f"seed{seed}.json"
 
 
 def read_report(report: Mapping[str, Any]) -> Placement:

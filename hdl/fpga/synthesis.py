@@ -11,7 +11,7 @@ from typing import Any
 from hdl.fpga.tools import YOSYS
 from hdl.fpga.wrapper import Port, wrapper_verilog
 
-__all__ = ["NETLIST", "area", "count_cells", "ports_of", "synthesise", "wrap"]
+__all__ = ["NETLIST", "SCRIPTS", "area", "count_cells", "ports_of", "synthesise", "wrap"]
 
 NETLIST = "wrapped.json"
 
@@ -36,6 +36,9 @@ flatten
 clean
 write_json wrapped.json
 """
+
+#: Everything that Yosys is told.
+SCRIPTS = (_SYNTHESIS, _WRAPPING)
 
 
 def synthesise(verilog: str, folder: Path) -> dict[str, int]:

@@ -37,10 +37,11 @@ class Target:
 
     @property
     def options(self) -> list[str]:
-        """The options of nextpnr."""
+        """The options of nextpnr, except the seed and the files."""
         size = self.device.rpartition("-")[2].rstrip("F").lower()
         return [
             f"--{size}k", "--package", self.package, "--speed", str(self.speed), "--freq", str(self.megahertz),
+            "--router", "router1", "--lpf-allow-unconstrained", "--timing-allow-fail",
         ]  # fmt: skip
 
     def __str__(self) -> str:
