@@ -34,7 +34,8 @@ class AxiStreamMac(wiring.Component):
     s_axis_tdata : struct of 32 bits, in
         ``a`` in bits 15:0, ``b`` in bits 31:16.
     s_axis_tuser : struct of 16 bits, in
-        ``register`` in bits 7:0, ``format`` in bits 11:8, ``level`` in bits 13:12, ``first`` in bit 14.
+        ``register`` in bits 7:0, ``format`` in bits 11:8, ``level`` in bits 13:12, ``first`` in bit 14. A format or
+        register that the unit lacks is answered by the error UNSUPPORTED.
     s_axis_tlast : in
         ``last``.
     m_axis_tdata : unsigned(32), out
@@ -95,8 +96,8 @@ class AxiStreamMac(wiring.Component):
         m.domains.sync = sync = ClockDomain()
         m.submodules.unit = unit = self.unit
         beat, result = unit.i.payload, unit.o.payload
-        # The unit's own field may be too narrow: a format that it lacks must not wrap around to one that it has.
-        has_format = self.s_axis_tuser.format < len(unit.operands)
+        # The unit's own fields may be narrower: a format or register that it lacks must not wrap around to one it has.
+        is_there = (self.s_axis_tuser.format < len(unit.operands)) & (self.s_axis_tuser.register < unit.registers)
         m.d.comb += [
             sync.clk.eq(self.aclk),
             sync.rst.eq(~self.aresetn),
@@ -105,7 +106,7 @@ class AxiStreamMac(wiring.Component):
             beat.b.eq(self.s_axis_tdata.b),
             beat.register.eq(self.s_axis_tuser.register),
             beat.format.eq(self.s_axis_tuser.format),
-            beat.level.eq(Mux(has_format, self.s_axis_tuser.level, _NO_LEVEL)),
+            beat.level.eq(Mux(is_there, self.s_axis_tuser.level, _NO_LEVEL)),
             beat.first.eq(self.s_axis_tuser.first),
             beat.last.eq(self.s_axis_tlast),
             unit.i.valid.eq(self.s_axis_tvalid),

@@ -19,7 +19,7 @@ class Error(enum.Enum, shape=2):  # type: ignore[call-arg]  # Amaranth's metacla
     NONE = 0
     #: fp32 (level 0, or the outer format of level 1) in an odd register: a pair starts at an even one.
     ALIGNMENT = 1
-    #: A format or level for which the unit was not built.
+    #: A format or level (behind AXI4-Stream, also a register) for which the unit was not built.
     UNSUPPORTED = 2
 
 

@@ -1,0 +1,53 @@
+"""The AXI4-Stream top: fields that are wider there than in the unit behind it."""
+
+import pytest
+from amaranth.sim import Simulator
+
+from golden import BF16, CBFLOAT16, FP16
+from hdl import Error
+from hdl.axi_stream import AxiStreamMac
+
+
+def answer(top: AxiStreamMac, **user: int):
+    """Send one product 1.0 * 1.0, first and last, and return the payload of its result."""
+    seen = []
+
+    async def testbench(ctx):
+        ctx.set(top.aresetn, 1)
+        ctx.set(top.m_axis_tready, 1)
+        ctx.set(top.s_axis_tdata, {"a": CBFLOAT16.one, "b": CBFLOAT16.one})
+        ctx.set(top.s_axis_tuser, {"first": 1, **user})
+        ctx.set(top.s_axis_tlast, 1)
+        ctx.set(top.s_axis_tvalid, 1)
+        for cycle in range(40):
+            ctx.set(top.aclk, 1)
+            await ctx.delay(1e-6)
+            ctx.set(top.aclk, 0)
+            await ctx.delay(1e-6)
+            if cycle == 0:
+                ctx.set(top.s_axis_tvalid, 0)
+            if ctx.get(top.m_axis_tvalid):
+                seen.append((ctx.get(top.m_axis_tuser.error), ctx.get(top.m_axis_tdata)))
+
+    simulator = Simulator(top)
+    simulator.add_testbench(testbench)
+    simulator.run()
+    assert len(seen) == 1
+    return seen[0]
+
+
+@pytest.mark.parametrize(
+    ("user", "error"),
+    [
+        ({"register": 0, "format": 0}, Error.NONE),
+        ({"register": 3, "format": 0}, Error.NONE),
+        ({"register": 4, "format": 0}, Error.UNSUPPORTED),
+        ({"register": 128, "format": 0}, Error.UNSUPPORTED),
+        ({"register": 0, "format": 3}, Error.UNSUPPORTED),
+        ({"register": 0, "format": 4}, Error.UNSUPPORTED),
+    ],
+)
+def test_axi_stream_field_beyond_the_unit_is_refused(user, error):
+    top = AxiStreamMac(operands=(CBFLOAT16, FP16, BF16), registers=4)
+    result = CBFLOAT16.one if error is Error.NONE else 0
+    assert answer(top, level=2, **user) == (error, result)
