@@ -14,6 +14,9 @@ from amaranth.lib import data, wiring
 
 __all__ = ["to_verilog"]
 
+#: A field of no bits, such as the format of a unit built for one, becomes the declaration of a wire that nothing uses.
+_EMPTY_WIRE = re.compile(r"^ *wire \[-1:0\] \S+ ?;\n", re.MULTILINE)
+
 
 def to_verilog(unit: wiring.Component, name: str) -> str:
     """Return the Verilog of a unit, as one self-contained text.
@@ -37,7 +40,7 @@ def to_verilog(unit: wiring.Component, name: str) -> str:
     from amaranth.back import verilog
 
     text = verilog.convert(unit, name=name, emit_src=False, strip_internal_attrs=True)
-    return _header(unit, name) + text
+    return _header(unit, name) + _EMPTY_WIRE.sub("", text)
 
 
 def _header(unit: wiring.Component, name: str) -> str:

@@ -98,6 +98,11 @@ def _run(given: argparse.Namespace) -> int:
             print(f"{name}: {parameters_of(build())}")
         return 0
 
+    if given.update_readme:
+        # Better known before measuring than after it.
+        if not README.is_file():
+            raise ValueError(f"--update-readme: got no {README}, must run in a checkout of the project")
+        replace_region(README.read_text(encoding="utf-8"), "")
     target, tools = Target(speed=given.speed), versions()
     measure_one = partial(
         measure,

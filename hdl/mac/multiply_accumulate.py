@@ -69,7 +69,7 @@ class MultiplyAccumulate(wiring.Component):
         ``a``, ``b``, ``format``, ``level``, ``register``, ``first``, ``last``. ``ready`` depends on the payload.
     o : stream of result_beat_layout, out
         ``result``, ``flags``, ``error``, ``register``. Results of one register keep their order; those of different
-        registers and levels may overtake each other.
+        registers and levels may overtake each other, and a refusal overtakes results that await their promotion.
     chunk : unsigned(chunk_bits), in
         Products in a chunk; 0 is one chunk of any length. Keep it during a reduction.
 

@@ -134,6 +134,11 @@ def test_verilog_prints_nothing_and_names_no_path_of_this_machine(generated, com
     assert ".py" not in text
 
 
+@pytest.mark.parametrize("command", COMMANDS)
+def test_verilog_declares_no_wire_without_bits(generated, command):
+    assert "[-1:0]" not in generated[command].read_text()
+
+
 def test_axi_stream_fields_are_where_the_class_says(generated):
     fields = documented_ports(generated["mac-axi-stream"].read_text())[1]
     assert fields["s_axis_tdata", "b"] == (16, 31)
