@@ -71,6 +71,19 @@ def test_readme_is_updated_on_request_only(folder: Path) -> None:
     assert (folder / "README.md").read_text() == f"before\n{BEGIN}\n{markdown(kept)}{END}\nafter\n"
 
 
+@pytest.mark.parametrize(("text", "message"), [(None, "must run in a checkout"), ("no region", "must have one")])
+def test_readme_that_cannot_be_updated_is_told_before_measuring(
+    text: str | None, message: str, folder: Path, runs: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "README.md").unlink()
+    if text is not None:
+        (folder / "README.md").write_text(text)
+    with pytest.raises(SystemExit, match="2"):
+        cli.main([*CONVERTERS, "--update-readme"])
+    assert message in capsys.readouterr().err
+    assert runs == []
+
+
 @pytest.mark.usefixtures("runs")
 def test_failed_unit_is_told_and_leaves_the_readme_alone(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
