@@ -8,12 +8,12 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from sim.options import ROOT, parse
-from sim.outcome import Outcome
-from sim.pool import run_all
-from sim.report import print_outcome, print_table, update_readme, write_junit, write_markdown
-from sim.simulate import Job
-from sim.simulators import MissingSimulator, check_simulator
+from sim.run.options import ROOT, parse
+from sim.run.outcome import Outcome
+from sim.run.pool import run_all
+from sim.run.report import print_outcome, print_table, update_readme, write_junit, write_markdown
+from sim.run.simulate import Job
+from sim.run.simulators import MissingSimulator, check_simulator
 from sim.units import select
 
 __all__ = ["main"]

@@ -6,11 +6,11 @@ from typing import Any
 
 import cocotb
 
-from sim.driver import Driver
-from sim.mac_explain import explain_reduction
-from sim.monitor import Monitor
+from sim.bench.driver import Driver
+from sim.bench.explain_reduction import explain_reduction
+from sim.bench.monitor import Monitor
+from sim.bench.testbench import SCENARIOS, Testbench, run_folder
 from sim.scenario import Scenario
-from sim.testbench import SCENARIOS, Testbench, run_folder
 
 _CYCLES = 60
 

@@ -7,9 +7,9 @@ from typing import Any
 import cocotb
 
 from golden import format_named
-from sim.explain import distance_in_ulp, flag_names, show
+from sim.bench.explain import distance_in_ulp, flag_names, show
+from sim.bench.testbench import SCENARIOS, Testbench
 from sim.scenario import Scenario
-from sim.testbench import SCENARIOS, Testbench
 
 
 @cocotb.test()

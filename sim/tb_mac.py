@@ -6,8 +6,8 @@ from typing import Any
 
 import cocotb
 
-from sim.mac_explain import explain_reduction
-from sim.testbench import SCENARIOS, Testbench
+from sim.bench.explain_reduction import explain_reduction
+from sim.bench.testbench import SCENARIOS, Testbench
 
 
 @cocotb.test()

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sim.simulate import Job
+from sim.run.simulate import Job
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sim.judge import judge
+from sim.run.judge import judge
 
 PASSED = '<testcase classname="tb" name="t/scenario=steps" time="1"/>'
 

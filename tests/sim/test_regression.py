@@ -8,11 +8,11 @@ import pytest
 from junitparser import JUnitXml
 
 import sim.__main__ as launcher
-from sim import report
-from sim.mutant_list import MUTANTS
-from sim.mutants import judge_mutant
-from sim.outcome import Outcome
-from sim.simulate import Job, run_unit
+from sim.mutants.faults import MUTANTS
+from sim.mutants.judge import judge_mutant
+from sim.run import report
+from sim.run.outcome import Outcome
+from sim.run.simulate import Job, run_unit
 
 SMALL = [
     "--units",

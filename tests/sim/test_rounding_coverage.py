@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from golden import CBFLOAT16, encode
-from sim.coverage import classes, rounding_cases
+from sim.stimulus.coverage import classes, rounding_cases
 
 
 @pytest.mark.parametrize(

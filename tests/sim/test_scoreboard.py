@@ -2,10 +2,10 @@
 
 import numpy as np
 
+from sim.bench.scoreboard import Scoreboard
 from sim.fields import Fields
 from sim.port import Port
 from sim.scenario import Scenario
-from sim.scoreboard import Scoreboard
 
 PORT = Port(Fields({"a": 16}), Fields({"result": 16, "error": 2, "register": 4}))
 

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from sim.converter_stimulus import converter_scenarios
 from sim.fields import Fields
-from sim.generators import generator_for
-from sim.mac_stimulus import mac_scenarios
-from sim.patterns import PATTERNS, pattern
 from sim.scenario import Scenario
+from sim.stimulus.converter import converter_scenarios
+from sim.stimulus.generators import generator_for
+from sim.stimulus.mac import mac_scenarios
+from sim.stimulus.patterns import PATTERNS, pattern
 from sim.units import UNITS, port_of
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from golden import FP32, Flag, FloatFormat, decode, multiply_accumulate
-from sim.coverage import classes, count_bins, rounding_cases
-from sim.step_operands import Steps
+from sim.stimulus.coverage import classes, count_bins, rounding_cases
+from sim.stimulus.step_operands import Steps
 
 __all__ = ["CHUNKS", "chunk_lengths", "count_steps", "required_edges", "required_steps"]
 

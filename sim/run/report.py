@@ -8,8 +8,8 @@ from junitparser import Failure, JUnitXml, TestCase, TestSuite
 from rich.console import Console
 from rich.table import Table
 
-from sim.judge import read_cases
-from sim.outcome import Outcome
+from sim.run.judge import read_cases
+from sim.run.outcome import Outcome
 
 __all__ = ["print_outcome", "print_table", "update_readme", "write_junit", "write_markdown"]
 

@@ -1,4 +1,4 @@
-"""``python -m sim.generate UNIT FILE``: the Verilog of a unit, from whichever `hdl` Python finds first.
+"""``python -m sim.run.generate UNIT FILE``: the Verilog of a unit, from whichever `hdl` Python finds first.
 
 It prints where that `hdl` lies, so that the caller knows which one it was.
 """

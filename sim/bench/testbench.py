@@ -11,11 +11,11 @@ from typing import Any
 from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge
 
-from sim.driver import Driver
-from sim.monitor import Monitor
+from sim.bench.driver import Driver
+from sim.bench.monitor import Monitor
+from sim.bench.scoreboard import Scoreboard
 from sim.port import Port
 from sim.scenario import Scenario
-from sim.scoreboard import Scoreboard
 
 __all__ = ["SCENARIOS", "Testbench", "run_folder"]
 

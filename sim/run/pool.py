@@ -6,8 +6,8 @@ import multiprocessing
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, as_completed
 
-from sim.outcome import Outcome
-from sim.simulate import Job, run_unit
+from sim.run.outcome import Outcome
+from sim.run.simulate import Job, run_unit
 
 __all__ = ["run_all"]
 

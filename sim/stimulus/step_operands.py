@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from golden import FP32, FloatFormat, convert, decode, encode, multiply_accumulate
-from sim.operands import Codes, random_codes, specials, with_exponents
+from sim.stimulus.operands import Codes, random_codes, specials, with_exponents
 
 __all__ = ["Steps", "step_operands"]
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from golden import FloatFormat
 from sim.port import Port
-from sim.reductions import NO_ERROR, REFUSED_ALIGNMENT, Chain, Segment
 from sim.scenario import Scenario
+from sim.stimulus.reductions import NO_ERROR, REFUSED_ALIGNMENT, Chain, Segment
 
 __all__ = ["POLICIES", "interleave", "to_scenario"]
 

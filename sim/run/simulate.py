@@ -14,19 +14,18 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from hdl.verilog import to_verilog
-from sim.bench_verilog import TOP, shell
-from sim.converter_stimulus import converter_scenarios, required_bins
-from sim.generators import generator_for
-from sim.judge import judge
-from sim.mac_stimulus import mac_scenarios
-from sim.outcome import Outcome
+from sim.bench.shell import TOP, shell
+from sim.run.judge import judge
+from sim.run.options import ROOT
+from sim.run.outcome import Outcome
+from sim.run.simulators import get_runner
 from sim.scenario import Scenario
-from sim.simulators import get_runner
+from sim.stimulus.converter import converter_scenarios, required_bins
+from sim.stimulus.generators import generator_for
+from sim.stimulus.mac import mac_scenarios
 from sim.units import UNITS, Unit, port_of
 
 __all__ = ["Job", "run_unit"]
-
-ROOT = Path(__file__).resolve().parents[1]
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from golden import FP32, FloatFormat, format_named
-from sim.explain import distance_in_ulp, flag_names, show
+from sim.bench.explain import distance_in_ulp, flag_names, show
+from sim.bench.testbench import Testbench
 from sim.scenario import Scenario
-from sim.testbench import Testbench
 
 __all__ = ["explain_reduction"]
 

@@ -8,12 +8,12 @@ import secrets
 from collections.abc import Sequence
 from pathlib import Path
 
-from sim.simulators import SIMULATORS
+from sim.run.simulators import SIMULATORS
 from sim.units import UNITS
 
 __all__ = ["ROOT", "parse"]
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def parse(

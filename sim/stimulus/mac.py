@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 
 from golden import FloatFormat
-from sim.generators import generator_for
-from sim.mac_coverage import CHUNKS, accumulator_of, chunk_lengths, count_steps, required_edges, required_steps
-from sim.operands import Codes, random_codes, specials, with_exponents
-from sim.patterns import PATTERNS, pattern
 from sim.port import Port
-from sim.reductions import REFUSED_ALIGNMENT, UNSUPPORTED, Chain, Segment, predict
 from sim.scenario import Scenario
-from sim.schedule import POLICIES, interleave, to_scenario
-from sim.step_operands import Steps, step_operands
+from sim.stimulus.generators import generator_for
+from sim.stimulus.mac_coverage import CHUNKS, accumulator_of, chunk_lengths, count_steps, required_edges, required_steps
+from sim.stimulus.operands import Codes, random_codes, specials, with_exponents
+from sim.stimulus.patterns import PATTERNS, pattern
+from sim.stimulus.reductions import REFUSED_ALIGNMENT, UNSUPPORTED, Chain, Segment, predict
+from sim.stimulus.schedule import POLICIES, interleave, to_scenario
+from sim.stimulus.step_operands import Steps, step_operands
 
 __all__ = ["mac_scenarios"]
 

@@ -163,7 +163,7 @@ MUTANTS = (
     Mutant(
         "axi_format_wraps_around",
         "axi_stream.py",
-        "Mux(has_format, self.s_axis_tuser.level, _NO_LEVEL)",
+        "Mux(is_there, self.s_axis_tuser.level, _NO_LEVEL)",
         "self.s_axis_tuser.level",
         "mac_axi_stream",
         "refusals",

@@ -7,11 +7,11 @@ from collections import Counter
 import numpy as np
 
 from golden import Flag, FloatFormat, convert, decode
-from sim.coverage import classes, count_bins, rounding_cases
-from sim.operands import Codes, boundary, random_codes, specials
-from sim.patterns import PATTERNS, pattern
 from sim.port import Port
 from sim.scenario import Scenario
+from sim.stimulus.coverage import classes, count_bins, rounding_cases
+from sim.stimulus.operands import Codes, boundary, random_codes, specials
+from sim.stimulus.patterns import PATTERNS, pattern
 
 __all__ = ["converter_scenarios", "required_bins"]
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from golden import FloatFormat, decode
-from sim.operands import Codes
+from sim.stimulus.operands import Codes
 
 __all__ = ["ROUNDING_CASES", "classes", "count_bins", "rounding_cases"]
 

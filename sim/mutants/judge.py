@@ -1,4 +1,4 @@
-"""``python -m sim.mutants``: put bugs into the RTL, one at a time, and require that the regression catches each."""
+"""Put bugs into the RTL, one at a time, and require that the regression catches each."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from sim.mutant_list import MUTANTS, Mutant
-from sim.options import ROOT, parse
-from sim.simulate import Job, run_unit
-from sim.simulators import MissingSimulator, check_simulator
+from sim.mutants.faults import MUTANTS, Mutant
+from sim.run.options import ROOT, parse
+from sim.run.simulate import Job, run_unit
+from sim.run.simulators import MissingSimulator, check_simulator
 
 __all__ = ["BrokenMutant", "Verdict", "judge_mutant", "main", "mutate"]
 
@@ -84,7 +84,7 @@ def _generate(unit: str, folder: Path, file: Path) -> Path:
         "PYTHONDONTWRITEBYTECODE": "1",
     }
     done = subprocess.run(
-        [sys.executable, "-m", "sim.generate", unit, str(file)],
+        [sys.executable, "-m", "sim.run.generate", unit, str(file)],
         cwd=folder,
         env=environment,
         capture_output=True,
@@ -181,7 +181,3 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     console.print(f"all {len(mutants)} mutants are caught (seed {given.seed})", style="green", highlight=False)
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

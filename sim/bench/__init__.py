@@ -1,0 +1,1 @@
+"""What runs inside the simulator: driver, monitor, scoreboard, failure lines, and the shell around the design."""

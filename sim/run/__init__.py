@@ -1,0 +1,1 @@
+"""Generating, building and simulating units, several at a time, and telling what came of it."""
