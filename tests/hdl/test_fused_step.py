@@ -59,6 +59,17 @@ def test_step_of_a_tiny_format_on_every_operand_is_goldens(fmt):
     assert raised == {0, 1, 3, 5, 16}
 
 
+@pytest.mark.parametrize("fmt", [FP16, CBFLOAT16, CB16], ids=str)
+def test_step_of_the_smallest_product_minus_a_smaller_accumulator_needs_the_whole_window(fmt):
+    # The product has one significant bit, in the lowest place: fp16 0x0001 * 0x0001 + 0xa6000001 borrows from it, keeps
+    # 24 bits below it and rounds by the two after them. No other step reaches as far down into the window.
+    product_exponent = 2 * (fmt.emin - fmt.fraction_bits)
+    places, low, sign = (x.ravel() for x in np.meshgrid(np.arange(1, 27), np.arange(64), [0, FP32.sign_mask]))
+    acc = (sign | (product_exponent - places + FP32.bias << FP32.fraction_bits) | low).astype(np.uint32)
+    a = np.full(acc.shape, fmt.min_subnormal, np.uint16)
+    assert Step(StepFormats((fmt,), (FP32,))).check(a, a, acc, fmt, FP32) == {0, 1}
+
+
 @pytest.mark.parametrize("fmt", [E3M2, E3M3], ids=str)
 def test_step_of_a_tiny_format_into_float32_on_every_factor_is_goldens(fmt):
     products = golden.decode(all_codes(fmt), fmt)
