@@ -133,7 +133,7 @@ def values_around(fmt: FloatFormat) -> np.ndarray:
     return np.concatenate([values, midpoints, *beside])
 
 
-def same_bits(got: np.ndarray, wanted: np.ndarray, *operands: np.ndarray) -> None:
+def assert_same_bits(got: np.ndarray, wanted: np.ndarray, *operands: np.ndarray) -> None:
     """Fail with the hex operands of the first difference."""
     got, wanted = np.asarray(got), np.asarray(wanted)
     assert got.shape == wanted.shape

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from golden import BF16, CB16, CBFLOAT16, FORMATS, FP16, FP32, convert, decode, encode, multiply_accumulate, reference
 
-from .judges import all_codes, boundary_codes, random_codes, same_bits
+from .judges import all_codes, assert_same_bits, boundary_codes, random_codes
 from .strategies import codes, formats
 
 SIXTEEN_BITS = [FP16, BF16, CBFLOAT16, CB16]
@@ -26,13 +26,13 @@ def test_convert_every_sixteen_bit_code_is_the_references(source, destination):
     wanted, wanted_flags = converted(given_codes[:without_sign], source, destination)
     mirrored = np.where(wanted == destination.nan, wanted, wanted + destination.sign_mask)
     some, some_flags = converted(given_codes[without_sign::17], source, destination)
-    same_bits(some, mirrored[::17], given_codes[without_sign::17])
-    same_bits(some_flags, wanted_flags[::17], given_codes[without_sign::17])
+    assert_same_bits(some, mirrored[::17], given_codes[without_sign::17])
+    assert_same_bits(some_flags, wanted_flags[::17], given_codes[without_sign::17])
 
     got, flags = convert(given_codes, source, destination, return_flags=True)
-    same_bits(got, np.concatenate([wanted, mirrored]), given_codes)
-    same_bits(flags, np.concatenate([wanted_flags, wanted_flags]), given_codes)
-    same_bits(convert(given_codes, source, destination), got, given_codes)
+    assert_same_bits(got, np.concatenate([wanted, mirrored]), given_codes)
+    assert_same_bits(flags, np.concatenate([wanted_flags, wanted_flags]), given_codes)
+    assert_same_bits(convert(given_codes, source, destination), got, given_codes)
 
 
 @pytest.mark.parametrize("destination", FORMATS, ids=str)
@@ -40,8 +40,8 @@ def test_convert_float32_boundaries_and_random_codes_is_the_references(destinati
     given_codes = np.concatenate([boundary_codes(FP32, near=(destination,)), random_codes(FP32, 5000, 12)])
     wanted, wanted_flags = converted(given_codes, FP32, destination)
     got, flags = convert(given_codes, FP32, destination, return_flags=True)
-    same_bits(got, wanted, given_codes)
-    same_bits(flags, wanted_flags, given_codes)
+    assert_same_bits(got, wanted, given_codes)
+    assert_same_bits(flags, wanted_flags, given_codes)
 
 
 @pytest.mark.parametrize("fmt", SIXTEEN_BITS, ids=str)
@@ -63,8 +63,8 @@ def test_convert_between_drawn_formats_is_the_references(data):
     given_codes = np.array(data.draw(st.lists(codes(source), min_size=1, max_size=20)))
     wanted, wanted_flags = converted(given_codes, source, destination)
     got, flags = convert(given_codes.astype(np.uint32), source, destination, return_flags=True)
-    same_bits(got, wanted, given_codes)
-    same_bits(flags, wanted_flags, given_codes)
+    assert_same_bits(got, wanted, given_codes)
+    assert_same_bits(flags, wanted_flags, given_codes)
 
 
 @settings(max_examples=300)
@@ -93,8 +93,8 @@ def test_step_in_drawn_formats_is_the_references(data):
     results = [reference.multiply_accumulate(*each, operand=operand, accumulator=accumulator) for each in triples]
     a, b, acc = (np.array(column, np.uint32) for column in zip(*triples, strict=True))
     got, flags = multiply_accumulate(a, b, acc, operand=operand, accumulator=accumulator, return_flags=True)
-    same_bits(got, np.array([code for code, _ in results]), a, b, acc)
-    same_bits(flags, np.array([int(raised) for _, raised in results]), a, b, acc)
+    assert_same_bits(got, np.array([code for code, _ in results]), a, b, acc)
+    assert_same_bits(flags, np.array([int(raised) for _, raised in results]), a, b, acc)
 
 
 @settings(max_examples=300)

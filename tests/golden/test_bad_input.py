@@ -23,7 +23,7 @@ NARROW = FloatFormat("e4m3_narrow", 4, 3)
 CODES, SQUARE = np.zeros(4, np.uint16), np.zeros((4, 4), np.uint16)
 
 
-def refuse(error, message, function, *arguments, **options):
+def expect_refusal(error, message, function, *arguments, **options):
     with pytest.raises(error, match=message):
         function(*arguments, **options)
 
@@ -32,17 +32,19 @@ def refuse(error, message, function, *arguments, **options):
 @pytest.mark.parametrize("function", [encode, quantize])
 def test_encode_of_anything_but_floats_raises_type_error(function, values):
     message = r"values: got an array of .*, must be float16, float32 or float64 values; golden\.decode turns codes"
-    refuse(TypeError, message, function, values, CBFLOAT16)
+    expect_refusal(TypeError, message, function, values, CBFLOAT16)
 
 
 def test_encode_of_long_double_raises_type_error():
-    refuse(TypeError, r"values: got an array of (float|long)", encode, np.zeros(2, np.longdouble), CBFLOAT16)
+    expect_refusal(TypeError, r"values: got an array of (float|long)", encode, np.zeros(2, np.longdouble), CBFLOAT16)
 
 
 def test_encode_python_int_0x1000001000000001_is_refused_as_float64_would_round_it_first():
     # 2^60 + 2^36 + 1 lies above a midpoint of fp32, its float64 on it: 0x5D800001 is right, 0x5D800000 was given.
-    refuse(ValueError, r"values: got an int beyond 2\*\*53, must be given as a float", encode, 2**60 + 2**36 + 1, FP32)
-    refuse(ValueError, r"values: got an int beyond 2\*\*53", quantize, [1, -(2**53) - 1], FP32)
+    expect_refusal(
+        ValueError, r"values: got an int beyond 2\*\*53, must be given as a float", encode, 2**60 + 2**36 + 1, FP32
+    )
+    expect_refusal(ValueError, r"values: got an int beyond 2\*\*53", quantize, [1, -(2**53) - 1], FP32)
     assert int(encode(2**53, FP32)) == int(encode(2.0**53, FP32))
     assert int(encode(-(2**53), FP32)) == int(encode(-(2.0**53), FP32))
 
@@ -69,23 +71,23 @@ BAD_CODES = [
 @pytest.mark.parametrize(("codes", "error", "message"), BAD_CODES)
 def test_codes_of_wrong_type_or_width_raise_naming_their_argument(codes, error, message):
     options = {"operand": CBFLOAT16, "accumulator": CBFLOAT16}
-    refuse(error, "codes: " + message, decode, codes, CBFLOAT16)
-    refuse(error, "codes: " + message, convert, codes, CBFLOAT16, FP32)
-    refuse(error, "codes: " + message, softmax, codes, CBFLOAT16)
-    refuse(error, "^a: " + message, multiply_accumulate, codes, 0, 0, **options)
-    refuse(error, "^b: " + message, multiply_accumulate, 0, codes, 0, **options)
-    refuse(error, "acc: " + message, multiply_accumulate, 0, 0, codes, **options)
-    refuse(error, "^a: " + message, dot, codes, CODES, operand=CBFLOAT16)
-    refuse(error, "^b: " + message, dot, CODES, codes, operand=CBFLOAT16)
-    refuse(error, "^a: " + message, matmul, codes, SQUARE, operand=CBFLOAT16)
-    refuse(error, "^b: " + message, matmul, SQUARE, codes, operand=CBFLOAT16)
-    refuse(error, "initial: " + message, dot, CODES, CODES, operand=CBFLOAT16, level=2, initial=codes)
+    expect_refusal(error, "codes: " + message, decode, codes, CBFLOAT16)
+    expect_refusal(error, "codes: " + message, convert, codes, CBFLOAT16, FP32)
+    expect_refusal(error, "codes: " + message, softmax, codes, CBFLOAT16)
+    expect_refusal(error, "^a: " + message, multiply_accumulate, codes, 0, 0, **options)
+    expect_refusal(error, "^b: " + message, multiply_accumulate, 0, codes, 0, **options)
+    expect_refusal(error, "acc: " + message, multiply_accumulate, 0, 0, codes, **options)
+    expect_refusal(error, "^a: " + message, dot, codes, CODES, operand=CBFLOAT16)
+    expect_refusal(error, "^b: " + message, dot, CODES, codes, operand=CBFLOAT16)
+    expect_refusal(error, "^a: " + message, matmul, codes, SQUARE, operand=CBFLOAT16)
+    expect_refusal(error, "^b: " + message, matmul, SQUARE, codes, operand=CBFLOAT16)
+    expect_refusal(error, "initial: " + message, dot, CODES, CODES, operand=CBFLOAT16, level=2, initial=codes)
 
 
 def test_codes_wider_than_a_format_of_eight_bits_raise_value_error():
     assert decode(np.array([0xFF], np.uint8), NARROW).shape == (1,)
-    refuse(ValueError, "codes: got code 0x100, must be 0 to 0xff for e4m3_narrow", decode, CODES + 256, NARROW)
-    refuse(ValueError, "codes: got code 0x100000000, must be 0 to 0xffffffff for float32", decode, 2**32, FP32)
+    expect_refusal(ValueError, "codes: got code 0x100, must be 0 to 0xff for e4m3_narrow", decode, CODES + 256, NARROW)
+    expect_refusal(ValueError, "codes: got code 0x100000000, must be 0 to 0xffffffff for float32", decode, 2**32, FP32)
 
 
 @pytest.mark.parametrize(
@@ -93,25 +95,27 @@ def test_codes_wider_than_a_format_of_eight_bits_raise_value_error():
 )
 def test_format_that_does_not_exist_raises_naming_argument_and_formats(given, error):
     allowed = "must be a FloatFormat or (one of float32, float16, bfloat16, cbfloat16, cb16|the name of one)"
-    refuse(error, f"fmt: got {given!r}, {allowed}", encode, 1.0, given)
-    refuse(error, f"fmt: got {given!r}, {allowed}", quantize, 1.0, given)
-    refuse(error, f"fmt: got {given!r}, {allowed}", decode, CODES, given)
-    refuse(error, f"fmt: got {given!r}, {allowed}", softmax, CODES, given)
-    refuse(error, f"source: got {given!r}, {allowed}", convert, CODES, given, FP32)
-    refuse(error, f"destination: got {given!r}, {allowed}", convert, CODES, FP32, given)
-    refuse(error, f"operand: got {given!r}, {allowed}", dot, CODES, CODES, operand=given)
-    refuse(error, f"operand: got {given!r}, {allowed}", matmul, SQUARE, SQUARE, operand=given)
+    expect_refusal(error, f"fmt: got {given!r}, {allowed}", encode, 1.0, given)
+    expect_refusal(error, f"fmt: got {given!r}, {allowed}", quantize, 1.0, given)
+    expect_refusal(error, f"fmt: got {given!r}, {allowed}", decode, CODES, given)
+    expect_refusal(error, f"fmt: got {given!r}, {allowed}", softmax, CODES, given)
+    expect_refusal(error, f"source: got {given!r}, {allowed}", convert, CODES, given, FP32)
+    expect_refusal(error, f"destination: got {given!r}, {allowed}", convert, CODES, FP32, given)
+    expect_refusal(error, f"operand: got {given!r}, {allowed}", dot, CODES, CODES, operand=given)
+    expect_refusal(error, f"operand: got {given!r}, {allowed}", matmul, SQUARE, SQUARE, operand=given)
     step = {"operand": CBFLOAT16, "accumulator": given}
-    refuse(error, f"accumulator: got {given!r}, {allowed}", multiply_accumulate, 0, 0, 0, **step)
+    expect_refusal(error, f"accumulator: got {given!r}, {allowed}", multiply_accumulate, 0, 0, 0, **step)
     if given is not None:
-        refuse(error, f"out: got {given!r}, {allowed}", dot, CODES, CODES, operand=CBFLOAT16, out=given)
-    refuse(error, f"name: got {given!r}, must be (a string|one of float32, .*, fp32, fp16, bf16)", format_named, given)
+        expect_refusal(error, f"out: got {given!r}, {allowed}", dot, CODES, CODES, operand=CBFLOAT16, out=given)
+    expect_refusal(
+        error, f"name: got {given!r}, must be (a string|one of float32, .*, fp32, fp16, bf16)", format_named, given
+    )
 
 
 @pytest.mark.parametrize("function", [dot, matmul])
 def test_level_and_chunk_outside_limits_raise_naming_them(function):
     def refused(error, message, **options):
-        refuse(error, message, function, SQUARE, SQUARE, operand=CBFLOAT16, **options)
+        expect_refusal(error, message, function, SQUARE, SQUARE, operand=CBFLOAT16, **options)
 
     refused(ValueError, r"level: got 3, must be 0 .* 1 .* or 2", level=3)
     refused(ValueError, r"level: got -1, must be 0", level=-1)
@@ -126,41 +130,49 @@ def test_level_and_chunk_outside_limits_raise_naming_them(function):
 
 
 def test_reduction_of_wrong_types_raises_naming_them():
-    refuse(TypeError, r"inner: got 'cb16', must be a FloatFormat", Reduction, "cb16", 32, FP32)
-    refuse(TypeError, r"outer: got None, must be a FloatFormat", Reduction, FP32, 32, None)
-    refuse(ValueError, r"chunk: got 0, must be at least 1", Reduction, FP32, 0, FP32)
-    refuse(TypeError, r"operand: got 'cb16', must be a FloatFormat", Reduction.for_level, 1, "cb16")
+    expect_refusal(TypeError, r"inner: got 'cb16', must be a FloatFormat", Reduction, "cb16", 32, FP32)
+    expect_refusal(TypeError, r"outer: got None, must be a FloatFormat", Reduction, FP32, 32, None)
+    expect_refusal(ValueError, r"chunk: got 0, must be at least 1", Reduction, FP32, 0, FP32)
+    expect_refusal(TypeError, r"operand: got 'cb16', must be a FloatFormat", Reduction.for_level, 1, "cb16")
 
 
 def test_shapes_that_do_not_fit_raise_naming_them():
     a, b = np.zeros((2, 4), np.uint16), np.zeros((3, 4), np.uint16)
     same = {"operand": CBFLOAT16}
-    refuse(ValueError, r"a, b: got shapes \(2,\) and \(3,\), must broadcast to one shape", dot, a, b, **same)
-    refuse(ValueError, r"a, b: got 4 and 2 products on the last axis, must be equal", dot, a, b.reshape(6, 2), **same)
-    refuse(ValueError, r"a: got a scalar, must have at least one axis to reduce", dot, 0, CODES, **same)
-    refuse(ValueError, r"b: got a scalar, must have at least one axis to reduce", dot, CODES, 0, **same)
+    expect_refusal(ValueError, r"a, b: got shapes \(2,\) and \(3,\), must broadcast to one shape", dot, a, b, **same)
+    expect_refusal(
+        ValueError, r"a, b: got 4 and 2 products on the last axis, must be equal", dot, a, b.reshape(6, 2), **same
+    )
+    expect_refusal(ValueError, r"a: got a scalar, must have at least one axis to reduce", dot, 0, CODES, **same)
+    expect_refusal(ValueError, r"b: got a scalar, must have at least one axis to reduce", dot, CODES, 0, **same)
     step = {"operand": CBFLOAT16, "accumulator": CBFLOAT16}
     message = r"a, b, acc: got shapes \(4,\) and \(3,\) and \(\), must broadcast to one shape"
-    refuse(ValueError, message, multiply_accumulate, CODES, CODES[:3], 0, **step)
+    expect_refusal(ValueError, message, multiply_accumulate, CODES, CODES[:3], 0, **step)
 
 
 def test_initial_of_a_shape_that_is_not_the_results_raises_naming_it():
     for shape in ((3,), (2, 3), (5, 4)):
         initial = np.zeros(shape, np.uint32)
-        refuse(ValueError, r"initial: got shape", dot, SQUARE, SQUARE, operand=CBFLOAT16, initial=initial)
+        expect_refusal(ValueError, r"initial: got shape", dot, SQUARE, SQUARE, operand=CBFLOAT16, initial=initial)
     one_more_axis = np.zeros((5, 4), np.uint32)
     message = r"initial: got shape \(5, 4\), must broadcast to the result's shape \(4,\)"
-    refuse(ValueError, message, dot, SQUARE, SQUARE, operand=CBFLOAT16, initial=one_more_axis)
-    refuse(ValueError, r"initial: got shape", matmul, SQUARE, SQUARE, operand=CBFLOAT16, initial=np.zeros(3, np.uint32))
+    expect_refusal(ValueError, message, dot, SQUARE, SQUARE, operand=CBFLOAT16, initial=one_more_axis)
+    expect_refusal(
+        ValueError, r"initial: got shape", matmul, SQUARE, SQUARE, operand=CBFLOAT16, initial=np.zeros(3, np.uint32)
+    )
 
 
 def test_softmax_of_an_axis_that_is_missing_or_empty_raises_naming_it():
-    refuse(ValueError, r"axis: got 2, must be -2 to 1 for shape \(4, 4\)", softmax, SQUARE, CBFLOAT16, axis=2)
-    refuse(ValueError, r"axis: got -3, must be -2 to 1", softmax, SQUARE, CBFLOAT16, axis=-3)
-    refuse(ValueError, r"axis: got -1, must be", softmax, np.uint16(0), CBFLOAT16)
-    refuse(ValueError, r"codes: got shape \(3, 0\), axis -1 must not be empty", softmax, SQUARE[:3, :0], CBFLOAT16)
+    expect_refusal(ValueError, r"axis: got 2, must be -2 to 1 for shape \(4, 4\)", softmax, SQUARE, CBFLOAT16, axis=2)
+    expect_refusal(ValueError, r"axis: got -3, must be -2 to 1", softmax, SQUARE, CBFLOAT16, axis=-3)
+    expect_refusal(ValueError, r"axis: got -1, must be", softmax, np.uint16(0), CBFLOAT16)
+    expect_refusal(
+        ValueError, r"codes: got shape \(3, 0\), axis -1 must not be empty", softmax, SQUARE[:3, :0], CBFLOAT16
+    )
 
 
 def test_reduction_in_a_format_without_one_raises_value_error():
     without_one = FloatFormat("e4m3_high_bias", 4, 3, bias=60)
-    refuse(ValueError, "inner: got e4m3_high_bias with bias 60, must have 1.0", Reduction, without_one, 32, FP32)
+    expect_refusal(
+        ValueError, "inner: got e4m3_high_bias with bias 60, must have 1.0", Reduction, without_one, 32, FP32
+    )

@@ -6,7 +6,7 @@ import pytest
 
 from golden import BF16, FP16, FP32, convert, decode, encode, reference
 
-from .judges import all_codes, boundary_codes, random_codes, same_bits
+from .judges import all_codes, assert_same_bits, boundary_codes, random_codes
 
 HOSTS = pytest.mark.parametrize(
     ("fmt", "host"), [(FP16, np.float16), (BF16, ml_dtypes.bfloat16)], ids=["float16", "bfloat16"]
@@ -29,8 +29,8 @@ def test_decode_every_code_is_the_hosts_value(fmt, host):
     codes = all_codes(fmt)
     with np.errstate(invalid="ignore"):
         wanted = codes.view(host).astype(np.float32).view(np.uint32)
-    same_bits(decode(codes, fmt).view(np.uint32), canonical(wanted, FP32), codes)
-    same_bits(convert(codes, fmt, FP32), canonical(wanted, FP32), codes)
+    assert_same_bits(decode(codes, fmt).view(np.uint32), canonical(wanted, FP32), codes)
+    assert_same_bits(convert(codes, fmt, FP32), canonical(wanted, FP32), codes)
 
 
 @HOSTS
@@ -39,24 +39,24 @@ def test_encode_every_value_gives_its_code_back(fmt, host):
     with np.errstate(invalid="ignore"):
         values = codes.view(host).astype(np.float32)
         wider = values.astype(np.float64)
-    same_bits(encode(values, fmt), canonical(codes, fmt), codes)
-    same_bits(encode(wider, fmt), canonical(codes, fmt), codes)
+    assert_same_bits(encode(values, fmt), canonical(codes, fmt), codes)
+    assert_same_bits(encode(wider, fmt), canonical(codes, fmt), codes)
 
 
 @HOSTS
 def test_convert_float32_boundaries_is_the_hosts_rounding(fmt, host):
     codes = boundary_codes(FP32, near=(fmt,))
     wanted = canonical(host_codes(codes, host), fmt)
-    same_bits(convert(codes, FP32, fmt), wanted, codes)
-    same_bits([reference.convert(int(code), FP32, fmt)[0] for code in codes], wanted, codes)
+    assert_same_bits(convert(codes, FP32, fmt), wanted, codes)
+    assert_same_bits([reference.convert(int(code), FP32, fmt)[0] for code in codes], wanted, codes)
 
 
 @HOSTS
 def test_convert_random_float32_is_the_hosts_rounding(fmt, host):
     codes = random_codes(FP32, 500_000, seed=1)
     wanted = canonical(host_codes(codes, host), fmt)
-    same_bits(convert(codes, FP32, fmt), wanted, codes)
-    same_bits(encode(codes.view(np.float32), fmt), wanted, codes)
+    assert_same_bits(convert(codes, FP32, fmt), wanted, codes)
+    assert_same_bits(encode(codes.view(np.float32), fmt), wanted, codes)
 
 
 @HOSTS
@@ -67,11 +67,11 @@ def test_convert_float32_midpoints_is_the_hosts_rounding(fmt, host):
     half = (np.append(values[1:], 2 * values[-1] - values[-2]) - values) // 2
     codes = np.concatenate([values + half + offset for offset in (-1, 0, 1)])
     codes = codes[codes >= 0].astype(np.uint32)
-    same_bits(convert(codes, FP32, fmt), canonical(host_codes(codes, host), fmt), codes)
+    assert_same_bits(convert(codes, FP32, fmt), canonical(host_codes(codes, host), fmt), codes)
 
 
 def test_encode_float64_to_float16_is_numpys_single_rounding():
     # Through float32 the first of these would round twice: 1 + 2^-11 + 2^-40 lies above the midpoint, float32 on it.
     values = np.array([1 + 2.0**-11 + 2.0**-40, 1 + 2.0**-11, 1 + 3 * 2.0**-11 - 2.0**-40, -(2.0**-25 + 2.0**-70)])
-    same_bits(encode(values, FP16), values.astype(np.float16).view(np.uint16))
+    assert_same_bits(encode(values, FP16), values.astype(np.float16).view(np.uint16))
     assert int(encode(values[0], FP16)) == 0x3C01 != int(encode(np.float32(values[0]), FP16))

@@ -5,7 +5,7 @@ import pytest
 
 from golden import BF16, CB16, CBFLOAT16, FP16, FP32, Reduction, dot, encode, matmul, reference
 
-from .judges import Mpfr, codes_of, random_codes, same_bits, values_of
+from .judges import Mpfr, assert_same_bits, codes_of, random_codes, values_of
 
 SIXTEEN_BITS = [FP16, BF16, CBFLOAT16, CB16]
 ALL = pytest.mark.parametrize("fmt", SIXTEEN_BITS, ids=str)
@@ -21,9 +21,9 @@ def normal_codes(shape, fmt, seed):
 def test_matmul_is_the_references(fmt, level):
     a, b = normal_codes((3, 7), fmt, 40), normal_codes((7, 4), fmt, 41)
     wanted = reference.matmul(a.tolist(), b.tolist(), operand=fmt, level=level, chunk=3)
-    same_bits(matmul(a, b, operand=fmt, level=level, chunk=3), np.array(wanted))
+    assert_same_bits(matmul(a, b, operand=fmt, level=level, chunk=3), np.array(wanted))
     wanted = reference.matmul(a.tolist(), b.tolist(), operand=fmt, level=level, chunk=3, out=CBFLOAT16)
-    same_bits(matmul(a, b, operand=fmt, level=level, chunk=3, out=CBFLOAT16), np.array(wanted))
+    assert_same_bits(matmul(a, b, operand=fmt, level=level, chunk=3, out=CBFLOAT16), np.array(wanted))
 
 
 @ALL
@@ -31,7 +31,7 @@ def test_matmul_of_any_codes_is_the_references(fmt):
     a, b = random_codes(fmt, 60, 42).reshape(20, 3), random_codes(fmt, 60, 43).reshape(3, 20)
     for level in (0, 1, 2):
         wanted = reference.matmul(a.tolist(), b.tolist(), operand=fmt, level=level, chunk=2)
-        same_bits(matmul(a, b, operand=fmt, level=level, chunk=2), np.array(wanted))
+        assert_same_bits(matmul(a, b, operand=fmt, level=level, chunk=2), np.array(wanted))
 
 
 @ALL
@@ -44,7 +44,7 @@ def test_matmul_at_level_0_is_a_chain_of_mpfrs_float32_fma(fmt):
         for k in range(50):
             total, _ = step.apply("fma", float(x[row, k]), float(y[k, column]), total)
         totals[row, column] = total
-    same_bits(matmul(a, b, operand=fmt, level=0), codes_of(totals, FP32))
+    assert_same_bits(matmul(a, b, operand=fmt, level=0), codes_of(totals, FP32))
 
 
 @LEVELS
@@ -54,8 +54,8 @@ def test_matmul_of_batches_broadcasts_and_is_dot_by_dot(level):
     got = matmul(a, b, operand=fmt, level=level, chunk=4)
     assert got.shape == (2, 4, 3, 5)
     wanted = dot(a[..., :, None, :], np.swapaxes(b, -1, -2)[..., None, :, :], operand=fmt, level=level, chunk=4)
-    same_bits(got, wanted)
-    same_bits(got[1, 3], matmul(a[1, 0], b[3], operand=fmt, level=level, chunk=4))
+    assert_same_bits(got, wanted)
+    assert_same_bits(got[1, 3], matmul(a[1, 0], b[3], operand=fmt, level=level, chunk=4))
 
 
 def test_matmul_initial_broadcasts_and_starts_every_total():
@@ -71,7 +71,7 @@ def test_matmul_initial_broadcasts_and_starts_every_total():
 def test_matmul_takes_a_reduction_and_names_of_formats():
     a, b = normal_codes((2, 8), CB16, 51), normal_codes((8, 2), CB16, 52)
     plan = Reduction(CB16, 3, FP32)
-    same_bits(matmul(a, b, operand="cb16", reduction=plan), matmul(a, b, operand=CB16, level=1, chunk=3))
+    assert_same_bits(matmul(a, b, operand="cb16", reduction=plan), matmul(a, b, operand=CB16, level=1, chunk=3))
     assert matmul(a, b, operand="cb16", out="bf16").dtype == np.uint16
 
 
@@ -96,7 +96,7 @@ def test_matmul_does_not_change_its_arguments():
     matmul(a, b, operand=FP16, initial=start)
     matmul(a[:, :0], b[:0], operand=FP16, initial=start)[...] = 7  # the result is not a view of initial
     for given, copy in zip((a, b, start), copies, strict=True):
-        same_bits(given, copy)
+        assert_same_bits(given, copy)
 
 
 @pytest.mark.parametrize(

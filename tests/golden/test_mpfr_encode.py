@@ -7,7 +7,7 @@ import pytest
 
 from golden import FORMATS, FP32, FloatFormat, convert, encode, quantize, reference
 
-from .judges import Mpfr, boundary_codes, codes_of, same_bits, values_around, values_of
+from .judges import Mpfr, assert_same_bits, boundary_codes, codes_of, values_around, values_of
 
 ALL = pytest.mark.parametrize("fmt", FORMATS, ids=str)
 NARROW = [fmt for fmt in FORMATS if fmt != FP32]
@@ -23,8 +23,10 @@ def test_encode_values_midpoints_and_their_neighbours_is_mpfrs_rounding(fmt):
     values = values_around(fmt)
     values = np.where(np.arange(len(values)) % 3 == 0, -values, values)
     wanted, _ = judge(values, fmt)
-    same_bits(encode(values, fmt), wanted, values)
-    same_bits(quantize(values, fmt).astype(np.float64).view(np.int64), values_of(wanted, fmt).view(np.int64), values)
+    assert_same_bits(encode(values, fmt), wanted, values)
+    assert_same_bits(
+        quantize(values, fmt).astype(np.float64).view(np.int64), values_of(wanted, fmt).view(np.int64), values
+    )
 
 
 @ALL
@@ -34,7 +36,7 @@ def test_encode_float64_across_the_range_is_mpfrs_rounding(fmt):
     values = np.ldexp(rng.uniform(-2, 2, 20_000), exponents)
     extremes = np.array([2.0**-1074, -(2.0**-1022), 1.7976931348623157e308, -0.0, 0.0, np.inf, -np.inf, np.nan])
     values = np.concatenate([values, extremes])
-    same_bits(encode(values, fmt), judge(values, fmt)[0], values)
+    assert_same_bits(encode(values, fmt), judge(values, fmt)[0], values)
 
 
 @ALL
@@ -44,7 +46,7 @@ def test_encode_float32_subnormals_and_midpoints_is_mpfrs_rounding(fmt):
     finite = finite[np.isfinite(finite)]
     # In between two float32 values: a float64 that fp32 has to round.
     values = np.concatenate([finite, finite * (1 + 2.0**-24), finite * (1 + 2.0**-25), finite * 1.5 * (1 + 2.0**-52)])
-    same_bits(encode(values, fmt), judge(values, fmt)[0], values)
+    assert_same_bits(encode(values, fmt), judge(values, fmt)[0], values)
 
 
 @ALL
@@ -53,8 +55,8 @@ def test_convert_float32_boundaries_has_mpfrs_codes_and_flags(fmt):
     codes = codes[np.isfinite(values_of(codes, FP32))]
     wanted, wanted_flags = judge(values_of(codes, FP32), fmt)
     got, flags = convert(codes, FP32, fmt, return_flags=True)
-    same_bits(got, wanted, codes)
-    same_bits(flags, wanted_flags, codes)
+    assert_same_bits(got, wanted, codes)
+    assert_same_bits(flags, wanted_flags, codes)
 
 
 @ALL
@@ -62,7 +64,7 @@ def test_reference_encode_rationals_is_mpfrs_rounding(fmt):
     rng = np.random.default_rng(3)
     values = np.ldexp(rng.uniform(-2, 2, 2000), rng.integers(fmt.emin - fmt.fraction_bits - 3, fmt.emax + 3, 2000))
     wanted, _ = judge(values, fmt)
-    same_bits([reference.encode(Fraction(value), fmt) for value in values.tolist()], wanted, values)
+    assert_same_bits([reference.encode(Fraction(value), fmt) for value in values.tolist()], wanted, values)
 
 
 def test_judge_rounds_once_below_the_smallest_normal():

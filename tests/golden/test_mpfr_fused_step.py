@@ -5,7 +5,7 @@ import pytest
 
 from golden import FORMATS, FP32, multiply_accumulate, reference
 
-from .judges import Mpfr, boundary_codes, code_dtype, codes_of, random_codes, same_bits, values_of
+from .judges import Mpfr, assert_same_bits, boundary_codes, code_dtype, codes_of, random_codes, values_of
 
 PAIRS = [(fmt, accumulator) for fmt in FORMATS if fmt != FP32 for accumulator in (fmt, FP32)]
 STEPS = pytest.mark.parametrize(("operand", "accumulator"), PAIRS, ids=[f"{x}-{y}" for x, y in PAIRS])
@@ -15,13 +15,13 @@ def without_nan(codes, fmt):
     return np.where(np.isnan(values_of(codes, fmt)), fmt.one, codes).astype(codes.dtype)
 
 
-def agree(a, b, acc, operand, accumulator):
+def assert_agrees(a, b, acc, operand, accumulator):
     a, b, acc = without_nan(a, operand), without_nan(b, operand), without_nan(acc, accumulator)
     exact = values_of(a, operand), values_of(b, operand), values_of(acc, accumulator)
     values, wanted_flags = Mpfr(accumulator).apply_all("fma", *exact)
     got, flags = multiply_accumulate(a, b, acc, operand=operand, accumulator=accumulator, return_flags=True)
-    same_bits(got, codes_of(values, accumulator), a, b, acc)
-    same_bits(flags, wanted_flags, a, b, acc)
+    assert_same_bits(got, codes_of(values, accumulator), a, b, acc)
+    assert_same_bits(flags, wanted_flags, a, b, acc)
     return a, b, acc, got, flags
 
 
@@ -41,13 +41,13 @@ def cancelling(a, b, operand, accumulator, seed):
 @STEPS
 def test_step_of_random_codes_is_mpfrs_fma(operand, accumulator):
     a, b, acc = random_codes(operand, 20_000, 1), random_codes(operand, 20_000, 2), random_codes(accumulator, 20_000, 3)
-    agree(a, b, acc, operand, accumulator)
+    assert_agrees(a, b, acc, operand, accumulator)
 
 
 @STEPS
 def test_step_of_boundary_codes_is_mpfrs_fma_and_the_references(operand, accumulator):
     factors, sums = boundary_codes(operand), boundary_codes(accumulator, near=(operand,))
-    *operands, got, flags = agree(
+    *operands, got, flags = assert_agrees(
         draw(factors, 20_000, 4), draw(factors, 20_000, 5), draw(sums, 20_000, 6), operand, accumulator
     )
     for a, b, acc, code, raised in zip(*(x[:2000].tolist() for x in (*operands, got, flags)), strict=True):
@@ -60,7 +60,7 @@ def test_step_with_cancellation_is_mpfrs_fma(operand, accumulator):
     a, b = (without_nan(random_codes(operand, 10_000, seed), operand) for seed in (7, 8))
     finite = np.isfinite(values_of(a, operand)) & np.isfinite(values_of(b, operand))
     a, b = a[finite], b[finite]
-    agree(a, b, cancelling(a, b, operand, accumulator, 9), operand, accumulator)
+    assert_agrees(a, b, cancelling(a, b, operand, accumulator, 9), operand, accumulator)
 
 
 @STEPS
@@ -70,4 +70,4 @@ def test_step_with_tiny_accumulator_beside_a_midpoint_is_mpfrs_fma(operand, accu
     ones = [operand.one + bits for bits in rng.integers(0, 2**operand.fraction_bits, (2, 10_000))]
     a, b = (each.astype(np.uint16) for each in ones)
     tiny = rng.integers(1, accumulator.min_normal + 4, 10_000) + rng.integers(0, 2, 10_000) * accumulator.sign_mask
-    agree(a, b, tiny.astype(code_dtype(accumulator)), operand, accumulator)
+    assert_agrees(a, b, tiny.astype(code_dtype(accumulator)), operand, accumulator)

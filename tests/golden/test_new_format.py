@@ -18,7 +18,7 @@ from golden import (
     softmax,
 )
 
-from .judges import Mpfr, all_codes, boundary_codes, codes_of, random_codes, same_bits, values_around, values_of
+from .judges import Mpfr, all_codes, assert_same_bits, boundary_codes, codes_of, random_codes, values_around, values_of
 
 E7M8 = FloatFormat("e7m8", 7, 8)
 E4M3 = FloatFormat("e4m3_with_infinity", 4, 3, bias=9)
@@ -32,7 +32,7 @@ def test_new_format_decodes_and_encodes_every_code(fmt):
     values = decode(codes, fmt)
     wanted = values_of(codes, fmt)
     np.testing.assert_array_equal(values.astype(np.float64), wanted)
-    same_bits(encode(values, fmt), np.where(np.isnan(wanted), fmt.nan, codes), codes)
+    assert_same_bits(encode(values, fmt), np.where(np.isnan(wanted), fmt.nan, codes), codes)
 
 
 @NEW
@@ -40,7 +40,7 @@ def test_new_format_rounds_as_mpfr_does(fmt):
     values = values_around(fmt)
     values = values[:: 1 + len(values) // 20_000]
     wanted, _ = Mpfr(fmt).apply_all("plus", values)
-    same_bits(encode(values, fmt), codes_of(wanted, fmt), values)
+    assert_same_bits(encode(values, fmt), codes_of(wanted, fmt), values)
     for value in values[::50].tolist():
         assert reference.encode(Fraction(value), fmt) == int(encode(value, fmt)), value.hex()
 
@@ -52,8 +52,8 @@ def test_new_format_converts_to_and_from_every_named_one(fmt):
             codes = boundary_codes(source, near=(destination,))[::3]
             got, flags = convert(codes, source, destination, return_flags=True)
             wanted = [reference.convert(code, source, destination) for code in codes.tolist()]
-            same_bits(got, np.array([code for code, _ in wanted]), codes)
-            same_bits(flags, np.array([int(raised) for _, raised in wanted]), codes)
+            assert_same_bits(got, np.array([code for code, _ in wanted]), codes)
+            assert_same_bits(flags, np.array([int(raised) for _, raised in wanted]), codes)
 
 
 @NEW
@@ -77,8 +77,8 @@ def test_new_format_reduces_and_normalises_as_the_reference_does(fmt):
             reference.dot(x, y, operand=fmt, level=level, chunk=8)[0]
             for x, y in zip(a.tolist(), b.tolist(), strict=True)
         ]
-        same_bits(got, np.array(wanted))
-    same_bits(softmax(a, fmt), np.array([reference.softmax(row, fmt) for row in a.tolist()]))
+        assert_same_bits(got, np.array(wanted))
+    assert_same_bits(softmax(a, fmt), np.array([reference.softmax(row, fmt) for row in a.tolist()]))
 
 
 def test_new_format_as_inner_of_a_reduction_with_another_outer_is_the_references():

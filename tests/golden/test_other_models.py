@@ -7,7 +7,7 @@ import pytest
 
 from golden import CB16, CBFLOAT16, FloatFormat, decode, encode
 
-from .judges import all_codes, same_bits, values_around
+from .judges import all_codes, assert_same_bits, values_around
 
 FORMATS = pytest.mark.parametrize("fmt", [CBFLOAT16, CB16], ids=str)
 
@@ -41,13 +41,13 @@ def test_decode_every_code_is_gfloats_value(fmt):
     wanted = gfloat.decode_ndarray(gfloat_format(fmt), codes.astype(np.int64))
     np.testing.assert_array_equal(decode(codes, fmt).astype(np.float64), wanted)
     numbers = ~np.isnan(wanted)
-    same_bits(np.signbit(decode(codes, fmt))[numbers], np.signbit(wanted)[numbers], codes[numbers])
+    assert_same_bits(np.signbit(decode(codes, fmt))[numbers], np.signbit(wanted)[numbers], codes[numbers])
 
 
 @FORMATS
 def test_encode_edges_and_random_values_is_gfloats_code(fmt):
     values, info = asked_values(fmt), gfloat_format(fmt)
-    same_bits(encode(values, fmt), gfloat.encode_ndarray(info, gfloat.round_ndarray(info, values)), values)
+    assert_same_bits(encode(values, fmt), gfloat.encode_ndarray(info, gfloat.round_ndarray(info, values)), values)
 
 
 @FORMATS
@@ -55,7 +55,7 @@ def test_encode_edges_and_random_values_is_apytypes_code(fmt):
     # from_float, not cast: in APyTypes 0.5.1 cast flushes values just below the smallest normal.
     values = asked_values(fmt)
     judged = apytypes.APyFloatArray.from_float(values.tolist(), fmt.exponent_bits, fmt.fraction_bits, fmt.bias)
-    same_bits(encode(values, fmt), np.array(judged.to_bits()), values)
+    assert_same_bits(encode(values, fmt), np.array(judged.to_bits()), values)
 
 
 @FORMATS

@@ -5,7 +5,7 @@ import pytest
 
 from golden import BF16, CB16, CBFLOAT16, FP16, FP32, Flag, Reduction, convert, decode, dot, encode, reference
 
-from .judges import INVALID, Mpfr, codes_of, random_codes, same_bits, values_of
+from .judges import INVALID, Mpfr, assert_same_bits, codes_of, random_codes, values_of
 
 SIXTEEN_BITS = [FP16, BF16, CBFLOAT16, CB16]
 ALL = pytest.mark.parametrize("fmt", SIXTEEN_BITS, ids=str)
@@ -28,12 +28,12 @@ def wanted(a, b, initial=None, **options):
     return np.array([code for code, _ in results]), np.array([int(flags) for _, flags in results])
 
 
-def agree(a, b, **options):
+def assert_agrees(a, b, **options):
     got, flags = dot(a, b, return_flags=True, **options)
     codes, raised = wanted(a, b, **options)
-    same_bits(got, codes)
-    same_bits(flags, raised)
-    same_bits(dot(a, b, **options), codes)
+    assert_same_bits(got, codes)
+    assert_same_bits(flags, raised)
+    assert_same_bits(dot(a, b, **options), codes)
     return got
 
 
@@ -61,9 +61,9 @@ def test_dot_of_any_length_is_the_references(fmt, level, length):
     a, b = normal_codes((5, length), fmt, 20), normal_codes((5, length), fmt, 21)
     initial = normal_codes(5, outer_of(level, fmt), 22)
     for chunk in (CHUNK, 1, None):
-        agree(a, b, operand=fmt, level=level, chunk=chunk)
-        agree(a, b, operand=fmt, level=level, chunk=chunk, initial=initial)
-        agree(a, b, operand=fmt, level=level, chunk=chunk, out=CBFLOAT16)
+        assert_agrees(a, b, operand=fmt, level=level, chunk=chunk)
+        assert_agrees(a, b, operand=fmt, level=level, chunk=chunk, initial=initial)
+        assert_agrees(a, b, operand=fmt, level=level, chunk=chunk, out=CBFLOAT16)
 
 
 @ALL
@@ -71,7 +71,9 @@ def test_dot_of_any_length_is_the_references(fmt, level, length):
 def test_dot_of_any_codes_has_the_references_codes_and_flags(fmt, level):
     # Any pattern: infinities, NaNs of both kinds, subnormals, overflows within and across chunks.
     a, b = random_codes(fmt, 600, 23).reshape(200, 3), random_codes(fmt, 600, 24).reshape(200, 3)
-    agree(a, b, operand=fmt, level=level, chunk=2, initial=random_codes(outer_of(level, fmt), 200, 25), out=FP16)
+    assert_agrees(
+        a, b, operand=fmt, level=level, chunk=2, initial=random_codes(outer_of(level, fmt), 200, 25), out=FP16
+    )
 
 
 @ALL
@@ -167,8 +169,8 @@ def test_dot_takes_a_reduction_in_place_of_a_level():
     fmt = BF16
     a, b = normal_codes((3, 11), fmt, 28), normal_codes((3, 11), fmt, 29)
     plan = Reduction(CBFLOAT16, 3, FP16)
-    agree(a, b, operand=fmt, reduction=plan)
-    same_bits(
+    assert_agrees(a, b, operand=fmt, reduction=plan)
+    assert_same_bits(
         dot(a, b, operand=fmt, reduction=Reduction.for_level(2, fmt, chunk=5)), dot(a, b, operand=fmt, level=2, chunk=5)
     )
 
@@ -189,4 +191,4 @@ def test_dot_scalar_and_broadcast_shapes_are_kept():
     assert int(got[1, 2]) == int(dot(a[1, 0], b[2], operand=fmt))
     in_out = dot(a, b, operand=fmt, out="fp16")
     assert in_out.dtype == np.uint16
-    same_bits(in_out, convert(got, FP32, FP16))
+    assert_same_bits(in_out, convert(got, FP32, FP16))

@@ -9,7 +9,7 @@ import pytest
 from golden import BF16, CB16, CBFLOAT16, FP16, FP32, encode, reference, softmax
 from golden.arrays import normalisation
 
-from .judges import Mpfr, codes_of, fraction_of, random_codes, same_bits, values_of
+from .judges import Mpfr, assert_same_bits, codes_of, fraction_of, random_codes, values_of
 
 SIXTEEN_BITS = [FP16, BF16, CBFLOAT16, CB16]
 ALL = pytest.mark.parametrize("fmt", SIXTEEN_BITS, ids=str)
@@ -28,23 +28,23 @@ def mpfr_softmax(values, fmt):
     return [rounded("div", term, total) for term in exponentials]
 
 
-def agree_with_reference(codes, fmt):
+def assert_agrees_with_reference(codes, fmt):
     got = softmax(codes, fmt)
-    same_bits(got, np.array([reference.softmax(row, fmt) for row in codes.tolist()]), codes)
+    assert_same_bits(got, np.array([reference.softmax(row, fmt) for row in codes.tolist()]), codes)
 
 
 @ALL
 @pytest.mark.parametrize("spread", [0.01, 1.0, 10.0])
 def test_softmax_of_normal_rows_is_the_references_and_mpfrs(fmt, spread):
     codes = encode(np.random.default_rng(60).normal(scale=spread, size=(40, 9)), fmt)
-    agree_with_reference(codes, fmt)
+    assert_agrees_with_reference(codes, fmt)
     wanted = np.array([mpfr_softmax(row, fmt) for row in values_of(codes, fmt).tolist()])
-    same_bits(softmax(codes, fmt), codes_of(wanted, fmt), codes)
+    assert_same_bits(softmax(codes, fmt), codes_of(wanted, fmt), codes)
 
 
 @ALL
 def test_softmax_of_any_codes_is_the_references(fmt):
-    agree_with_reference(random_codes(fmt, 900, 61).reshape(300, 3), fmt)
+    assert_agrees_with_reference(random_codes(fmt, 900, 61).reshape(300, 3), fmt)
 
 
 @ALL
@@ -53,7 +53,7 @@ def test_softmax_of_zero_and_every_negative_value_is_mpfrs(fmt):
     negative = np.arange(fmt.sign_mask, fmt.sign_mask + fmt.inf, 3).astype(np.uint16)
     rows = np.stack([np.zeros_like(negative), negative], 1)
     wanted = np.array([mpfr_softmax([0.0, value], fmt) for value in values_of(negative, fmt).tolist()])
-    same_bits(softmax(rows, fmt), codes_of(wanted, fmt), rows)
+    assert_same_bits(softmax(rows, fmt), codes_of(wanted, fmt), rows)
 
 
 @pytest.mark.parametrize("fmt", [*SIXTEEN_BITS, FP32], ids=str)
@@ -65,7 +65,7 @@ def test_reference_exponential_is_mpfrs_correct_rounding(fmt):
     values = values[np.isfinite(values)]
     wanted, _ = Mpfr(fmt).apply_all("exp", values)
     got = [reference.exponential(Fraction(value), fmt) for value in values.tolist()]
-    same_bits(np.array(got), codes_of(wanted, fmt), values)
+    assert_same_bits(np.array(got), codes_of(wanted, fmt), values)
 
 
 @ALL
@@ -83,9 +83,9 @@ def test_reference_exponential_beside_a_midpoint_takes_the_nearer_side(fmt):
 def test_softmax_of_float32_rows_is_the_references_and_mpfrs():
     # Level 0 and 1: softmax in fp32, where the host's exp in float64 must still be close enough.
     codes = encode(np.random.default_rng(63).normal(scale=5, size=(100, 8)), FP32)
-    agree_with_reference(codes, FP32)
+    assert_agrees_with_reference(codes, FP32)
     wanted = np.array([mpfr_softmax(row, FP32) for row in values_of(codes, FP32).tolist()])
-    same_bits(softmax(codes, FP32), codes_of(wanted, FP32), codes)
+    assert_same_bits(softmax(codes, FP32), codes_of(wanted, FP32), codes)
 
 
 def test_softmax_where_the_hosts_exp_is_in_doubt_asks_the_reference(monkeypatch):
@@ -101,7 +101,7 @@ def test_softmax_where_the_hosts_exp_is_in_doubt_asks_the_reference(monkeypatch)
     wanted = softmax(codes, CBFLOAT16)
     monkeypatch.setattr(normalisation, "_DOUBT", 2.0**-13)
     monkeypatch.setattr(reference, "exponential", counted)
-    same_bits(softmax(codes, CBFLOAT16), wanted, codes)
+    assert_same_bits(softmax(codes, CBFLOAT16), wanted, codes)
     assert asked
 
 
@@ -120,8 +120,8 @@ def test_softmax_with_infinities_and_nans_has_named_results(fmt):
         (fmt.max_finite, fmt.max_finite | fmt.sign_mask): [one, 0],
     }
     codes, wanted = np.array(list(rows), np.uint16), np.array(list(rows.values()))
-    same_bits(softmax(codes, fmt), wanted, codes)
-    agree_with_reference(codes, fmt)
+    assert_same_bits(softmax(codes, fmt), wanted, codes)
+    assert_agrees_with_reference(codes, fmt)
 
 
 def test_softmax_sums_in_index_order():
@@ -130,7 +130,7 @@ def test_softmax_sums_in_index_order():
     first, last = softmax(row, BF16), softmax(row[::-1].copy(), BF16)
     assert int(first[0]) == BF16.one
     assert int(last[-1]) < BF16.one
-    agree_with_reference(np.stack([row, row[::-1]]), BF16)
+    assert_agrees_with_reference(np.stack([row, row[::-1]]), BF16)
 
 
 def test_softmax_along_any_axis_is_that_of_the_rows():
@@ -140,7 +140,7 @@ def test_softmax_along_any_axis_is_that_of_the_rows():
         assert got.shape == codes.shape
         rows = np.moveaxis(codes, axis, -1).reshape(-1, codes.shape[axis])
         wanted = np.array([reference.softmax(row, CBFLOAT16) for row in rows.tolist()])
-        same_bits(np.moveaxis(got, axis, -1).reshape(rows.shape), wanted)
+        assert_same_bits(np.moveaxis(got, axis, -1).reshape(rows.shape), wanted)
 
 
 def test_softmax_of_one_element_and_of_one_axis_is_one():

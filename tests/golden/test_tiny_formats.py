@@ -5,7 +5,7 @@ import pytest
 
 from golden import FloatFormat, multiply_accumulate, reference
 
-from .judges import INEXACT, INVALID, OVERFLOW, UNDERFLOW, all_codes, ascending_values, same_bits
+from .judges import INEXACT, INVALID, OVERFLOW, UNDERFLOW, all_codes, ascending_values, assert_same_bits
 
 E3M2, E3M3, E4M3 = FloatFormat("e3m2", 3, 2), FloatFormat("e3m3", 3, 3), FloatFormat("e4m3", 4, 3)
 PAIRS = [(E3M2, E3M2), (E3M3, E3M3), (E3M2, E4M3), (E4M3, E3M2)]
@@ -70,8 +70,8 @@ def test_step_of_every_finite_combination_is_the_integer_judges(operand, accumul
     finite &= acc % accumulator.sign_mask < accumulator.inf
     a, b, acc, got, flags = (x[finite].astype(np.int64) for x in (a, b, acc, got, flags))
     wanted, wanted_flags = Integers(operand, accumulator).step(a, b, acc)
-    same_bits(got, wanted, a, b, acc)
-    same_bits(flags, wanted_flags, a, b, acc)
+    assert_same_bits(got, wanted, a, b, acc)
+    assert_same_bits(flags, wanted_flags, a, b, acc)
 
 
 @pytest.mark.parametrize(("operand", "accumulator"), PAIRS, ids=[f"{x}-{y}" for x, y in PAIRS])
@@ -91,8 +91,8 @@ def test_step_of_every_special_combination_follows_the_rules(operand, accumulato
     wanted = np.where(invalid | any_nan, accumulator.nan, accumulator.inf + sign * accumulator.sign_mask)
     codes = (each.astype(np.uint16) for each in (a, b, acc))
     got, flags = multiply_accumulate(*codes, operand=operand, accumulator=accumulator, return_flags=True)
-    same_bits(got, wanted, a, b, acc)
-    same_bits(flags, invalid * INVALID, a, b, acc)
+    assert_same_bits(got, wanted, a, b, acc)
+    assert_same_bits(flags, invalid * INVALID, a, b, acc)
 
 
 def test_step_of_every_combination_of_e3m2_is_the_references():

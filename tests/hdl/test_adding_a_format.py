@@ -12,7 +12,7 @@ from hdl.cores.round import result_layout
 from hdl.cores.step_formats import StepFormats
 from sim.compiled import Compiled, fields
 
-from ..golden.judges import all_codes, boundary_codes, same_bits
+from ..golden.judges import all_codes, assert_same_bits, boundary_codes
 from .mac_bench import reduction, run
 from .stimulus import step_operands
 
@@ -25,8 +25,8 @@ def test_new_format_converts_from_and_to_a_named_one(other):
         codes = all_codes(source) if source.width <= 16 else boundary_codes(source, near=(E7M8,))
         got = fields(result_layout(destination.width), Compiled(Convert(source, destination))(code=codes)["o"])
         wanted, flags = golden.convert(codes, source, destination, return_flags=True)
-        same_bits(got["bits"], wanted, codes)
-        same_bits(got["flags"], flags, codes)
+        assert_same_bits(got["bits"], wanted, codes)
+        assert_same_bits(got["flags"], flags, codes)
 
 
 def test_new_format_steps_in_itself_and_in_float32():
@@ -35,8 +35,8 @@ def test_new_format_steps_in_itself_and_in_float32():
         a, b, acc = step_operands(E7M8, accumulator, 100_000, 11)
         got = fields(result_layout(32), step(a=a, b=b, acc=acc, accumulator_format=select)["o"])
         wanted, flags = golden.multiply_accumulate(a, b, acc, operand=E7M8, accumulator=accumulator, return_flags=True)
-        same_bits(got["bits"], wanted, a, b, acc)
-        same_bits(got["flags"], flags, a, b, acc)
+        assert_same_bits(got["bits"], wanted, a, b, acc)
+        assert_same_bits(got["flags"], flags, a, b, acc)
 
 
 def test_new_format_reduces_at_every_level_beside_a_named_one():

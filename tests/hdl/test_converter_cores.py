@@ -16,7 +16,7 @@ from hdl.cores.conversion import Convert
 from hdl.cores.round import result_layout
 from sim.compiled import Compiled, fields
 
-from ..golden.judges import all_codes, boundary_codes, code_dtype, random_codes, same_bits
+from ..golden.judges import all_codes, assert_same_bits, boundary_codes, code_dtype, random_codes
 
 ODD = (
     FloatFormat("e2m1", 2, 1),
@@ -90,8 +90,8 @@ def test_convert_between_two_formats_is_goldens_bit_for_bit(converted, source, d
     codes, results = converted(source)
     got = fields(result_layout(destination.width), results[str(destination)])
     wanted, flags = golden.convert(codes, source, destination, return_flags=True)
-    same_bits(got["bits"], wanted, codes)
-    same_bits(got["flags"], flags, codes)
+    assert_same_bits(got["bits"], wanted, codes)
+    assert_same_bits(got["flags"], flags, codes)
 
 
 def test_convert_of_values_all_below_the_destinations_reach_is_a_zero():
@@ -119,7 +119,7 @@ def test_convert_without_flags_gives_the_same_codes_and_no_flags(converted, sour
     got = fields(
         result_layout(destination.width), Compiled(Convert(source, destination, with_flags=False))(code=codes)["o"]
     )
-    same_bits(got["bits"], fields(result_layout(destination.width), results[str(destination)])["bits"], codes)
+    assert_same_bits(got["bits"], fields(result_layout(destination.width), results[str(destination)])["bits"], codes)
     assert not got["flags"].any()
 
 

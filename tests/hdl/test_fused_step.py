@@ -11,7 +11,7 @@ from hdl.cores.round import result_layout
 from hdl.cores.step_formats import StepFormats
 from sim.compiled import Compiled, fields
 
-from ..golden.judges import all_codes, boundary_codes, same_bits
+from ..golden.judges import all_codes, assert_same_bits, boundary_codes
 from .stimulus import step_operands
 
 E3M2, E3M3 = FloatFormat("e3m2", 3, 2), FloatFormat("e3m3", 3, 3)
@@ -42,8 +42,8 @@ class Step:
         wanted, flags = golden.multiply_accumulate(
             a, b, acc, operand=operand, accumulator=accumulator, return_flags=True
         )
-        same_bits(got["bits"], wanted, a, b, acc)
-        same_bits(got["flags"], flags, a, b, acc)
+        assert_same_bits(got["bits"], wanted, a, b, acc)
+        assert_same_bits(got["flags"], flags, a, b, acc)
         return set(flags.tolist())
 
 
@@ -100,7 +100,7 @@ def test_step_without_flags_gives_the_same_codes_and_no_flags():
     step = Step(StepFormats((E3M2,), (E3M2,)), with_flags=False)
     a, b, acc = (x.ravel() for x in np.meshgrid(*[all_codes(E3M2)] * 3))
     got = step(a, b, acc, E3M2, E3M2)
-    same_bits(got["bits"], golden.multiply_accumulate(a, b, acc, operand=E3M2, accumulator=E3M2), a, b, acc)
+    assert_same_bits(got["bits"], golden.multiply_accumulate(a, b, acc, operand=E3M2, accumulator=E3M2), a, b, acc)
     assert not got["flags"].any()
 
 
@@ -186,5 +186,5 @@ def test_add_product_takes_the_exact_product_as_its_layout_describes_it():
     wanted, flags = golden.multiply_accumulate(
         *(x.astype(np.uint16) for x in (a, b, acc)), operand=E3M2, accumulator=E3M2, return_flags=True
     )
-    same_bits(got["bits"], wanted, a, b, acc)
-    same_bits(got["flags"], flags, a, b, acc)
+    assert_same_bits(got["bits"], wanted, a, b, acc)
+    assert_same_bits(got["flags"], flags, a, b, acc)
