@@ -14,11 +14,11 @@ from sim.port import Port
 from sim.scenario import Scenario
 from sim.stimulus.generators import generator_for
 from sim.stimulus.mac_coverage import CHUNKS, accumulator_of, chunk_lengths, count_steps, required_edges, required_steps
-from sim.stimulus.operands import Codes, random_codes, specials, with_exponents
+from sim.stimulus.operands import one_of_each_class, random_codes, specials, with_exponents
 from sim.stimulus.patterns import PATTERNS, pattern
 from sim.stimulus.reductions import REFUSED_ALIGNMENT, UNSUPPORTED, Chain, Segment, predict
 from sim.stimulus.schedule import POLICIES, interleave, to_scenario
-from sim.stimulus.step_operands import Steps, step_operands
+from sim.stimulus.step_operands import Steps, directed_steps, step_operands
 
 __all__ = ["mac_scenarios"]
 
@@ -103,13 +103,14 @@ class _Maker:
         for index, level in self.kinds:
             operand = self.operands[index]
             # One of each class is enough where simulation is slow.
-            values = specials(operand) if self.effort > 0.15 else _one_of_each_class(operand)
+            values = specials(operand) if self.effort > 0.15 else one_of_each_class(operand)
             a, b = (axis.ravel() for axis in np.meshgrid(values, values, indexing="ij"))
             zero, one = np.zeros(len(a), np.uint64), np.full(len(a), operand.one, np.uint64)
             self.bins += count_steps(operand, level, Steps(zero, one, a, b))
             chains += [[Segment(index, level, [x], [y], chunk=0)] for x, y in zip(a.tolist(), b.tolist(), strict=True)]
-            groups = step_operands(operand, accumulator_of(level, operand), self.rng, count)
-            for steps in (*groups.values(), _directed(operand)):
+            accumulator = accumulator_of(level, operand)
+            groups = step_operands(operand, accumulator, self.rng, count)
+            for steps in (*groups.values(), directed_steps(operand, accumulator)):
                 self.bins += count_steps(operand, level, steps)
                 columns = (part.astype(np.int64).tolist() for part in (steps.c, steps.d, steps.a, steps.b))
                 chains += [
@@ -223,19 +224,3 @@ class _Maker:
                 scenario.cycles = length * count + promotions
                 scenarios.append(scenario)
         return scenarios
-
-
-def _one_of_each_class(operand: FloatFormat) -> Codes:
-    minus = operand.sign_mask
-    values = [0, operand.min_subnormal | minus, operand.one, operand.inf | minus, operand.nan, operand.inf | 1]
-    return np.array(values, np.uint64)
-
-
-def _directed(operand: FloatFormat) -> Steps:
-    """Return infinity minus infinity in all signs, infinity times zero plus anything, and sums of exactly zero."""
-    inf, minus, one = operand.inf, operand.sign_mask, operand.one
-    rows = [(inf | s, one, inf | t, one | u) for s in (0, minus) for t in (0, minus) for u in (0, minus)]
-    rows += [(c, one, a, b) for c in specials(operand).tolist() for a, b in ((inf, minus), (0, inf | minus))]
-    rows += [(one + x, one, one + x | minus, one) for x in range(4)]
-    rows += [(minus, one, 0, minus), (0, one, 0, minus)]
-    return Steps(*(np.array(column, np.uint64) for column in zip(*rows, strict=True)))

@@ -11,7 +11,7 @@ from golden import FP32, Flag, FloatFormat, decode, multiply_accumulate
 from sim.stimulus.coverage import classes, count_bins, rounding_cases
 from sim.stimulus.step_operands import Steps
 
-__all__ = ["CHUNKS", "chunk_lengths", "count_steps", "required_edges", "required_steps"]
+__all__ = ["CHUNKS", "accumulator_of", "chunk_lengths", "count_steps", "required_edges", "required_steps"]
 
 #: Chunk lengths that are tried; 0 is one chunk of any length.
 CHUNKS = (1, 2, 3, 32, 0)

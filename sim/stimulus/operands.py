@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from golden import FloatFormat
 
-__all__ = ["Codes", "boundary", "from_parts", "random_codes", "specials", "with_exponents"]
+__all__ = ["Codes", "boundary", "from_parts", "one_of_each_class", "random_codes", "specials", "with_exponents"]
 
 Codes = NDArray[Any]
 
@@ -19,6 +19,12 @@ def specials(fmt: FloatFormat) -> Codes:
     positive = [0, fmt.min_subnormal, fmt.min_normal - 1, fmt.min_normal, fmt.one, fmt.max_finite, fmt.inf]
     nans = [fmt.nan, fmt.nan | fmt.sign_mask | 1, fmt.inf | 1, fmt.sign_mask | fmt.nan - 1]
     return np.array(positive + [code | fmt.sign_mask for code in positive] + nans, np.uint64)
+
+
+def one_of_each_class(fmt: FloatFormat) -> Codes:
+    """Return a zero, a subnormal, a normal number, an infinity and a NaN of each kind."""
+    minus = fmt.sign_mask
+    return np.array([0, fmt.min_subnormal | minus, fmt.one, fmt.inf | minus, fmt.nan, fmt.inf | 1], np.uint64)
 
 
 def from_parts(fmt: FloatFormat, sign: Any, exponent_field: Any, fraction: Any) -> Codes:

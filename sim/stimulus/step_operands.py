@@ -10,7 +10,7 @@ import numpy as np
 from golden import FP32, FloatFormat, convert, decode, encode, multiply_accumulate
 from sim.stimulus.operands import Codes, random_codes, specials, with_exponents
 
-__all__ = ["Steps", "step_operands"]
+__all__ = ["Steps", "directed_steps", "step_operands"]
 
 
 @dataclass
@@ -50,6 +50,25 @@ def step_operands(
         ),
         "huge": _at_exponents(operand, accumulator.emax - 1, accumulator.emax + 2, rng, count),
     }
+
+
+def directed_steps(operand: FloatFormat, accumulator: FloatFormat) -> Steps:
+    """Return one case of everything that coverage requires of sums, so that no seed can miss any of it."""
+    inf, minus, one = operand.inf, operand.sign_mask, operand.one
+    smallest, largest = operand.min_subnormal, operand.max_finite
+    # Infinity minus infinity in all signs, infinity times zero plus anything, and sums of exactly zero.
+    rows = [(inf | s, one, inf | t, one | u) for s in (0, minus) for t in (0, minus) for u in (0, minus)]
+    rows += [(c, one, a, b) for c in specials(operand).tolist() for a, b in ((inf, minus), (0, inf | minus))]
+    rows += [(one + x, one, one + x | minus, one) for x in range(4)]
+    rows += [(minus, one, 0, minus), (0, one, 0, minus)]
+    # The largest and the smallest product, and the smallest accumulator alone.
+    rows += [(0, one, largest, largest), (largest, one, largest, one), (0, one, smallest, smallest)]
+    rows += [(smallest, one, 0, one)]
+    # 1 plus 1/4, 1/2 and 3/4 ulp: below half, a tie, above half. Half an ulp as a product of two powers of two.
+    left = accumulator.precision // 2
+    right = int(encode(2.0 ** (left - accumulator.precision), operand))
+    rows += [(one, one, int(encode(x * 2.0**-left, operand)), right) for x in (0.5, 1.0, 1.5)]
+    return Steps(*(np.array(column, np.uint64) for column in zip(*rows, strict=True)))
 
 
 def _ones(operand: FloatFormat, count: int) -> Codes:
