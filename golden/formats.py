@@ -123,6 +123,11 @@ class FloatFormat:
         return 1
 
     @property
+    def has_one(self) -> bool:
+        """Whether 1.0 is a normal value of the format; a bias can put it out of range."""
+        return self.emin <= 0 <= self.emax
+
+    @property
     def one(self) -> int:
         """Code of 1.0 (a format whose bias leaves 1.0 out of its normal range has none).
 
@@ -131,7 +136,7 @@ class FloatFormat:
         ValueError
             If 1.0 is not a normal value of the format.
         """
-        if not self.emin <= 0 <= self.emax:
+        if not self.has_one:
             raise ValueError(f"{self.name} with bias {self.bias} has no normal code for 1.0")
         return self.bias << self.fraction_bits
 

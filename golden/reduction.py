@@ -51,7 +51,7 @@ class Reduction:
             if self.chunk < 1:
                 raise ValueError(f"chunk: got {self.chunk}, must be at least 1, or None for one chunk of any length")
 
-        if not self.inner.emin <= 0 <= self.inner.emax:
+        if not self.inner.has_one:
             raise ValueError(f"inner: got {self.inner} with bias {self.inner.bias}, must have 1.0 as a normal value")
 
     @property

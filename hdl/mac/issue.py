@@ -71,10 +71,9 @@ class Issue(wiring.Component):
             ports |= {f"in_flight_{position}": In(operation), f"in_flight_{position}_valid": In(1)}
         super().__init__(ports)
 
-    def _must_wait(self, wide: Value) -> Value:
+    def _must_wait(self, is_chain: Value) -> Value:
         """Tell whether the product must wait for an operation in flight."""
         parameters, register = self.parameters, self.beat.register
-        is_chain = self.beat.level == 0
         reasons = []
         for position in range(parameters.latency):
             operation = getattr(self, f"in_flight_{position}")
@@ -105,7 +104,7 @@ class Issue(wiring.Component):
 
         fp32 = len(parameters.accumulators) - 1
         m.d.comb += [
-            self.beat_ready.eq(self.enable & ~promoting & ~self._must_wait(wide_total)),
+            self.beat_ready.eq(self.enable & ~promoting & ~self._must_wait(is_chain)),
             self.o_valid.eq((self.beat_valid & self.beat_ready) | promoting),
         ]
         with m.If(promoting):

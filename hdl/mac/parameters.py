@@ -88,7 +88,7 @@ class MacParameters:
                 raise TypeError(f"operands: got {fmt!r}, must be golden.FloatFormats")
             if fmt.width > WORD_WIDTH:
                 raise ValueError(f"operands: got {fmt} of {fmt.width} bits, must be at most {WORD_WIDTH} bits wide")
-            if not fmt.emin <= 0 <= fmt.emax:
+            if not fmt.has_one:
                 raise ValueError(f"operands: got {fmt} with bias {fmt.bias}, must hold 1.0: promotions multiply by it")
         if len(set(given)) != len(given):
             raise ValueError(f"operands: got {', '.join(map(str, given))}, must be different formats")

@@ -78,7 +78,7 @@ MUTANTS = (
         "mac_level_2",
         "chunk_edges",
     ),
-    Mutant("hazards_ignored", "mac/issue.py", " & ~self._must_wait(wide_total)", ""),
+    Mutant("hazards_ignored", "mac/issue.py", " & ~self._must_wait(is_chain)", ""),
     Mutant(
         "hazard_one_cycle_short",
         "mac/issue.py",
