@@ -1,76 +1,186 @@
-"""One fused step as a single combinational core: what the pipelined unit computes, without its registers."""
+"""One fused step: the order of its cores, and its combinational form."""
 
 from __future__ import annotations
 
-from amaranth import Module
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from amaranth import C, Cat, Module, Mux, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.cores.accumulate import Add, Align, Compare
-from hdl.cores.multiply import Multiply, product_layout
-from hdl.cores.normalise import CountLeadingZeros, Normalise, step_normal_layout
-from hdl.cores.round import Round, result_layout
+from hdl.cores.bundle import Bundle
+from hdl.cores.far import add_far, align_by_groups, align_within, exponent_difference
+from hdl.cores.multiplier import Multiplier
+from hdl.cores.near import count_leading_digits, first_shift, near_difference, second_shift
+from hdl.cores.operand import inspect_operand, normalise_operand, split_code
+from hdl.cores.outcome import decide_class, finish, pack_result
+from hdl.cores.product import combine_operands, normalise_product, product_bias
+from hdl.cores.round import result_layout
+from hdl.cores.round_step import join_paths, normalise_sum, round_sum
 from hdl.cores.step_formats import StepFormats
-from hdl.cores.unpack import Unpack
 from hdl.cores.words import select_width
 
-__all__ = ["AddProduct", "FusedStep", "make_round"]
+__all__ = ["FusedStep", "Pipe", "add_product", "code_of", "multiply_operands"]
 
 
-def make_round(formats: StepFormats, *, with_flags: bool = True) -> Round:
-    """Return the rounder of a step."""
-    layout = step_normal_layout(formats)
-    return Round(formats.accumulators, layout["significand"].width, layout["exponent"].width, with_flags=with_flags)
+class Pipe(Protocol):
+    """What a step runs through: ranks of registers, or nothing.
 
-
-class AddProduct(wiring.Component):
-    """``round(product + acc)``: everything behind the multiplier. Combinational.
-
-    Ports
-    -----
-    product : product_layout(formats), in
-    acc : unsigned(formats.accumulator_width), in
-        Code, in the low bits.
-    accumulator_format : unsigned, in
-        Index into `formats.accumulators`.
-    o : result_layout(formats.accumulator_width), out
+    Attributes
+    ----------
+    format, accumulator_format : Value
+        Indices of the formats of the step that is at this point.
     """
 
-    def __init__(self, formats: StepFormats, *, with_flags: bool = True) -> None:
-        self.formats, self.with_flags = formats, with_flags
-        super().__init__(
-            {
-                "product": In(product_layout(formats)),
-                "acc": In(formats.accumulator_width),
-                "accumulator_format": In(select_width(len(formats.accumulators))),
-                "o": Out(result_layout(formats.accumulator_width)),
-            }
-        )
+    format: Any
+    accumulator_format: Any
 
-    def elaborate(self, platform: object) -> Module:
-        m = Module()
-        formats = self.formats
-        m.submodules.unpack = unpack = Unpack(formats.accumulators)
-        m.submodules.compare = compare = Compare(formats)
-        m.submodules.align = align = Align(formats)
-        m.submodules.add = add = Add(formats)
-        m.submodules.count = count = CountLeadingZeros(formats)
-        m.submodules.normalise = normalise = Normalise(formats)
-        m.submodules.round = rounder = make_round(formats, with_flags=self.with_flags)
-        m.d.comb += [
-            unpack.code.eq(self.acc),
-            unpack.format.eq(self.accumulator_format),
-            compare.product.eq(self.product),
-            compare.accumulator.eq(unpack.o),
-            align.i.eq(compare.o),
-            add.i.eq(align.o),
-            count.i.eq(add.o),
-            normalise.i.eq(count.o),
-            rounder.i.eq(normalise.o),
-            rounder.format.eq(self.accumulator_format),
-            self.o.eq(rounder.o),
-        ]
-        return m
+    def after(self, step: str, bundle: Bundle) -> Bundle:
+        """Return what a step has computed: the same, or the same one cycle later."""
+
+
+def multiply_operands(m: Module, formats: StepFormats, pipe: Pipe, multiplier: Multiplier, a: Bundle, b: Bundle) -> Bundle:
+    """Multiply two operands as `split_code` returns them, exactly.
+
+    ::
+
+        split code | inspect | normalise | multiply |
+                issue     unpack     operands    product       the names of the ranks
+
+    Returns
+    -------
+    Bundle
+        What `combine_operands` returns, and ``significand``.
+    """
+    split = pipe.after("issue", Bundle(a=a, b=b))
+    bias = product_bias(m, formats, pipe.format, pipe.accumulator_format)
+    inspected = pipe.after(
+        "unpack",
+        Bundle(
+            a=inspect_operand(m, formats.operands, pipe.format, split.a, bias),
+            b=inspect_operand(m, formats.operands, pipe.format, split.b),
+        ),
+    )
+    a, b = normalise_operand(m, inspected.a), normalise_operand(m, inspected.b)
+    # The multiplier has the ranks around it inside.
+    m.d.comb += [multiplier.a.eq(a.significand), multiplier.b.eq(b.significand)]
+    del a.significand, b.significand
+    operands = pipe.after("operands", Bundle(a=a, b=b))
+    product = pipe.after("product", combine_operands(m, formats, operands.a, operands.b))
+    return product.but(significand=multiplier.o)
+
+
+def add_product(
+    m: Module, formats: StepFormats, pipe: Pipe, product: Bundle, read: Callable[[], Bundle], read_class: Callable[[], Bundle]
+) -> Bundle:
+    """Add a product to the accumulator and round: two paths side by side.
+
+    ::
+
+              read  |   compare    |     shift     |      align        |    add     |
+        far:   -    | exponents    | sort, align   | align by groups   | add        | normalise | round
+        near:  -    | subtract     | count digits  | shift left by 16  | shift left |
+
+    Parameters
+    ----------
+    product : Bundle
+        What `multiply_operands` returns.
+    read : function
+        Gives the accumulator: ``sign``, ``exponent`` (1 for a subnormal) and ``significand``. Called at rank ``read``.
+    read_class : function
+        Gives its class: ``is_infinite``, ``is_nan``, ``invalid``. Called one rank later.
+
+    Returns
+    -------
+    Bundle
+        What `round_sum` returns, and ``outcome``.
+    """
+    product, accumulator = normalise_product(m, formats, product), read()
+    step = pipe.after(
+        "read",
+        Bundle(
+            product=product,
+            accumulator=accumulator,
+            places=(product.exponent[:2] - accumulator.exponent[:2])[:2],
+            subtract=product.sign ^ accumulator.sign,
+        ),
+    )
+
+    product, accumulator = step.product, step.accumulator
+    outcome = decide_class(product, read_class().but(sign=accumulator.sign))
+    near = near_difference(m, formats, product, accumulator, step.places)
+    compared = exponent_difference(m, formats, product, accumulator)
+    step = pipe.after(
+        "compare",
+        Bundle(
+            product=Bundle(significand=product.significand, exponent=product.exponent, sign=product.sign),
+            accumulator=accumulator,
+            compared=compared,
+            near=near,
+            subtract=step.subtract,
+            outcome=outcome,
+        ),
+    )
+
+    product, accumulator = step.product, step.accumulator
+    lower, distance = step.compared.product_is_lower, step.compared.distance
+    step = pipe.after(
+        "shift",
+        Bundle(
+            far=align_within(m, formats, product, accumulator, step.compared),
+            near=count_leading_digits(m, step.near),
+            # one place above, level, or one place below
+            is_near=step.subtract & ~distance[1:].any() & ~(distance[0] & lower),
+            upper_exponent=Mux(lower, accumulator.exponent, product.exponent)[: formats.exponent_width],
+            upper_sign=Mux(lower, accumulator.sign, product.sign),
+            accumulator=Bundle(exponent=accumulator.exponent, sign=accumulator.sign),
+            subtract=step.subtract,
+            outcome=step.outcome,
+        ),
+    )
+
+    is_near = step.is_near
+    near = first_shift(m, step.near)
+    far = align_by_groups(m, step.far, step.subtract, is_near)
+    step = pipe.after(
+        "align",
+        Bundle(
+            near=near.but(difference=Mux(is_near, near.difference, 0)),
+            far=far.but(
+                is_near=is_near,
+                exponent=Mux(is_near, step.accumulator.exponent, step.upper_exponent),
+                sign=Mux(is_near, step.accumulator.sign, step.upper_sign),
+            ),
+            outcome=step.outcome,
+        ),
+    )
+
+    total = join_paths(m, formats, step.near, second_shift(m, step.near), step.far, add_far(m, step.far))
+    step = pipe.after("add", Bundle(total=total, outcome=step.outcome))
+    normal = normalise_sum(m, formats, pipe.accumulator_format, step.total)
+    step = pipe.after("normalise", Bundle(normal=normal, outcome=step.outcome))
+    rounded = round_sum(m, formats, pipe.accumulator_format, step.normal)
+    # From here on it is the sign of an infinity, too.
+    sign = Mux(step.outcome.is_infinite, step.outcome.infinite_sign, rounded.sign)
+    return rounded.but(sign=sign, outcome=step.outcome)
+
+
+def code_of(m: Module, formats: StepFormats, pipe: Pipe, code: Value) -> tuple[Bundle, Bundle]:
+    """Return an accumulator's code as number and class, as `add_product` takes them."""
+    inspected = inspect_operand(
+        m,
+        formats.accumulators,
+        pipe.accumulator_format,
+        split_code(m, formats.accumulators, pipe.accumulator_format, code).but(is_infinite=C(0, 1), is_nan=C(0, 1)),
+    )
+    is_nan = inspected.is_ones & inspected.has_fraction
+    number = Bundle(sign=inspected.sign, exponent=inspected.exponent, significand=inspected.significand)
+    return number, Bundle(
+        is_infinite=inspected.is_ones & ~inspected.has_fraction,
+        is_nan=is_nan,
+        invalid=is_nan & ~inspected.is_quiet,
+    )
 
 
 class FusedStep(wiring.Component):
@@ -105,24 +215,22 @@ class FusedStep(wiring.Component):
             }
         )
 
+    def after(self, step: str, bundle: Bundle) -> Bundle:
+        """Go on in the same cycle, with a name for every value."""
+        return bundle.named(self._m)
+
     def elaborate(self, platform: object) -> Module:
-        m = Module()
-        m.submodules.unpack_a = unpack_a = Unpack(self.formats.operands)
-        m.submodules.unpack_b = unpack_b = Unpack(self.formats.operands)
-        m.submodules.multiply = multiply = Multiply(self.formats)
-        m.submodules.add_product = add_product = AddProduct(self.formats, with_flags=self.with_flags)
+        self._m = m = Module()
+        formats = self.formats
+        m.submodules.multiplier = multiplier = Multiplier(formats.operand_precision)
+        ordinary = {"is_infinite": C(0, 1), "is_nan": C(0, 1)}
+        a, b = (split_code(m, formats.operands, self.format, code).but(**ordinary) for code in (self.a, self.b))
+        number, its_class = code_of(m, formats, self, self.acc)
+        product = multiply_operands(m, formats, self, multiplier, a, b)
+        rounded = add_product(m, formats, self, product, lambda: number, lambda: its_class)
+        finished = finish(m, formats, self.accumulator_format, rounded, with_flags=self.with_flags)
         m.d.comb += [
-            unpack_a.code.eq(self.a),
-            unpack_a.format.eq(self.format),
-            unpack_b.code.eq(self.b),
-            unpack_b.format.eq(self.format),
-            multiply.a.eq(unpack_a.o),
-            multiply.b.eq(unpack_b.o),
-            multiply.format.eq(self.format),
-            multiply.accumulator_format.eq(self.accumulator_format),
-            add_product.product.eq(multiply.o),
-            add_product.acc.eq(self.acc),
-            add_product.accumulator_format.eq(self.accumulator_format),
-            self.o.eq(add_product.o),
+            self.o.bits.eq(pack_result(formats, self.accumulator_format, finished)),
+            self.o.flags.eq(finished.flags),
         ]
         return m

@@ -35,9 +35,14 @@ class StepFormats:
         return max(fmt.width for fmt in self.accumulators)
 
     @property
+    def operand_precision(self) -> int:
+        """Bits of the widest operand's significand."""
+        return max(fmt.precision for fmt in self.operands)
+
+    @property
     def product_width(self) -> int:
-        """Bits of the exact product of two significands: 22 for the named 16-bit formats."""
-        return 2 * max(fmt.precision for fmt in self.operands)
+        """Bits of the exact product of two significands: 22 for fp16, 20 for cbfloat16."""
+        return 2 * self.operand_precision
 
     @property
     def accumulator_precision(self) -> int:
@@ -45,45 +50,65 @@ class StepFormats:
         return max(fmt.precision for fmt in self.accumulators)
 
     @property
-    def window_width(self) -> int:
-        """Bits in which product and accumulator are added: 48 for the named formats into fp32.
-
-        Take the larger exponent to the top. If the product is there, its leading one is within the product's width of
-        the top, even unnormalised. An accumulator that starts more than two places below the product cannot cancel
-        it: the result then keeps `accumulator_precision` bits from one place below the product's lowest bit at the
-        least, and needs guard and sticky after them. An accumulator nearer than that is inside the window, whole.
-        """
-        return self.product_width + self.accumulator_precision + 2
-
-    def product_bias(self, operand: FloatFormat, accumulator: FloatFormat) -> int:
-        """Return what turns the sum of two operand exponents into the exponent of the product's top bit.
-
-        The product of two significands in [0, 2) is in [0, 4), hence the 1; the result is biased as the accumulator.
-        """
-        return 1 - 2 * operand.bias + accumulator.bias
+    def accumulator_exponent_bits(self) -> int:
+        """Bits of the widest accumulator's exponent field."""
+        return max(fmt.exponent_bits for fmt in self.accumulators)
 
     @property
-    def product_exponent_width(self) -> int:
-        """Bits of the product's signed exponent, biased as the accumulator's."""
-        extremes = []
+    def far_width(self) -> int:
+        """Bits in which the aligned addends of the far path are added: 27 for the named formats into fp32.
+
+        The larger one is whole: an accumulator, or a product. The smaller one is cut with a sticky bit, which must lie
+        below kept bits, guard and next bit even when the sum has lost its first place.
+        """
+        return max(self.accumulator_precision + 3, self.product_width + 1)
+
+    @property
+    def near_width(self) -> int:
+        """Bits of the exact difference of addends at most one place apart: 25 for the named formats into fp32.
+
+        One place above the accumulator's leading bit for a product with a larger exponent, and one place below the
+        product's lowest bit for one with a smaller exponent.
+        """
+        return 2 + max(self.product_width, self.accumulator_precision - 1)
+
+    @property
+    def sum_width(self) -> int:
+        """Bits of a sum of either path; the top bit is the place above the leading bits of the addends."""
+        return max(self.far_width + 1, self.near_width)
+
+    def product_bias(self, operand: FloatFormat, accumulator: FloatFormat) -> int:
+        """Return what turns the sum of two operand exponents into that of their product, biased as the accumulator."""
+        return accumulator.bias - 2 * operand.bias
+
+    @property
+    def _product_exponents(self) -> tuple[int, int]:
+        """The least and the greatest exponent of a product; 0 is that of a zero."""
+        least, greatest = [0], [0]
         for operand in self.operands:
             for accumulator in self.accumulators:
                 bias = self.product_bias(operand, accumulator)
-                extremes += [2 + bias, 2 * (operand.exponent_field_max) + bias]
-        return max(max(extremes).bit_length(), (-min(extremes)).bit_length() if min(extremes) < 0 else 0) + 1
+                least.append(2 * (2 - operand.precision) + bias)
+                greatest.append(2 * operand.exponent_field_max + 1 + bias)
+        return min(least), max(greatest)
+
+    @property
+    def product_exponent_width(self) -> int:
+        """Bits of the product's signed exponent."""
+        least, greatest = self._product_exponents
+        # One operand with the bias, before the other joins, is within these limits too.
+        partial = [
+            (bound, 0)
+            for operand in self.operands
+            for accumulator in self.accumulators
+            for bias in [self.product_bias(operand, accumulator)]
+            for bound in (2 - operand.precision + bias, operand.exponent_field_max + bias)
+        ]
+        bounds = [least, greatest, *(bound for bound, _ in partial)]
+        return max((bound if bound >= 0 else -1 - bound).bit_length() for bound in bounds) + 1
 
     @property
     def exponent_width(self) -> int:
         """Bits of the larger of both exponents plus one, unsigned: what the sum may reach."""
-        largest = max(
-            2 * operand.exponent_field_max + self.product_bias(operand, accumulator)
-            for operand in self.operands
-            for accumulator in self.accumulators
-        )
-        largest = max(largest, *(fmt.exponent_field_max for fmt in self.accumulators))
-        return (largest + 1).bit_length()
-
-    @property
-    def distance_width(self) -> int:
-        """Bits of an alignment distance; its largest value moves everything out of the window."""
-        return self.window_width.bit_length()
+        greatest = max(self._product_exponents[1], *(fmt.exponent_field_max for fmt in self.accumulators))
+        return (greatest + 1).bit_length()

@@ -34,14 +34,14 @@ def _entries() -> Iterator[tuple[str, Build]]:
     for narrow in _THREE:
         yield f"{narrow}_to_float32", partial(FloatConverter, source=narrow, destination=FP32, stages=1)
 
-    yield "mac_cbfloat16_level2", partial(MultiplyAccumulate, operands=(CBFLOAT16,), levels=(2,))
-    yield "mac_cbfloat16_level0", partial(MultiplyAccumulate, operands=(CBFLOAT16,), levels=(0,))
-    yield "mac_cbfloat16", partial(MultiplyAccumulate, operands=(CBFLOAT16,))
-    yield "mac_cbfloat16_no_flags", partial(MultiplyAccumulate, operands=(CBFLOAT16,), flags=False)
-    yield "mac", partial(MultiplyAccumulate, operands=_THREE)
-    yield "mac_no_flags", partial(MultiplyAccumulate, operands=_THREE, flags=False)
+    yield "mac_cbfloat16_level2", partial(MultiplyAccumulate, multiplier="ecp5", operands=(CBFLOAT16,), levels=(2,))
+    yield "mac_cbfloat16_level0", partial(MultiplyAccumulate, multiplier="ecp5", operands=(CBFLOAT16,), levels=(0,))
+    yield "mac_cbfloat16", partial(MultiplyAccumulate, multiplier="ecp5", operands=(CBFLOAT16,))
+    yield "mac_cbfloat16_no_flags", partial(MultiplyAccumulate, multiplier="ecp5", operands=(CBFLOAT16,), flags=False)
+    yield "mac", partial(MultiplyAccumulate, multiplier="ecp5", operands=_THREE)
+    yield "mac_no_flags", partial(MultiplyAccumulate, multiplier="ecp5", operands=_THREE, flags=False)
     for stages in range(1, 9):
-        yield f"mac_cbfloat16_stages{stages}", partial(MultiplyAccumulate, operands=(CBFLOAT16,), stages=stages)
+        yield f"mac_cbfloat16_stages{stages}", partial(MultiplyAccumulate, multiplier="ecp5", operands=(CBFLOAT16,), stages=stages)
 
 
 def select(patterns: Sequence[str]) -> dict[str, Build]:

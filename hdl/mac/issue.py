@@ -1,165 +1,211 @@
-"""Deciding what enters the pipeline: chunks, promotions, hazards, refusals."""
+"""Deciding what enters the pipeline: promotions, products, hazards, refusals."""
 
 from __future__ import annotations
 
-from amaranth import Cat, Module, Mux, Value
-from amaranth.lib import data, wiring
-from amaranth.lib.memory import Memory
-from amaranth.lib.wiring import In, Out
+from collections.abc import Sequence
+from typing import Any
 
-from hdl.cores.round import result_layout
+from amaranth import C, Cat, Elaboratable, Module, Mux, Signal, Value
+from amaranth.lib import data
+
+from hdl.cores.operand import split_code
+from hdl.cores.round import flags_layout
 from hdl.cores.words import choose, named
+from hdl.mac.chunks import Chunks
+from hdl.mac.lane import operand_layout
 from hdl.mac.operation import operation_layout
 from hdl.mac.parameters import MacParameters
 from hdl.mac.ports import Error, product_beat_layout
 
-__all__ = ["Issue", "issued_layout"]
+__all__ = ["Issue"]
 
 
-def issued_layout(parameters: MacParameters) -> data.StructLayout:
-    """Return an operation and the codes of its two factors."""
-    width = parameters.formats.operand_width
-    return data.StructLayout({"a": width, "b": width, "operation": operation_layout(parameters)})
-
-
-class Issue(wiring.Component):
+class Issue(Elaboratable):
     """Issue one operation a cycle: the promotion that comes back from the end of the pipeline, or else a product.
 
-    A promotion never waits, and nothing queues. A product waits (``ready`` low) while an operation in flight will
-    write what it must read, which is so for
+    A promotion never waits, and nothing queues. A product waits while
 
-    - a product of level 1 or 2: another one of its register, issued less than `accumulate_latency` cycles ago;
-    - a product of level 0: a step on the total of its pair, issued less than `accumulate_latency` cycles ago, or a
-      product of its pair whose promotion is still to come.
+    - a product of its register was issued less than `accumulate_latency` cycles ago,
+    - it is of level 0 and anything of another level is in the pipeline, whose promotion may be to its register,
+    - it will give a result and the queue has no place left for it.
 
     Promotions of one register need no such check: they follow their products, which keep that distance, by a fixed
     number of cycles.
+
+    With a rank ``input`` the beat is held, taken apart, and products in flight are compared with it on its way there, so
+    that what is left to decide is short.
 
     Parameters
     ----------
     parameters : MacParameters
 
-    Ports
-    -----
+    Attributes
+    ----------
     beat, beat_valid, beat_ready : product_beat_layout, in; in; out
         The product that wants to enter.
     chunk : unsigned(chunk_bits), in
-        Products in a chunk; 0 is one chunk of any length.
-    enable : in
-        Whether the pipeline moves in this cycle.
-    finished, finished_valid, finished_result : operation_layout, in; in; result_layout, in
-        What stands in the last rank.
-    in_flight_0, in_flight_0_valid ... : operation_layout, in; in
-        What stands in each rank, the first rank first.
-    o, o_valid : issued_layout, out; out
+    has_room : in
+        Whether the queue has a place for a further result.
+    finished, promoted, flags : operation_layout, operand_layout, flags_layout, in
+        What stands behind the last rank; its result as an operand, and flags.
+    in_flight : list of operation_layout, in
+        What stands behind each rank, the first one first.
+    a, b : operand_layout, out
+    operation : operation_layout, out
+        As issued; ``fresh``, ``promote``, ``fresh_total`` of products of chunks are settled by `settle_chunks`.
+    reserves : out
+        A product that will give a result is issued.
     """
 
     def __init__(self, parameters: MacParameters) -> None:
         self.parameters = parameters
-        operation = operation_layout(parameters)
-        ports = {
-            "beat": In(product_beat_layout(parameters)),
-            "beat_valid": In(1),
-            "beat_ready": Out(1),
-            "chunk": In(parameters.chunk_bits),
-            "enable": In(1),
-            "finished_result": In(result_layout(parameters.formats.accumulator_width)),
-            "o": Out(issued_layout(parameters)),
-            "o_valid": Out(1),
-        }
-        for position in range(parameters.latency):
-            ports |= {f"in_flight_{position}": In(operation), f"in_flight_{position}_valid": In(1)}
-        super().__init__(ports)
+        operation, operand = operation_layout(parameters), operand_layout(parameters.formats)
+        self.beat = Signal(product_beat_layout(parameters))
+        self.beat_valid, self.beat_ready = Signal(), Signal()
+        self.chunk = Signal(parameters.chunk_bits)
+        self.has_room, self.reserves = Signal(), Signal()
+        self.finished, self.promoted, self.flags = Signal(operation), Signal(operand), Signal(flags_layout())
+        self.in_flight = [Signal(operation, name=f"in_flight_{n}") for n in range(len(parameters.operation_ranks))]
+        self.a, self.b, self.operation = Signal(operand), Signal(operand), Signal(operation)
+        self._held = Signal(self._decoded_layout(), name="held")
+        self._is_counted = Signal()
+        self.chunks = Chunks(
+            parameters, self.operation, self._is_counted, self._held.first, self._held.last, self.chunk
+        )
 
-    def _must_wait(self, is_chain: Value) -> Value:
-        """Tell whether the product must wait for an operation in flight."""
-        parameters, register = self.parameters, self.beat.register
-        reasons = []
-        for position in range(parameters.latency):
-            operation = getattr(self, f"in_flight_{position}")
-            is_real = getattr(self, f"in_flight_{position}_valid") & (operation.error == Error.NONE)
-            same_pair = operation.register[1:] == register[1:]
-            same_register = same_pair & (operation.register[0] == register[0])
-            if position + 1 < parameters.accumulate_latency:
-                reasons.append(is_real & ~is_chain & operation.partial & same_register)
-                reasons.append(is_real & is_chain & ~operation.partial & same_pair)
-            reasons.append(is_real & is_chain & operation.promote & same_pair)
-        return Cat(*reasons).any()
+    def _decoded_layout(self) -> data.StructLayout:
+        """Return a beat taken apart, and what can be said of it without knowing what is in flight."""
+        operand = operand_layout(self.parameters.formats)
+        beat = product_beat_layout(self.parameters)
+        kept = {name: beat[name].shape for name in ("format", "register", "first", "last")}
+        return data.StructLayout({"a": operand, "b": operand, **kept, "is_chain": 1, "wide_total": 1, "error": Error})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        parameters, beat, o = self.parameters, self.beat, self.o.operation
-        last_position = parameters.latency - 1
-        finished = getattr(self, f"in_flight_{last_position}")
-        promoting = named(m, "promoting", getattr(self, f"in_flight_{last_position}_valid") & finished.promote)
+        parameters, held = self.parameters, self._held
+        decoded = Signal(self._decoded_layout(), name="decoded")
+        self._decode(m, decoded)
 
-        is_chain = named(m, "is_chain", beat.level == 0)
+        promoting = named(m, "promoting", self.finished.promote)
+        must_wait, issued = Signal(), Signal()
+        gives_result = held.last | (held.error != Error.NONE)
+        go = named(m, "go", ~must_wait & ~promoting & ~(gives_result & ~self.has_room))
+        if parameters.has_input_rank:
+            held_valid = Signal()
+            load = named(m, "load", ~held_valid | go)
+            m.d.comb += [self.beat_ready.eq(load), issued.eq(held_valid & go)]
+            with m.If(load):
+                m.d.sync += [held.eq(decoded), held_valid.eq(self.beat_valid)]
+            m.d.comb += must_wait.eq(self._waits_behind_rank(m, load, issued) | self._waits_for_others(m, issued))
+        else:
+            m.d.comb += [held.eq(decoded), self.beat_ready.eq(go), issued.eq(self.beat_valid & go)]
+            reasons = [self._is_hazard(held.register, operation) for operation in self._recent()]
+            m.d.comb += must_wait.eq(Cat(*reasons).any() | self._waits_for_others(m, issued))
+        m.d.comb += self.reserves.eq(issued & gives_result)
+        self._issue(m, issued, promoting)
+        if parameters.has_chunks:
+            m.submodules.chunks = self.chunks
+            m.d.comb += self._is_counted.eq(issued & ~held.is_chain & (held.error == Error.NONE))
+        return m
+
+    def _decode(self, m: Module, decoded: Any) -> None:
+        parameters, beat = self.parameters, self.beat
+        for name in ("a", "b"):
+            split = split_code(m, parameters.operands, beat.format, beat[name])
+            m.d.comb += [decoded[name][field].eq(value) for field, value in vars(split).items()]
         wide_total = named(m, "wide_total", beat.level != 2)
         supported = Cat(beat.level == level for level in parameters.levels).any()
         if len(beat.format):
             supported &= beat.format < len(parameters.operands)
         misaligned = wide_total & beat.register[0]
-        error = named(m, "error", Mux(~supported, Error.UNSUPPORTED, Mux(misaligned, Error.ALIGNMENT, Error.NONE)))
-        accepted = named(m, "accepted", self.beat_valid & self.beat_ready & (error == Error.NONE))
-
-        fp32 = len(parameters.accumulators) - 1
         m.d.comb += [
-            self.beat_ready.eq(self.enable & ~promoting & ~self._must_wait(is_chain)),
-            self.o_valid.eq((self.beat_valid & self.beat_ready) | promoting),
+            decoded.format.eq(beat.format),
+            decoded.register.eq(beat.register),
+            decoded.first.eq(beat.first),
+            decoded.last.eq(beat.last),
+            decoded.is_chain.eq(beat.level == 0),
+            decoded.wide_total.eq(wide_total),
+            decoded.error.eq(Mux(~supported, Error.UNSUPPORTED, Mux(misaligned, Error.ALIGNMENT, Error.NONE))),
+        ]
+
+    # -- hazards
+
+    def _recent(self) -> Sequence[Any]:
+        """Return the operations in flight that a product of the same register must not follow yet."""
+        return self.in_flight[: max(self.parameters.accumulate_latency - 1, 0)]
+
+    def _is_hazard(self, register: Value, operation: Any) -> Value:
+        return operation.writes & operation.is_product & (operation.register == register)
+
+    def _waits_behind_rank(self, m: Module, load: Value, issued: Value) -> Value:
+        """Tell whether a product of the held beat's register is too close, one bit for each place where it may be.
+
+        On its way into the rank a beat is compared with every operation one place ahead; while it waits there, the bits
+        move on as the operations do.
+        """
+        places = self.parameters.accumulate_latency - 1
+        if not places:
+            return C(0, 1)
+        register = self.beat.register
+        # Only a product matters, and that is the held one.
+        leaving = issued & (self._held.error == Error.NONE) & (self._held.register == register)
+        compared = Cat(leaving, *(self._is_hazard(register, operation) for operation in self._recent()[:-1]))
+        arrived, waiting = Signal(places, name="hazards_on_arrival"), Signal(places, name="hazards_while_waiting")
+        hazards = named(m, "hazards", arrived | waiting)
+        m.d.sync += [arrived.eq(Mux(load, compared, 0)), waiting.eq(Mux(load, 0, hazards << 1))]
+        return hazards.any()
+
+    def _waits_for_others(self, m: Module, issued: Value) -> Value:
+        """Tell whether the product is of level 0 and something of another level may be in flight."""
+        parameters = self.parameters
+        if not (0 in parameters.levels and parameters.has_chunks):
+            return C(0, 1)
+        left = Signal(range(parameters.stages + 1), name="cycles_of_others")
+        others = Signal(name="others_in_flight")
+        is_other = self.operation.writes & ~(self.operation.is_product & ~self.operation.partial)
+        following = Mux(is_other, parameters.stages, left - others)
+        m.d.comb += others.eq(left != 0)
+        m.d.sync += left.eq(following)
+        return self._held.is_chain & others
+
+    # -- what is issued
+
+    def _issue(self, m: Module, issued: Value, promoting: Value) -> None:
+        parameters, held, finished, operation = self.parameters, self._held, self.finished, self.operation
+        fp32 = len(parameters.accumulators) - 1
+        one = self._one(finished.format)
+        m.d.comb += [
+            self.a.eq(Mux(promoting, self.promoted.as_value(), held.a.as_value())),
+            self.b.eq(Mux(promoting, one, held.b.as_value())),
         ]
         with m.If(promoting):
-            one = choose(finished.format, [fmt.one for fmt in parameters.operands])
             m.d.comb += [
-                self.o.a.eq(self.finished_result.bits),
-                self.o.b.eq(one),
-                o.register.eq(finished.register),
-                o.format.eq(finished.format),
-                o.accumulator_format.eq(Mux(finished.wide_total, fp32, finished.format)),
-                o.wide.eq(finished.wide_total),
-                o.fresh.eq(finished.fresh_total),
-                o.last.eq(finished.last),
-                o.flags.eq(self.finished_result.flags),
+                operation.register.eq(finished.register),
+                operation.format.eq(finished.format),
+                operation.accumulator_format.eq(Mux(finished.wide_total, fp32, finished.format)),
+                operation.wide.eq(finished.wide_total),
+                operation.fresh.eq(finished.fresh_total),
+                operation.last.eq(finished.last),
+                operation.flags.eq(self.flags),
+                operation.writes.eq(1),
             ]
         with m.Else():
             m.d.comb += [
-                self.o.a.eq(beat.a),
-                self.o.b.eq(beat.b),
-                o.register.eq(beat.register),
-                o.format.eq(beat.format),
-                o.accumulator_format.eq(Mux(is_chain, fp32, beat.format)),
-                o.wide.eq(is_chain),
-                o.fresh.eq(beat.first),
-                o.last.eq(beat.last),
-                o.error.eq(error),
+                operation.register.eq(held.register),
+                operation.format.eq(held.format),
+                operation.accumulator_format.eq(Mux(held.is_chain, fp32, held.format)),
+                operation.wide.eq(held.is_chain),
+                operation.fresh.eq(held.first),
+                operation.last.eq(held.last),
+                operation.is_product.eq(1),
+                operation.partial.eq(~held.is_chain if parameters.has_chunks else 0),
+                operation.wide_total.eq(held.wide_total),
+                operation.error.eq(Mux(issued, held.error, Error.NONE)),
+                operation.writes.eq(issued & (held.error == Error.NONE)),
             ]
-            if parameters.has_chunks:
-                self._add_chunks(m, accepted & ~is_chain, is_chain, wide_total)
-            else:
-                # Not left to their defaults: a bit that nothing assigns becomes an `always @*` without inputs in the
-                # Verilog, which a simulator never runs, so that the bit stays unknown.
-                m.d.comb += [o.partial.eq(0), o.promote.eq(0), o.fresh_total.eq(0), o.wide_total.eq(0)]
-        return m
 
-    def _add_chunks(self, m: Module, counts: Value, is_chain: Value, wide_total: Value) -> None:
-        """Count the products of each register's chunk; the flag says that no chunk has been promoted since `first`."""
-        parameters, beat, o = self.parameters, self.beat, self.o.operation
-        state = data.StructLayout({"count": parameters.chunk_bits, "is_first_chunk": 1})
-        m.submodules.chunks = memory = Memory(shape=state, depth=parameters.registers, init=[])
-        read, write = memory.read_port(domain="comb"), memory.write_port()
-        m.d.comb += [read.addr.eq(beat.register), write.addr.eq(beat.register), write.en.eq(counts)]
-
-        done = Mux(beat.first, 0, read.data.count)
-        is_first_chunk = beat.first | read.data.is_first_chunk
-        following = named(m, "following_count", done + 1)
-        ends = named(m, "chunk_ends", beat.last | (following == self.chunk))
-        saturated = Mux(following[-1], done, following)
-        m.d.comb += [
-            o.partial.eq(~is_chain),
-            o.promote.eq(~is_chain & ends & (o.error == Error.NONE)),
-            o.fresh_total.eq(is_first_chunk),
-            o.wide_total.eq(wide_total),
-            write.data.count.eq(Mux(ends, 0, saturated)),
-            write.data.is_first_chunk.eq(is_first_chunk & ~ends),
-        ]
-        with m.If(~is_chain):
-            m.d.comb += o.fresh.eq(done == 0)
+    def _one(self, index: Value) -> Value:
+        """Return 1.0 as an operand."""
+        layout = operand_layout(self.parameters.formats)
+        ones = [layout.const({"field": fmt.bias, "is_normal": 1}).as_value() for fmt in self.parameters.operands]
+        return choose(index, ones)

@@ -5,22 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
-from amaranth import Module, Mux, Signal, Value
+from amaranth import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from golden.formats import CBFLOAT16, FloatFormat
 from golden.reduction import LEVELS
-from hdl.cores.accumulate import Add, Align, Compare
-from hdl.cores.fused_step import make_round
-from hdl.cores.multiply import Multiply
-from hdl.cores.normalise import CountLeadingZeros, Normalise
-from hdl.cores.unpack import Unpack
+from hdl.cores.round import flags_layout
 from hdl.mac.issue import Issue
+from hdl.mac.lane import Lane
 from hdl.mac.parameters import MacParameters
-from hdl.mac.ports import Error, product_beat_layout, result_beat_layout
+from hdl.mac.ports import product_beat_layout, result_beat_layout
 from hdl.mac.register_file import RegisterFile
-from hdl.pipeline import rank
+from hdl.mac.results import ResultQueue
 
 __all__ = ["MultiplyAccumulate"]
 
@@ -91,6 +88,7 @@ class MultiplyAccumulate(wiring.Component):
         stages: int | None = None,
         chunk_bits: int = 16,
         flags: bool = True,
+        multiplier: str = "generic",
     ) -> None:
         self.parameters = parameters = MacParameters(
             operands=_as_tuple("operands", operands, FloatFormat),
@@ -99,6 +97,7 @@ class MultiplyAccumulate(wiring.Component):
             stages=stages,  # type: ignore[arg-type]
             chunk_bits=chunk_bits,
             flags=flags,
+            multiplier=multiplier,
         )
         self.operands, self.levels, self.registers = parameters.operands, parameters.levels, parameters.registers
         self.stages, self.chunk_bits, self.flags = parameters.stages, parameters.chunk_bits, parameters.flags
@@ -113,91 +112,78 @@ class MultiplyAccumulate(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        parameters, formats = self.parameters, self.parameters.formats
+        parameters = self.parameters
         m.submodules.issue = issue = Issue(parameters)
+        operations = self._operations(m, issue)
+        m.submodules.lane = lane = Lane(parameters, operations)
         m.submodules.registers = registers = RegisterFile(parameters)
-        m.submodules.unpack_a = unpack_a = Unpack(formats.operands)
-        m.submodules.unpack_b = unpack_b = Unpack(formats.operands)
-        m.submodules.multiply = multiply = Multiply(formats)
-        m.submodules.unpack_accumulator = unpack_accumulator = Unpack(formats.accumulators)
-        m.submodules.compare = compare = Compare(formats)
-        m.submodules.align = align = Align(formats)
-        m.submodules.add = add = Add(formats)
-        m.submodules.count = count = CountLeadingZeros(formats)
-        m.submodules.normalise = normalise = Normalise(formats)
-        m.submodules.round = rounder = make_round(formats, with_flags=self.flags)
-
-        enable = ~self.o.valid | self.o.ready
+        m.submodules.results = results = ResultQueue(parameters)
+        finished = operations[-1]
         m.d.comb += [
             issue.beat.eq(self.i.payload),
             issue.beat_valid.eq(self.i.valid),
             self.i.ready.eq(issue.beat_ready),
             issue.chunk.eq(self.chunk),
-            issue.enable.eq(enable),
-        ]
-        pipeline = _Pipeline(m, parameters, issue, enable)
-
-        m.d.comb += [unpack.format.eq(pipeline.operation.format) for unpack in (unpack_a, unpack_b)]
-        m.d.comb += [unpack_a.code.eq(issue.o.a), unpack_b.code.eq(issue.o.b)]
-        a, b = pipeline.after("unpack", a=unpack_a.o, b=unpack_b.o)
-
-        m.d.comb += [
-            multiply.a.eq(a),
-            multiply.b.eq(b),
-            multiply.format.eq(pipeline.operation.format),
-            multiply.accumulator_format.eq(pipeline.operation.accumulator_format),
-        ]
-        (product,) = pipeline.after("multiply", product=multiply.o)
-
-        # The accumulator joins here, as late as it can: the loop back to it has neither operands nor multiplier in it.
-        reading = pipeline.operation
-        held_flags = Mux(reading.fresh, 0, registers.read.flags.as_value())
-        m.d.comb += [
-            registers.read_register.eq(reading.register),
-            registers.read_partial.eq(reading.partial),
-            registers.read_wide.eq(reading.wide),
-            unpack_accumulator.code.eq(Mux(reading.fresh, 0, registers.read.bits)),
-            unpack_accumulator.format.eq(reading.accumulator_format),
-            compare.product.eq(product),
-            compare.accumulator.eq(unpack_accumulator.o),
-        ]
-        pipeline.replace_flags(reading.flags.as_value() | held_flags)
-        (compared,) = pipeline.after("compare", compared=compare.o)
-        m.d.comb += align.i.eq(compared)
-        (addends,) = pipeline.after("align", addends=align.o)
-        m.d.comb += add.i.eq(addends)
-        (total,) = pipeline.after("add", total=add.o)
-        m.d.comb += count.i.eq(total)
-        (counted,) = pipeline.after("count", counted=count.o)
-        m.d.comb += normalise.i.eq(counted)
-        (normal,) = pipeline.after("normalise", normal=normalise.o)
-        m.d.comb += [rounder.i.eq(normal), rounder.format.eq(pipeline.operation.accumulator_format)]
-
-        writing = pipeline.operation
-        pipeline.replace_flags(writing.flags.as_value() | rounder.o.flags.as_value())
-        m.d.comb += [
-            registers.write_enable.eq(enable & pipeline.valid & (writing.error == Error.NONE)),
-            registers.write_register.eq(writing.register),
-            registers.write_partial.eq(writing.partial),
-            registers.write_wide.eq(writing.wide),
-            registers.write.bits.eq(rounder.o.bits),
-            registers.write.flags.eq(pipeline.operation.flags),
-        ]
-        (bits,) = pipeline.after("round", bits=rounder.o.bits)
-
-        finished = pipeline.operation
-        is_refused = finished.error != Error.NONE
-        m.d.comb += [
-            issue.finished_result.bits.eq(bits),
-            issue.finished_result.flags.eq(finished.flags),
-            self.o.valid.eq(pipeline.valid & (is_refused | (finished.last & ~finished.promote))),
-            self.o.payload.result.eq(Mux(is_refused, 0, bits)),
-            self.o.payload.error.eq(finished.error),
-            self.o.payload.register.eq(finished.register),
+            issue.has_room.eq(results.has_room),
+            issue.finished.eq(finished),
+            issue.promoted.eq(lane.promoted),
+            lane.a.eq(issue.a),
+            lane.b.eq(issue.b),
+            registers.reading.eq(operations[parameters.position("read")]),
+            lane.stored.eq(registers.number),
+            registers.writing.eq(operations[-2]),
+            registers.result.eq(lane.number),
+            registers.class_reading.eq(operations[parameters.position("compare")]),
+            lane.stored_class.eq(registers.number_class),
+            registers.class_writing.eq(finished),
+            registers.result_class.is_infinite.eq(lane.result_class.is_infinite),
+            registers.result_class.is_nan.eq(lane.result_class.is_nan),
+            results.reserve.eq(issue.reserves),
+            results.operation.eq(finished),
+            results.code.eq(lane.code),
+            self.o.valid.eq(results.o_valid),
+            self.o.payload.eq(results.o),
+            results.o_ready.eq(self.o.ready),
         ]
         if self.flags:
-            m.d.comb += self.o.payload.flags.eq(Mux(is_refused, 0, finished.flags.as_value()))
+            # Those of this step and of all before it on the same value.
+            flags = finished.flags.as_value() | lane.result_class.flags.as_value()
+            m.d.comb += [registers.result_class.flags.eq(flags), results.flags.eq(flags), issue.flags.eq(flags)]
+            held = registers.number_class.flags.as_value()
+            m.d.comb += self._held_flags.eq(held)
         return m
+
+    def _operations(self, m: Module, issue: Issue) -> list[Any]:
+        """Return the operation as issued and behind each rank: what its number of ranks has found out joins it there."""
+        parameters = self.parameters
+        layout = issue.operation.shape()
+        self._held_flags = Signal(flags_layout())
+        operations = []
+        current: Any = issue.operation
+        for position, in_flight in enumerate([None, *issue.in_flight]):
+            changes: dict[str, Any] = {}
+            if parameters.has_chunks and position == parameters.chunk_delay:
+                chunks, is_chunk = issue.chunks, current.partial
+                changes |= {
+                    "fresh": Mux(is_chunk, chunks.starts, current.fresh),
+                    "promote": is_chunk & chunks.ends & current.writes,
+                    "fresh_total": is_chunk & chunks.is_first,
+                }
+            if position == parameters.position("compare") and self.flags:
+                changes["flags"] = current.flags.as_value() | self._held_flags.as_value()
+            if changes:
+                changed = Signal(layout, name=f"operation_{position}_completed")
+                m.d.comb += changed.eq(current)
+                m.d.comb += [changed[name].eq(value) for name, value in changes.items()]
+                current = changed
+            operations.append(current)
+            if position:
+                m.d.comb += in_flight.eq(current)
+            if position < len(issue.in_flight):
+                register = Signal(layout, name=f"operation_{position + 1}")
+                m.d.sync += register.eq(current)
+                current = register
+        return operations
 
 
 def _as_tuple(name: str, given: Any, kind: type) -> tuple[Any, ...]:
@@ -207,35 +193,3 @@ def _as_tuple(name: str, given: Any, kind: type) -> tuple[Any, ...]:
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise TypeError(f"{name}: got {given!r}, must be a sequence of {kind.__name__}")
     return tuple(given)
-
-
-class _Pipeline:
-    """The ranks behind the cores: data, and beside it the operation that it belongs to."""
-
-    def __init__(self, m: Module, parameters: MacParameters, issue: Issue, enable: Value) -> None:
-        self._m, self._ranks, self._issue, self._enable = m, parameters.ranks, issue, enable
-        self._position = 0
-        self.operation: Any = issue.o.operation
-        self.valid: Any = issue.o_valid
-
-    def replace_flags(self, flags: Value) -> None:
-        """Let the operation go on with other flags."""
-        layout = self.operation.shape()
-        changed = Signal(layout, name=f"operation_with_flags_{self._position}")
-        self._m.d.comb += changed.eq(self.operation)
-        self._m.d.comb += changed.flags.eq(flags)
-        self.operation = changed
-
-    def after(self, step: str, **values: Any) -> tuple[Any, ...]:
-        """Put a rank behind a core if there is to be one, and return what comes out of it, in the order given."""
-        if step not in self._ranks:
-            return tuple(values.values())
-        m, enable, position = self._m, self._enable, self._position
-        self.operation = rank(m, f"operation_{position}", self.operation, enable)
-        self.valid = rank(m, f"valid_{position}", self.valid, enable, reset=True)
-        m.d.comb += [
-            getattr(self._issue, f"in_flight_{position}").eq(self.operation),
-            getattr(self._issue, f"in_flight_{position}_valid").eq(self.valid),
-        ]
-        self._position += 1
-        return tuple(rank(m, name, value, enable) for name, value in values.items())

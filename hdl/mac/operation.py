@@ -21,6 +21,8 @@ def operation_layout(parameters: MacParameters) -> data.StructLayout:
         Index of the format of the accumulator and the result.
     ``wide``
         The accumulator is fp32, a pair of registers.
+    ``is_product``
+        Not a promotion.
     ``partial``
         The accumulator is the partial sum of a chunk, not the total.
     ``fresh``
@@ -35,6 +37,8 @@ def operation_layout(parameters: MacParameters) -> data.StructLayout:
         What the operations before it on the same value raised.
     ``error``
         The product was refused; the operation changes nothing.
+    ``writes``
+        It is there, and not refused.
     """
     return data.StructLayout(
         {
@@ -42,6 +46,7 @@ def operation_layout(parameters: MacParameters) -> data.StructLayout:
             "format": select_width(len(parameters.operands)),
             "accumulator_format": select_width(len(parameters.accumulators)),
             "wide": 1,
+            "is_product": 1,
             "partial": 1,
             "fresh": 1,
             "promote": 1,
@@ -50,5 +55,6 @@ def operation_layout(parameters: MacParameters) -> data.StructLayout:
             "last": 1,
             "flags": flags_layout(),
             "error": Error,
+            "writes": 1,
         }
     )

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from golden.formats import CBFLOAT16, FP32, FloatFormat
 from golden.reduction import LEVELS
+from hdl.cores.multiplier import MULTIPLIERS
 from hdl.cores.step_formats import StepFormats
 from hdl.pipeline import check_flags, check_stages
 
@@ -14,20 +15,38 @@ __all__ = ["STEPS", "WORD_WIDTH", "MacParameters"]
 #: Bits of a register; an fp32 accumulator takes an even-aligned pair.
 WORD_WIDTH = 16
 
-#: The combinational cores of a step, in order. The accumulator is read at the third.
-STEPS = ("unpack", "multiply", "compare", "align", "add", "count", "normalise", "round")
-_LOOP = STEPS[2:]
+#: Where register ranks may stand: behind the beat, behind its choice against a promotion, and behind the steps of
+#: `hdl.cores.fused_step`. The accumulator is read at ``read``. The last rank holds the result.
+STEPS = (
+    "input",
+    "issue",
+    "unpack",
+    "operands",
+    "product",
+    "read",
+    "compare",
+    "shift",
+    "align",
+    "add",
+    "normalise",
+    "round",
+)
+_LOOP = STEPS[5:]
 
-#: Behind which cores the register ranks stand, for each number of ranks. The last one holds the result.
+#: Which ranks there are, for each number of ranks.
 _RANKS = {
     1: ("round",),
-    2: ("multiply", "round"),
-    3: ("multiply", "align", "round"),
-    4: ("multiply", "align", "add", "round"),
-    5: ("multiply", "align", "add", "normalise", "round"),
-    6: ("multiply", "compare", "align", "add", "normalise", "round"),
-    7: ("multiply", "compare", "align", "add", "count", "normalise", "round"),
-    8: STEPS,
+    2: ("product", "round"),
+    3: ("product", "align", "round"),
+    4: ("product", "shift", "add", "round"),
+    5: ("unpack", "product", "shift", "add", "round"),
+    6: ("unpack", "product", "compare", "align", "add", "round"),
+    7: ("unpack", "product", "read", "shift", "align", "add", "round"),
+    8: ("unpack", "operands", "product", "compare", "align", "add", "normalise", "round"),
+    9: ("input", "unpack", "operands", "product", "compare", "align", "add", "normalise", "round"),
+    10: ("input", "unpack", "operands", "product", "read", "compare", "align", "add", "normalise", "round"),
+    11: tuple(step for step in STEPS if step != "issue"),
+    12: STEPS,
 }
 
 
@@ -44,11 +63,13 @@ class MacParameters:
     registers : int
         Accumulators of 16 bits: a power of two, at least 2. An fp32 accumulator takes two.
     stages : int, optional
-        Register ranks, 1 to 8; 8 unless given.
+        Register ranks ahead of the queue of results, 1 to 12; unless given, 11 for one operand format and 12 for more.
     chunk_bits : int
         Bits of the chunk length, 1 to 32.
     flags : bool
         Whether flags are computed.
+    multiplier : str
+        One of `hdl.cores.multiplier.MULTIPLIERS`.
 
     Raises
     ------
@@ -62,6 +83,7 @@ class MacParameters:
     stages: int = None  # type: ignore[assignment]  # None only between the call and __post_init__
     chunk_bits: int = 16
     flags: bool = True
+    multiplier: str = "generic"
 
     def __post_init__(self) -> None:
         def settle(name: str, value: object) -> None:
@@ -70,7 +92,9 @@ class MacParameters:
         check_flags(self.flags)
         settle("operands", self._checked_operands())
         settle("levels", self._checked_levels())
-        settle("stages", check_stages(self.stages, max(_RANKS), max(_RANKS)))
+        settle("stages", check_stages(self.stages, max(_RANKS), 11 if len(self.operands) == 1 else 12))
+        if self.multiplier not in MULTIPLIERS:
+            raise ValueError(f"multiplier: got {self.multiplier!r}, must be one of {', '.join(MULTIPLIERS)}")
         for name in ("registers", "chunk_bits"):
             if not isinstance(getattr(self, name), int) or isinstance(getattr(self, name), bool):
                 raise TypeError(f"{name}: got {getattr(self, name)!r}, must be an int")
@@ -129,15 +153,52 @@ class MacParameters:
 
     @property
     def ranks(self) -> tuple[str, ...]:
-        """The cores behind which a register rank stands."""
+        """The steps behind which a register rank stands."""
         return _RANKS[self.stages]
 
     @property
+    def has_input_rank(self) -> bool:
+        """Whether a beat is held before it is issued."""
+        return "input" in self.ranks
+
+    @property
+    def operation_ranks(self) -> tuple[str, ...]:
+        """The ranks behind the issue of an operation."""
+        return tuple(step for step in self.ranks if step != "input")
+
+    def position(self, step: str) -> int:
+        """Return how many ranks behind its issue an operation is when it comes to a step."""
+        return sum(STEPS.index(rank) < STEPS.index(step) for rank in self.operation_ranks)
+
+    @property
     def latency(self) -> int:
-        """Cycles from a product to the result of its step; a promotion takes as many again."""
-        return len(self.ranks)
+        """Cycles from a product to the result of its step in the queue; a promotion takes `stages` more at most."""
+        return self.stages + 1
 
     @property
     def accumulate_latency(self) -> int:
-        """Cycles after which the same register takes its next product."""
-        return sum(step in _LOOP for step in self.ranks)
+        """Cycles after which the same register takes its next product.
+
+        The ranks from reading to writing the accumulator; its class is written one cycle later, which costs a cycle
+        unless it is read one rank later, too.
+        """
+        return sum(step in _LOOP for step in self.ranks) + ("read" not in self.ranks)
+
+    @property
+    def chunk_delay(self) -> int:
+        """Cycles from the issue of a product until it is known whether it starts or ends a chunk."""
+        return 2 if self.position("read") >= 2 and self.accumulate_latency >= 3 else 0
+
+    @property
+    def low_fraction_bits(self) -> int:
+        """Bits of the fraction of fp32 that stand in the even register of a pair."""
+        if not self.has_fp32:
+            return 0
+        if not self.has_chunks:
+            return WORD_WIDTH
+        return FP32.fraction_bits - max(fmt.fraction_bits for fmt in self.operands)
+
+    @property
+    def results(self) -> int:
+        """Results that the queue holds: enough for every product in the pipeline to be the last of a reduction."""
+        return 1 << self.stages.bit_length()

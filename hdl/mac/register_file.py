@@ -1,93 +1,107 @@
-"""The accumulators: two banks of 16-bit words, so that an even-aligned pair is read and written at once."""
+"""The accumulators: two banks of 16-bit registers, so that an even-aligned pair is read and written at once."""
 
 from __future__ import annotations
 
-from amaranth import C, Cat, Module, Mux, Value
-from amaranth.lib import data, wiring
-from amaranth.lib.memory import Memory
-from amaranth.lib.wiring import In, Out
+from typing import Any
 
-from hdl.cores.round import result_layout
-from hdl.mac.parameters import WORD_WIDTH, MacParameters
+from amaranth import Cat, Elaboratable, Module, Mux, Signal, Value
+from amaranth.lib.memory import Memory
+
+from hdl.mac.lane import class_layout, number_layout
+from hdl.mac.operation import operation_layout
+from hdl.mac.parameters import MacParameters
 
 __all__ = ["RegisterFile"]
 
 
-class RegisterFile(wiring.Component):
-    """Hold totals and, where a level has chunks, partial sums, each with the flags that making it raised.
+class RegisterFile(Elaboratable):
+    """Hold totals and, where a level has chunks, partial sums.
 
     ::
 
         register     0    1    2    3    4    5
-        even bank  [ 0 ]     [ 2 ]     [ 4 ]         fp32 in a pair: low half in the even register,
-        odd bank        [ 1 ]     [ 3 ]     [ 5 ]    high half in the odd one
+        even bank  [ 0 ]     [ 2 ]     [ 4 ]         fp32 in a pair: the end of its fraction in the even register,
+        odd bank        [ 1 ]     [ 3 ]     [ 5 ]    the rest, as a narrower number would stand there, in the odd one
 
-    Each bank has the totals of its registers and behind them their partial sums. A word is ``[ flags | 16 bits ]``;
-    the flags of a pair are those of its even word. Reading is combinational; what is written is read from the next
-    cycle on. Registers start as +0.
+    Each bank has the totals of its registers and behind them their partial sums. A word is taken apart already: sign,
+    exponent field, fraction, in that order, each as wide as any format needs. The class and the flags of a number are
+    written, and read, one cycle later than the number; those of a pair are in its even half. Reading is combinational;
+    what is written is read from the next cycle on. Registers start as +0.
 
     Parameters
     ----------
     parameters : MacParameters
 
-    Ports
-    -----
-    read_register, read_partial, read_wide : in
-        Which accumulator to read.
-    read : result_layout, out
-        Its code, in the low bits, and flags.
-    write_enable, write_register, write_partial, write_wide : in
-        Which accumulator to write at the clock edge.
-    write : result_layout, in
+    Attributes
+    ----------
+    reading, class_reading : operation_layout, in
+        Whose accumulator, and whose accumulator's class, to read.
+    number, number_class : number_layout, class_layout, out
+    writing, class_writing : operation_layout, in
+        Whose result to write at the clock edge.
+    result, result_class : number_layout, class_layout, in
     """
 
     def __init__(self, parameters: MacParameters) -> None:
         self.parameters = parameters
-        value = result_layout(parameters.formats.accumulator_width)
-        super().__init__(
-            {
-                "read_register": In(parameters.register_width),
-                "read_partial": In(1),
-                "read_wide": In(1),
-                "read": Out(value),
-                "write_enable": In(1),
-                "write_register": In(parameters.register_width),
-                "write_partial": In(1),
-                "write_wide": In(1),
-                "write": In(value),
-            }
-        )
+        operation, number = operation_layout(parameters), number_layout(parameters.formats)
+        self.reading, self.class_reading = Signal(operation), Signal(operation)
+        self.writing, self.class_writing = Signal(operation), Signal(operation)
+        self.number, self.result = Signal(number), Signal(number)
+        its_class = class_layout(with_flags=parameters.flags)
+        self.number_class, self.result_class = Signal(its_class), Signal(its_class)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         parameters = self.parameters
-        flag_fields = [name for name in ("inexact", "underflow", "overflow", "invalid") if parameters.flags]
-        word = data.StructLayout({"bits": WORD_WIDTH, **dict.fromkeys(flag_fields, 1)})
+        low_bits = parameters.low_fraction_bits
+        result, fresh = self.result.as_value(), self.reading.fresh
         depth = parameters.registers // 2 * (2 if parameters.has_chunks else 1)
 
-        def address(register: Value, partial: Value) -> Value:
-            return Cat(register[1:], partial) if parameters.has_chunks else register[1:]
-
-        halves = [self.write.bits[:WORD_WIDTH], self.write.bits[WORD_WIDTH:]]
+        # [ low fraction | fraction, field, ... ]: the layout begins with the low end of the fraction
+        low, high = result[:low_bits], result[low_bits:]
         words = []
         for parity, name in enumerate(("even", "odd")):
-            m.submodules[name] = bank = Memory(shape=word, depth=depth, init=[])
+            m.submodules[name] = bank = Memory(shape=max(len(high), low_bits), depth=depth, init=[])
             write, read = bank.write_port(), bank.read_port(domain="comb")
-            mine = self.write_wide | (self.write_register[0] == parity)
-            half = Mux(self.write_wide, halves[1], halves[0]) if parity and parameters.has_fp32 else halves[0]
             m.d.comb += [
-                read.addr.eq(address(self.read_register, self.read_partial)),
-                write.addr.eq(address(self.write_register, self.write_partial)),
-                write.en.eq(self.write_enable & mine),
-                write.data.bits.eq(half),
+                read.addr.eq(self._address(self.reading)),
+                write.addr.eq(self._address(self.writing)),
+                write.en.eq(self._is_written(self.writing, parity)),
+                write.data.eq(high if parity else Mux(self.writing.wide, low, high)),
             ]
-            m.d.comb += [write.data[flag].eq(self.write.flags[flag]) for flag in flag_fields]
             words.append(read.data)
 
         even, odd = words
-        own_is_odd = self.read_register[0] & ~self.read_wide
-        m.d.comb += self.read.bits.eq(
-            Cat(Mux(own_is_odd, odd.bits, even.bits), Mux(self.read_wide, odd.bits, C(0, WORD_WIDTH)))
-        )
-        m.d.comb += [self.read.flags[flag].eq(Mux(own_is_odd, odd[flag], even[flag])) for flag in flag_fields]
+        is_odd = self.reading.wide | self.reading.register[0]
+        # +0 is all zeros.
+        chosen = Mux(fresh, 0, Mux(is_odd, odd, even)[: len(high)])
+        rest = even[:low_bits] & (self.reading.wide & ~fresh).replicate(low_bits)
+        m.d.comb += self.number.eq(Cat(rest, chosen))
+        self._add_classes(m, depth)
         return m
+
+    def _add_classes(self, m: Module, depth: int) -> None:
+        words = []
+        for parity, name in enumerate(("even_class", "odd_class")):
+            m.submodules[name] = bank = Memory(shape=self.result_class.shape(), depth=depth, init=[])
+            write, read = bank.write_port(), bank.read_port(domain="comb")
+            m.d.comb += [
+                read.addr.eq(self._address(self.class_reading)),
+                write.addr.eq(self._address(self.class_writing)),
+                write.en.eq(self._is_written(self.class_writing, parity)),
+                write.data.eq(self.result_class),
+            ]
+            words.append(read.data)
+        even, odd = words
+        is_odd = self.class_reading.register[0] & ~self.class_reading.wide
+        m.d.comb += self.number_class.eq(
+            Mux(self.class_reading.fresh, 0, Mux(is_odd, odd.as_value(), even.as_value()))
+        )
+
+    def _address(self, operation: Any) -> Value:
+        register = operation.register[1:]
+        return Cat(register, operation.partial) if self.parameters.has_chunks else register
+
+    def _is_written(self, operation: Any, parity: int) -> Value:
+        return operation.writes & (operation.wide | (operation.register[0] == parity))

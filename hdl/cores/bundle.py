@@ -1,0 +1,48 @@
+"""Several values that belong together, on their way from one core to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+from amaranth import Module
+
+from hdl.cores.words import named
+
+__all__ = ["Bundle", "Rank", "no_rank"]
+
+
+class Bundle(SimpleNamespace):
+    """Values by name; what a step of the datapath takes and returns.
+
+    Parameters
+    ----------
+    **values : Value or Bundle
+    """
+
+    def map(self, function: Callable[[str, Any], Any], prefix: str = "") -> Bundle:
+        """Return the bundle with a function of name and value applied to every value, those of bundles within too."""
+        return Bundle(
+            **{
+                name: value.map(function, f"{prefix}{name}_") if isinstance(value, Bundle) else function(prefix + name, value)
+                for name, value in vars(self).items()
+            }
+        )
+
+    def but(self, **changed: Any) -> Bundle:
+        """Return the bundle with some values exchanged or added."""
+        return Bundle(**vars(self) | changed)
+
+    def named(self, m: Module) -> Bundle:
+        """Give every value a signal of its name."""
+        return self.map(lambda name, value: named(m, name, value))
+
+
+#: Takes the name of a step and what it has computed; returns the same, or the same one clock cycle later.
+Rank = Callable[[str, Bundle], Bundle]
+
+
+def no_rank(step: str, bundle: Bundle) -> Bundle:
+    """Go on in the same cycle: the combinational form of a datapath."""
+    return bundle

@@ -1,0 +1,105 @@
+"""The far path: any sum, and the difference of addends two places or more apart.
+
+The smaller addend is shifted into its place; the result moves by one place at most.
+"""
+
+from __future__ import annotations
+
+from amaranth import C, Cat, Module, Mux, Signal, Value, signed
+
+from hdl.cores.bundle import Bundle
+from hdl.cores.operand import GROUP
+from hdl.cores.step_formats import StepFormats
+from hdl.cores.words import jam, named
+
+__all__ = ["add_far", "align_by_groups", "align_within", "exponent_difference"]
+
+
+def exponent_difference(m: Module, formats: StepFormats, product: Bundle, accumulator: Bundle) -> Bundle:
+    """Compare the exponents of product and accumulator.
+
+    Returns
+    -------
+    Bundle
+        ``product_is_lower``: its exponent is smaller; ``distance``: by how many places apart the leading bits are, less
+        one if the product is the lower (so that no second adder has to negate a difference).
+    """
+    span = max(len(product.exponent), len(accumulator.exponent) + 1) + 1
+    difference = Signal(signed(span), name="exponent_difference")
+    m.d.comb += difference.eq(product.exponent - accumulator.exponent)
+    lower = difference[-1]
+    return Bundle(product_is_lower=lower, distance=(difference ^ lower.replicate(span))[:-1])
+
+
+def align_within(m: Module, formats: StepFormats, product: Bundle, accumulator: Bundle, compared: Bundle) -> Bundle:
+    """Sort the addends by exponent, and shift the lower one right by up to three places.
+
+    ::
+
+        upper  [ u u u u u u u u 0 0 0 0 0 ]
+        lower  [ l l l l l l l l 0 0 0 0 0 ]    an accumulator, or
+        lower  [ 0 l l l l l l l l 0 0 0 0 ]    a product, one place lower from the start
+
+    Returns
+    -------
+    Bundle
+        ``upper`` and ``lower``, of `far_width` bits; ``sticky``, what fell out; ``groups``, by how many groups of four
+        places the lower one is still to be shifted, all ones if it is to vanish.
+    """
+    width = formats.far_width
+
+    def at(significand: Value, place: int) -> Value:
+        return Cat(C(0, width - place - len(significand)), significand)
+
+    swap = compared.product_is_lower
+    upper = named(m, "far_upper", Mux(swap, at(accumulator.significand, 0), at(product.significand, 0)))
+    lower = named(m, "far_lower", Mux(swap, at(product.significand, 1), at(accumulator.significand, 0)))
+    one, two = compared.distance[0], compared.distance[1]
+    by_one = named(m, "far_by_1", Mux(one, lower[1:], lower))
+    by_two = named(m, "far_by_2", Mux(two, by_one[2:], by_one))
+    group_bits = ((width + GROUP - 1) // GROUP).bit_length()
+    beyond = compared.distance[2 + group_bits :].any()
+    return Bundle(
+        upper=upper,
+        lower=by_two,
+        sticky=(one & lower[0]) | (two & by_one[:2].any()),
+        groups=Cat(bit | beyond for bit in compared.distance[2:][:group_bits]),
+    )
+
+
+def align_by_groups(m: Module, far: Bundle, subtract: Value, vanish: Value) -> Bundle:
+    """Shift the lower addend right by groups of four places, with a sticky bit, and invert it for a subtraction.
+
+    ::
+
+        lower  [ 0 0 0 0 0 0 0 l l l l l S ]    S: the last place kept OR everything that fell out
+
+    What falls out is found beside the shift: for each group, whether it is empty and whether the distance reaches it.
+
+    Parameters
+    ----------
+    vanish : Value
+        Make the sum zero: the near path has the result.
+    """
+    width = len(far.upper)
+    groups = [far.lower[start : start + GROUP] for start in range(0, width, GROUP)]
+    lost = [group.any() & (far.groups > number) for number, group in enumerate(groups)]
+    word = far.lower
+    for bit in range(len(far.groups)):
+        step = GROUP << bit
+        word = named(m, f"far_by_{step}", Mux(far.groups[bit], word[step:] if step < width else C(0, width), word))
+    word = Cat(word[0] | far.sticky | Cat(*lost).any(), word[1:])
+    word = Cat(word, C(0, width))[:width]
+    return Bundle(
+        upper=Mux(vanish, 0, far.upper),
+        lower=Mux(vanish, 0, word ^ subtract.replicate(width)),
+        subtract=subtract & ~vanish,
+    )
+
+
+def add_far(m: Module, far: Bundle) -> Value:
+    """Add the addends: a carry, or the sign of a difference, stands above their leading bits."""
+    width = len(far.upper)
+    total = Signal(width + 1, name="far_sum")
+    m.d.comb += total.eq(far.upper + Cat(far.lower, far.subtract) + far.subtract)
+    return total

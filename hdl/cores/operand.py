@@ -1,0 +1,147 @@
+"""From the code of an operand to a normalised significand, in three steps between which a pipeline may put ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from amaranth import C, Cat, Module, Mux, Value
+
+from golden.formats import FloatFormat
+from hdl.cores.bundle import Bundle
+from hdl.cores.words import choose, named
+from hdl.float_shape import FloatShape, FloatView
+
+__all__ = ["GROUP", "first_group", "inspect_operand", "normalise_operand", "split_code", "zeros_in_groups"]
+
+#: Places in a group: the leading one is found by group first, then within it.
+GROUP = 4
+
+
+def split_code(m: Module, formats: Sequence[FloatFormat], index: Value, code: Value) -> Bundle:
+    """Take a code of one of several formats apart.
+
+    ::
+
+        code      [ s | exponent_field | fraction ]
+        fraction                       [ fraction | 0 ]    the top fraction bit of every format at one place
+
+    Returns
+    -------
+    Bundle
+        ``sign``, ``field``, ``fraction`` and ``is_normal``, which is the leading bit of the significand.
+    """
+    fraction_bits = max(fmt.fraction_bits for fmt in formats)
+    views = [FloatView(FloatShape(fmt), code[: fmt.width]) for fmt in formats]
+    fractions = [
+        Cat(C(0, fraction_bits - fmt.fraction_bits), view.fraction) for fmt, view in zip(formats, views, strict=True)
+    ]
+    return Bundle(
+        sign=choose(index, [view.sign for view in views]),
+        field=choose(index, [view.exponent_field for view in views]),
+        fraction=choose(index, fractions),
+        is_normal=choose(index, [view.exponent_field.any() for view in views]),
+    ).named(m)
+
+
+def zeros_in_groups(word: Value) -> tuple[list[Value], list[Value]]:
+    """Return, for each group of four places from the top, whether it is zero, and else the zeros above its highest one.
+
+    ::
+
+        [ 0 0 0 0 | 0 0 1 x | x x x x | x x ]    zero: 1 0 ? ?    count: - 2 ? ?
+    """
+    bits = list(reversed(list(word)))
+    groups = [bits[start : start + GROUP] for start in range(0, len(bits), GROUP)]
+    zeros, counts = [], []
+    for group in groups:
+        first, second, third = (group + [C(1, 1)] * 3)[:3]
+        zeros.append(~Cat(group).any())
+        # 1xxx: 0, 01xx: 1, 001x: 2, 0001: 3
+        counts.append(Cat(~first & (second | ~third), ~first & ~second))
+    return zeros, counts
+
+
+def first_group(zeros: Sequence[Value], options: Sequence[Value], otherwise: Value) -> Value:
+    """Return the option of the first group that is not zero, or `otherwise` if all are."""
+    chosen = otherwise
+    for is_zero, option in reversed(list(zip(zeros, options, strict=True))):
+        chosen = Mux(is_zero, chosen, option)
+    return chosen
+
+
+def inspect_operand(
+    m: Module, formats: Sequence[FloatFormat], index: Value, operand: Bundle, bias: Value | None = None
+) -> Bundle:
+    """Find where the leading one is and which class the operand is of.
+
+    Parameters
+    ----------
+    operand : Bundle
+        What `split_code` returns, and ``is_infinite`` and ``is_nan``: known from elsewhere, whatever the code says.
+    bias : Value, optional
+        Added to the exponent, which is then signed.
+
+    Returns
+    -------
+    Bundle
+        ``sign``, ``exponent`` (the field, but 1 for a subnormal), ``significand``, and about its groups of four places
+        ``zeros`` and ``counts``; of the class ``is_ones`` (exponent field), ``is_quiet``, ``has_fraction``, and as given
+        ``is_infinite`` and ``is_nan``.
+    """
+    significand = named(m, "significand", Cat(operand.fraction, operand.is_normal))
+    zeros, counts = zeros_in_groups(significand)
+    exponent = Cat(operand.field[0] | ~operand.is_normal, operand.field[1:])
+    return Bundle(
+        sign=operand.sign,
+        exponent=exponent if bias is None else exponent + bias,
+        significand=significand,
+        zeros=Cat(*zeros),
+        counts=Cat(*counts),
+        is_ones=choose(index, [operand.field[: fmt.exponent_bits].all() for fmt in formats]),
+        is_quiet=operand.fraction[-1],
+        has_fraction=operand.fraction.any(),
+        is_infinite=operand.is_infinite,
+        is_nan=operand.is_nan,
+    )
+
+
+def normalise_operand(m: Module, operand: Bundle) -> Bundle:
+    """Shift the leading one of a subnormal to the top and settle the class.
+
+    ::
+
+        significand  [ 0 0 0 0 0 1 x x x x ]    second group, one zero in it
+                     [ 0 1 x x x x 0 0 0 0 ]    left by groups
+                     [ 1 x x x x 0 0 0 0 0 ]    left within the group; exponent - 5
+
+    Parameters
+    ----------
+    operand : Bundle
+        What `inspect_operand` returns.
+
+    Returns
+    -------
+    Bundle
+        ``sign``, ``exponent``, ``significand`` (its top bit is 1, or it is zero); and the class: ``is_zero``,
+        ``is_infinite``, ``is_nan``, ``is_signalling``.
+    """
+    width, groups = len(operand.significand), len(operand.zeros)
+    zeros = list(operand.zeros)
+    places = [Cat(C(0, GROUP * group), operand.significand)[:width] for group in range(groups)]
+    by_groups = named(m, "by_groups", first_group(zeros[:-1], places[:-1], places[-1]))
+    counts = [operand.counts[2 * group :][:2] for group in range(groups)]
+    within = named(m, "within", first_group(zeros[:-1], counts[:-1], counts[-1]))
+    numbers = [C(group, (groups - 1).bit_length()) for group in range(groups)]
+    skipped = named(m, "skipped", first_group(zeros[:-1], numbers[:-1], numbers[-1]))
+    by_two = Mux(within[1], Cat(C(0, 2), by_groups)[:width], by_groups)
+    looks_special = operand.is_ones & ~operand.is_infinite & ~operand.is_nan
+    is_nan = looks_special & operand.has_fraction
+    return Bundle(
+        sign=operand.sign,
+        exponent=operand.exponent - Cat(within, skipped),
+        significand=Mux(within[0], Cat(C(0, 1), by_two)[:width], by_two),
+        is_zero=operand.zeros.all(),
+        is_infinite=operand.is_infinite | (looks_special & ~operand.has_fraction),
+        is_nan=operand.is_nan | is_nan,
+        is_signalling=is_nan & ~operand.is_quiet,
+    )

@@ -1,0 +1,87 @@
+"""What NaNs and infinities make of a step, and its flags: decided beside the numbers, which are ignored where it says so."""
+
+from __future__ import annotations
+
+from amaranth import Cat, Module, Mux, Signal, Value
+
+from hdl.cores.bundle import Bundle
+from hdl.cores.round import flags_layout, pack
+from hdl.cores.step_formats import StepFormats
+from hdl.cores.words import choose, named
+
+__all__ = ["decide_class", "finish", "pack_result"]
+
+
+def decide_class(product: Bundle, accumulator: Bundle) -> Bundle:
+    """Decide whether the result is a NaN or an infinity because an addend is one.
+
+    Parameters
+    ----------
+    product, accumulator : Bundle
+        ``sign``, ``is_infinite``, ``is_nan``, ``invalid``.
+
+    Returns
+    -------
+    Bundle
+        ``is_nan``, which goes before ``is_infinite`` (with ``infinite_sign``), and ``invalid``.
+    """
+    opposite_infinities = product.is_infinite & accumulator.is_infinite & (product.sign ^ accumulator.sign)
+    return Bundle(
+        is_nan=product.is_nan | accumulator.is_nan | opposite_infinities,
+        invalid=product.invalid | accumulator.invalid | (opposite_infinities & ~product.is_nan),
+        is_infinite=product.is_infinite | accumulator.is_infinite,
+        infinite_sign=Mux(product.is_infinite, product.sign, accumulator.sign),
+    )
+
+
+def finish(m: Module, formats: StepFormats, index: Value, rounded: Bundle, *, with_flags: bool = True) -> Bundle:
+    """Settle class and flags once the rounded number is known.
+
+    A carry out of rounding has become the infinity by itself; an exponent that was too large before it has not.
+
+    Parameters
+    ----------
+    rounded : Bundle
+        What `hdl.cores.fused_step.add_product` returns.
+
+    Returns
+    -------
+    Bundle
+        ``sign``, ``field``, ``fraction``, ``is_subnormal``, which hold unless ``is_infinite`` or ``is_nan``; ``flags``.
+    """
+    is_ones = choose(index, [rounded.field[: fmt.exponent_bits].all() for fmt in formats.accumulators])
+    outcome = rounded.outcome
+    is_number = ~(outcome.is_nan | outcome.is_infinite)
+    overflow = named(m, "overflow", is_number & (rounded.too_large | is_ones))
+    # Tininess after rounding: with an unbounded exponent the result would have one more bit, the guard. It reaches the
+    # smallest normal only from all ones, and only if the bit after them rounds it up.
+    tiny = rounded.is_subnormal & ~(rounded.field[0] & rounded.following)
+    flags = Signal(flags_layout(), name="step_flags")
+    if with_flags:
+        m.d.comb += [
+            flags.inexact.eq(is_number & (rounded.inexact | overflow)),
+            flags.underflow.eq(is_number & tiny & rounded.inexact),
+            flags.overflow.eq(overflow),
+            flags.invalid.eq(outcome.invalid),
+        ]
+    return Bundle(
+        sign=rounded.sign,
+        field=rounded.field,
+        fraction=rounded.fraction,
+        is_subnormal=rounded.is_subnormal,
+        is_infinite=named(m, "is_infinite", outcome.is_infinite | overflow),
+        is_nan=outcome.is_nan,
+        flags=flags,
+    )
+
+
+def pack_result(formats: StepFormats, index: Value, finished: Bundle) -> Value:
+    """Return the code of what `finish` returns, in the low bits."""
+    fraction_bits = formats.accumulator_precision - 1
+    codes = []
+    for fmt in formats.accumulators:
+        magnitude = Cat(finished.fraction[fraction_bits - fmt.fraction_bits :], finished.field[: fmt.exponent_bits])
+        codes.append(
+            pack(fmt, sign=finished.sign, magnitude=magnitude, is_infinite=finished.is_infinite, is_nan=finished.is_nan)
+        )
+    return choose(index, codes)

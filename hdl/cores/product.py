@@ -1,0 +1,76 @@
+"""The exact product of two normalised operands, in two steps: multiply, normalise."""
+
+from __future__ import annotations
+
+from amaranth import C, Cat, Module, Mux, Signal, Value, signed
+
+from hdl.cores.bundle import Bundle
+from hdl.cores.step_formats import StepFormats
+from hdl.cores.words import choose, named
+
+__all__ = ["combine_operands", "normalise_product", "product_bias"]
+
+
+def product_bias(m: Module, formats: StepFormats, index: Value, accumulator_index: Value) -> Signal:
+    """Return what turns the sum of the operands' exponents into that of their product, biased as the accumulator."""
+    options = [
+        choose(accumulator_index, [C(formats.product_bias(operand, accumulator), signed(formats.product_exponent_width))
+                                   for accumulator in formats.accumulators])
+        for operand in formats.operands
+    ]
+    return named(m, "product_bias", choose(index, options))
+
+
+def combine_operands(m: Module, formats: StepFormats, a: Bundle, b: Bundle) -> Bundle:
+    """Return everything of the product but its significand, for which see `hdl.cores.multiplier`.
+
+    Parameters
+    ----------
+    a, b : Bundle
+        What `normalise_operand` returns, the bias of the product added to one of them.
+
+    Returns
+    -------
+    Bundle
+        ``sign``; ``exponent`` of a product below 2 (one more if it is in [2, 4)), 0 for a zero; ``is_infinite``;
+        ``is_nan``; ``invalid``.
+    """
+    exponent = Signal(signed(formats.product_exponent_width), name="exponent_sum")
+    infinity_times_zero = (a.is_infinite & b.is_zero) | (a.is_zero & b.is_infinite)
+    m.d.comb += exponent.eq(Mux(a.is_zero | b.is_zero, 0, a.exponent + b.exponent))
+    return Bundle(
+        sign=a.sign ^ b.sign,
+        exponent=exponent,
+        is_infinite=a.is_infinite | b.is_infinite,
+        is_nan=a.is_nan | b.is_nan | infinity_times_zero,
+        invalid=a.is_signalling | b.is_signalling | infinity_times_zero,
+    )
+
+
+def normalise_product(m: Module, formats: StepFormats, product: Bundle) -> Bundle:
+    """Move a product of normalised significands, which is in [1, 4), by one place if it is below 2.
+
+    ::
+
+        [ 0 1 x x x x ]  ->  [ 1 x x x x 0 ]
+        [ 1 x x x x x ]  ->  [ 1 x x x x x ]    exponent + 1
+
+    Parameters
+    ----------
+    product : Bundle
+        What `combine_operands` returns, and ``significand``.
+
+    Returns
+    -------
+    Bundle
+        The same; its value is ``significand * 2**(exponent - bias - (product_width - 1))``.
+    """
+    top = product.significand[-1]
+    exponent = Signal(signed(formats.product_exponent_width), name="product_exponent")
+    m.d.comb += exponent.eq(product.exponent + top)
+    return product.but(
+        exponent=exponent,
+        significand=named(
+            m, "product_significand", Mux(top, product.significand, Cat(C(0, 1), product.significand[:-1]))
+        ),
+    )

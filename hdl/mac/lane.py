@@ -1,0 +1,188 @@
+"""A lane: the datapath of one fused step a cycle, with register ranks where the parameters put them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from amaranth import C, Cat, Elaboratable, Module, Mux, Signal, Value
+from amaranth.lib import data
+
+from golden.formats import FloatFormat
+from hdl.cores.bundle import Bundle
+from hdl.cores.fused_step import add_product, multiply_operands
+from hdl.cores.multiplier import Multiplier
+from hdl.cores.outcome import finish, pack_result
+from hdl.cores.round import flags_layout
+from hdl.cores.step_formats import StepFormats
+from hdl.cores.words import choose
+from hdl.mac.parameters import MacParameters
+
+__all__ = ["Lane", "class_layout", "number_layout", "operand_layout"]
+
+
+def operand_layout(formats: StepFormats) -> data.StructLayout:
+    """Return an operand taken apart, and whether it is a special one whatever its number says."""
+    return data.StructLayout(
+        {
+            "sign": 1,
+            "field": max(fmt.exponent_bits for fmt in formats.operands),
+            "fraction": formats.operand_precision - 1,
+            "is_normal": 1,
+            "is_infinite": 1,
+            "is_nan": 1,
+        }
+    )
+
+
+def number_layout(formats: StepFormats) -> data.StructLayout:
+    """Return an accumulator as a register holds it.
+
+    The fraction of a narrower format stands at the left; what is right of it has no meaning. ``was_normal`` is said of
+    the number before rounding, which may have made a subnormal the smallest normal. All zeros are +0.
+    """
+    return data.StructLayout(
+        {
+            "fraction": formats.accumulator_precision - 1,
+            "field": formats.accumulator_exponent_bits,
+            "was_normal": 1,
+            "sign": 1,
+        }
+    )
+
+
+def class_layout(*, with_flags: bool) -> data.StructLayout:
+    """Return what is known of an accumulator one cycle after its number: NaN goes before infinity, and that before it."""
+    return data.StructLayout({"is_infinite": 1, "is_nan": 1} | ({"flags": flags_layout()} if with_flags else {}))
+
+
+class Lane(Elaboratable):
+    """Compute ``round(a * b + accumulator)``, one step a cycle.
+
+    Parameters
+    ----------
+    parameters : MacParameters
+    operations : sequence of operation_layout
+        The operation behind each rank, the first as issued.
+
+    Attributes
+    ----------
+    a, b : operand_layout, in
+        Operands of the operation that is issued.
+    stored, stored_class : number_layout, class_layout, in
+        The accumulator, of the operation at `read_position`; its class, of the one at `class_position`.
+    number : number_layout, out
+        The result of the operation before the last rank.
+    result_class : class_layout, out
+        Of the operation behind the last rank; ``flags`` are those of this step alone.
+    code : Value, out
+        The code of the result behind the last rank.
+    promoted : operand_layout, out
+        The result behind the last rank as an operand.
+    """
+
+    def __init__(self, parameters: MacParameters, operations: Sequence[Any]) -> None:
+        self.parameters, self.operations = parameters, operations
+        formats = self.formats = parameters.formats
+        operand, number = operand_layout(formats), number_layout(formats)
+        self.a, self.b = Signal(operand), Signal(operand)
+        its_class = class_layout(with_flags=parameters.flags)
+        self.stored, self.stored_class = Signal(number), Signal(its_class)
+        self.number, self.result_class = Signal(number), Signal(its_class)
+        self.code = Signal(formats.accumulator_width)
+        self.promoted = Signal(operand)
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        parameters, formats = self.parameters, self.formats
+        m.submodules.multiplier = multiplier = Multiplier(
+            formats.operand_precision,
+            input_rank="operands" in parameters.ranks,
+            output_rank="product" in parameters.ranks,
+            kind=parameters.multiplier,
+        )
+        pipe = _Ranks(m, parameters.ranks, self.operations)
+        product = multiply_operands(m, formats, pipe, multiplier, _bundle(self.a), _bundle(self.b))
+        rounded = add_product(m, formats, pipe, product, lambda: self._read(pipe.accumulator_format), self._read_class)
+        m.d.comb += [
+            self.number.fraction.eq(rounded.fraction),
+            self.number.field.eq(rounded.field),
+            self.number.was_normal.eq(~rounded.is_subnormal),
+            self.number.sign.eq(rounded.sign),
+        ]
+        rounded = pipe.after("round", rounded)
+        finished = finish(m, formats, pipe.accumulator_format, rounded, with_flags=parameters.flags)
+        m.d.comb += [
+            self.result_class.is_infinite.eq(finished.is_infinite),
+            self.result_class.is_nan.eq(finished.is_nan),
+            self.code.eq(pack_result(formats, pipe.accumulator_format, finished)),
+        ]
+        if parameters.flags:
+            m.d.comb += self.result_class.flags.eq(finished.flags)
+        self._promote(m, rounded, pipe.format)
+        return m
+
+    def _read(self, index: Value) -> Bundle:
+        """Return the accumulator as the cores take it."""
+        stored = self.stored
+        fraction = stored.fraction & _used_bits(self.formats.accumulators, len(stored.fraction), index)
+        return Bundle(
+            sign=stored.sign,
+            exponent=Cat(stored.field[0] | ~stored.was_normal, stored.field[1:]),
+            significand=Cat(fraction, stored.field[0] | stored.was_normal),
+        )
+
+    def _read_class(self) -> Bundle:
+        stored = self.stored_class
+        return Bundle(is_infinite=stored.is_infinite, is_nan=stored.is_nan, invalid=C(0, 1))
+
+    def _promote(self, m: Module, rounded: Bundle, index: Value) -> None:
+        """Give the result of a chunk the form of an operand: the accumulator's format is then the operand's."""
+        promoted, fraction_bits = self.promoted, len(self.promoted.fraction)
+        top = rounded.fraction[max(len(rounded.fraction) - fraction_bits, 0) :]
+        m.d.comb += [
+            promoted.sign.eq(rounded.sign),
+            promoted.field.eq(rounded.field),
+            promoted.fraction.eq(top & _used_bits(self.formats.operands, fraction_bits, index)),
+            promoted.is_normal.eq(~rounded.is_subnormal | rounded.field[0]),
+            # Rounded up to infinity, the number says so itself.
+            promoted.is_infinite.eq(rounded.outcome.is_infinite | rounded.too_large),
+            promoted.is_nan.eq(rounded.outcome.is_nan),
+        ]
+
+
+def _used_bits(formats: Sequence[FloatFormat], width: int, index: Value) -> Value:
+    """Return ones where a fraction at the left of a word has bits."""
+    return choose(index, [C((1 << width) - (1 << (width - fmt.fraction_bits)), width) for fmt in formats])
+
+
+def _bundle(operand: Any) -> Bundle:
+    return Bundle(**{name: operand[name] for name, _ in operand.shape()})
+
+
+class _Ranks:
+    """The registers between the steps of a lane; they move in every cycle."""
+
+    def __init__(self, m: Module, ranks: Sequence[str], operations: Sequence[Any]) -> None:
+        self._m, self._ranks, self._operations = m, ranks, operations
+        self._position = 0
+
+    @property
+    def format(self) -> Value:
+        return self._operations[self._position].format
+
+    @property
+    def accumulator_format(self) -> Value:
+        return self._operations[self._position].accumulator_format
+
+    def after(self, step: str, bundle: Bundle) -> Bundle:
+        if step not in self._ranks:
+            return bundle.named(self._m)
+        self._position += 1
+
+        def register(name: str, value: Value) -> Signal:
+            held = Signal(value.shape(), name=f"{step}_{name}", reset_less=True)
+            self._m.d.sync += held.eq(value)
+            return held
+
+        return bundle.map(register)
