@@ -230,7 +230,7 @@ class FusedStep(wiring.Component):
         rounded = add_product(m, formats, self, product, lambda: number, lambda: its_class)
         finished = finish(m, formats, self.accumulator_format, rounded, with_flags=self.with_flags)
         m.d.comb += [
-            self.o.bits.eq(pack_result(formats, self.accumulator_format, finished)),
+            self.o.bits.eq(pack_result(formats, self.accumulator_format, rounded, finished)),
             self.o.flags.eq(finished.flags),
         ]
         return m

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from amaranth import Cat, Module, Mux, Signal, Value
 
 from hdl.cores.bundle import Bundle
@@ -25,10 +27,12 @@ def decide_class(product: Bundle, accumulator: Bundle) -> Bundle:
     Bundle
         ``is_nan``, which goes before ``is_infinite`` (with ``infinite_sign``), and ``invalid``.
     """
-    opposite_infinities = product.is_infinite & accumulator.is_infinite & (product.sign ^ accumulator.sign)
+    # A stored NaN may look infinite as well.
+    both_infinite = product.is_infinite & accumulator.is_infinite & ~product.is_nan & ~accumulator.is_nan
+    opposite_infinities = both_infinite & (product.sign ^ accumulator.sign)
     return Bundle(
         is_nan=product.is_nan | accumulator.is_nan | opposite_infinities,
-        invalid=product.invalid | accumulator.invalid | (opposite_infinities & ~product.is_nan),
+        invalid=product.invalid | accumulator.invalid | opposite_infinities,
         is_infinite=product.is_infinite | accumulator.is_infinite,
         infinite_sign=Mux(product.is_infinite, product.sign, accumulator.sign),
     )
@@ -47,7 +51,7 @@ def finish(m: Module, formats: StepFormats, index: Value, rounded: Bundle, *, wi
     Returns
     -------
     Bundle
-        ``sign``, ``field``, ``fraction``, ``is_subnormal``, which hold unless ``is_infinite`` or ``is_nan``; ``flags``.
+        ``is_infinite``, ``is_nan``, which goes before it, and ``flags``.
     """
     is_ones = choose(index, [rounded.field[: fmt.exponent_bits].all() for fmt in formats.accumulators])
     outcome = rounded.outcome
@@ -65,23 +69,18 @@ def finish(m: Module, formats: StepFormats, index: Value, rounded: Bundle, *, wi
             flags.invalid.eq(outcome.invalid),
         ]
     return Bundle(
-        sign=rounded.sign,
-        field=rounded.field,
-        fraction=rounded.fraction,
-        is_subnormal=rounded.is_subnormal,
         is_infinite=named(m, "is_infinite", outcome.is_infinite | overflow),
         is_nan=outcome.is_nan,
         flags=flags,
     )
 
 
-def pack_result(formats: StepFormats, index: Value, finished: Bundle) -> Value:
-    """Return the code of what `finish` returns, in the low bits."""
+def pack_result(formats: StepFormats, index: Value, number: Any, number_class: Any) -> Value:
+    """Return the code of a number (``sign``, ``field``, ``fraction``) and its class, in the low bits."""
     fraction_bits = formats.accumulator_precision - 1
     codes = []
     for fmt in formats.accumulators:
-        magnitude = Cat(finished.fraction[fraction_bits - fmt.fraction_bits :], finished.field[: fmt.exponent_bits])
-        codes.append(
-            pack(fmt, sign=finished.sign, magnitude=magnitude, is_infinite=finished.is_infinite, is_nan=finished.is_nan)
-        )
+        magnitude = Cat(number.fraction[fraction_bits - fmt.fraction_bits :], number.field[: fmt.exponent_bits])
+        special = {"is_infinite": number_class.is_infinite, "is_nan": number_class.is_nan}
+        codes.append(pack(fmt, sign=number.sign, magnitude=magnitude, **special))
     return choose(index, codes)

@@ -73,7 +73,9 @@ def normalise_sum(m: Module, formats: StepFormats, index: Value, total: Bundle) 
     Returns
     -------
     Bundle
-        ``kept`` and ``guard`` as they stand; ``following`` and ``below`` (sticky) of the signed number; ``exponent``.
+        ``magnitude``: exponent and kept fraction; ``word``: the part of it that `round_sum` returns by that name, chosen
+        by ``is_low``; ``is_subnormal``; ``lowest`` kept bit and ``guard`` as they stand; ``following``, ``below`` it, and
+        ``sticky`` (of both) of the signed number; ``negative``; ``exponent``; ``sign``.
     """
     width = formats.sum_width
     negative = total.negative.replicate(width)
@@ -81,24 +83,35 @@ def normalise_sum(m: Module, formats: StepFormats, index: Value, total: Bundle) 
     by_one = named(m, "sum_by_1", Mux(total.shift[0], Cat(total.negative, word[:-1]), word))
     moved = named(m, "sum_by_2", Mux(total.shift[1], Cat(total.negative, total.negative, by_one[:-2]), by_one))
 
-    following, below = [], []
-    for fmt in formats.accumulators:
-        place = width - fmt.precision - 2
-        following.append(moved[place] ^ total.negative)
-        # Before the shift: the lowest `place` bits less as many as it moves up.
+    def any_below(place: int) -> Value:
+        """Whether anything is below a place after the shift, found before it."""
         always = total.magnitude[: max(place - 3, 0)].any()
-        some = [
-            total.magnitude[place - 1 - moves] & (total.shift <= moves) for moves in range(3) if place - 1 - moves >= 0
-        ]
-        below.append(always | Cat(some).any())
+        return always | Cat(
+            total.magnitude[place - 1 - moves] & (total.shift <= moves) for moves in range(min(3, place))
+        ).any()
+
+    places = [width - fmt.precision - 2 for fmt in formats.accumulators]
+    following = [moved[place] ^ total.negative for place in places]
+    below = [any_below(place) for place in places]
+    sticky = [any_below(place + 1) for place in places]
     exponent = Signal(formats.exponent_width, name="rounded_exponent")
     # + 1 - shift, as two's complement without an adder
     change = Cat(~total.shift[0], total.shift[1].replicate(len(exponent) - 1))
     m.d.comb += exponent.eq(total.exponent + change)
+    magnitude = _magnitude(formats, index, moved, exponent)
+    is_subnormal = ~moved[-1]
+    low_bits = formats.low_fraction_bits
+    is_low = formats.is_widest(index) if low_bits else C(0, 1)
     return Bundle(
-        kept=moved,
+        magnitude=magnitude,
+        word=named(m, "second_word", Mux(is_low, magnitude[:low_bits], magnitude[low_bits:])),
+        is_low=is_low,
+        is_subnormal=is_subnormal,
+        guard=choose(index, [moved[width - 1 - fmt.precision] for fmt in formats.accumulators]),
+        lowest=choose(index, [moved[width - fmt.precision] for fmt in formats.accumulators]),
         following=choose(index, following),
         below=choose(index, below),
+        sticky=choose(index, sticky),
         negative=total.negative,
         exponent=exponent,
         # An exact zero is positive unless both addends are negative. (A negative power of two has only its sign left.)
@@ -106,8 +119,19 @@ def normalise_sum(m: Module, formats: StepFormats, index: Value, total: Bundle) 
     )
 
 
+def _magnitude(formats: StepFormats, index: Value, word: Value, exponent: Value) -> Value:
+    """Return ``[exponent | fraction]``; below the last place of a narrower format, ones hand a carry on to it."""
+    top, fraction_bits = len(word) - 1, formats.accumulator_precision - 1
+    fractions = []
+    for fmt in formats.accumulators:
+        filled = fraction_bits - fmt.fraction_bits
+        fractions.append(Cat(C((1 << filled) - 1, filled), word[top - fmt.fraction_bits : top]))
+    field = Cat(exponent, C(0, formats.accumulator_exponent_bits))[: formats.accumulator_exponent_bits]
+    return Cat(choose(index, fractions), field)
+
+
 def round_sum(m: Module, formats: StepFormats, index: Value, normal: Bundle) -> Bundle:
-    """Round to nearest, ties to even, by one addition over ``[exponent field | fraction]``.
+    """Round to nearest, ties to even, by one addition over ``[exponent | fraction]``.
 
     Its carry turns the largest subnormal into the smallest normal, a full fraction into the next binade and the largest
     finite value into infinity. For a negative word, whose kept bits are ``-K - 1`` for a signed number K, the sum is the
@@ -116,38 +140,32 @@ def round_sum(m: Module, formats: StepFormats, index: Value, normal: Bundle) -> 
     Returns
     -------
     Bundle
-        ``sign``, ``field``, ``fraction``, ``is_subnormal`` (before rounding); ``too_large``: the exponent was beyond the
-        format before rounding; ``inexact``; ``following``: the bit after the guard, of the magnitude.
+        ``sign``, ``field``, ``fraction``; ``is_subnormal`` (before rounding); ``word``: the low bits of the fraction that
+        only the widest format has, if it is of that, and else everything above them; ``too_large``: the exponent was
+        beyond the format before rounding; ``inexact``; ``following``: the bit after the guard, of the magnitude.
     """
-    fraction_bits = formats.accumulator_precision - 1
-    top = len(normal.kept) - 1
-    lowest, guard, kept = [], [], []
-    for fmt in formats.accumulators:
-        lowest.append(normal.kept[top - fmt.fraction_bits])
-        guard.append(normal.kept[top - fmt.fraction_bits - 1])
-        # [ f f f f | 1 1 1 ]: below the last place of a narrower format, ones hand the carry on to it
-        filled = fraction_bits - fmt.fraction_bits
-        kept.append(Cat(C((1 << filled) - 1, filled), normal.kept[top - fmt.fraction_bits : top]))
-    lowest_bit, guard_bit = named(m, "lowest", choose(index, lowest)), named(m, "guard", choose(index, guard))
-    sticky = normal.following | normal.below
+    fraction_bits, exponent_bits = formats.accumulator_precision - 1, formats.accumulator_exponent_bits
+    sticky = normal.sticky
     # Of the signed number, up = guard & (sticky | lowest); the bits of a negative one stand here inverted.
-    up_negative = guard_bit | (~sticky & lowest_bit)
-    round_up = named(m, "round_up", Mux(normal.negative, up_negative, guard_bit & (sticky | lowest_bit)))
+    up_negative = normal.guard | (~sticky & normal.lowest)
+    round_up = named(m, "round_up", Mux(normal.negative, up_negative, normal.guard & (sticky | normal.lowest)))
 
-    exponent_bits = formats.accumulator_exponent_bits
-    is_subnormal = ~normal.kept[top]
-    exponent = normal.exponent[:exponent_bits]
-    magnitude = Cat(choose(index, kept), exponent, C(0, exponent_bits - len(exponent)))
     # The exponent of a subnormal is 1, its field 0.
-    less_one = Cat(C(0, fraction_bits), is_subnormal.replicate(exponent_bits))
+    less_one = normal.is_subnormal.replicate(exponent_bits)
     rounded = Signal(fraction_bits + exponent_bits, name="rounded")
-    m.d.comb += rounded.eq(magnitude + less_one + round_up)
+    m.d.comb += rounded.eq(normal.magnitude + Cat(C(0, fraction_bits), less_one) + round_up)
+    # The same once more, because a word chosen after the addition would come too late.
+    word = Signal(len(normal.word), name="rounded_word")
+    skipped = fraction_bits - formats.low_fraction_bits
+    less = Cat(C(0, skipped), (normal.is_subnormal & ~normal.is_low).replicate(exponent_bits))
+    m.d.comb += word.eq(normal.word + less + round_up)
     return Bundle(
         sign=normal.sign,
         field=rounded[fraction_bits:],
         fraction=rounded[:fraction_bits],
-        is_subnormal=is_subnormal,
+        word=word,
+        is_subnormal=normal.is_subnormal,
         too_large=choose(index, [normal.exponent >= fmt.exponent_field_max for fmt in formats.accumulators]),
-        inexact=(guard_bit ^ normal.negative) | sticky,
+        inexact=(normal.guard ^ normal.negative) | sticky,
         following=normal.following ^ (normal.negative & normal.below),
     )

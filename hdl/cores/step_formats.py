@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from amaranth import C, Value
+
 from golden.formats import FloatFormat
+from hdl.cores.words import choose
 
 __all__ = ["StepFormats"]
 
@@ -76,6 +79,18 @@ class StepFormats:
     def sum_width(self) -> int:
         """Bits of a sum of either path; the top bit is the place above the leading bits of the addends."""
         return max(self.far_width + 1, self.near_width)
+
+    @property
+    def low_fraction_bits(self) -> int:
+        """Bits of the widest accumulator's fraction beyond 16 bits, less those that the fraction of another needs too."""
+        widest = max(self.accumulators, key=lambda fmt: fmt.fraction_bits)
+        others = [fmt.fraction_bits for fmt in self.accumulators if fmt != widest]
+        return max(0, widest.fraction_bits - max([*others, 15 - widest.exponent_bits]))
+
+    def is_widest(self, index: Value) -> Value:
+        """Tell whether an accumulator is of the widest format."""
+        widest = max(self.accumulators, key=lambda fmt: fmt.fraction_bits)
+        return choose(index, [C(fmt == widest, 1) for fmt in self.accumulators])
 
     def product_bias(self, operand: FloatFormat, accumulator: FloatFormat) -> int:
         """Return what turns the sum of two operand exponents into that of their product, biased as the accumulator."""

@@ -190,15 +190,6 @@ class MacParameters:
         return 2 if self.position("read") >= 2 and self.accumulate_latency >= 3 else 0
 
     @property
-    def low_fraction_bits(self) -> int:
-        """Bits of the fraction of fp32 that stand in the even register of a pair."""
-        if not self.has_fp32:
-            return 0
-        if not self.has_chunks:
-            return WORD_WIDTH
-        return FP32.fraction_bits - max(fmt.fraction_bits for fmt in self.operands)
-
-    @property
     def results(self) -> int:
         """Results that the queue holds: enough for every product in the pipeline to be the last of a reduction."""
         return 1 << self.stages.bit_length()

@@ -39,7 +39,8 @@ class RegisterFile(Elaboratable):
     number, number_class : number_layout, class_layout, out
     writing, class_writing : operation_layout, in
         Whose result to write at the clock edge.
-    result, result_class : number_layout, class_layout, in
+    result, word, result_class : number_layout, unsigned, class_layout, in
+        ``word`` is what goes into an even register.
     """
 
     def __init__(self, parameters: MacParameters) -> None:
@@ -48,27 +49,28 @@ class RegisterFile(Elaboratable):
         self.reading, self.class_reading = Signal(operation), Signal(operation)
         self.writing, self.class_writing = Signal(operation), Signal(operation)
         self.number, self.result = Signal(number), Signal(number)
+        self.word = Signal(len(self.result.as_value()) - parameters.formats.low_fraction_bits)
         its_class = class_layout(with_flags=parameters.flags)
         self.number_class, self.result_class = Signal(its_class), Signal(its_class)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         parameters = self.parameters
-        low_bits = parameters.low_fraction_bits
-        result, fresh = self.result.as_value(), self.reading.fresh
+        low_bits = parameters.formats.low_fraction_bits
+        fresh = self.reading.fresh
         depth = parameters.registers // 2 * (2 if parameters.has_chunks else 1)
 
         # [ low fraction | fraction, field, ... ]: the layout begins with the low end of the fraction
-        low, high = result[:low_bits], result[low_bits:]
+        high = self.result.as_value()[low_bits:]
         words = []
         for parity, name in enumerate(("even", "odd")):
-            m.submodules[name] = bank = Memory(shape=max(len(high), low_bits), depth=depth, init=[])
+            m.submodules[name] = bank = Memory(shape=len(self.word), depth=depth, init=[])
             write, read = bank.write_port(), bank.read_port(domain="comb")
             m.d.comb += [
                 read.addr.eq(self._address(self.reading)),
                 write.addr.eq(self._address(self.writing)),
                 write.en.eq(self._is_written(self.writing, parity)),
-                write.data.eq(high if parity else Mux(self.writing.wide, low, high)),
+                write.data.eq(high if parity else self.word),
             ]
             words.append(read.data)
 
