@@ -82,10 +82,10 @@ class StepFormats:
 
     @property
     def low_fraction_bits(self) -> int:
-        """Bits of the widest accumulator's fraction beyond 16 bits, less those that the fraction of another needs too."""
+        """Bits of the widest accumulator's fraction that go into a second register: no more than stay with its exponent."""
         widest = max(self.accumulators, key=lambda fmt: fmt.fraction_bits)
         others = [fmt.fraction_bits for fmt in self.accumulators if fmt != widest]
-        return max(0, widest.fraction_bits - max([*others, 15 - widest.exponent_bits]))
+        return max(0, widest.fraction_bits - max([*others, 16 - widest.exponent_bits]))
 
     def is_widest(self, index: Value) -> Value:
         """Tell whether an accumulator is of the widest format."""
