@@ -1,0 +1,83 @@
+"""What a round of the self-test consists of; the hardware and the golden model's expectation both start from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from golden.formats import CBFLOAT16, FloatFormat
+from golden.reduction import LEVELS
+
+__all__ = ["Plan"]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The products of a round, and how their results become one signature.
+
+    A round is `windows` windows. A window is one reduction of `length` products in each of `lanes` pairs of registers,
+    one product of each in turn. All results of a window are awaited before the next one starts, so that results that
+    overtake each other stay within it.
+
+    Product number n of the round takes its operands from a linear-feedback shift register of 32 bits: ``a`` is its low
+    half, ``b`` the high one. It starts at `SEED` and makes 32 Galois steps to the left of the polynomial `POLYNOMIAL`
+    (that of CRC-32, which is primitive) from one product to the next. The two low bits of the window's number say what
+    becomes of the exponent field E and the fraction F of each operand; the sign bit stays:
+
+    == ==========================================================================================
+    0  E = bias - 8 + (E mod 16): numbers around 1.0
+    1  E = bias - 1 + (E mod 2), F keeps its two top bits: sums that cancel, also to zero
+    2  E = E mod 4 in ``a``, bias - 8 + (E mod 8) in ``b``: subnormal operands, products and sums
+    3  F keeps its two top bits: zeros, infinities, NaNs and overflows among everything else
+    == ==========================================================================================
+
+    Lane i of window w runs at precision level ``(i + w) mod 3``, in register 2 i, or in 2 i + 1 if the level is 2 and
+    bit 2 of w is set. Each lane thus has every level and every kind of operand with each other.
+
+    A result becomes 8 bytes: the bits (4, least significant first), the flags, the register in the low 6 bits of a byte
+    with the error above it, and the number of the window (2, least significant first). The signature is the sum of the
+    CRC-32 of all results, modulo 2**32: it does not depend on the order, and the number of the window is what holds
+    each result in its place.
+
+    Parameters
+    ----------
+    windows : int
+        Windows in a round, 1 to 65536.
+    length : int
+        Products in a reduction, at least 1.
+    chunk : int
+        Products in a chunk, at least 1.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range.
+    """
+
+    windows: int = 1 << 14
+    length: int = 12
+    #: Two whole chunks and a part of one.
+    chunk: int = 5
+
+    POLYNOMIAL: ClassVar[int] = 0x04C11DB7
+    SEED: ClassVar[int] = 0x2545F491
+    OPERAND: ClassVar[FloatFormat] = CBFLOAT16
+    LEVELS: ClassVar[tuple[int, ...]] = LEVELS
+    REGISTERS: ClassVar[int] = 16
+    WINDOW_BITS: ClassVar[int] = 16
+
+    def __post_init__(self) -> None:
+        for name, most in (("windows", 1 << self.WINDOW_BITS), ("length", 1 << 16), ("chunk", (1 << 16) - 1)):
+            given = getattr(self, name)
+            if not 1 <= given <= most:
+                raise ValueError(f"{name}: got {given}, must be from 1 to {most}")
+
+    @property
+    def lanes(self) -> int:
+        """Reductions that run at the same time, each in a pair of registers of its own."""
+        return self.REGISTERS // 2
+
+    @property
+    def results(self) -> int:
+        """Reductions in a round."""
+        return self.windows * self.lanes
