@@ -44,9 +44,9 @@ class Plan:
     windows : int
         Windows in a round, 1 to 65536.
     length : int
-        Products in a reduction, at least 1.
+        Products in a reduction, 1 to 1024.
     chunk : int
-        Products in a chunk, at least 1.
+        Products in a chunk, 1 to 65535.
 
     Raises
     ------
@@ -65,9 +65,11 @@ class Plan:
     LEVELS: ClassVar[tuple[int, ...]] = LEVELS
     REGISTERS: ClassVar[int] = 16
     WINDOW_BITS: ClassVar[int] = 16
+    #: Products in a reduction at most.
+    LONGEST: ClassVar[int] = 1024
 
     def __post_init__(self) -> None:
-        for name, most in (("windows", 1 << self.WINDOW_BITS), ("length", 1 << 16), ("chunk", (1 << 16) - 1)):
+        for name, most in (("windows", 1 << self.WINDOW_BITS), ("length", self.LONGEST), ("chunk", (1 << 16) - 1)):
             given = getattr(self, name)
             if not 1 <= given <= most:
                 raise ValueError(f"{name}: got {given}, must be from 1 to {most}")

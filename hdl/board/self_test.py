@@ -15,8 +15,8 @@ from hdl.mac.multiply_accumulate import MultiplyAccumulate
 
 __all__ = ["PATIENCE", "SelfTest"]
 
-#: Cycles without a result after which the unit counts as stuck; more than the longest window takes.
-PATIENCE = 1 << 16
+#: Cycles without a result after which the unit counts as stuck: several times what the longest window can take.
+PATIENCE = 8 * Plan.LONGEST * Plan.REGISTERS // 2
 
 
 class SelfTest(wiring.Component):

@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,13 @@ def test_unknown_board_is_refused_with_the_names_of_the_others(capsys):
     with pytest.raises(SystemExit, match="2"):
         bitstream.main(["ulx3"])
     assert "board: got 'ulx3', must be one of ulx3s, ulx3s-12f, ulx3s-25f" in capsys.readouterr().err
+
+
+def test_missing_amaranth_boards_is_told_with_what_installs_it(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "amaranth_boards.ulx3s", None)
+    assert bitstream.main(["ulx3s"]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("python -m sim.bitstream: amaranth-boards is not installed: run `make bitstream`")
 
 
 def test_build_runs_the_tools_in_turn_and_tells_what_came_out(commands, tmp_path, capsys):

@@ -82,7 +82,9 @@ def test_every_lane_runs_at_every_level_with_every_kind_of_operand():
     assert set(expect(PLAN).registers.ravel().tolist()) == set(range(0, 16))
 
 
-@pytest.mark.parametrize("given", [{"windows": 0}, {"windows": 65537}, {"length": 0}, {"chunk": 0}], ids=str)
+@pytest.mark.parametrize(
+    "given", [{"windows": 0}, {"windows": 65537}, {"length": 0}, {"length": 1025}, {"chunk": 0}], ids=str
+)
 def test_plan_out_of_range_is_refused(given):
     [(name, value)] = given.items()
     with pytest.raises(ValueError, match=f"{name}: got {value}, must be from 1 to"):
