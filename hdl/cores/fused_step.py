@@ -19,7 +19,7 @@ from hdl.cores.product import combine_operands, normalise_product, product_bias
 from hdl.cores.round import result_layout
 from hdl.cores.round_step import join_paths, normalise_sum, round_sum
 from hdl.cores.step_formats import StepFormats
-from hdl.cores.words import select_width
+from hdl.cores.words import choose, select_width
 
 __all__ = ["FusedStep", "Pipe", "add_product", "code_of", "multiply_operands"]
 
@@ -168,18 +168,19 @@ def add_product(
 
 def code_of(m: Module, formats: StepFormats, pipe: Pipe, code: Value) -> tuple[Bundle, Bundle]:
     """Return an accumulator's code as number and class, as `add_product` takes them."""
-    inspected = inspect_operand(
-        m,
-        formats.accumulators,
-        pipe.accumulator_format,
-        split_code(m, formats.accumulators, pipe.accumulator_format, code).but(is_infinite=C(0, 1), is_nan=C(0, 1)),
+    index = pipe.accumulator_format
+    split = split_code(m, formats.accumulators, index, code)
+    is_ones = choose(index, [split.field[: fmt.exponent_bits].all() for fmt in formats.accumulators])
+    has_fraction = split.fraction.any()
+    number = Bundle(
+        sign=split.sign,
+        exponent=Cat(split.field[0] | ~split.is_normal, split.field[1:]),
+        significand=Cat(split.fraction, split.is_normal),
     )
-    is_nan = inspected.is_ones & inspected.has_fraction
-    number = Bundle(sign=inspected.sign, exponent=inspected.exponent, significand=inspected.significand)
     return number, Bundle(
-        is_infinite=inspected.is_ones & ~inspected.has_fraction,
-        is_nan=is_nan,
-        invalid=is_nan & ~inspected.is_quiet,
+        is_infinite=is_ones & ~has_fraction,
+        is_nan=is_ones & has_fraction,
+        invalid=is_ones & has_fraction & ~split.fraction[-1],
     )
 
 

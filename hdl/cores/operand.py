@@ -72,7 +72,12 @@ def first_group(zeros: Sequence[Value], options: Sequence[Value], otherwise: Val
 def inspect_operand(
     m: Module, formats: Sequence[FloatFormat], index: Value, operand: Bundle, bias: Value | None = None
 ) -> Bundle:
-    """Find where the leading one is and which class the operand is of.
+    """Find where the leading one is, move it there by whole groups of four places, and tell the class of the operand.
+
+    ::
+
+        significand  [ 0 0 0 0 0 1 x x x x ]    in the second group, one zero within
+                     [ 0 1 x x x x 0 0 0 0 ]    left by one group
 
     Parameters
     ----------
@@ -84,19 +89,23 @@ def inspect_operand(
     Returns
     -------
     Bundle
-        ``sign``, ``exponent`` (the field, but 1 for a subnormal), ``significand``, and about its groups of four places
-        ``zeros`` and ``counts``; of the class ``is_ones`` (exponent field), ``is_quiet``, ``has_fraction``, and as given
-        ``is_infinite`` and ``is_nan``.
+        ``sign``; ``exponent`` (the field, but 1 for a subnormal); ``significand``, moved by ``skipped`` groups and still to
+        be moved by ``within`` places; of the class ``is_zero``, ``is_ones`` (exponent field), ``is_quiet``,
+        ``has_fraction``, and as given ``is_infinite`` and ``is_nan``.
     """
     significand = named(m, "significand", Cat(operand.fraction, operand.is_normal))
     zeros, counts = zeros_in_groups(significand)
+    groups = len(zeros)
+    places = [Cat(C(0, GROUP * group), significand)[: len(significand)] for group in range(groups)]
+    numbers = [C(group, (groups - 1).bit_length()) for group in range(groups)]
     exponent = Cat(operand.field[0] | ~operand.is_normal, operand.field[1:])
     return Bundle(
         sign=operand.sign,
         exponent=exponent if bias is None else exponent + bias,
-        significand=significand,
-        zeros=Cat(*zeros),
-        counts=Cat(*counts),
+        significand=first_group(zeros[:-1], places[:-1], places[-1]),
+        skipped=first_group(zeros[:-1], numbers[:-1], numbers[-1]),
+        within=first_group(zeros[:-1], counts[:-1], counts[-1]),
+        is_zero=Cat(zeros).all(),
         is_ones=choose(index, [operand.field[: fmt.exponent_bits].all() for fmt in formats]),
         is_quiet=operand.fraction[-1],
         has_fraction=operand.fraction.any(),
@@ -106,13 +115,12 @@ def inspect_operand(
 
 
 def normalise_operand(m: Module, operand: Bundle) -> Bundle:
-    """Shift the leading one of a subnormal to the top and settle the class.
+    """Shift the leading one to the top and settle the class.
 
     ::
 
-        significand  [ 0 0 0 0 0 1 x x x x ]    second group, one zero in it
-                     [ 0 1 x x x x 0 0 0 0 ]    left by groups
-                     [ 1 x x x x 0 0 0 0 0 ]    left within the group; exponent - 5
+        significand  [ 0 1 x x x x 0 0 0 0 ]    shifted by `inspect_operand`, here by one group
+                     [ 1 x x x x 0 0 0 0 0 ]    exponent - 5
 
     Parameters
     ----------
@@ -125,22 +133,15 @@ def normalise_operand(m: Module, operand: Bundle) -> Bundle:
         ``sign``, ``exponent``, ``significand`` (its top bit is 1, or it is zero); and the class: ``is_zero``,
         ``is_infinite``, ``is_nan``, ``is_signalling``.
     """
-    width, groups = len(operand.significand), len(operand.zeros)
-    zeros = list(operand.zeros)
-    places = [Cat(C(0, GROUP * group), operand.significand)[:width] for group in range(groups)]
-    by_groups = named(m, "by_groups", first_group(zeros[:-1], places[:-1], places[-1]))
-    counts = [operand.counts[2 * group :][:2] for group in range(groups)]
-    within = named(m, "within", first_group(zeros[:-1], counts[:-1], counts[-1]))
-    numbers = [C(group, (groups - 1).bit_length()) for group in range(groups)]
-    skipped = named(m, "skipped", first_group(zeros[:-1], numbers[:-1], numbers[-1]))
-    by_two = Mux(within[1], Cat(C(0, 2), by_groups)[:width], by_groups)
+    width, within = len(operand.significand), operand.within
+    by_two = named(m, "by_two", Mux(within[1], Cat(C(0, 2), operand.significand)[:width], operand.significand))
     looks_special = operand.is_ones & ~operand.is_infinite & ~operand.is_nan
     is_nan = looks_special & operand.has_fraction
     return Bundle(
         sign=operand.sign,
-        exponent=operand.exponent - Cat(within, skipped),
+        exponent=operand.exponent - Cat(within, operand.skipped),
         significand=Mux(within[0], Cat(C(0, 1), by_two)[:width], by_two),
-        is_zero=operand.zeros.all(),
+        is_zero=operand.is_zero,
         is_infinite=operand.is_infinite | (looks_special & ~operand.has_fraction),
         is_nan=operand.is_nan | is_nan,
         is_signalling=is_nan & ~operand.is_quiet,

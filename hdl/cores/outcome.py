@@ -53,10 +53,11 @@ def finish(m: Module, formats: StepFormats, index: Value, rounded: Bundle, *, wi
     Bundle
         ``is_infinite``, ``is_nan``, which goes before it, and ``flags``.
     """
-    is_ones = choose(index, [rounded.field[: fmt.exponent_bits].all() for fmt in formats.accumulators])
+    # The largest exponent is even, the field of an infinity odd.
+    carried = rounded.is_largest & rounded.field[0]
     outcome = rounded.outcome
     is_number = ~(outcome.is_nan | outcome.is_infinite)
-    overflow = named(m, "overflow", is_number & (rounded.too_large | is_ones))
+    overflow = named(m, "overflow", is_number & (rounded.too_large | carried))
     # Tininess after rounding: with an unbounded exponent the result would have one more bit, the guard. It reaches the
     # smallest normal only from all ones, and only if the bit after them rounds it up.
     tiny = rounded.is_subnormal & ~(rounded.field[0] & rounded.following)

@@ -142,7 +142,7 @@ def round_sum(m: Module, formats: StepFormats, index: Value, normal: Bundle) -> 
     Bundle
         ``sign``, ``field``, ``fraction``; ``is_subnormal`` (before rounding); ``word``: the low bits of the fraction that
         only the widest format has, if it is of that, and else everything above them; ``too_large``: the exponent was
-        beyond the format before rounding; ``inexact``; ``following``: the bit after the guard, of the magnitude.
+        beyond the format before rounding; ``is_largest``: it was the largest of the format; ``inexact``; ``following``: the bit after the guard, of the magnitude.
     """
     fraction_bits, exponent_bits = formats.accumulator_precision - 1, formats.accumulator_exponent_bits
     sticky = normal.sticky
@@ -166,6 +166,7 @@ def round_sum(m: Module, formats: StepFormats, index: Value, normal: Bundle) -> 
         word=word,
         is_subnormal=normal.is_subnormal,
         too_large=choose(index, [normal.exponent >= fmt.exponent_field_max for fmt in formats.accumulators]),
+        is_largest=choose(index, [normal.exponent == fmt.exponent_field_max - 1 for fmt in formats.accumulators]),
         inexact=(normal.guard ^ normal.negative) | sticky,
         following=normal.following ^ (normal.negative & normal.below),
     )

@@ -78,7 +78,7 @@ class Issue(Elaboratable):
         operand = operand_layout(self.parameters.formats)
         beat = product_beat_layout(self.parameters)
         kept = {name: beat[name].shape for name in ("format", "register", "first", "last")}
-        return data.StructLayout({"a": operand, "b": operand, **kept, "is_chain": 1, "wide_total": 1, "error": Error})
+        return data.StructLayout({"a": operand, "b": operand, **kept, "is_chain": 1, "wide_total": 1, "gives_result": 1, "error": Error})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -88,8 +88,7 @@ class Issue(Elaboratable):
 
         promoting = named(m, "promoting", self.finished.promote)
         must_wait, issued = Signal(), Signal()
-        gives_result = held.last | (held.error != Error.NONE)
-        go = named(m, "go", ~must_wait & ~promoting & ~(gives_result & ~self.has_room))
+        go = named(m, "go", ~must_wait & ~promoting & ~(held.gives_result & ~self.has_room))
         if parameters.has_input_rank:
             held_valid = Signal()
             load = named(m, "load", ~held_valid | go)
@@ -101,7 +100,7 @@ class Issue(Elaboratable):
             m.d.comb += [held.eq(decoded), self.beat_ready.eq(go), issued.eq(self.beat_valid & go)]
             reasons = [self._is_hazard(held.register, operation) for operation in self._recent()]
             m.d.comb += must_wait.eq(Cat(*reasons).any() | self._waits_for_others(m, issued))
-        m.d.comb += self.reserves.eq(issued & gives_result)
+        m.d.comb += self.reserves.eq(issued & held.gives_result)
         self._issue(m, issued, promoting)
         if parameters.has_chunks:
             m.submodules.chunks = self.chunks
@@ -125,6 +124,7 @@ class Issue(Elaboratable):
             decoded.last.eq(beat.last),
             decoded.is_chain.eq(beat.level == 0),
             decoded.wide_total.eq(wide_total),
+            decoded.gives_result.eq(beat.last | (decoded.error != Error.NONE)),
             decoded.error.eq(Mux(~supported, Error.UNSUPPORTED, Mux(misaligned, Error.ALIGNMENT, Error.NONE))),
         ]
 
@@ -150,9 +150,8 @@ class Issue(Elaboratable):
         # Only a product matters, and that is the held one.
         leaving = issued & (self._held.error == Error.NONE) & (self._held.register == register)
         compared = Cat(leaving, *(self._is_hazard(register, operation) for operation in self._recent()[:-1]))
-        arrived, waiting = Signal(places, name="hazards_on_arrival"), Signal(places, name="hazards_while_waiting")
-        hazards = named(m, "hazards", arrived | waiting)
-        m.d.sync += [arrived.eq(Mux(load, compared, 0)), waiting.eq(Mux(load, 0, hazards << 1))]
+        hazards = Signal(places)
+        m.d.sync += hazards.eq(Mux(load, compared, hazards << 1))
         return hazards.any()
 
     def _waits_for_others(self, m: Module, issued: Value) -> Value:
@@ -160,12 +159,18 @@ class Issue(Elaboratable):
         parameters = self.parameters
         if not (0 in parameters.levels and parameters.has_chunks):
             return C(0, 1)
+
+        def is_other(operation: Any) -> Value:
+            return operation.writes & ~(operation.is_product & ~operation.partial)
+
+        # Counted from one cycle after the issue: the time to do it in is short there.
+        recent = named(m, "other_issued", is_other(self.in_flight[0]))
         left = Signal(range(parameters.stages + 1), name="cycles_of_others")
         others = Signal(name="others_in_flight")
-        is_other = self.operation.writes & ~(self.operation.is_product & ~self.operation.partial)
-        following = Mux(is_other, parameters.stages, left - others)
-        m.d.comb += others.eq(left != 0)
-        m.d.sync += left.eq(following)
+        m.d.sync += [
+            left.eq(Mux(recent, parameters.stages, left - (left != 0))),
+            others.eq(is_other(self.operation) | recent | (left > 1)),
+        ]
         return self._held.is_chain & others
 
     # -- what is issued

@@ -12,7 +12,7 @@ from golden.formats import FloatFormat
 from hdl.cores.bundle import Bundle
 from hdl.cores.fused_step import add_product, multiply_operands
 from hdl.cores.multiplier import Multiplier
-from hdl.cores.outcome import finish
+from hdl.cores.outcome import finish, pack_result
 from hdl.cores.round import flags_layout
 from hdl.cores.step_formats import StepFormats
 from hdl.cores.words import choose
@@ -75,8 +75,8 @@ class Lane(Elaboratable):
         The result of the operation before the last rank; what of it belongs into the even register.
     result_class : class_layout, out
         Of the operation behind the last rank; ``flags`` are those of this step alone.
-    result : number_layout, out
-        The result behind the last rank.
+    code : Value, out
+        The code of the result behind the last rank.
     promoted : operand_layout, out
         The result behind the last rank as an operand.
     """
@@ -90,7 +90,7 @@ class Lane(Elaboratable):
         self.stored, self.stored_class = Signal(number), Signal(its_class)
         self.number, self.result_class = Signal(number), Signal(its_class)
         self.word = Signal(len(self.number.as_value()) - formats.low_fraction_bits)
-        self.result = Signal(number)
+        self.code = Signal(formats.accumulator_width)
         self.promoted = Signal(operand)
 
     def elaborate(self, platform: object) -> Module:
@@ -105,28 +105,24 @@ class Lane(Elaboratable):
         pipe = _Ranks(m, parameters.ranks, self.operations)
         product = multiply_operands(m, formats, pipe, multiplier, _bundle(self.a), _bundle(self.b))
         rounded = add_product(m, formats, pipe, product, lambda: self._read(pipe.accumulator_format), self._read_class)
-        self._give(m, self.number, rounded)
-        m.d.comb += self.word.eq(Cat(rounded.word, ~rounded.is_subnormal, rounded.sign))
+        m.d.comb += [
+            self.number.fraction.eq(rounded.fraction),
+            self.number.field.eq(rounded.field),
+            self.number.was_normal.eq(~rounded.is_subnormal),
+            self.number.sign.eq(rounded.sign),
+            self.word.eq(Cat(rounded.word, ~rounded.is_subnormal, rounded.sign)),
+        ]
         rounded = pipe.after("round", rounded)
         finished = finish(m, formats, pipe.accumulator_format, rounded, with_flags=parameters.flags)
         m.d.comb += [
             self.result_class.is_infinite.eq(finished.is_infinite),
             self.result_class.is_nan.eq(finished.is_nan),
+            self.code.eq(pack_result(formats, pipe.accumulator_format, rounded, finished)),
         ]
-        self._give(m, self.result, rounded)
         if parameters.flags:
             m.d.comb += self.result_class.flags.eq(finished.flags)
         self._promote(m, rounded, pipe.format)
         return m
-
-    def _give(self, m: Module, number: Any, rounded: Bundle) -> None:
-        """Give the result the form in which it is stored."""
-        m.d.comb += [
-            number.fraction.eq(rounded.fraction),
-            number.field.eq(rounded.field),
-            number.was_normal.eq(~rounded.is_subnormal),
-            number.sign.eq(rounded.sign),
-        ]
 
     def _read(self, index: Value) -> Bundle:
         """Return the accumulator as the cores take it."""

@@ -141,8 +141,7 @@ class MultiplyAccumulate(wiring.Component):
             registers.result_class.is_nan.eq(lane.result_class.is_nan),
             results.reserve.eq(issue.reserves),
             results.operation.eq(finished),
-            results.number.eq(lane.result),
-            results.number_class.eq(registers.result_class),
+            results.code.eq(lane.code),
             self.o.valid.eq(results.o_valid),
             self.o.payload.eq(results.o),
             results.o_ready.eq(self.o.ready),
@@ -150,7 +149,7 @@ class MultiplyAccumulate(wiring.Component):
         if self.flags:
             # Those of this step and of all before it on the same value.
             flags = finished.flags.as_value() | lane.result_class.flags.as_value()
-            m.d.comb += [registers.result_class.flags.eq(flags), issue.flags.eq(flags)]
+            m.d.comb += [registers.result_class.flags.eq(flags), results.flags.eq(flags), issue.flags.eq(flags)]
             held = registers.number_class.flags.as_value()
             m.d.comb += self._held_flags.eq(held)
         return m

@@ -6,8 +6,7 @@ from amaranth import Elaboratable, Module, Signal
 from amaranth.lib import data
 from amaranth.lib.fifo import SyncFIFO
 
-from hdl.cores.outcome import pack_result
-from hdl.mac.lane import class_layout, number_layout
+from hdl.cores.round import flags_layout
 from hdl.mac.operation import operation_layout
 from hdl.mac.parameters import MacParameters
 from hdl.mac.ports import Error, result_beat_layout
@@ -37,8 +36,8 @@ class ResultQueue(Elaboratable):
         self.parameters = parameters
         self.reserve, self.has_room = Signal(), Signal()
         self.operation = Signal(operation_layout(parameters))
-        number = number_layout(parameters.formats)
-        self.number, self.number_class = Signal(number), Signal(class_layout(with_flags=parameters.flags))
+        self.code = Signal(parameters.formats.accumulator_width)
+        self.flags = Signal(flags_layout().size if parameters.flags else 0)
         self.o, self.o_valid, self.o_ready = Signal(result_beat_layout(parameters)), Signal(), Signal()
 
     def elaborate(self, platform: object) -> Module:
@@ -47,9 +46,8 @@ class ResultQueue(Elaboratable):
         entry = Signal(
             data.StructLayout(
                 {
-                    "number": self.number.shape(),
-                    "number_class": self.number_class.shape(),
-                    "accumulator_format": self.operation.accumulator_format.shape(),
+                    "result": parameters.formats.accumulator_width,
+                    "flags": len(self.flags),
                     "error": Error,
                     "register": parameters.register_width,
                 }
@@ -58,16 +56,14 @@ class ResultQueue(Elaboratable):
         m.submodules.queue = queue = SyncFIFO(width=len(entry.as_value()), depth=places)
         is_result = self.operation.writes & self.operation.last & ~self.operation.promote
         m.d.comb += [
-            entry.number.eq(self.number),
-            entry.number_class.eq(self.number_class),
-            entry.accumulator_format.eq(self.operation.accumulator_format),
+            entry.result.eq(self.code),
+            entry.flags.eq(self.flags),
             entry.error.eq(self.operation.error),
             entry.register.eq(self.operation.register),
             queue.w_data.eq(entry),
             queue.w_en.eq((self.operation.error != Error.NONE) | is_result),
         ]
 
-        # Packing here rather than ahead of the queue shares its time with nothing.
         first = Signal.like(entry)
         m.d.comb += [
             first.eq(queue.r_data),
@@ -77,11 +73,9 @@ class ResultQueue(Elaboratable):
             queue.r_en.eq(self.o_ready),
         ]
         with m.If(first.error == Error.NONE):
-            m.d.comb += self.o.result.eq(
-                pack_result(parameters.formats, first.accumulator_format, first.number, first.number_class)
-            )
+            m.d.comb += self.o.result.eq(first.result)
             if parameters.flags:
-                m.d.comb += self.o.flags.eq(first.number_class.flags)
+                m.d.comb += self.o.flags.eq(first.flags)
         reserved = Signal(range(places + 1))
         taken = Signal()
         m.d.sync += [taken.eq(self.o_valid & self.o_ready), reserved.eq(reserved + self.reserve - taken)]
