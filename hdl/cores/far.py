@@ -72,7 +72,8 @@ def align_by_groups(m: Module, far: Bundle, subtract: Value, vanish: Value) -> B
 
     ::
 
-        lower  [ 0 0 0 0 0 0 0 l l l l l S ]    S: the last place kept OR everything that fell out
+        upper  [ u u u u u u u u u u u u | 0 ]
+        lower  [ 0 0 0 0 0 0 0 l l l l l | S ]    S: whether anything fell out
 
     What falls out is found beside the shift: for each group, whether it is empty and whether the distance reaches it.
 
@@ -88,11 +89,10 @@ def align_by_groups(m: Module, far: Bundle, subtract: Value, vanish: Value) -> B
     for bit in range(len(far.groups)):
         step = GROUP << bit
         word = named(m, f"far_by_{step}", Mux(far.groups[bit], word[step:] if step < width else C(0, width), word))
-    word = Cat(word[0] | far.sticky | Cat(*lost).any(), word[1:])
-    word = Cat(word, C(0, width))[:width]
+    word = Cat(far.sticky | Cat(*lost).any(), word, C(0, width))[: width + 1]
     return Bundle(
-        upper=Mux(vanish, 0, far.upper),
-        lower=Mux(vanish, 0, word ^ subtract.replicate(width)),
+        upper=Mux(vanish, 0, Cat(C(0, 1), far.upper)),
+        lower=Mux(vanish, 0, word ^ subtract.replicate(width + 1)),
         subtract=subtract & ~vanish,
     )
 

@@ -15,7 +15,7 @@ from hdl.cores.multiplier import Multiplier
 from hdl.cores.near import count_leading_digits, first_shift, near_difference, second_shift
 from hdl.cores.operand import inspect_operand, normalise_operand, split_code
 from hdl.cores.outcome import decide_class, finish, pack_result
-from hdl.cores.product import combine_operands, normalise_product, product_bias
+from hdl.cores.product import combine_operands, normalise_product
 from hdl.cores.round import result_layout
 from hdl.cores.round_step import join_paths, normalise_sum, round_sum
 from hdl.cores.step_formats import StepFormats
@@ -54,11 +54,10 @@ def multiply_operands(m: Module, formats: StepFormats, pipe: Pipe, multiplier: M
         What `combine_operands` returns, and ``significand``.
     """
     split = pipe.after("issue", Bundle(a=a, b=b))
-    bias = product_bias(m, formats, pipe.format, pipe.accumulator_format)
     inspected = pipe.after(
         "unpack",
         Bundle(
-            a=inspect_operand(m, formats.operands, pipe.format, split.a, bias),
+            a=inspect_operand(m, formats.operands, pipe.format, split.a),
             b=inspect_operand(m, formats.operands, pipe.format, split.b),
         ),
     )
@@ -96,7 +95,8 @@ def add_product(
     Bundle
         What `round_sum` returns, and ``outcome``.
     """
-    product, accumulator = normalise_product(m, formats, product), read()
+    product = normalise_product(m, formats, pipe.format, pipe.accumulator_format, product)
+    accumulator = read()
     step = pipe.after(
         "read",
         Bundle(

@@ -69,9 +69,7 @@ def first_group(zeros: Sequence[Value], options: Sequence[Value], otherwise: Val
     return chosen
 
 
-def inspect_operand(
-    m: Module, formats: Sequence[FloatFormat], index: Value, operand: Bundle, bias: Value | None = None
-) -> Bundle:
+def inspect_operand(m: Module, formats: Sequence[FloatFormat], index: Value, operand: Bundle) -> Bundle:
     """Find where the leading one is, move it there by whole groups of four places, and tell the class of the operand.
 
     ::
@@ -83,8 +81,6 @@ def inspect_operand(
     ----------
     operand : Bundle
         What `split_code` returns, and ``is_infinite`` and ``is_nan``: known from elsewhere, whatever the code says.
-    bias : Value, optional
-        Added to the exponent, which is then signed.
 
     Returns
     -------
@@ -98,10 +94,9 @@ def inspect_operand(
     groups = len(zeros)
     places = [Cat(C(0, GROUP * group), significand)[: len(significand)] for group in range(groups)]
     numbers = [C(group, (groups - 1).bit_length()) for group in range(groups)]
-    exponent = Cat(operand.field[0] | ~operand.is_normal, operand.field[1:])
     return Bundle(
         sign=operand.sign,
-        exponent=exponent if bias is None else exponent + bias,
+        exponent=Cat(operand.field[0] | ~operand.is_normal, operand.field[1:]),
         significand=first_group(zeros[:-1], places[:-1], places[-1]),
         skipped=first_group(zeros[:-1], numbers[:-1], numbers[-1]),
         within=first_group(zeros[:-1], counts[:-1], counts[-1]),

@@ -8,17 +8,7 @@ from hdl.cores.bundle import Bundle
 from hdl.cores.step_formats import StepFormats
 from hdl.cores.words import choose, named
 
-__all__ = ["combine_operands", "normalise_product", "product_bias"]
-
-
-def product_bias(m: Module, formats: StepFormats, index: Value, accumulator_index: Value) -> Signal:
-    """Return what turns the sum of the operands' exponents into that of their product, biased as the accumulator."""
-    options = [
-        choose(accumulator_index, [C(formats.product_bias(operand, accumulator), signed(formats.product_exponent_width))
-                                   for accumulator in formats.accumulators])
-        for operand in formats.operands
-    ]
-    return named(m, "product_bias", choose(index, options))
+__all__ = ["combine_operands", "normalise_product"]
 
 
 def combine_operands(m: Module, formats: StepFormats, a: Bundle, b: Bundle) -> Bundle:
@@ -27,17 +17,17 @@ def combine_operands(m: Module, formats: StepFormats, a: Bundle, b: Bundle) -> B
     Parameters
     ----------
     a, b : Bundle
-        What `normalise_operand` returns, the bias of the product added to one of them.
+        What `normalise_operand` returns.
 
     Returns
     -------
     Bundle
-        ``sign``; ``exponent`` of a product below 2 (one more if it is in [2, 4)), 0 for a zero; ``is_infinite``;
-        ``is_nan``; ``invalid``.
+        ``sign``; ``exponent``, the sum of theirs, and far below every other for a zero; ``is_infinite``; ``is_nan``;
+        ``invalid``.
     """
     exponent = Signal(signed(formats.product_exponent_width), name="exponent_sum")
     infinity_times_zero = (a.is_infinite & b.is_zero) | (a.is_zero & b.is_infinite)
-    m.d.comb += exponent.eq(Mux(a.is_zero | b.is_zero, 0, a.exponent + b.exponent))
+    m.d.comb += exponent.eq(Mux(a.is_zero | b.is_zero, formats.exponent_of_zero, a.exponent + b.exponent))
     return Bundle(
         sign=a.sign ^ b.sign,
         exponent=exponent,
@@ -47,8 +37,22 @@ def combine_operands(m: Module, formats: StepFormats, a: Bundle, b: Bundle) -> B
     )
 
 
-def normalise_product(m: Module, formats: StepFormats, product: Bundle) -> Bundle:
-    """Move a product of normalised significands, which is in [1, 4), by one place if it is below 2.
+def _bias(formats: StepFormats, index: Value, accumulator_index: Value) -> Value:
+    """Return what turns the sum of the operands' exponents into that of their product, biased as the accumulator."""
+    shape = signed(formats.product_exponent_width)
+    return choose(
+        index,
+        [
+            choose(accumulator_index, [C(formats.product_bias(operand, to), shape) for to in formats.accumulators])
+            for operand in formats.operands
+        ],
+    )
+
+
+def normalise_product(
+    m: Module, formats: StepFormats, index: Value, accumulator_index: Value, product: Bundle
+) -> Bundle:
+    """Bias the exponent as the accumulator's; move a product, which is in [1, 4), by one place if it is below 2.
 
     ::
 
@@ -67,7 +71,7 @@ def normalise_product(m: Module, formats: StepFormats, product: Bundle) -> Bundl
     """
     top = product.significand[-1]
     exponent = Signal(signed(formats.product_exponent_width), name="product_exponent")
-    m.d.comb += exponent.eq(product.exponent + top)
+    m.d.comb += exponent.eq(product.exponent + _bias(formats, index, accumulator_index) + top)
     return product.but(
         exponent=exponent,
         significand=named(

@@ -59,12 +59,12 @@ class StepFormats:
 
     @property
     def far_width(self) -> int:
-        """Bits in which the aligned addends of the far path are added: 27 for the named formats into fp32.
+        """Bits in which the aligned addends of the far path are added, but for a sticky bit: 26 for fp32.
 
-        The larger one is whole: an accumulator, or a product. The smaller one is cut with a sticky bit, which must lie
-        below kept bits, guard and next bit even when the sum has lost its first place.
+        The larger addend is whole: an accumulator, or a product. The smaller one is cut, and what is lost lies below
+        kept bits, guard and next bit, or below kept bits and guard where the sum has lost its first place.
         """
-        return max(self.accumulator_precision + 3, self.product_width + 1)
+        return max(self.accumulator_precision + 2, self.product_width + 1)
 
     @property
     def near_width(self) -> int:
@@ -78,7 +78,7 @@ class StepFormats:
     @property
     def sum_width(self) -> int:
         """Bits of a sum of either path; the top bit is the place above the leading bits of the addends."""
-        return max(self.far_width + 1, self.near_width)
+        return max(1 + self.far_width + 1, self.near_width)
 
     @property
     def low_fraction_bits(self) -> int:
@@ -98,8 +98,8 @@ class StepFormats:
 
     @property
     def _product_exponents(self) -> tuple[int, int]:
-        """The least and the greatest exponent of a product; 0 is that of a zero."""
-        least, greatest = [0], [0]
+        """The least and the greatest exponent of a product that is not zero."""
+        least, greatest = [], []
         for operand in self.operands:
             for accumulator in self.accumulators:
                 bias = self.product_bias(operand, accumulator)
@@ -109,18 +109,18 @@ class StepFormats:
 
     @property
     def product_exponent_width(self) -> int:
-        """Bits of the product's signed exponent."""
-        least, greatest = self._product_exponents
-        # One operand with the bias, before the other joins, is within these limits too.
-        partial = [
-            (bound, 0)
-            for operand in self.operands
-            for accumulator in self.accumulators
-            for bias in [self.product_bias(operand, accumulator)]
-            for bound in (2 - operand.precision + bias, operand.exponent_field_max + bias)
-        ]
-        bounds = [least, greatest, *(bound for bound, _ in partial)]
-        return max((bound if bound >= 0 else -1 - bound).bit_length() for bound in bounds) + 1
+        """Bits of the product's signed exponent, before and after it is biased."""
+        sums = 2 * max(fmt.exponent_field_max + fmt.precision for fmt in self.operands) + 1
+        return (sums + 2 * max(map(abs, self._biases)) + self.far_width).bit_length() + 1
+
+    @property
+    def exponent_of_zero(self) -> int:
+        """What stands for the exponent of a zero product before it is biased: afterwards far below every accumulator."""
+        return -(1 << (self.product_exponent_width - 1)) - min(0, *self._biases)
+
+    @property
+    def _biases(self) -> list[int]:
+        return [self.product_bias(operand, accumulator) for operand in self.operands for accumulator in self.accumulators]
 
     @property
     def exponent_width(self) -> int:

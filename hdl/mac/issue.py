@@ -19,6 +19,9 @@ from hdl.mac.ports import Error, product_beat_layout
 
 __all__ = ["Issue"]
 
+#: Places of the pipeline whose hazards are ORed before they are registered: as many as take no further level of logic.
+_PLACES_TOGETHER = 3
+
 
 class Issue(Elaboratable):
     """Issue one operation a cycle: the promotion that comes back from the end of the pipeline, or else a product.
@@ -68,7 +71,7 @@ class Issue(Elaboratable):
         self.in_flight = [Signal(operation, name=f"in_flight_{n}") for n in range(len(parameters.operation_ranks))]
         self.a, self.b, self.operation = Signal(operand), Signal(operand), Signal(operation)
         self._held = Signal(self._decoded_layout(), name="held")
-        self._is_counted = Signal()
+        self._held_valid, self._is_counted = Signal(), Signal()
         self.chunks = Chunks(
             parameters, self.operation, self._is_counted, self._held.first, self._held.last, self.chunk
         )
@@ -90,12 +93,12 @@ class Issue(Elaboratable):
         must_wait, issued = Signal(), Signal()
         go = named(m, "go", ~must_wait & ~promoting & ~(held.gives_result & ~self.has_room))
         if parameters.has_input_rank:
-            held_valid = Signal()
+            held_valid = self._held_valid
             load = named(m, "load", ~held_valid | go)
             m.d.comb += [self.beat_ready.eq(load), issued.eq(held_valid & go)]
             with m.If(load):
                 m.d.sync += [held.eq(decoded), held_valid.eq(self.beat_valid)]
-            m.d.comb += must_wait.eq(self._waits_behind_rank(m, load, issued) | self._waits_for_others(m, issued))
+            m.d.comb += must_wait.eq(self._waits_behind_rank(m, load) | self._waits_for_others(m, issued))
         else:
             m.d.comb += [held.eq(decoded), self.beat_ready.eq(go), issued.eq(self.beat_valid & go)]
             reasons = [self._is_hazard(held.register, operation) for operation in self._recent()]
@@ -137,7 +140,7 @@ class Issue(Elaboratable):
     def _is_hazard(self, register: Value, operation: Any) -> Value:
         return operation.writes & operation.is_product & (operation.register == register)
 
-    def _waits_behind_rank(self, m: Module, load: Value, issued: Value) -> Value:
+    def _waits_behind_rank(self, m: Module, load: Value) -> Value:
         """Tell whether a product of the held beat's register is too close, one bit for each place where it may be.
 
         On its way into the rank a beat is compared with every operation one place ahead; while it waits there, the bits
@@ -147,12 +150,18 @@ class Issue(Elaboratable):
         if not places:
             return C(0, 1)
         register = self.beat.register
-        # Only a product matters, and that is the held one.
-        leaving = issued & (self._held.error == Error.NONE) & (self._held.register == register)
+        # A beat arrives only when the held one, if there is one, leaves.
+        leaving = self._held_valid & (self._held.error == Error.NONE) & (self._held.register == register)
         compared = Cat(leaving, *(self._is_hazard(register, operation) for operation in self._recent()[:-1]))
-        hazards = Signal(places)
-        m.d.sync += hazards.eq(Mux(load, compared, hazards << 1))
-        return hazards.any()
+        # Every three places share a row of bits, one for each cycle that is still to be waited; the first one counts.
+        first_bits = []
+        for start in range(0, places, _PLACES_TOGETHER):
+            together = list(compared[start : start + _PLACES_TOGETHER])
+            row = Signal(places - start, name=f"cycles_to_wait_{start}")
+            needed = [Cat(together[: max(len(row) - cycle, 1)]).any() for cycle in range(len(row))]
+            m.d.sync += row.eq(Mux(load, Cat(needed), row >> 1))
+            first_bits.append(row[0])
+        return Cat(first_bits).any()
 
     def _waits_for_others(self, m: Module, issued: Value) -> Value:
         """Tell whether the product is of level 0 and something of another level may be in flight."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth import Elaboratable, Module, Signal
+from amaranth import Elaboratable, Module, Signal, signed
 from amaranth.lib import data
 from amaranth.lib.fifo import SyncFIFO
 
@@ -76,9 +76,13 @@ class ResultQueue(Elaboratable):
             m.d.comb += self.o.result.eq(first.result)
             if parameters.flags:
                 m.d.comb += self.o.flags.eq(first.flags)
-        reserved = Signal(range(places + 1))
-        taken = Signal()
-        m.d.sync += [taken.eq(self.o_valid & self.o_ready), reserved.eq(reserved + self.reserve - taken)]
-        # A power of two: the top bit says that all places are taken.
-        m.d.comb += self.has_room.eq(~reserved[-1])
+        # Places that are neither taken nor promised, less the one of a product that is counted only one cycle later.
+        spare = Signal(signed(places.bit_length() + 1), init=places - 2)
+        reserving, taking = Signal(), Signal()
+        m.d.sync += [
+            reserving.eq(self.reserve),
+            taking.eq(self.o_valid & self.o_ready),
+            spare.eq(spare + taking - reserving),
+        ]
+        m.d.comb += self.has_room.eq(~spare[-1])
         return m
