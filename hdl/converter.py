@@ -7,9 +7,8 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from golden.formats import FloatFormat
-from hdl.cores.conversion import ConversionRound, Rescale
+from hdl.cores.conversion import ConversionRound, conversion_shifts
 from hdl.cores.round import flags_layout
-from hdl.cores.unpack import Unpack
 from hdl.pipeline import check_flags, check_stages, rank
 
 __all__ = ["FloatConverter"]
@@ -26,7 +25,7 @@ class FloatConverter(wiring.Component):
     source, destination : FloatFormat
     stages : int, optional
         Register ranks, 1 to 3; unless given, 1 for an exact conversion and 2 for one that rounds. 1: at the output.
-        2: also before rounding. 3: also after unpacking.
+        2: also before rounding. 3: also in the middle of the shift.
     flags : bool
         Whether flags are computed; without them the output has no field ``flags``.
 
@@ -68,22 +67,22 @@ class FloatConverter(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.submodules.unpack = unpack = Unpack((self.source,))
-        m.submodules.rescale = rescale = Rescale(self.source, self.destination)
+        first, second = conversion_shifts(self.source, self.destination)
+        m.submodules.first_shift, m.submodules.second_shift = first, second
         m.submodules.round = rounder = ConversionRound(self.source, self.destination, with_flags=self.flags)
 
         enable = ~self.o.valid | self.o.ready
-        m.d.comb += [self.i.ready.eq(enable), unpack.code.eq(self.i.payload)]
-        valid, unpacked = self.i.valid, unpack.o
+        m.d.comb += [self.i.ready.eq(enable), first.code.eq(self.i.payload)]
+        valid, half_shifted = self.i.valid, first.o
         if self.stages >= 3:
-            valid = rank(m, "unpacked_valid", valid, enable, reset=True)
-            unpacked = rank(m, "unpacked", unpacked, enable)
-        m.d.comb += rescale.i.eq(unpacked)
-        rescaled = rescale.o
+            valid = rank(m, "half_shifted_valid", valid, enable, reset=True)
+            half_shifted = rank(m, "half_shifted", half_shifted, enable)
+        m.d.comb += second.i.eq(half_shifted)
+        shifted = second.o
         if self.stages >= 2:
-            valid = rank(m, "rescaled_valid", valid, enable, reset=True)
-            rescaled = rank(m, "rescaled", rescaled, enable)
-        m.d.comb += rounder.i.eq(rescaled)
+            valid = rank(m, "shifted_valid", valid, enable, reset=True)
+            shifted = rank(m, "shifted", shifted, enable)
+        m.d.comb += rounder.i.eq(shifted)
         m.d.comb += self.o.valid.eq(rank(m, "result_valid", valid, enable, reset=True))
         result = rank(m, "result", rounder.o, enable)
         m.d.comb += self.o.payload.bits.eq(result.bits)

@@ -1,130 +1,88 @@
-"""Conversion between two formats: unpack, bring the exponent into the destination's range, round."""
+"""Conversion between two formats: shift into the destination's range in two steps, round."""
 
 from __future__ import annotations
 
-from amaranth import Cat, Module, Mux, Signal
+from amaranth import C, Cat, Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from golden.formats import FloatFormat
-from hdl.cores.round import Round, normal_layout, pack, result_layout
-from hdl.cores.unpack import Unpack, unpacked_layout
-from hdl.cores.words import jam, leading_zero_count, shift_left, shift_right_sticky
+from hdl.cores.conversion_left import CoarseShiftLeft, FineShiftLeft
+from hdl.cores.conversion_right import CoarseShiftRight, FineShiftRight
+from hdl.cores.conversion_words import rounding_layout
+from hdl.cores.round import pack, result_layout
+from hdl.cores.words import named
 
-__all__ = ["ConversionRound", "Convert", "Rescale", "rescaled_layout"]
-
-
-def _exponent_width(source: FloatFormat, destination: FloatFormat) -> int:
-    largest = source.exponent_field_max + max(0, destination.bias - source.bias)
-    return max(largest.bit_length(), destination.exponent_bits)
+__all__ = ["ConversionRound", "Convert", "conversion_shifts"]
 
 
-def rescaled_layout(source: FloatFormat, destination: FloatFormat):
-    """Return the fields between `Rescale` and `ConversionRound`: kept bits, guard, next and sticky."""
-    return normal_layout(destination.precision + 3, _exponent_width(source, destination))
+def conversion_shifts(source: FloatFormat, destination: FloatFormat) -> tuple[wiring.Component, wiring.Component]:
+    """Return the two combinational halves of the shift into the destination's range.
+
+    The first takes ``code``, its ``o`` is the ``i`` of the second, whose ``o`` is a `rounding_layout`.
+    """
+    if source.bias > destination.bias:
+        return FineShiftRight(source, destination), CoarseShiftRight(source, destination)
+    return CoarseShiftLeft(source, destination), FineShiftLeft(source, destination)
 
 
-class Rescale(wiring.Component):
-    """Re-bias the exponent and shift the significand so that it is normalised for the destination. Combinational.
+class ConversionRound(wiring.Component):
+    """Round to nearest, ties to even, and decide on the flags. Combinational.
 
-    One of three happens, known when the converter is built:
+    ::
 
-    - The smallest exponents are equal (bf16 and fp32): no shift.
-    - The destination reaches lower: source subnormals become normal, the significand moves left::
+        guard  sticky  lowest kept bit   round up
+          0      -            -             no      below half an ulp
+          1      0            0             no      tie, already even
+          1      0            1             yes     tie, to even
+          1      1            -             yes     above half an ulp
 
-        [ 0 0 0 1 x x x 0 0 0 ]  ->  [ 1 x x x 0 0 0 0 0 0 ]    exponent - 3
-
-    - The destination ends higher: small numbers become subnormal, the significand moves right, with a sticky bit::
-
-        [ 1 x x x x x x x x x ]  ->  [ 0 0 0 1 x x x x x S ]    exponent + 3, which is then 1
+    The increment is one addition over ``[exponent_field | fraction]``: its carry turns the largest subnormal into the
+    smallest normal, a full fraction into the next binade and the largest finite value into infinity. Only a NaN is
+    decided behind it, by a constant, which costs nothing where a register with a synchronous reset follows.
 
     Parameters
     ----------
     source, destination : FloatFormat
+    with_flags : bool
+        Whether flags are computed; they are 0 otherwise.
 
     Ports
     -----
-    i : unpacked_layout((source,)), in
-    o : rescaled_layout(source, destination), out
-    """
-
-    def __init__(self, source: FloatFormat, destination: FloatFormat) -> None:
-        self.source, self.destination = source, destination
-        super().__init__({"i": In(unpacked_layout((source,))), "o": Out(rescaled_layout(source, destination))})
-
-    def elaborate(self, platform: object) -> Module:
-        m = Module()
-        i, o = self.i, self.o
-        width = len(o.significand)
-        rebias = self.destination.bias - self.source.bias
-        if rebias == 0:
-            m.d.comb += [o.significand.eq(jam(i.significand, width)), o.exponent.eq(i.exponent)]
-        elif rebias > 0:
-            # Only a subnormal has leading zeros; its exponent is 1 + rebias and must not fall below 1.
-            count = leading_zero_count(m, i.significand)
-            distance = Signal(min(len(count), rebias.bit_length()))
-            unshifted = jam(i.significand, max(width, len(i.significand)))
-            m.d.comb += [
-                distance.eq(Mux(count > rebias, rebias, count)),
-                o.significand.eq(jam(shift_left(m, unshifted, distance), width)),
-                o.exponent.eq(i.exponent + rebias - distance),
-            ]
-        else:
-            exponent = Signal(range(1 + rebias, self.source.exponent_field_max + rebias + 1))
-            below = Signal(range(-rebias + 1))
-            limit = (1 << width.bit_length()) - 1
-            distance = Signal(width.bit_length())
-            m.d.comb += [
-                exponent.eq(i.exponent + rebias),
-                below.eq(Mux(exponent < 1, 1 - exponent, 0)),
-                distance.eq(Mux(below > limit, limit, below)),
-                o.significand.eq(shift_right_sticky(m, jam(i.significand, width), distance)),
-                o.exponent.eq(Mux(exponent < 1, 1, exponent)),
-            ]
-        m.d.comb += [
-            o.sign.eq(i.sign),
-            o.is_nan.eq(i.is_nan),
-            o.is_infinite.eq(i.is_infinite),
-            o.invalid.eq(i.is_signalling),
-        ]
-        return m
-
-
-class ConversionRound(wiring.Component):
-    """Round into the destination; wires and NaN handling where the destination holds every source value. Combinational.
-
-    Ports
-    -----
-    i : rescaled_layout(source, destination), in
+    i : rounding_layout(destination), in
     o : result_layout(destination.width), out
     """
 
     def __init__(self, source: FloatFormat, destination: FloatFormat, *, with_flags: bool = True) -> None:
         self.source, self.destination, self.with_flags = source, destination, with_flags
-        super().__init__({"i": In(rescaled_layout(source, destination)), "o": Out(result_layout(destination.width))})
+        super().__init__({"i": In(rounding_layout(destination)), "o": Out(result_layout(destination.width))})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         i, o = self.i, self.o
-        if not self.destination.holds(self.source):
-            m.submodules.round = rounder = Round(
-                (self.destination,), len(i.significand), len(i.exponent), with_flags=self.with_flags
-            )
-            m.d.comb += [rounder.i.eq(i), o.eq(rounder.o)]
-            return m
-        fraction = i.significand[-1 - self.destination.fraction_bits : -1]
-        field = Mux(i.significand[-1], i.exponent, 0)[: self.destination.exponent_bits]
+        is_nan = named(m, "is_nan", i.is_special & i.sticky.any())
+        magnitude = Cat(i.fraction, i.exponent_field)
+        is_exact = self.destination.holds(self.source)
+        if not is_exact:
+            round_up = named(m, "round_up", i.guard & (i.fraction[0] | i.sticky.any()))
+            magnitude = (magnitude + round_up)[: len(magnitude)]
         m.d.comb += o.bits.eq(
-            pack(
-                self.destination,
-                sign=i.sign,
-                magnitude=Cat(fraction, field),
-                is_infinite=i.is_infinite,
-                is_nan=i.is_nan,
-            )
+            pack(self.destination, sign=i.sign, magnitude=magnitude, is_infinite=C(0, 1), is_nan=is_nan)
         )
-        if self.with_flags:
-            m.d.comb += o.flags.invalid.eq(i.invalid)
+        if not self.with_flags:
+            return m
+        m.d.comb += o.flags.invalid.eq(is_nan & ~i.is_quiet)
+        if not is_exact:
+            # Known beside the addition: it carries into the exponent field, all ones being odd, if the guard bit says so.
+            carries = named(m, "carries", i.fraction.all() & i.guard)
+            inexact = named(m, "inexact", ~i.is_special & (i.guard | i.sticky.any()))
+            # Tininess after rounding: with an unbounded exponent the result would have one more bit, `guard`. It
+            # reaches the smallest normal only from all ones, and only if the bit after them rounds it up.
+            m.d.comb += [
+                o.flags.overflow.eq(i.may_overflow & ~i.is_special & (carries | i.exponent_field[0])),
+                o.flags.underflow.eq(i.is_subnormal & inexact & ~(carries & i.next)),
+                o.flags.inexact.eq(inexact),
+            ]
         return m
 
 
@@ -150,8 +108,8 @@ class Convert(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.submodules.unpack = unpack = Unpack((self.source,))
-        m.submodules.rescale = rescale = Rescale(self.source, self.destination)
+        first, second = conversion_shifts(self.source, self.destination)
+        m.submodules.first_shift, m.submodules.second_shift = first, second
         m.submodules.round = rounder = ConversionRound(self.source, self.destination, with_flags=self.with_flags)
-        m.d.comb += [unpack.code.eq(self.code), rescale.i.eq(unpack.o), rounder.i.eq(rescale.o), self.o.eq(rounder.o)]
+        m.d.comb += [first.code.eq(self.code), second.i.eq(first.o), rounder.i.eq(second.o), self.o.eq(rounder.o)]
         return m

@@ -133,6 +133,6 @@ def arithmetic_cells(component):
 
 def test_converter_that_only_appends_fraction_bits_has_no_arithmetic():
     assert arithmetic_cells(Convert(BF16, FP32)) == []
-    # The same search finds what it looks for in a converter that re-biases, and in one that rounds.
-    assert "$add" in arithmetic_cells(Convert(FP16, FP32))
+    # The same search finds what it looks for in a converter that re-biases by no round number, and in one that rounds.
+    assert "$add" in arithmetic_cells(Convert(CB16, FP32))
     assert "$add" in arithmetic_cells(Convert(FP32, BF16))

@@ -1,0 +1,190 @@
+"""Conversion to a format whose smallest numbers are as small or smaller: subnormals of the source move left.
+
+::
+
+    significand of the source     [ 0 0 0 0 0 1 x x x x ]    leading zeros: 5 = 4 + 1
+    shifted by 4                  [ 0 1 x x x x 0 0 0 0 ]
+    shifted by 1                  [ 1 x x x x 0 0 0 0 0 ]    exponent - 5
+
+A number moves until it is normal in the destination, or as far as the difference of the smallest exponents allows.
+"""
+
+from __future__ import annotations
+
+from amaranth import C, Cat, Module, Mux, Value
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from golden.formats import FloatFormat
+from hdl.cores.conversion_words import (
+    add_constant,
+    at_least,
+    overflow_field,
+    pick,
+    position_of_first,
+    rounding_layout,
+)
+from hdl.cores.words import named, select_width
+from hdl.float_shape import FloatShape, FloatView
+
+__all__ = ["CoarseShiftLeft", "FineShiftLeft", "coarse_shift_left_layout"]
+
+#: Zeros are searched in groups of this many.
+_GROUP = 4
+
+
+def _rebias(source: FloatFormat, destination: FloatFormat) -> int:
+    return destination.bias - source.bias
+
+
+def _farthest(source: FloatFormat, destination: FloatFormat) -> int:
+    """Return the longest distance: one place more than a zero has, or what leaves the smallest exponent."""
+    return min(_rebias(source, destination), source.precision)
+
+
+def coarse_shift_left_layout(source: FloatFormat, destination: FloatFormat) -> data.StructLayout:
+    """Return the fields between `CoarseShiftLeft` and `FineShiftLeft`.
+
+    ``significand`` is shifted by a multiple of four; ``distance`` is the whole distance, whose two low bits are yet to
+    be shifted. ``exponent_field`` is the source's, ``is_normal`` says that it is not 0. The others as in
+    `rounding_layout`, but ``is_high`` and ``may_overflow`` of normal numbers only.
+    """
+    return data.StructLayout(
+        {
+            "significand": source.precision,
+            "distance": select_width(_farthest(source, destination) + 1),
+            "exponent_field": source.exponent_bits,
+            "is_normal": 1,
+            "sign": 1,
+            "is_nan": 1,
+            "is_high": 1,
+            "is_special": 1,
+            "may_overflow": 1,
+            "is_quiet": 1,
+        }
+    )
+
+
+class CoarseShiftLeft(wiring.Component):
+    """Count leading zeros, and shift by four for every four of them. Combinational.
+
+    Parameters
+    ----------
+    source, destination : FloatFormat
+        The bias of `destination` is the larger one, or they are equal.
+
+    Ports
+    -----
+    code : unsigned(source.width), in
+    o : coarse_shift_left_layout(source, destination), out
+    """
+
+    def __init__(self, source: FloatFormat, destination: FloatFormat) -> None:
+        self.source, self.destination = source, destination
+        super().__init__({"code": In(source.width), "o": Out(coarse_shift_left_layout(source, destination))})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        o = self.o
+        view = FloatView(FloatShape(self.source), self.code)
+        field = view.exponent_field
+        is_normal = named(m, "is_normal", field.any())
+        is_special = named(m, "is_special", field.all())
+        too_large = overflow_field(self.source, self.destination)
+
+        # [ leading | fraction ], of which at most `farthest` zeros count: a one below them ends the search
+        word = Cat(view.fraction, is_normal)
+        farthest = _farthest(self.source, self.destination)
+        searched = Cat(C(1, 1), word[len(word) - farthest :])[::-1]
+        groups = [searched[start : start + _GROUP] for start in range(0, farthest + 1, _GROUP)]
+        found = [searched[: start + _GROUP].any() for start in range(0, farthest + 1, _GROUP)]
+        group = position_of_first(m, "group", found[:-1])
+        shifted = pick(group, [Cat(C(0, shift), word)[: len(word)] for shift in range(0, farthest + 1, _GROUP)])
+        first = named(m, "first", pick(group, [Cat(bits, C(0, _GROUP - len(bits))) for bits in groups]))
+        fine = Cat(~first[0] & (first[1] | ~first[2]), ~(first[0] | first[1]))
+        m.d.comb += [
+            o.significand.eq(shifted),
+            o.distance.eq(Cat(fine, group)),
+            o.exponent_field.eq(field),
+            o.is_normal.eq(is_normal),
+            o.sign.eq(view.sign),
+            o.is_nan.eq(is_special & view.fraction.any()),
+            o.is_high.eq(at_least(field, min(max(1, too_large), self.source.exponent_field_max))),
+            o.is_special.eq(is_special),
+            o.may_overflow.eq(at_least(field, max(1, too_large - 1))),
+            o.is_quiet.eq(view.fraction[-1]),
+        ]
+        return m
+
+
+class FineShiftLeft(wiring.Component):
+    """Shift by up to three places, and make the destination's exponent field. Combinational.
+
+    Ports
+    -----
+    i : coarse_shift_left_layout(source, destination), in
+    o : rounding_layout(destination), out
+    """
+
+    def __init__(self, source: FloatFormat, destination: FloatFormat) -> None:
+        self.source, self.destination = source, destination
+        super().__init__(
+            {"i": In(coarse_shift_left_layout(source, destination)), "o": Out(rounding_layout(destination))}
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        i, o = self.i, self.o
+        source, destination = self.source, self.destination
+        farthest = _farthest(source, destination)
+        word = i.significand
+        fine = i.distance[:2]
+        shifted = named(
+            m, "shifted", pick(fine, [Cat(C(0, shift), word)[: len(word)] for shift in range(min(3, farthest) + 1)])
+        )
+        # [ leading | fraction | guard | next | low ]
+        padded = Cat(C(0, max(0, destination.fraction_bits + 2 - source.fraction_bits)), shifted)
+        places = len(padded) - 1 - destination.fraction_bits
+        fraction, guard, below = padded[places:-1], padded[places - 1], padded[: places - 1]
+
+        is_high, may_overflow = i.is_high, i.may_overflow
+        field = i.exponent_field
+        rebias = _rebias(source, destination)
+        if rebias:
+            # Of a subnormal, the field is a function of the distance; at the farthest, a zero or still a subnormal.
+            fields = [1 + rebias - distance for distance in range(farthest)]
+            largest = destination.exponent_field_max
+            last = shifted[-1] if farthest == rebias else C(0, 1)
+            subnormal_field = pick(
+                i.distance, [*(C(value, destination.exponent_bits) for value in _clipped(fields, largest)), last]
+            )
+            field = Mux(i.is_normal, add_constant(field, rebias, destination.exponent_bits), subnormal_field)
+            is_high = is_high | _among(m, i, [value >= largest for value in fields])
+            may_overflow = may_overflow | _among(m, i, [value >= largest - 1 for value in fields])
+        kept = Cat(guard, fraction)
+        is_too_large = named(m, "is_too_large", is_high & ~i.is_special)
+        if overflow_field(source, destination) != source.exponent_field_max:
+            kept, field = Mux(is_high, 0, kept), Mux(is_high, destination.exponent_field_max, field)
+        m.d.comb += [
+            Cat(o.guard, o.fraction).eq(kept),
+            o.exponent_field.eq(field),
+            o.sign.eq(i.sign),
+            o.sticky.eq(Cat(below.any(), i.is_nan | is_too_large)),
+            o.is_special.eq(i.is_special),
+            o.next.eq(below[-1]),
+            o.is_subnormal.eq(~shifted[-1]),
+            o.may_overflow.eq(may_overflow),
+            o.is_quiet.eq(i.is_quiet),
+        ]
+        return m
+
+
+def _clipped(fields: list[int], largest: int) -> list[int]:
+    return [min(value, largest) for value in fields]
+
+
+def _among(m: Module, i: data.View, chosen: list[bool]) -> Value:
+    """Return whether the distance of a subnormal is among the chosen; nothing is built where none is."""
+    if not any(chosen[1:]):
+        return C(0, 1)
+    return ~i.is_normal & pick(i.distance, [*(C(value, 1) for value in chosen), C(0, 1)])

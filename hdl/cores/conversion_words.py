@@ -1,0 +1,105 @@
+"""What the two ways of a conversion share: the fields before rounding, and expressions on exponent fields."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from amaranth import C, Cat, Module, Mux, Value
+from amaranth.lib import data
+
+from golden.formats import FloatFormat
+from hdl.cores.words import named, select_width
+
+__all__ = ["add_constant", "at_least", "overflow_field", "pick", "position_of_first", "rounding_layout"]
+
+#: Up to this many bits, a sum with a constant is a table: a carry chain takes more cells and more time.
+_TABLE_BITS = 2
+
+
+def rounding_layout(destination: FloatFormat) -> data.StructLayout:
+    """Return the fields between the shift and `ConversionRound`.
+
+    ``[exponent_field | fraction]`` is the destination's code before rounding, and ``guard`` the bit below it. A number
+    that overflows before rounding is an infinity here, with ``sticky`` set. ``sticky`` is to be ORed: below ``guard``
+    something is lost, or, with ``is_special``, the source's fraction is not 0.
+
+    The others serve only the flags: ``next`` is the bit below ``guard`` where that decides on tininess (an
+    ``is_subnormal`` with all ones above), ``may_overflow`` goes with the largest finite exponent and those above it,
+    and ``is_quiet`` is the top fraction bit of the source.
+    """
+    return data.StructLayout(
+        {
+            "fraction": destination.fraction_bits,
+            "exponent_field": destination.exponent_bits,
+            "sign": 1,
+            "guard": 1,
+            "sticky": 2,
+            "is_special": 1,
+            "next": 1,
+            "is_subnormal": 1,
+            "may_overflow": 1,
+            "is_quiet": 1,
+        }
+    )
+
+
+def overflow_field(source: FloatFormat, destination: FloatFormat) -> int:
+    """Return the exponent field of the source from which on a normal number is too large for the destination."""
+    return destination.exponent_field_max - destination.bias + source.bias
+
+
+def at_least(word: Value, least: int) -> Value:
+    """Compare with a constant: gates, in a tree of any shape, where ``>=`` would be a carry chain."""
+    if least <= 0:
+        return C(1, 1)
+    if least >> len(word):
+        return C(0, 1)
+    reached: Value = C(1, 1)
+    for place in range(len(word)):
+        reached = word[place] & reached if least >> place & 1 else word[place] | reached
+    return reached
+
+
+def add_constant(word: Value, constant: int, width: int) -> Value:
+    """Add modulo ``2**width``; the bits below the constant's lowest one are wires.
+
+    Biases are ``2**n - 1`` as a rule, and the difference of two has few bits above its zeros::
+
+        word      [ e e e e e e e e ]
+        constant  [ 1 0 1 0 0 0 0 0 ]
+        result    [ + + + e e e e e ]
+    """
+    word, constant = word[:width], constant % (1 << width)
+    zeros = (constant & -constant).bit_length() - 1 if constant else width
+    low, high, addend = word[:zeros], word[zeros:], constant >> zeros
+    if len(high) <= _TABLE_BITS:
+        modulus = 1 << (width - min(zeros, width))
+        table = [C((value + addend) % modulus, width - zeros) for value in range(1 << len(high))]
+        padded = Cat(low, C(0, zeros - len(low)))
+        return Cat(padded, pick(high, table)) if zeros < width else Cat(word, C(0, width - len(word)))
+    return Cat(low, (high + addend)[: width - zeros])
+
+
+def pick(index: Value, options: Sequence[Any]) -> Value:
+    """Return the option that `index` names, by a tree of multiplexers; beyond the last option it may be any."""
+    if len(options) == 1:
+        return Value.cast(options[0])
+    half = 1 << (len(index) - 1)
+    if len(options) <= half:
+        return pick(index[:-1], options)
+    return Mux(index[-1], pick(index[:-1], options[half:]), pick(index[:-1], options[:half]))
+
+
+def position_of_first(m: Module, name: str, reached: Sequence[Value]) -> Value:
+    """Return how many of some bits are 0, where a bit that is 1 has only ones behind it.
+
+    A binary search: the highest bit of the answer is one of the given bits, each further one a choice between two.
+    """
+    bits: list[Value] = []
+    width = select_width(len(reached) + 1)
+    padded = [*reached, *[C(1, 1)] * ((1 << width) - 1 - len(reached))]
+    for level in reversed(range(width)):
+        candidates = padded[(1 << level) - 1 :: 1 << (level + 1)]
+        bits.insert(0, named(m, f"{name}_{1 << level}", ~pick(Cat(bits), candidates)))
+    return Cat(bits)
