@@ -60,12 +60,15 @@ class ConversionRound(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         i, o = self.i, self.o
-        is_nan = named(m, "is_nan", i.is_special & i.sticky.any())
-        magnitude = Cat(i.fraction, i.exponent_field)
+        is_nan = named(m, "is_nan", i.is_special & (i.is_filled | i.sticky[0]))
+        guard = named(m, "guard", i.unshifted[0] | i.shifted[0])
+        magnitude = i.unshifted[1:]
         is_exact = self.destination.holds(self.source)
         if not is_exact:
-            round_up = named(m, "round_up", i.guard & (i.fraction[0] | i.sticky.any()))
-            magnitude = (magnitude + round_up)[: len(magnitude)]
+            more = named(m, "more", i.unshifted[1] | i.shifted[1] | i.sticky.any())
+            infinite = i.is_high.replicate(self.destination.exponent_bits)
+            rounded = Cat(guard, i.unshifted[1:]) + Cat(more, i.shifted[1:], infinite)
+            magnitude = rounded[1 : self.destination.width]
         m.d.comb += o.bits.eq(
             pack(self.destination, sign=i.sign, magnitude=magnitude, is_infinite=C(0, 1), is_nan=is_nan)
         )
@@ -73,14 +76,10 @@ class ConversionRound(wiring.Component):
             return m
         m.d.comb += o.flags.invalid.eq(is_nan & ~i.is_quiet)
         if not is_exact:
-            # Known beside the addition: it carries into the exponent field, all ones being odd, if the guard bit says so.
-            carries = named(m, "carries", i.fraction.all() & i.guard)
-            inexact = named(m, "inexact", ~i.is_special & (i.guard | i.sticky.any()))
-            # Tininess after rounding: with an unbounded exponent the result would have one more bit, `guard`. It
-            # reaches the smallest normal only from all ones, and only if the bit after them rounds it up.
+            inexact = named(m, "inexact", ~i.is_special & (guard | i.sticky.any() | i.is_lost))
             m.d.comb += [
-                o.flags.overflow.eq(i.may_overflow & ~i.is_special & (carries | i.exponent_field[0])),
-                o.flags.underflow.eq(i.is_subnormal & inexact & ~(carries & i.next)),
+                o.flags.overflow.eq(i.is_too_large | (i.is_largest & i.all_ones)),
+                o.flags.underflow.eq(i.is_subnormal & inexact & ~(i.is_nearly_normal & i.all_ones)),
                 o.flags.inexact.eq(inexact),
             ]
         return m

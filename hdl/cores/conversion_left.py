@@ -47,7 +47,7 @@ def coarse_shift_left_layout(source: FloatFormat, destination: FloatFormat) -> d
 
     ``significand`` is shifted by a multiple of four; ``distance`` is the whole distance, whose two low bits are yet to
     be shifted. ``exponent_field`` is the source's, ``is_normal`` says that it is not 0. The others as in
-    `rounding_layout`, but ``is_high`` and ``may_overflow`` of normal numbers only.
+    `rounding_layout`, but ``is_high`` and ``is_largest`` of normal numbers only.
     """
     return data.StructLayout(
         {
@@ -56,10 +56,10 @@ def coarse_shift_left_layout(source: FloatFormat, destination: FloatFormat) -> d
             "exponent_field": source.exponent_bits,
             "is_normal": 1,
             "sign": 1,
-            "is_nan": 1,
+            "is_filled": 1,
             "is_high": 1,
             "is_special": 1,
-            "may_overflow": 1,
+            "is_largest": 1,
             "is_quiet": 1,
         }
     )
@@ -92,6 +92,7 @@ class CoarseShiftLeft(wiring.Component):
         is_special = named(m, "is_special", field.all())
         too_large = overflow_field(self.source, self.destination)
 
+        low = max(0, self.source.fraction_bits - self.destination.precision)
         # [ leading | fraction ], of which at most `farthest` zeros count: a one below them ends the search
         word = Cat(view.fraction, is_normal)
         farthest = _farthest(self.source, self.destination)
@@ -108,10 +109,10 @@ class CoarseShiftLeft(wiring.Component):
             o.exponent_field.eq(field),
             o.is_normal.eq(is_normal),
             o.sign.eq(view.sign),
-            o.is_nan.eq(is_special & view.fraction.any()),
+            o.is_filled.eq(view.fraction[low:].any()),
             o.is_high.eq(at_least(field, min(max(1, too_large), self.source.exponent_field_max))),
             o.is_special.eq(is_special),
-            o.may_overflow.eq(at_least(field, max(1, too_large - 1))),
+            o.is_largest.eq(field == too_large - 1 if 1 < too_large <= self.source.exponent_field_max else 0),
             o.is_quiet.eq(view.fraction[-1]),
         ]
         return m
@@ -147,7 +148,7 @@ class FineShiftLeft(wiring.Component):
         places = len(padded) - 1 - destination.fraction_bits
         fraction, guard, below = padded[places:-1], padded[places - 1], padded[: places - 1]
 
-        is_high, may_overflow = i.is_high, i.may_overflow
+        is_high, is_largest = i.is_high, i.is_largest
         field = i.exponent_field
         rebias = _rebias(source, destination)
         if rebias:
@@ -160,20 +161,22 @@ class FineShiftLeft(wiring.Component):
             )
             field = Mux(i.is_normal, add_constant(field, rebias, destination.exponent_bits), subnormal_field)
             is_high = is_high | _among(m, i, [value >= largest for value in fields])
-            may_overflow = may_overflow | _among(m, i, [value >= largest - 1 for value in fields])
-        kept = Cat(guard, fraction)
-        is_too_large = named(m, "is_too_large", is_high & ~i.is_special)
+            is_largest = is_largest | _among(m, i, [value == largest - 1 for value in fields])
+        unshifted = Cat(guard, fraction, field)
         if overflow_field(source, destination) != source.exponent_field_max:
-            kept, field = Mux(is_high, 0, kept), Mux(is_high, destination.exponent_field_max, field)
+            unshifted = Mux(is_high, destination.inf << 1, unshifted)
         m.d.comb += [
-            Cat(o.guard, o.fraction).eq(kept),
-            o.exponent_field.eq(field),
+            o.unshifted.eq(unshifted),
             o.sign.eq(i.sign),
-            o.sticky.eq(Cat(below.any(), i.is_nan | is_too_large)),
+            o.sticky.eq(below.any()),
             o.is_special.eq(i.is_special),
-            o.next.eq(below[-1]),
+            o.is_filled.eq(i.is_filled),
+            o.is_lost.eq(is_high & ~i.is_special),
+            o.all_ones.eq(fraction.all() & guard),
+            o.is_too_large.eq(is_high & ~i.is_special),
+            o.is_largest.eq(is_largest & ~i.is_special),
             o.is_subnormal.eq(~shifted[-1]),
-            o.may_overflow.eq(may_overflow),
+            o.is_nearly_normal.eq(below[-1]),
             o.is_quiet.eq(i.is_quiet),
         ]
         return m

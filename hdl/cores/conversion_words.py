@@ -20,25 +20,35 @@ _TABLE_BITS = 2
 def rounding_layout(destination: FloatFormat) -> data.StructLayout:
     """Return the fields between the shift and `ConversionRound`.
 
-    ``[exponent_field | fraction]`` is the destination's code before rounding, and ``guard`` the bit below it. A number
-    that overflows before rounding is an infinity here, with ``sticky`` set. ``sticky`` is to be ORed: below ``guard``
-    something is lost, or, with ``is_special``, the source's fraction is not 0.
+    The code before rounding, and the guard bit below it, is a sum of which at most one term is not 0::
 
-    The others serve only the flags: ``next`` is the bit below ``guard`` where that decides on tininess (an
-    ``is_subnormal`` with all ones above), ``may_overflow`` goes with the largest finite exponent and those above it,
-    and ``is_quiet`` is the top fraction bit of the source.
+        unshifted   [ exponent_field | fraction | guard ]    already normal in the destination
+        shifted     [       0        | fraction | guard ]    a subnormal
+        is_high     [ 1 1 .. 1 1 1 1 | 0 0 .. 0 |   0   ]    too large, an infinity or a NaN
+
+    ``sticky`` is to be ORed: something is lost below the guard bit. With ``is_special``, and ``sticky[0]`` or
+    ``is_filled``, the number is a NaN.
+
+    The others serve only the flags. ``is_lost``: the number is inexact whatever guard and sticky bits say. With
+    ``all_ones``, from the highest fraction bit to the guard bit, rounding makes a number with the largest exponent
+    (``is_largest``) overflow, and one that would be subnormal (``is_subnormal``) normal even with an unbounded exponent
+    (``is_nearly_normal``). ``is_quiet`` is the top fraction bit of the source.
     """
     return data.StructLayout(
         {
-            "fraction": destination.fraction_bits,
-            "exponent_field": destination.exponent_bits,
+            "unshifted": destination.width,
+            "shifted": destination.precision,
+            "is_high": 1,
             "sign": 1,
-            "guard": 1,
             "sticky": 2,
             "is_special": 1,
-            "next": 1,
+            "is_filled": 1,
+            "is_lost": 1,
+            "all_ones": 1,
+            "is_too_large": 1,
+            "is_largest": 1,
             "is_subnormal": 1,
-            "may_overflow": 1,
+            "is_nearly_normal": 1,
             "is_quiet": 1,
         }
     )
