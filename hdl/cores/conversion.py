@@ -76,7 +76,7 @@ class ConversionRound(wiring.Component):
             return m
         m.d.comb += o.flags.invalid.eq(is_nan & ~i.is_quiet)
         if not is_exact:
-            inexact = named(m, "inexact", ~i.is_special & (guard | i.sticky.any() | i.is_lost))
+            inexact = named(m, "inexact", i.is_too_large | i.is_lost | (~i.is_special & (guard | i.sticky.any())))
             m.d.comb += [
                 o.flags.overflow.eq(i.is_too_large | (i.is_largest & i.all_ones)),
                 o.flags.underflow.eq(i.is_subnormal & inexact & ~(i.is_nearly_normal & i.all_ones)),

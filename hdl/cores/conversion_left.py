@@ -171,7 +171,6 @@ class FineShiftLeft(wiring.Component):
             o.sticky.eq(below.any()),
             o.is_special.eq(i.is_special),
             o.is_filled.eq(i.is_filled),
-            o.is_lost.eq(is_high & ~i.is_special),
             o.all_ones.eq(fraction.all() & guard),
             o.is_too_large.eq(is_high & ~i.is_special),
             o.is_largest.eq(is_largest & ~i.is_special),

@@ -6,9 +6,10 @@
     exponent in the range         [ field | x x x x | g | ------- sticky ------- ]
     exponent 3 below it           [   0   | 0 0 1 x | g | --------- sticky --------- ]
 
-The distance less 1 is (`reach` - exponent field), where `reach` is the last exponent field below the normal range. Only
-as many low bits of the exponent field decide on it as the distance has bits: whether the number is to be shifted at
-all, or is too small for that, is found out meanwhile and clears the result.
+The distance less 1 is (`reach` - exponent field), where `reach` is the last exponent field below the normal range. Its
+two low bits depend on the two low bits of the exponent field alone, so that these choose the bits of a fine shift as
+they are. Which group of four distances it is comes from comparisons with constants, made meanwhile, and what belongs to
+no group is 0.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from golden.formats import FloatFormat
-from hdl.cores.conversion_words import add_constant, at_least, overflow_field, pick, rounding_layout
-from hdl.cores.words import named, select_width
+from hdl.cores.conversion_words import add_constant, at_least, overflow_field, between, pick, rounding_layout
+from hdl.cores.words import named
 from hdl.float_shape import FloatShape, FloatView
 
 __all__ = ["CoarseShiftRight", "FineShiftRight", "fine_shift_right_layout"]
@@ -28,35 +29,29 @@ __all__ = ["CoarseShiftRight", "FineShiftRight", "fine_shift_right_layout"]
 _FINE = 4
 
 
-def _distance_bits(destination: FloatFormat) -> int:
-    """Return the bits of a distance, less 1, that takes everything past the guard bit."""
-    return max(select_width(_FINE), select_width(destination.precision))
-
-
 def _steps(destination: FloatFormat) -> range:
-    """Return the distances of the coarse shift."""
-    return range(0, 1 << _distance_bits(destination), _FINE)
+    """Return the distances of the coarse shift: farther, nothing is left down to the guard bit."""
+    return range(0, destination.precision, _FINE)
 
 
 def fine_shift_right_layout(source: FloatFormat, destination: FloatFormat) -> data.StructLayout:
     """Return the fields between `FineShiftRight` and `CoarseShiftRight`.
 
-    ``shifted`` ends in the guard bit; ``coarse`` counts the steps of four yet to be shifted. For each number of steps,
-    ``fell_out`` is the OR of what the fine shift pushes out after them, ``filled`` of the four bits that one step more
-    takes, and ``leading`` is the leading bit. ``is_normal`` and ``is_shifted`` say which of the two words counts; if
-    neither, the number is too large or too small. The others are as in `rounding_layout`.
+    ``shifted`` ends in the guard bit. For each step of the coarse shift, ``group`` says that it is to be made,
+    ``fell_out`` is the OR of what the fine shift pushes out of the group of bits that the coarse shift ends at, and
+    ``filled`` of the whole group. ``is_normal`` says that ``unshifted`` counts, ``is_low`` that the number is too small
+    for any step. The others are as in `rounding_layout`.
     """
     groups = len(_steps(destination))
     return data.StructLayout(
         {
             "unshifted": destination.width,
             "shifted": destination.precision,
-            "coarse": _distance_bits(destination) - select_width(_FINE),
+            "group": groups,
             "fell_out": groups,
             "filled": groups,
-            "leading": 1,
             "is_normal": 1,
-            "is_shifted": 1,
+            "is_low": 1,
             "is_high": 1,
             "sign": 1,
             "sticky": 1,
@@ -109,26 +104,24 @@ class FineShiftRight(wiring.Component):
         if smallest <= 1:
             lowest, leading = lowest | is_zero_field, ~is_zero_field
         word = Cat(kept, leading)
-        bits = _distance_bits(destination)
-        low_field = Cat(lowest, field[1:], C(0, max(0, bits - len(field))))[:bits]
-        distances = [(reach - value) % (1 << bits) for value in range(1 << bits)]
-        fine, fine_distances = low_field[:2], [distance % _FINE for distance in distances[:_FINE]]
+        fine, distances = Cat(lowest, field[1]), [1 + (reach - value) % _FINE for value in range(_FINE)]
 
-        def fell_out(step: int) -> Value:
-            groups = [word[step : step + distance + 1] for distance in fine_distances]
-            return pick(fine, [group.any() if len(group) else C(0, 1) for group in groups])
+        def limit(step: int) -> int:
+            # the exponent field that goes `step` places farther than the last one; a subnormal goes with 1
+            return reach + 1 - step if reach + 1 - step > 1 else 0
 
-        is_normal = named(m, "is_normal", at_least(field, reach + 1) & ~at_least(field, too_large) & ~field.all())
+        high = min(too_large, source.exponent_field_max)
         m.d.comb += [
             o.unshifted.eq(Cat(kept, add_constant(field, -reach, destination.exponent_bits))),
-            o.shifted.eq(pick(fine, [word[distance + 1 :] for distance in fine_distances])),
-            o.coarse.eq(pick(low_field, [C(distance // _FINE, bits - 2) for distance in distances]) if bits > 2 else 0),
-            o.fell_out.eq(Cat(fell_out(step) for step in steps)),
-            o.filled.eq(Cat(kept[step : step + _FINE].any() if step < len(kept) else C(0, 1) for step in steps)),
-            o.leading.eq(leading),
-            o.is_normal.eq(is_normal),
-            o.is_shifted.eq(at_least(field, smallest if smallest > 1 else 0) & ~at_least(field, reach + 1)),
-            o.is_high.eq(at_least(field, min(too_large, source.exponent_field_max))),
+            o.shifted.eq(pick(fine, [word[distance:] for distance in distances])),
+            o.group.eq(Cat(between(field, limit(step + _FINE), limit(step)) for step in steps)),
+            o.fell_out.eq(
+                Cat(pick(fine, [word[step : step + distance].any() for distance in distances]) for step in steps)
+            ),
+            o.filled.eq(Cat(kept[step : step + _FINE].any() for step in steps)),
+            o.is_normal.eq(between(field, reach + 1, high)),
+            o.is_low.eq(~at_least(field, min(limit(len(steps) * _FINE), source.exponent_field_max))),
+            o.is_high.eq(at_least(field, high)),
             o.sign.eq(view.sign),
             o.sticky.eq(low.any()),
             o.is_special.eq(field.all()),
@@ -161,23 +154,23 @@ class CoarseShiftRight(wiring.Component):
         m = Module()
         i, o = self.i, self.o
         steps = _steps(self.destination)
-        lost = [
-            i.fell_out[number] | i.filled[:number].any() if step <= self.destination.precision else i.leading | i.filled.any()
-            for number, step in enumerate(steps)
-        ]
+        # Only one group has its bit set: what it selects is ORed.
+        shifted = lost = C(0, 1)
+        for number, step in enumerate(steps):
+            chosen = i.group[number]
+            shifted = shifted | (i.shifted[step:] & chosen.replicate(len(i.shifted) - step))
+            lost = lost | (chosen & (i.fell_out[number] | i.filled[:number].any()))
         is_filled = named(m, "is_filled", i.filled.any())
         m.d.comb += [
-            o.unshifted.eq(Mux(i.is_normal, i.unshifted, 0)),
-            o.shifted.eq(Mux(i.is_shifted, pick(i.coarse, [i.shifted[step:] for step in steps]), 0)),
+            o.unshifted.eq(i.unshifted & i.is_normal.replicate(len(i.unshifted))),
+            o.shifted.eq(shifted),
             o.is_high.eq(i.is_high),
             o.sign.eq(i.sign),
-            o.sticky.eq(Cat(i.sticky, Mux(i.is_shifted, pick(i.coarse, lost), 0))),
+            o.sticky.eq(Cat(i.sticky, lost)),
             o.is_special.eq(i.is_special),
             o.is_filled.eq(is_filled),
-            # Too large or too small, only a zero and an infinity lose nothing; `sticky` knows the rest of the fraction.
-            o.is_lost.eq(
-                ~i.is_normal & ~i.is_shifted & ~i.is_special & (~i.is_zero_field | is_filled)
-            ),
+            # Of what is too small for any shift only a zero loses nothing; `sticky` knows the rest of its fraction.
+            o.is_lost.eq(i.is_low & (~i.is_zero_field | is_filled)),
             o.all_ones.eq(i.all_ones),
             o.is_too_large.eq(i.is_high & ~i.is_special),
             o.is_largest.eq(i.is_largest),

@@ -11,7 +11,7 @@ from amaranth.lib import data
 from golden.formats import FloatFormat
 from hdl.cores.words import named, select_width
 
-__all__ = ["add_constant", "at_least", "overflow_field", "pick", "position_of_first", "rounding_layout"]
+__all__ = ["add_constant", "at_least", "between", "overflow_field", "pick", "position_of_first", "rounding_layout"]
 
 #: Up to this many bits, a sum with a constant is a table: a carry chain takes more cells and more time.
 _TABLE_BITS = 2
@@ -69,6 +69,29 @@ def at_least(word: Value, least: int) -> Value:
     for place in range(len(word)):
         reached = word[place] & reached if least >> place & 1 else word[place] | reached
     return reached
+
+
+def between(word: Value, first: int, end: int) -> Value:
+    """Tell whether a word is one of ``range(first, end)``: one gate over four comparisons of half a word each.
+
+    ::
+
+        upper half    | the first's | between | the end's |
+        from_first    |      1      |    1    |     0     |
+        to_end        |      0      |    1    |     1     |
+    """
+    first, end = max(0, first), min(end, 1 << len(word))
+    middle = (len(word) + 1) // 2
+    low, high = word[:middle], word[middle:]
+    first_high, first_low = divmod(first, 1 << middle)
+    end_high, end_low = divmod(end, 1 << middle)
+    if first >= end:
+        return C(0, 1)
+    if first_high == end_high:
+        return (high == first_high) & at_least(low, first_low) & ~at_least(low, end_low)
+    from_first = at_least(high, first_high) & ~at_least(high, end_high)
+    to_end = at_least(high, first_high + 1) & ~at_least(high, end_high + 1)
+    return Mux(from_first, to_end | at_least(low, first_low), to_end & ~at_least(low, end_low))
 
 
 def add_constant(word: Value, constant: int, width: int) -> Value:
