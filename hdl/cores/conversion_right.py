@@ -155,18 +155,18 @@ class CoarseShiftRight(wiring.Component):
         i, o = self.i, self.o
         steps = _steps(self.destination)
         # Only one group has its bit set: what it selects is ORed.
-        shifted = lost = C(0, 1)
+        shifted, lost = C(0, 1), []
         for number, step in enumerate(steps):
             chosen = i.group[number]
             shifted = shifted | (i.shifted[step:] & chosen.replicate(len(i.shifted) - step))
-            lost = lost | (chosen & (i.fell_out[number] | i.filled[:number].any()))
+            lost.append(chosen & (i.fell_out[number] | i.filled[:number].any()))
         is_filled = named(m, "is_filled", i.filled.any())
         m.d.comb += [
             o.unshifted.eq(i.unshifted & i.is_normal.replicate(len(i.unshifted))),
             o.shifted.eq(shifted),
             o.is_high.eq(i.is_high),
             o.sign.eq(i.sign),
-            o.sticky.eq(Cat(i.sticky, lost)),
+            o.sticky.eq(Cat(i.sticky, lost[0], Cat(lost[1:]).any())),
             o.is_special.eq(i.is_special),
             o.is_filled.eq(is_filled),
             # Of what is too small for any shift only a zero loses nothing; `sticky` knows the rest of its fraction.

@@ -40,7 +40,7 @@ def rounding_layout(destination: FloatFormat) -> data.StructLayout:
             "shifted": destination.precision,
             "is_high": 1,
             "sign": 1,
-            "sticky": 2,
+            "sticky": 3,
             "is_special": 1,
             "is_filled": 1,
             "is_lost": 1,
