@@ -24,7 +24,7 @@ from hdl.cores.conversion_words import (
     position_of_first,
     rounding_layout,
 )
-from hdl.cores.words import named, select_width
+from hdl.cores.words import named, select_width, shift_left
 from hdl.float_shape import FloatShape, FloatView
 
 __all__ = ["CoarseShiftLeft", "FineShiftLeft", "coarse_shift_left_layout"]
@@ -102,7 +102,8 @@ class CoarseShiftLeft(wiring.Component):
         group = position_of_first(m, "group", found[:-1])
         shifted = pick(group, [Cat(C(0, shift), word)[: len(word)] for shift in range(0, farthest + 1, _GROUP)])
         first = named(m, "first", pick(group, [Cat(bits, C(0, _GROUP - len(bits))) for bits in groups]))
-        fine = Cat(~first[0] & (first[1] | ~first[2]), ~(first[0] | first[1]))
+        by_two = named(m, "by_two", ~(first[0] | first[1]))
+        fine = Cat(Mux(by_two, ~first[2], ~first[0]), by_two)
         m.d.comb += [
             o.significand.eq(shifted),
             o.distance.eq(Cat(fine, group)),
@@ -139,10 +140,7 @@ class FineShiftLeft(wiring.Component):
         source, destination = self.source, self.destination
         farthest = _farthest(source, destination)
         word = i.significand
-        fine = i.distance[:2]
-        shifted = named(
-            m, "shifted", pick(fine, [Cat(C(0, shift), word)[: len(word)] for shift in range(min(3, farthest) + 1)])
-        )
+        shifted = shift_left(m, word, i.distance[:2])
         # [ leading | fraction | guard | next | low ]
         padded = Cat(C(0, max(0, destination.fraction_bits + 2 - source.fraction_bits)), shifted)
         places = len(padded) - 1 - destination.fraction_bits
