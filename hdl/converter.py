@@ -84,6 +84,7 @@ class FloatConverter(wiring.Component):
             shifted = rank(m, "shifted", shifted, enable)
         m.d.comb += rounder.i.eq(shifted)
         m.d.comb += self.o.valid.eq(rank(m, "result_valid", valid, enable, reset=True))
+        # Every NaN is the same code: where the register powers up with it, its synchronous set and reset make it.
         result = rank(m, "result", rounder.o, enable, init={"bits": self.destination.nan})
         m.d.comb += self.o.payload.bits.eq(result.bits)
         if self.flags:

@@ -37,9 +37,15 @@ class ConversionRound(wiring.Component):
           1      0            1             yes     tie, to even
           1      1            -             yes     above half an ulp
 
-    The increment is one addition over ``[exponent_field | fraction]``: its carry turns the largest subnormal into the
-    smallest normal, a full fraction into the next binade and the largest finite value into infinity. Only a NaN is
-    decided behind it, by a constant, which costs nothing where a register with a synchronous reset follows.
+    All of it is one addition: of the two words of which one is 0, of all ones into the exponent field of what is too
+    large, and of ``more``, the OR of the two right columns, to the guard bit, where a 1 makes it carry::
+
+        [ exponent_field | fraction | guard ]
+      + [    infinite    | fraction | more  ]
+
+    The carry turns the largest subnormal into the smallest normal, a full fraction into the next binade and the largest
+    finite value into infinity. Only a NaN is decided behind it, by a constant, which costs nothing where a register
+    with a synchronous reset follows.
 
     Parameters
     ----------

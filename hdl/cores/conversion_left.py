@@ -92,8 +92,9 @@ class CoarseShiftLeft(wiring.Component):
         is_special = named(m, "is_special", field.all())
         too_large = overflow_field(self.source, self.destination)
 
+        # [ leading | fraction ], of which at most `farthest` zeros count: a one below them ends the search. The lowest
+        # `low` fraction bits of a number that stays where it is are beyond the guard bit.
         low = max(0, self.source.fraction_bits - self.destination.precision)
-        # [ leading | fraction ], of which at most `farthest` zeros count: a one below them ends the search
         word = Cat(view.fraction, is_normal)
         farthest = _farthest(self.source, self.destination)
         searched = Cat(C(1, 1), word[len(word) - farthest :])[::-1]
@@ -154,9 +155,8 @@ class FineShiftLeft(wiring.Component):
             fields = [1 + rebias - distance for distance in range(farthest)]
             largest = destination.exponent_field_max
             last = shifted[-1] if farthest == rebias else C(0, 1)
-            subnormal_field = pick(
-                i.distance, [*(C(value, destination.exponent_bits) for value in _clipped(fields, largest)), last]
-            )
+            table = [C(min(value, largest), destination.exponent_bits) for value in fields]
+            subnormal_field = pick(i.distance, [*table, last])
             field = Mux(i.is_normal, add_constant(field, rebias, destination.exponent_bits), subnormal_field)
             is_high = is_high | _among(m, i, [value >= largest for value in fields])
             is_largest = is_largest | _among(m, i, [value == largest - 1 for value in fields])
@@ -177,10 +177,6 @@ class FineShiftLeft(wiring.Component):
             o.is_quiet.eq(i.is_quiet),
         ]
         return m
-
-
-def _clipped(fields: list[int], largest: int) -> list[int]:
-    return [min(value, largest) for value in fields]
 
 
 def _among(m: Module, i: data.View, chosen: list[bool]) -> Value:

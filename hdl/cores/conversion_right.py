@@ -14,12 +14,12 @@ no group is 0.
 
 from __future__ import annotations
 
-from amaranth import C, Cat, Module, Mux, Value
+from amaranth import C, Cat, Module
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from golden.formats import FloatFormat
-from hdl.cores.conversion_words import add_constant, at_least, overflow_field, between, pick, rounding_layout
+from hdl.cores.conversion_words import add_constant, at_least, between, overflow_field, pick, rounding_layout
 from hdl.cores.words import named
 from hdl.float_shape import FloatShape, FloatView
 
