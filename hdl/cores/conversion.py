@@ -68,13 +68,11 @@ class ConversionRound(wiring.Component):
         i, o = self.i, self.o
         is_nan = named(m, "is_nan", i.is_special & (i.is_filled | i.sticky[0]))
         guard = named(m, "guard", i.unshifted[0] | i.shifted[0])
-        magnitude = i.unshifted[1:]
+        more = named(m, "more", i.unshifted[1] | i.shifted[1] | i.sticky.any())
+        one = Cat(guard, i.unshifted[1:])
+        other = Cat(more, i.shifted[1:], i.is_high.replicate(self.destination.exponent_bits))
         is_exact = self.destination.holds(self.source)
-        if not is_exact:
-            more = named(m, "more", i.unshifted[1] | i.shifted[1] | i.sticky.any())
-            infinite = i.is_high.replicate(self.destination.exponent_bits)
-            rounded = Cat(guard, i.unshifted[1:]) + Cat(more, i.shifted[1:], infinite)
-            magnitude = rounded[1 : self.destination.width]
+        magnitude = (one | other if is_exact else one + other)[1 : self.destination.width]
         m.d.comb += o.bits.eq(
             pack(self.destination, sign=i.sign, magnitude=magnitude, is_infinite=C(0, 1), is_nan=is_nan)
         )

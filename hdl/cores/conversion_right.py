@@ -114,7 +114,7 @@ class FineShiftRight(wiring.Component):
         m.d.comb += [
             o.unshifted.eq(Cat(kept, add_constant(field, -reach, destination.exponent_bits))),
             o.shifted.eq(pick(fine, [word[distance:] for distance in distances])),
-            o.group.eq(Cat(between(field, limit(step + _FINE), limit(step)) for step in steps)),
+            o.group.eq(Cat(between(field, limit(step + _FINE), min(limit(step), high)) for step in steps)),
             o.fell_out.eq(
                 Cat(pick(fine, [word[step : step + distance].any() for distance in distances]) for step in steps)
             ),

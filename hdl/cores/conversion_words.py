@@ -104,14 +104,15 @@ def add_constant(word: Value, constant: int, width: int) -> Value:
         result    [ + + + e e e e e ]
     """
     word, constant = word[:width], constant % (1 << width)
-    zeros = (constant & -constant).bit_length() - 1 if constant else width
-    low, high, addend = word[:zeros], word[zeros:], constant >> zeros
-    if len(high) <= _TABLE_BITS:
-        modulus = 1 << (width - min(zeros, width))
-        table = [C((value + addend) % modulus, width - zeros) for value in range(1 << len(high))]
-        padded = Cat(low, C(0, zeros - len(low)))
-        return Cat(padded, pick(high, table)) if zeros < width else Cat(word, C(0, width - len(word)))
-    return Cat(low, (high + addend)[: width - zeros])
+    if not constant:
+        return Cat(word, C(0, width))[:width]
+    zeros = (constant & -constant).bit_length() - 1
+    low, high, addend = Cat(word, C(0, zeros))[:zeros], word[zeros:], constant >> zeros
+    if len(high) > _TABLE_BITS:
+        total = Cat(high + addend, C(0, width))
+    else:
+        total = pick(high, [C((value + addend) % (1 << width - zeros), width) for value in range(1 << len(high))])
+    return Cat(low, total)[:width]
 
 
 def pick(index: Value, options: Sequence[Any]) -> Value:
