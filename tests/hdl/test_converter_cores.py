@@ -29,6 +29,13 @@ ODD = (
     FloatFormat("e5m17_high_bias", 5, 17, bias=40),
 )
 ALL = (*FORMATS, *ODD)
+# Formats that lie one above the other in a way of their own: the destination's normal range begins above the source's,
+# but its subnormals hold all of it; the same with biases about 0; its normal range begins above the source's infinity.
+ABOVE = (
+    (FloatFormat("e3m2_bias_18", 3, 2, bias=18), FloatFormat("e5m4_bias_17", 5, 4, bias=17)),
+    (FloatFormat("e3m5_bias_1", 3, 5, bias=1), FloatFormat("e5m7_bias_0", 5, 7, bias=0)),
+    (FloatFormat("e3m4_bias_18", 3, 4, bias=18), FloatFormat("e2m6_bias_10", 2, 6, bias=10)),
+)
 # Every named pair; every odd format with float32 and with its neighbours in the list.
 PAIRS = [
     *itertools.permutations(FORMATS, 2),
@@ -36,6 +43,7 @@ PAIRS = [
     *itertools.product([FP32], ODD),
     *itertools.pairwise((*ODD, ODD[0])),
     *itertools.pairwise((*ODD, ODD[0])[::-1]),
+    *ABOVE,
 ]
 
 
