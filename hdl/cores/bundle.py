@@ -34,6 +34,10 @@ class Bundle(SimpleNamespace):
         """Return the bundle with some values exchanged or added."""
         return Bundle(**vars(self) | changed)
 
+    def without(self, *names: str) -> Bundle:
+        """Return the bundle with some values left out."""
+        return Bundle(**{name: value for name, value in vars(self).items() if name not in names})
+
     def named(self, m: Module) -> Bundle:
         """Give every value a signal of its name."""
         return self.map(lambda name, value: named(m, name, value))

@@ -15,7 +15,7 @@ from hdl.cores.multiplier import Multiplier
 from hdl.cores.near import count_leading_digits, first_shift, near_difference, second_shift
 from hdl.cores.operand import inspect_operand, normalise_operand, split_code
 from hdl.cores.outcome import decide_class, finish, pack_result
-from hdl.cores.product import combine_operands, normalise_product
+from hdl.cores.product import combine_operands, normalise_product, product_bias
 from hdl.cores.round import result_layout
 from hdl.cores.round_step import join_paths, normalise_sum, round_sum
 from hdl.cores.step_formats import StepFormats
@@ -66,7 +66,8 @@ def multiply_operands(m: Module, formats: StepFormats, pipe: Pipe, multiplier: M
     m.d.comb += [multiplier.a.eq(a.significand), multiplier.b.eq(b.significand)]
     del a.significand, b.significand
     operands = pipe.after("operands", Bundle(a=a, b=b))
-    product = pipe.after("product", combine_operands(m, formats, operands.a, operands.b))
+    bias = product_bias(m, formats, pipe.format, pipe.accumulator_format)
+    product = pipe.after("product", combine_operands(m, formats, operands.a, operands.b, bias))
     return product.but(significand=multiplier.o)
 
 
@@ -88,38 +89,38 @@ def add_product(
     read : function
         Gives the accumulator: ``sign``, ``exponent`` (1 for a subnormal) and ``significand``. Called at rank ``read``.
     read_class : function
-        Gives its class: ``is_infinite``, ``is_nan``, ``invalid``. Called one rank later.
+        Gives its class: ``is_infinite``, ``is_nan``, ``invalid``. Called at rank ``align``: nothing needs it earlier.
 
     Returns
     -------
     Bundle
         What `round_sum` returns, and ``outcome``.
     """
-    product = normalise_product(m, formats, pipe.format, pipe.accumulator_format, product)
     accumulator = read()
+    # The low bits of the exponent once more: they are needed one step ahead of the rest.
+    places = (product.low_exponent + product.significand[-1] - accumulator.exponent[:2])[:2]
+    product = normalise_product(m, formats, product)
     step = pipe.after(
         "read",
         Bundle(
             product=product,
             accumulator=accumulator,
-            places=(product.exponent[:2] - accumulator.exponent[:2])[:2],
+            places=places,
             subtract=product.sign ^ accumulator.sign,
         ),
     )
 
     product, accumulator = step.product, step.accumulator
-    outcome = decide_class(product, read_class().but(sign=accumulator.sign))
     near = near_difference(m, formats, product, accumulator, step.places)
     compared = exponent_difference(m, formats, product, accumulator)
     step = pipe.after(
         "compare",
         Bundle(
-            product=Bundle(significand=product.significand, exponent=product.exponent, sign=product.sign),
+            product=product,
             accumulator=accumulator,
             compared=compared,
             near=near,
             subtract=step.subtract,
-            outcome=outcome,
         ),
     )
 
@@ -134,9 +135,9 @@ def add_product(
             is_near=step.subtract & ~distance[1:].any() & ~(distance[0] & lower),
             upper_exponent=Mux(lower, accumulator.exponent, product.exponent)[: formats.exponent_width],
             upper_sign=Mux(lower, accumulator.sign, product.sign),
-            accumulator=Bundle(exponent=accumulator.exponent, sign=accumulator.sign),
+            product=product.without("significand", "exponent"),
+            accumulator=accumulator.without("significand"),
             subtract=step.subtract,
-            outcome=step.outcome,
         ),
     )
 
@@ -146,18 +147,19 @@ def add_product(
     step = pipe.after(
         "align",
         Bundle(
-            near=near.but(difference=Mux(is_near, near.difference, 0)),
+            near=near.but(difference=Mux(is_near, near.difference, 0), negative=near.negative & is_near),
             far=far.but(
                 is_near=is_near,
                 exponent=Mux(is_near, step.accumulator.exponent, step.upper_exponent),
                 sign=Mux(is_near, step.accumulator.sign, step.upper_sign),
             ),
-            outcome=step.outcome,
+            product=step.product,
+            accumulator=read_class().but(sign=step.accumulator.sign),
         ),
     )
 
     total = join_paths(m, formats, step.near, second_shift(m, step.near), step.far, add_far(m, step.far))
-    step = pipe.after("add", Bundle(total=total, outcome=step.outcome))
+    step = pipe.after("add", Bundle(total=total, outcome=decide_class(step.product, step.accumulator)))
     normal = normalise_sum(m, formats, pipe.accumulator_format, step.total)
     step = pipe.after("normalise", Bundle(normal=normal, outcome=step.outcome))
     rounded = round_sum(m, formats, pipe.accumulator_format, step.normal)

@@ -86,8 +86,8 @@ def inspect_operand(m: Module, formats: Sequence[FloatFormat], index: Value, ope
     -------
     Bundle
         ``sign``; ``exponent`` (the field, but 1 for a subnormal); ``significand``, moved by ``skipped`` groups and still to
-        be moved by ``within`` places; of the class ``is_zero``, ``is_ones`` (exponent field), ``is_quiet``,
-        ``has_fraction``, and as given ``is_infinite`` and ``is_nan``.
+        be moved by ``within`` places; ``zeros``: which parts of it are zero, the leading bit last; ``is_ones`` (exponent
+        field); ``is_quiet``; and as given ``is_infinite`` and ``is_nan``.
     """
     significand = named(m, "significand", Cat(operand.fraction, operand.is_normal))
     zeros, counts = zeros_in_groups(significand)
@@ -100,10 +100,9 @@ def inspect_operand(m: Module, formats: Sequence[FloatFormat], index: Value, ope
         significand=first_group(zeros[:-1], places[:-1], places[-1]),
         skipped=first_group(zeros[:-1], numbers[:-1], numbers[-1]),
         within=first_group(zeros[:-1], counts[:-1], counts[-1]),
-        is_zero=Cat(zeros).all(),
+        zeros=Cat(*zeros[1:], ~significand[-min(GROUP, len(significand)) : -1].any(), ~operand.is_normal),
         is_ones=choose(index, [operand.field[: fmt.exponent_bits].all() for fmt in formats]),
         is_quiet=operand.fraction[-1],
-        has_fraction=operand.fraction.any(),
         is_infinite=operand.is_infinite,
         is_nan=operand.is_nan,
     )
@@ -131,13 +130,14 @@ def normalise_operand(m: Module, operand: Bundle) -> Bundle:
     width, within = len(operand.significand), operand.within
     by_two = named(m, "by_two", Mux(within[1], Cat(C(0, 2), operand.significand)[:width], operand.significand))
     looks_special = operand.is_ones & ~operand.is_infinite & ~operand.is_nan
-    is_nan = looks_special & operand.has_fraction
+    has_fraction = ~operand.zeros[:-1].all()
+    is_nan = looks_special & has_fraction
     return Bundle(
         sign=operand.sign,
         exponent=operand.exponent - Cat(within, operand.skipped),
         significand=Mux(within[0], Cat(C(0, 1), by_two)[:width], by_two),
-        is_zero=operand.is_zero,
-        is_infinite=operand.is_infinite | (looks_special & ~operand.has_fraction),
+        is_zero=operand.zeros.all(),
+        is_infinite=operand.is_infinite | (looks_special & ~has_fraction),
         is_nan=operand.is_nan | is_nan,
         is_signalling=is_nan & ~operand.is_quiet,
     )

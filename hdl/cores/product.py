@@ -11,19 +11,31 @@ from hdl.cores.words import choose, named
 __all__ = ["combine_operands", "normalise_product"]
 
 
-def combine_operands(m: Module, formats: StepFormats, a: Bundle, b: Bundle) -> Bundle:
+def product_bias(m: Module, formats: StepFormats, index: Value, accumulator_index: Value) -> Signal:
+    """Return what turns the sum of the operands' exponents into that of their product, biased as the accumulator."""
+    shape = signed(formats.product_exponent_width)
+    options = [
+        choose(accumulator_index, [C(formats.product_bias(operand, to), shape) for to in formats.accumulators])
+        for operand in formats.operands
+    ]
+    return named(m, "product_bias", choose(index, options))
+
+
+def combine_operands(m: Module, formats: StepFormats, a: Bundle, b: Bundle, bias: Value) -> Bundle:
     """Return everything of the product but its significand, for which see `hdl.cores.multiplier`.
 
     Parameters
     ----------
     a, b : Bundle
         What `normalise_operand` returns.
+    bias : Value
+        What `product_bias` returns.
 
     Returns
     -------
     Bundle
-        ``sign``; ``exponent``, the sum of theirs, and far below every other for a zero; ``is_infinite``; ``is_nan``;
-        ``invalid``.
+        ``sign``; ``exponent``, the sum of theirs, and far below every other for a zero; ``bias``, still to be added;
+        ``low_exponent``: the two low bits of what that will give; ``is_infinite``; ``is_nan``; ``invalid``.
     """
     exponent = Signal(signed(formats.product_exponent_width), name="exponent_sum")
     infinity_times_zero = (a.is_infinite & b.is_zero) | (a.is_zero & b.is_infinite)
@@ -31,27 +43,15 @@ def combine_operands(m: Module, formats: StepFormats, a: Bundle, b: Bundle) -> B
     return Bundle(
         sign=a.sign ^ b.sign,
         exponent=exponent,
+        bias=bias,
+        low_exponent=(a.exponent[:2] + b.exponent[:2] + bias[:2])[:2],
         is_infinite=a.is_infinite | b.is_infinite,
         is_nan=a.is_nan | b.is_nan | infinity_times_zero,
         invalid=a.is_signalling | b.is_signalling | infinity_times_zero,
     )
 
 
-def _bias(formats: StepFormats, index: Value, accumulator_index: Value) -> Value:
-    """Return what turns the sum of the operands' exponents into that of their product, biased as the accumulator."""
-    shape = signed(formats.product_exponent_width)
-    return choose(
-        index,
-        [
-            choose(accumulator_index, [C(formats.product_bias(operand, to), shape) for to in formats.accumulators])
-            for operand in formats.operands
-        ],
-    )
-
-
-def normalise_product(
-    m: Module, formats: StepFormats, index: Value, accumulator_index: Value, product: Bundle
-) -> Bundle:
+def normalise_product(m: Module, formats: StepFormats, product: Bundle) -> Bundle:
     """Bias the exponent as the accumulator's; move a product, which is in [1, 4), by one place if it is below 2.
 
     ::
@@ -71,8 +71,8 @@ def normalise_product(
     """
     top = product.significand[-1]
     exponent = Signal(signed(formats.product_exponent_width), name="product_exponent")
-    m.d.comb += exponent.eq(product.exponent + _bias(formats, index, accumulator_index) + top)
-    return product.but(
+    m.d.comb += exponent.eq(product.exponent + product.bias + top)
+    return product.without("bias", "low_exponent").but(
         exponent=exponent,
         significand=named(
             m, "product_significand", Mux(top, product.significand, Cat(C(0, 1), product.significand[:-1]))

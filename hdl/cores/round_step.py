@@ -22,9 +22,9 @@ def join_paths(m: Module, formats: StepFormats, near: Bundle, near_word: Value, 
     Parameters
     ----------
     near : Bundle
-        ``within``, ``is_zero``, ``negative``, ``skipped``.
+        ``within``, ``is_zero``, ``skipped``; ``negative``, 0 if this path does not count.
     far : Bundle
-        ``exponent``, ``is_near``, ``subtract``, ``sign``.
+        ``exponent``, ``is_near``, ``sign``; ``subtract``, 0 if this path does not count.
 
     Returns
     -------
@@ -36,17 +36,18 @@ def join_paths(m: Module, formats: StepFormats, near: Bundle, near_word: Value, 
     far_word = Cat(C(0, width - len(far_sum)), far_sum)
     near_placed = Cat(C(0, width - len(near_word)), near_word)
     top, leading = far_sum[-1], far_sum[-2]
-    carry = top & ~far.subtract
-    # A carry stays; a leading one moves by one; one below it by two, unless the exponent is the smallest.
+    # A carry stays; a leading one moves by one; one below it by two, unless the exponent is the smallest. A difference
+    # that has become negative is one of those. The sum of the far path is zero if it does not count.
     at_smallest = far.exponent == 1
-    far_shift = Cat(~carry & (leading | at_smallest), ~carry & ~leading & ~at_smallest)
-    negative = Mux(far.is_near, near.negative, top & far.subtract)
+    otherwise = named(m, "shift_otherwise", Mux(far.is_near, near.within, Cat(at_smallest, ~at_smallest)))
+    shift = Cat(Mux(top, far.subtract, leading | otherwise[0]), ~top & ~leading & otherwise[1])
+    negative = near.negative | (top & far.subtract)
     exponent = Signal(len(far.exponent), name="sum_exponent")
     skipped = Mux(far.is_near, Cat(C(0, 2), near.skipped), 0)
     m.d.comb += exponent.eq(Mux(far.is_near & near.is_zero, 1, far.exponent - skipped))
     return Bundle(
         magnitude=named(m, "sum_word", far_word | near_placed),
-        shift=Mux(far.is_near, near.within, far_shift),
+        shift=shift,
         negative=negative,
         exponent=exponent,
         sign=far.sign ^ negative,

@@ -134,7 +134,7 @@ class MultiplyAccumulate(wiring.Component):
             registers.writing.eq(operations[-2]),
             registers.result.eq(lane.number),
             registers.word.eq(lane.word),
-            registers.class_reading.eq(operations[parameters.position("compare")]),
+            registers.class_reading.eq(operations[parameters.position("align")]),
             lane.stored_class.eq(registers.number_class),
             registers.class_writing.eq(finished),
             registers.result_class.is_infinite.eq(lane.result_class.is_infinite),
@@ -170,7 +170,7 @@ class MultiplyAccumulate(wiring.Component):
                     "promote": is_chunk & chunks.ends & current.writes,
                     "fresh_total": is_chunk & chunks.is_first,
                 }
-            if position == parameters.position("compare") and self.flags:
+            if position == parameters.position("align") and self.flags:
                 changes["flags"] = current.flags.as_value() | self._held_flags.as_value()
             if changes:
                 changed = Signal(layout, name=f"operation_{position}_completed")

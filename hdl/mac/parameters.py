@@ -180,9 +180,10 @@ class MacParameters:
         """Cycles after which the same register takes its next product.
 
         The ranks from reading to writing the accumulator; its class is written one cycle later, which costs a cycle
-        unless it is read one rank later, too.
+        unless it is read later, too.
         """
-        return sum(step in _LOOP for step in self.ranks) + ("read" not in self.ranks)
+        is_read_later = self.position("align") > self.position("read")
+        return sum(step in _LOOP for step in self.ranks) + (not is_read_later)
 
     @property
     def chunk_delay(self) -> int:
