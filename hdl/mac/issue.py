@@ -81,7 +81,7 @@ class Issue(Elaboratable):
         operand = operand_layout(self.parameters.formats)
         beat = product_beat_layout(self.parameters)
         kept = {name: beat[name].shape for name in ("format", "register", "first", "last")}
-        return data.StructLayout({"a": operand, "b": operand, **kept, "is_chain": 1, "wide_total": 1, "gives_result": 1, "error": Error})
+        return data.StructLayout({"a": operand, "b": operand, **kept, "is_chain": 1, "wide_total": 1, "gives_result": 1, "is_sound": 1, "error": Error})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -98,16 +98,16 @@ class Issue(Elaboratable):
             m.d.comb += [self.beat_ready.eq(load), issued.eq(held_valid & go)]
             with m.If(load):
                 m.d.sync += [held.eq(decoded), held_valid.eq(self.beat_valid)]
-            m.d.comb += must_wait.eq(self._waits_behind_rank(m, load) | self._waits_for_others(m, issued))
+            m.d.comb += must_wait.eq(self._waits_behind_rank(m, load) | self._waits_for_others(m))
         else:
             m.d.comb += [held.eq(decoded), self.beat_ready.eq(go), issued.eq(self.beat_valid & go)]
             reasons = [self._is_hazard(held.register, operation) for operation in self._recent()]
-            m.d.comb += must_wait.eq(Cat(*reasons).any() | self._waits_for_others(m, issued))
+            m.d.comb += must_wait.eq(Cat(*reasons).any() | self._waits_for_others(m))
         m.d.comb += self.reserves.eq(issued & held.gives_result)
         self._issue(m, issued, promoting)
         if parameters.has_chunks:
             m.submodules.chunks = self.chunks
-            m.d.comb += self._is_counted.eq(issued & ~held.is_chain & (held.error == Error.NONE))
+            m.d.comb += self._is_counted.eq(issued & ~held.is_chain & held.is_sound)
         return m
 
     def _decode(self, m: Module, decoded: Any) -> None:
@@ -127,6 +127,7 @@ class Issue(Elaboratable):
             decoded.last.eq(beat.last),
             decoded.is_chain.eq(beat.level == 0),
             decoded.wide_total.eq(wide_total),
+            decoded.is_sound.eq(decoded.error == Error.NONE),
             decoded.gives_result.eq(beat.last | (decoded.error != Error.NONE)),
             decoded.error.eq(Mux(~supported, Error.UNSUPPORTED, Mux(misaligned, Error.ALIGNMENT, Error.NONE))),
         ]
@@ -151,7 +152,7 @@ class Issue(Elaboratable):
             return C(0, 1)
         register = self.beat.register
         # A beat arrives only when the held one, if there is one, leaves.
-        leaving = self._held_valid & (self._held.error == Error.NONE) & (self._held.register == register)
+        leaving = self._held_valid & self._held.is_sound & (self._held.register == register)
         compared = Cat(leaving, *(self._is_hazard(register, operation) for operation in self._recent()[:-1]))
         # Every three places share a row of bits, one for each cycle that is still to be waited; the first one counts.
         first_bits = []
@@ -163,22 +164,20 @@ class Issue(Elaboratable):
             first_bits.append(row[0])
         return Cat(first_bits).any()
 
-    def _waits_for_others(self, m: Module, issued: Value) -> Value:
+    def _waits_for_others(self, m: Module) -> Value:
         """Tell whether the product is of level 0 and something of another level may be in flight."""
         parameters = self.parameters
         if not (0 in parameters.levels and parameters.has_chunks):
             return C(0, 1)
 
-        def is_other(operation: Any) -> Value:
-            return operation.writes & ~(operation.is_product & ~operation.partial)
-
-        # Counted from one cycle after the issue: the time to do it in is short there.
-        recent = named(m, "other_issued", is_other(self.in_flight[0]))
+        # Counted from one cycle after the issue, and from a product that may be issued: the time is short there.
+        newest = self.in_flight[0]
+        recent = named(m, "other_issued", newest.writes & ~(newest.is_product & ~newest.partial))
         left = Signal(range(parameters.stages + 1), name="cycles_of_others")
         others = Signal(name="others_in_flight")
         m.d.sync += [
             left.eq(Mux(recent, parameters.stages, left - (left != 0))),
-            others.eq(is_other(self.operation) | recent | (left > 1)),
+            others.eq(self.finished.promote | ~self._held.is_chain | recent | (left > 1)),
         ]
         return self._held.is_chain & others
 
@@ -215,7 +214,7 @@ class Issue(Elaboratable):
                 operation.partial.eq(~held.is_chain if parameters.has_chunks else 0),
                 operation.wide_total.eq(held.wide_total),
                 operation.error.eq(Mux(issued, held.error, Error.NONE)),
-                operation.writes.eq(issued & (held.error == Error.NONE)),
+                operation.writes.eq(issued & held.is_sound),
             ]
 
     def _one(self, index: Value) -> Value:
