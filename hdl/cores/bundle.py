@@ -25,7 +25,9 @@ class Bundle(SimpleNamespace):
         """Return the bundle with a function of name and value applied to every value, those of bundles within too."""
         return Bundle(
             **{
-                name: value.map(function, f"{prefix}{name}_") if isinstance(value, Bundle) else function(prefix + name, value)
+                name: value.map(function, f"{prefix}{name}_")
+                if isinstance(value, Bundle)
+                else function(prefix + name, value)
                 for name, value in vars(self).items()
             }
         )

@@ -10,7 +10,7 @@ from amaranth import C, Cat, Module, Mux, Signal, Value, signed
 from hdl.cores.bundle import Bundle
 from hdl.cores.operand import GROUP
 from hdl.cores.step_formats import StepFormats
-from hdl.cores.words import jam, named
+from hdl.cores.words import named
 
 __all__ = ["add_far", "align_by_groups", "align_within", "exponent_difference"]
 

@@ -25,22 +25,23 @@ __all__ = ["FusedStep", "Pipe", "add_product", "code_of", "multiply_operands"]
 
 
 class Pipe(Protocol):
-    """What a step runs through: ranks of registers, or nothing.
+    """What a step runs through: ranks of registers, or nothing."""
 
-    Attributes
-    ----------
-    format, accumulator_format : Value
-        Indices of the formats of the step that is at this point.
-    """
+    @property
+    def format(self) -> Any:
+        """Index of the operands' format of the step that is at this point."""
 
-    format: Any
-    accumulator_format: Any
+    @property
+    def accumulator_format(self) -> Any:
+        """Index of its accumulator's format."""
 
     def after(self, step: str, bundle: Bundle) -> Bundle:
         """Return what a step has computed: the same, or the same one cycle later."""
 
 
-def multiply_operands(m: Module, formats: StepFormats, pipe: Pipe, multiplier: Multiplier, a: Bundle, b: Bundle) -> Bundle:
+def multiply_operands(
+    m: Module, formats: StepFormats, pipe: Pipe, multiplier: Multiplier, a: Bundle, b: Bundle
+) -> Bundle:
     """Multiply two operands as `split_code` returns them, exactly.
 
     ::
@@ -72,7 +73,12 @@ def multiply_operands(m: Module, formats: StepFormats, pipe: Pipe, multiplier: M
 
 
 def add_product(
-    m: Module, formats: StepFormats, pipe: Pipe, product: Bundle, read: Callable[[], Bundle], read_class: Callable[[], Bundle]
+    m: Module,
+    formats: StepFormats,
+    pipe: Pipe,
+    product: Bundle,
+    read: Callable[[], Bundle],
+    read_class: Callable[[], Bundle],
 ) -> Bundle:
     """Add a product to the accumulator and round: two paths side by side.
 

@@ -35,7 +35,9 @@ class Multiplier(wiring.Component):
         The product, as many cycles later as there are ranks.
     """
 
-    def __init__(self, width: int, *, input_rank: bool = False, output_rank: bool = False, kind: str = "generic") -> None:
+    def __init__(
+        self, width: int, *, input_rank: bool = False, output_rank: bool = False, kind: str = "generic"
+    ) -> None:
         self.width, self.input_rank, self.output_rank, self.kind = width, input_rank, output_rank, kind
         super().__init__({"a": In(width), "b": In(width), "o": Out(2 * width)})
 
@@ -48,7 +50,10 @@ class Multiplier(wiring.Component):
             return m
         factors: tuple[Any, Any] = (self.a, self.b)
         if self.input_rank:
-            factors = (Signal(self.width, name="a_rank", reset_less=True), Signal(self.width, name="b_rank", reset_less=True))
+            factors = (
+                Signal(self.width, name="a_rank", reset_less=True),
+                Signal(self.width, name="b_rank", reset_less=True),
+            )
             m.d.sync += [factors[0].eq(self.a), factors[1].eq(self.b)]
         if self.output_rank:
             product = Signal(2 * self.width, name="product_rank", reset_less=True)

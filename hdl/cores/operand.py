@@ -85,9 +85,9 @@ def inspect_operand(m: Module, formats: Sequence[FloatFormat], index: Value, ope
     Returns
     -------
     Bundle
-        ``sign``; ``exponent`` (the field, but 1 for a subnormal); ``significand``, moved by ``skipped`` groups and still to
-        be moved by ``within`` places; ``zeros``: which parts of it are zero, the leading bit last; ``is_ones`` (exponent
-        field); ``is_quiet``; and as given ``is_infinite`` and ``is_nan``.
+        ``sign``; ``exponent`` (the field, but 1 for a subnormal); ``significand``, moved by ``skipped`` groups and still
+        to be moved by ``within`` places; ``zeros``: which parts of it are zero, the leading bit last; ``is_ones``
+        (exponent field); ``is_quiet``; and as given ``is_infinite`` and ``is_nan``.
     """
     significand = named(m, "significand", Cat(operand.fraction, operand.is_normal))
     zeros, counts = zeros_in_groups(significand)

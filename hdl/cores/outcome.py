@@ -1,4 +1,4 @@
-"""What NaNs and infinities make of a step, and its flags: decided beside the numbers, which are ignored where it says so."""
+"""What NaNs and infinities make of a step, and its flags: decided beside the numbers, which they override."""
 
 from __future__ import annotations
 

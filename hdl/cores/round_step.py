@@ -29,8 +29,8 @@ def join_paths(m: Module, formats: StepFormats, near: Bundle, near_word: Value, 
     Returns
     -------
     Bundle
-        ``magnitude``, inverted and one less if ``negative``; ``shift``, by how many places it is still to be moved left;
-        ``exponent`` of the place below the top; ``sign``; ``subtract``.
+        ``magnitude``, inverted and one less if ``negative``; ``shift``, by how many places it is still to be moved
+        left; ``exponent`` of the place below the top; ``sign``; ``subtract``.
     """
     width = formats.sum_width
     far_word = Cat(C(0, width - len(far_sum)), far_sum)
@@ -74,9 +74,9 @@ def normalise_sum(m: Module, formats: StepFormats, index: Value, total: Bundle) 
     Returns
     -------
     Bundle
-        ``magnitude``: exponent and kept fraction; ``word``: the part of it that `round_sum` returns by that name, chosen
-        by ``is_low``; ``is_subnormal``; ``lowest`` kept bit and ``guard`` as they stand; ``following``, ``below`` it, and
-        ``sticky`` (of both) of the signed number; ``negative``; ``exponent``; ``sign``.
+        ``magnitude``: exponent and kept fraction; ``word``: the part of it that `round_sum` returns by that name,
+        chosen by ``is_low``; ``is_subnormal``; ``lowest`` kept bit and ``guard`` as they stand; ``following``,
+        ``below`` it, and ``sticky`` (of both) of the signed number; ``negative``; ``exponent``; ``sign``.
     """
     width = formats.sum_width
     negative = total.negative.replicate(width)
@@ -87,9 +87,10 @@ def normalise_sum(m: Module, formats: StepFormats, index: Value, total: Bundle) 
     def any_below(place: int) -> Value:
         """Whether anything is below a place after the shift, found before it."""
         always = total.magnitude[: max(place - 3, 0)].any()
-        return always | Cat(
-            total.magnitude[place - 1 - moves] & (total.shift <= moves) for moves in range(min(3, place))
-        ).any()
+        return (
+            always
+            | Cat(total.magnitude[place - 1 - moves] & (total.shift <= moves) for moves in range(min(3, place))).any()
+        )
 
     places = [width - fmt.precision - 2 for fmt in formats.accumulators]
     following = [moved[place] ^ total.negative for place in places]
@@ -135,15 +136,16 @@ def round_sum(m: Module, formats: StepFormats, index: Value, normal: Bundle) -> 
     """Round to nearest, ties to even, by one addition over ``[exponent | fraction]``.
 
     Its carry turns the largest subnormal into the smallest normal, a full fraction into the next binade and the largest
-    finite value into infinity. For a negative word, whose kept bits are ``-K - 1`` for a signed number K, the sum is the
-    magnitude of K rounded: ``-(K + up)`` is ``(-K - 1) + (1 - up)``.
+    finite value into infinity. For a negative word, whose kept bits are ``-K - 1`` for a signed number K, the sum is
+    the magnitude of K rounded: ``-(K + up)`` is ``(-K - 1) + (1 - up)``.
 
     Returns
     -------
     Bundle
-        ``sign``, ``field``, ``fraction``; ``is_subnormal`` (before rounding); ``word``: the low bits of the fraction that
-        only the widest format has, if it is of that, and else everything above them; ``too_large``: the exponent was
-        beyond the format before rounding; ``is_largest``: it was the largest of the format; ``inexact``; ``following``: the bit after the guard, of the magnitude.
+        ``sign``, ``field``, ``fraction``; ``is_subnormal`` (before rounding); ``word``: the low bits of the fraction
+        that only the widest format has, if it is of that, and else everything above them; ``too_large``: the exponent
+        was beyond the format before rounding; ``is_largest``: it was the largest of the format; ``inexact``;
+        ``following``: the bit after the guard, of the magnitude.
     """
     fraction_bits, exponent_bits = formats.accumulator_precision - 1, formats.accumulator_exponent_bits
     sticky = normal.sticky

@@ -82,7 +82,7 @@ class StepFormats:
 
     @property
     def low_fraction_bits(self) -> int:
-        """Bits of the widest accumulator's fraction that go into a second register: no more than stay with its exponent."""
+        """Bits of the widest accumulator's fraction that go into a second register, no more than stay in the first."""
         widest = max(self.accumulators, key=lambda fmt: fmt.fraction_bits)
         others = [fmt.fraction_bits for fmt in self.accumulators if fmt != widest]
         return max(0, widest.fraction_bits - max([*others, 16 - widest.exponent_bits]))
@@ -115,12 +115,14 @@ class StepFormats:
 
     @property
     def exponent_of_zero(self) -> int:
-        """What stands for the exponent of a zero product before it is biased: afterwards far below every accumulator."""
+        """Stand for the exponent of a zero product before it is biased: afterwards far below every accumulator."""
         return -(1 << (self.product_exponent_width - 1)) - min(0, *self._biases)
 
     @property
     def _biases(self) -> list[int]:
-        return [self.product_bias(operand, accumulator) for operand in self.operands for accumulator in self.accumulators]
+        return [
+            self.product_bias(operand, accumulator) for operand in self.operands for accumulator in self.accumulators
+        ]
 
     @property
     def exponent_width(self) -> int:

@@ -34,14 +34,19 @@ def _entries() -> Iterator[tuple[str, Build]]:
     for narrow in _THREE:
         yield f"{narrow}_to_float32", partial(FloatConverter, source=narrow, destination=FP32, stages=1)
 
-    yield "mac_cbfloat16_level2", partial(MultiplyAccumulate, multiplier="ecp5", operands=(CBFLOAT16,), levels=(2,))
-    yield "mac_cbfloat16_level0", partial(MultiplyAccumulate, multiplier="ecp5", operands=(CBFLOAT16,), levels=(0,))
-    yield "mac_cbfloat16", partial(MultiplyAccumulate, multiplier="ecp5", operands=(CBFLOAT16,))
-    yield "mac_cbfloat16_no_flags", partial(MultiplyAccumulate, multiplier="ecp5", operands=(CBFLOAT16,), flags=False)
-    yield "mac", partial(MultiplyAccumulate, multiplier="ecp5", operands=_THREE)
-    yield "mac_no_flags", partial(MultiplyAccumulate, multiplier="ecp5", operands=_THREE, flags=False)
-    for stages in range(1, 9):
-        yield f"mac_cbfloat16_stages{stages}", partial(MultiplyAccumulate, multiplier="ecp5", operands=(CBFLOAT16,), stages=stages)
+    # The DSP of an ECP5 has registers of its own, which synthesis does not find.
+    mac = partial(MultiplyAccumulate, multiplier="ecp5")
+    for fmt in _THREE:
+        yield f"mac_{fmt}_level2", partial(mac, operands=(fmt,), levels=(2,))
+        yield f"mac_{fmt}_level0", partial(mac, operands=(fmt,), levels=(0,))
+        yield f"mac_{fmt}", partial(mac, operands=(fmt,))
+        yield f"mac_{fmt}_no_flags", partial(mac, operands=(fmt,), flags=False)
+    yield "mac", partial(mac, operands=_THREE)
+    yield "mac_no_flags", partial(mac, operands=_THREE, flags=False)
+    for stages in range(1, 13):
+        yield f"mac_cbfloat16_stages{stages}", partial(mac, operands=(CBFLOAT16,), stages=stages)
+    for stages in (3, 4):
+        yield f"mac_cbfloat16_level2_stages{stages}", partial(mac, operands=(CBFLOAT16,), levels=(2,), stages=stages)
 
 
 def select(patterns: Sequence[str]) -> dict[str, Build]:

@@ -44,7 +44,9 @@ class Chunks(Elaboratable):
         The product starts or ends a chunk; no chunk of the reduction has ended before.
     """
 
-    def __init__(self, parameters: MacParameters, operation: Any, counts: Any, first: Any, last: Any, chunk: Any) -> None:
+    def __init__(
+        self, parameters: MacParameters, operation: Any, counts: Any, first: Any, last: Any, chunk: Any
+    ) -> None:
         self.parameters, self.operation, self.counts = parameters, operation, counts
         self.first, self.last, self.chunk = first, last, chunk
         self.delay = parameters.chunk_delay

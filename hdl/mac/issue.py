@@ -35,8 +35,8 @@ class Issue(Elaboratable):
     Promotions of one register need no such check: they follow their products, which keep that distance, by a fixed
     number of cycles.
 
-    With a rank ``input`` the beat is held, taken apart, and products in flight are compared with it on its way there, so
-    that what is left to decide is short.
+    With a rank ``input`` the beat is held, taken apart, and products in flight are compared with it on its way there,
+    so that what is left to decide is short.
 
     Parameters
     ----------
@@ -81,7 +81,18 @@ class Issue(Elaboratable):
         operand = operand_layout(self.parameters.formats)
         beat = product_beat_layout(self.parameters)
         kept = {name: beat[name].shape for name in ("format", "register", "first", "last")}
-        return data.StructLayout({"a": operand, "b": operand, **kept, "is_chain": 1, "wide_total": 1, "gives_result": 1, "is_sound": 1, "error": Error})
+        return data.StructLayout(
+            {
+                "a": operand,
+                "b": operand,
+                **kept,
+                "is_chain": 1,
+                "wide_total": 1,
+                "gives_result": 1,
+                "is_sound": 1,
+                "error": Error,
+            }
+        )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

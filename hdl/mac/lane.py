@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from amaranth import C, Cat, Elaboratable, Module, Mux, Signal, Value
+from amaranth import C, Cat, Elaboratable, Module, Signal, Value
 from amaranth.lib import data
 
 from golden.formats import FloatFormat
@@ -52,7 +52,7 @@ def number_layout(formats: StepFormats) -> data.StructLayout:
 
 
 def class_layout(*, with_flags: bool) -> data.StructLayout:
-    """Return what is known of an accumulator one cycle after its number: NaN goes before infinity, and that before it."""
+    """Return what is known of an accumulator one cycle after its number, which a NaN overrides, or else an infinity."""
     return data.StructLayout({"is_infinite": 1, "is_nan": 1} | ({"flags": flags_layout()} if with_flags else {}))
 
 

@@ -155,7 +155,7 @@ class MultiplyAccumulate(wiring.Component):
         return m
 
     def _operations(self, m: Module, issue: Issue) -> list[Any]:
-        """Return the operation as issued and behind each rank: what its number of ranks has found out joins it there."""
+        """Return the operation as issued and behind each rank, where what has been found out meanwhile joins it."""
         parameters = self.parameters
         layout = issue.operation.shape()
         self._held_flags = Signal(flags_layout())

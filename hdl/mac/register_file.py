@@ -97,9 +97,7 @@ class RegisterFile(Elaboratable):
             words.append(read.data)
         even, odd = words
         is_odd = self.class_reading.register[0] & ~self.class_reading.wide
-        m.d.comb += self.number_class.eq(
-            Mux(self.class_reading.fresh, 0, Mux(is_odd, odd.as_value(), even.as_value()))
-        )
+        m.d.comb += self.number_class.eq(Mux(self.class_reading.fresh, 0, Mux(is_odd, odd.as_value(), even.as_value())))
 
     def _address(self, operation: Any) -> Value:
         register = operation.register[1:]
