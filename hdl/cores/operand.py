@@ -85,7 +85,7 @@ def inspect_operand(m: Module, formats: Sequence[FloatFormat], index: Value, ope
     Returns
     -------
     Bundle
-        ``sign``; ``exponent`` (the field, but 1 for a subnormal); ``significand``, moved by ``skipped`` groups and still
+        ``sign``; ``exponent`` (the field, but 1 for a subnormal); ``significand``, moved by ``skipped`` groups and yet
         to be moved by ``within`` places; ``zeros``: which parts of it are zero, the leading bit last; ``is_ones``
         (exponent field); ``is_quiet``; and as given ``is_infinite`` and ``is_nan``.
     """

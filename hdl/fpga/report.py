@@ -76,16 +76,16 @@ def read_json(path: Path) -> Report:
     return Report.from_json(json.loads(path.read_text(encoding="utf-8")))
 
 
-def replace_region(text: str, content: str) -> str:
-    """Return the README with a new content between the markers.
+def replace_region(text: str, content: str, begin: str = BEGIN, end: str = END) -> str:
+    """Return the README with a new content between two markers.
 
     Raises
     ------
     ValueError
         If the README does not have the markers, in order.
     """
-    head, begin, rest = text.partition(BEGIN)
-    _, end, tail = rest.partition(END)
-    if not begin or not end:
-        raise ValueError(f"README.md: got no region {BEGIN} ... {END}, must have one for the table")
-    return f"{head}{BEGIN}\n{content}{END}{tail}"
+    head, has_begin, rest = text.partition(begin)
+    _, has_end, tail = rest.partition(end)
+    if not has_begin or not has_end:
+        raise ValueError(f"README.md: got no region {begin} ... {end}, must have one for the table")
+    return f"{head}{begin}\n{content}{end}{tail}"
