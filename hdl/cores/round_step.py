@@ -104,7 +104,13 @@ def normalise_sum(m: Module, formats: StepFormats, index: Value, total: Bundle) 
     is_subnormal = ~moved[-1]
     low_bits = formats.low_fraction_bits
     is_low = formats.is_widest(index) if low_bits else C(0, 1)
+    guard = choose(index, [moved[width - 1 - fmt.precision] for fmt in formats.accumulators])
+    lowest = choose(index, [moved[width - fmt.precision] for fmt in formats.accumulators])
+    is_sticky = choose(index, sticky)
+    # Of the signed number, up = guard & (sticky | lowest); the bits of a negative one stand here inverted.
+    round_up = Mux(total.negative, guard | (~is_sticky & lowest), guard & (is_sticky | lowest))
     return Bundle(
+        round_up=round_up,
         magnitude=magnitude,
         word=named(m, "second_word", Mux(is_low, magnitude[:low_bits], magnitude[low_bits:])),
         is_low=is_low,
@@ -148,11 +154,7 @@ def round_sum(m: Module, formats: StepFormats, index: Value, normal: Bundle) -> 
         ``following``: the bit after the guard, of the magnitude.
     """
     fraction_bits, exponent_bits = formats.accumulator_precision - 1, formats.accumulator_exponent_bits
-    sticky = normal.sticky
-    # Of the signed number, up = guard & (sticky | lowest); the bits of a negative one stand here inverted.
-    up_negative = normal.guard | (~sticky & normal.lowest)
-    round_up = named(m, "round_up", Mux(normal.negative, up_negative, normal.guard & (sticky | normal.lowest)))
-
+    round_up = normal.round_up
     # The exponent of a subnormal is 1, its field 0.
     less_one = normal.is_subnormal.replicate(exponent_bits)
     rounded = Signal(fraction_bits + exponent_bits, name="rounded")
@@ -170,6 +172,6 @@ def round_sum(m: Module, formats: StepFormats, index: Value, normal: Bundle) -> 
         is_subnormal=normal.is_subnormal,
         too_large=choose(index, [normal.exponent >= fmt.exponent_field_max for fmt in formats.accumulators]),
         is_largest=choose(index, [normal.exponent == fmt.exponent_field_max - 1 for fmt in formats.accumulators]),
-        inexact=(normal.guard ^ normal.negative) | sticky,
+        inexact=(normal.guard ^ normal.negative) | normal.sticky,
         following=normal.following ^ (normal.negative & normal.below),
     )

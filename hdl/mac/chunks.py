@@ -73,17 +73,17 @@ class Chunks(Elaboratable):
         starts = named(m, "starts_now", first | ~held.open)
         ends = named(m, "ends_now", last | Mux(starts, is_one, held.is_last & ~is_unlimited))
         is_first = named(m, "is_first_now", first | ~held.is_later)
-        left = named(m, "left_now", (Mux(starts, length, held.left) - 1)[: parameters.chunk_bits])
+        before = named(m, "left_before", Mux(starts, length, held.left))
         if self.delay:
             m.d.sync += [self.starts.eq(starts), self.ends.eq(ends), self.is_first.eq(is_first)]
-            left, counts, register = (self._later(m, value) for value in (left, counts, register))
+            before, counts, register = (self._later(m, value) for value in (before, counts, register))
         else:
             m.d.comb += [self.starts.eq(starts), self.ends.eq(ends), self.is_first.eq(is_first)]
         m.d.comb += [
             write.addr.eq(register),
             write.en.eq(counts),
-            write.data.left.eq(left),
-            write.data.is_last.eq(left == 1),
+            write.data.left.eq(before - 1),
+            write.data.is_last.eq(before == 2),
             write.data.open.eq(~self.ends),
             write.data.is_later.eq(~self.is_first | self.ends),
         ]

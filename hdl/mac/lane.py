@@ -73,10 +73,12 @@ class Lane(Elaboratable):
         The accumulator, of the operation at `read_position`; its class, of the one at `class_position`.
     number, word : number_layout, out
         The result of the operation before the last rank; what of it belongs into the even register.
+    result : number_layout, out
+        The same behind the last rank.
     result_class : class_layout, out
         Of the operation behind the last rank; ``flags`` are those of this step alone.
     code : Value, out
-        The code of the result behind the last rank.
+        Its code, behind the rank ``pack`` if there is one.
     promoted : operand_layout, out
         The result behind the last rank as an operand.
     """
@@ -89,6 +91,7 @@ class Lane(Elaboratable):
         its_class = class_layout(with_flags=parameters.flags)
         self.stored, self.stored_class = Signal(number), Signal(its_class)
         self.number, self.result_class = Signal(number), Signal(its_class)
+        self.result = Signal(number)
         self.word = Signal(len(self.number.as_value()) - formats.low_fraction_bits)
         self.code = Signal(formats.accumulator_width)
         self.promoted = Signal(operand)
@@ -106,22 +109,21 @@ class Lane(Elaboratable):
         product = multiply_operands(m, formats, pipe, multiplier, _bundle(self.a), _bundle(self.b))
         rounded = add_product(m, formats, pipe, product, lambda: self._read(pipe.accumulator_format), self._read_class)
         m.d.comb += [
-            self.number.fraction.eq(rounded.fraction),
-            self.number.field.eq(rounded.field),
-            self.number.was_normal.eq(~rounded.is_subnormal),
-            self.number.sign.eq(rounded.sign),
+            self.number.eq(_stored_form(rounded)),
             self.word.eq(Cat(rounded.word, ~rounded.is_subnormal, rounded.sign)),
         ]
         rounded = pipe.after("round", rounded)
+        m.d.comb += self.result.eq(_stored_form(rounded))
         finished = finish(m, formats, pipe.accumulator_format, rounded, with_flags=parameters.flags)
         m.d.comb += [
             self.result_class.is_infinite.eq(finished.is_infinite),
             self.result_class.is_nan.eq(finished.is_nan),
-            self.code.eq(pack_result(formats, pipe.accumulator_format, rounded, finished)),
         ]
+        self._promote(m, rounded, pipe.format)
+        result = pipe.after("pack", Bundle(number=rounded, number_class=finished, index=pipe.accumulator_format))
+        m.d.comb += self.code.eq(pack_result(formats, result.index, result.number, result.number_class))
         if parameters.flags:
             m.d.comb += self.result_class.flags.eq(finished.flags)
-        self._promote(m, rounded, pipe.format)
         return m
 
     def _read(self, index: Value) -> Bundle:
@@ -156,6 +158,11 @@ class Lane(Elaboratable):
 def _used_bits(formats: Sequence[FloatFormat], width: int, index: Value) -> Value:
     """Return ones where a fraction at the left of a word has bits."""
     return choose(index, [C((1 << width) - (1 << (width - fmt.fraction_bits)), width) for fmt in formats])
+
+
+def _stored_form(rounded: Bundle) -> Value:
+    """Return a result in `number_layout`."""
+    return Cat(rounded.fraction, rounded.field, ~rounded.is_subnormal, rounded.sign)
 
 
 def _bundle(operand: Any) -> Bundle:

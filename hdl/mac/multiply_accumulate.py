@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
-from amaranth import Module, Mux, Signal
+from amaranth import Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -129,8 +129,7 @@ class MultiplyAccumulate(wiring.Component):
             issue.promoted.eq(lane.promoted),
             lane.a.eq(issue.a),
             lane.b.eq(issue.b),
-            registers.reading.eq(operations[parameters.position("read")]),
-            lane.stored.eq(registers.number),
+            lane.stored.eq(self._read(m, registers, lane, operations)),
             registers.writing.eq(operations[-2]),
             registers.result.eq(lane.number),
             registers.word.eq(lane.word),
@@ -153,6 +152,19 @@ class MultiplyAccumulate(wiring.Component):
             held = registers.number_class.flags.as_value()
             m.d.comb += self._held_flags.eq(held)
         return m
+
+    def _read(self, m: Module, registers: RegisterFile, lane: Lane, operations: list[Any]) -> Value:
+        """Return the accumulator for the operation at rank ``read``."""
+        parameters = self.parameters
+        reading = operations[parameters.reading_position]
+        m.d.comb += registers.reading.eq(reading)
+        if not parameters.reads_early:
+            return registers.number
+        writing = operations[-2]
+        same = (reading.register == writing.register) & (reading.partial == writing.partial)
+        number, passes_by = Signal.like(registers.number, reset_less=True), Signal(reset_less=True)
+        m.d.sync += [number.eq(registers.number), passes_by.eq(same & writing.writes & ~reading.fresh)]
+        return Mux(passes_by, lane.result, number)
 
     def _operations(self, m: Module, issue: Issue) -> list[Any]:
         """Return the operation as issued and behind each rank, where what has been found out meanwhile joins it."""

@@ -16,7 +16,8 @@ __all__ = ["STEPS", "WORD_WIDTH", "MacParameters"]
 WORD_WIDTH = 16
 
 #: Where register ranks may stand: behind the beat, behind its choice against a promotion, and behind the steps of
-#: `hdl.cores.fused_step`. The accumulator is read at ``read``. The last rank holds the result.
+#: `hdl.cores.fused_step`. The accumulator is read at ``read``, the result stands behind ``round``. ``pack`` stands
+#: between it and its code in the queue.
 STEPS = (
     "input",
     "issue",
@@ -30,8 +31,9 @@ STEPS = (
     "add",
     "normalise",
     "round",
+    "pack",
 )
-_LOOP = STEPS[5:]
+_LOOP = STEPS[5:12]
 
 #: Which ranks there are, for each number of ranks.
 _RANKS = {
@@ -46,7 +48,8 @@ _RANKS = {
     9: ("input", "unpack", "operands", "product", "compare", "align", "add", "normalise", "round"),
     10: ("input", "unpack", "operands", "product", "read", "compare", "align", "add", "normalise", "round"),
     11: tuple(step for step in STEPS if step != "issue"),
-    12: STEPS,
+    12: STEPS[:12],
+    13: STEPS,
 }
 
 
@@ -63,7 +66,7 @@ class MacParameters:
     registers : int
         Accumulators of 16 bits: a power of two, at least 2. An fp32 accumulator takes two.
     stages : int, optional
-        Register ranks ahead of the queue of results, 1 to 12; unless given, 11 for one operand format and 12 for more.
+        Register ranks ahead of the queue of results, 1 to 13; unless given, 11 for one operand format and 13 for more.
     chunk_bits : int
         Bits of the chunk length, 1 to 32.
     flags : bool
@@ -92,7 +95,7 @@ class MacParameters:
         check_flags(self.flags)
         settle("operands", self._checked_operands())
         settle("levels", self._checked_levels())
-        settle("stages", check_stages(self.stages, max(_RANKS), 11 if len(self.operands) == 1 else 12))
+        settle("stages", check_stages(self.stages, max(_RANKS), 11 if len(self.operands) == 1 else 13))
         if self.multiplier not in MULTIPLIERS:
             raise ValueError(f"multiplier: got {self.multiplier!r}, must be one of {', '.join(MULTIPLIERS)}")
         for name in ("registers", "chunk_bits"):
@@ -163,8 +166,8 @@ class MacParameters:
 
     @property
     def operation_ranks(self) -> tuple[str, ...]:
-        """The ranks behind the issue of an operation."""
-        return tuple(step for step in self.ranks if step != "input")
+        """The ranks behind the issue of an operation, up to its result."""
+        return tuple(step for step in self.ranks if step not in ("input", "pack"))
 
     def position(self, step: str) -> int:
         """Return how many ranks behind its issue an operation is when it comes to a step."""
@@ -186,9 +189,22 @@ class MacParameters:
         return sum(step in _LOOP for step in self.ranks) + (not is_read_later)
 
     @property
+    def reads_early(self) -> bool:
+        """Whether the registers are read one rank ahead of ``read``, and a result that is just being written passed by.
+
+        The memory then has a cycle of its own. What is to be read is known that early if chunks are counted in two.
+        """
+        return "read" in self.ranks and "product" in self.ranks and self.position("product") >= 2
+
+    @property
+    def reading_position(self) -> int:
+        """How many ranks behind its issue an operation is when its accumulator is read from the registers."""
+        return self.position("product" if self.reads_early else "read")
+
+    @property
     def chunk_delay(self) -> int:
         """Cycles from the issue of a product until it is known whether it starts or ends a chunk."""
-        return 2 if self.position("read") >= 2 and self.accumulate_latency >= 3 else 0
+        return 2 if self.reading_position >= 2 and self.accumulate_latency >= 3 else 0
 
     @property
     def results(self) -> int:

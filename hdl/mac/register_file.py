@@ -78,7 +78,8 @@ class RegisterFile(Elaboratable):
         is_odd = self.reading.wide | self.reading.register[0]
         # +0 is all zeros.
         chosen = Mux(fresh, 0, Mux(is_odd, odd, even)[: len(high)])
-        rest = even[:low_bits] & (self.reading.wide & ~fresh).replicate(low_bits)
+        # What this leaves below the fraction of a narrower number has no meaning.
+        rest = even[:low_bits] & (~fresh).replicate(low_bits)
         m.d.comb += self.number.eq(Cat(rest, chosen))
         self._add_classes(m, depth)
         return m

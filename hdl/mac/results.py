@@ -43,6 +43,10 @@ class ResultQueue(Elaboratable):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         parameters, places = self.parameters, self.parameters.results
+        operation, flags = self.operation, self.flags
+        if "pack" in parameters.ranks:
+            operation, flags = Signal.like(operation), Signal.like(flags, reset_less=True)
+            m.d.sync += [operation.eq(self.operation), flags.eq(self.flags)]
         entry = Signal(
             data.StructLayout(
                 {
@@ -54,14 +58,14 @@ class ResultQueue(Elaboratable):
             )
         )
         m.submodules.queue = queue = SyncFIFO(width=len(entry.as_value()), depth=places)
-        is_result = self.operation.writes & self.operation.last & ~self.operation.promote
+        is_result = operation.writes & operation.last & ~operation.promote
         m.d.comb += [
             entry.result.eq(self.code),
-            entry.flags.eq(self.flags),
-            entry.error.eq(self.operation.error),
-            entry.register.eq(self.operation.register),
+            entry.flags.eq(flags),
+            entry.error.eq(operation.error),
+            entry.register.eq(operation.register),
             queue.w_data.eq(entry),
-            queue.w_en.eq((self.operation.error != Error.NONE) | is_result),
+            queue.w_en.eq((operation.error != Error.NONE) | is_result),
         ]
 
         first = Signal.like(entry)

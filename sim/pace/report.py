@@ -1,4 +1,4 @@
-"""The table of paces: products per cycle, per second and per area, for every format and level, beside those of peers."""
+"""The table of paces: products per cycle, per second and per area, for every format and level, beside the peers."""
 
 from __future__ import annotations
 
@@ -81,9 +81,9 @@ def markdown(rows: list[Pace]) -> str:
         )  # fmt: skip
         lines.append(f"| {' | '.join(map(str, cells))} |")
     for peer in PEERS:
-        cells = (
+        shown = (
             peer.name, f"{peer.operand} into {peer.accumulator}", "", "1.00", f"{peer.megahertz:.0f}",
             f"{peer.megahertz:.0f}", peer.comb, f"{peer.density:.0f}",
         )  # fmt: skip
-        lines.append(f"| {' | '.join(map(str, cells))} |")
+        lines.append(f"| {' | '.join(map(str, shown))} |")
     return "\n".join(lines) + "\n"
