@@ -8,7 +8,7 @@ from amaranth import ClockDomain, Module, Mux
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.cores.round import flags_layout
+from hdl.cores.result import flags_layout
 from hdl.mac.multiply_accumulate import MultiplyAccumulate
 from hdl.mac.ports import Error
 

@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from golden.formats import FloatFormat
 from hdl.cores.conversion import ConversionRound, conversion_shifts
-from hdl.cores.round import flags_layout
+from hdl.cores.result import flags_layout
 from hdl.pipeline import check_flags, check_stages, rank
 
 __all__ = ["FloatConverter"]

@@ -10,7 +10,7 @@ from golden.formats import FloatFormat
 from hdl.cores.conversion_left import CoarseShiftLeft, FineShiftLeft
 from hdl.cores.conversion_right import CoarseShiftRight, FineShiftRight
 from hdl.cores.conversion_words import rounding_layout
-from hdl.cores.round import pack, result_layout
+from hdl.cores.result import pack, result_layout
 from hdl.cores.words import named
 
 __all__ = ["ConversionRound", "Convert", "conversion_shifts"]

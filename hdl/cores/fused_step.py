@@ -16,7 +16,7 @@ from hdl.cores.near import count_leading_digits, first_shift, near_difference, s
 from hdl.cores.operand import inspect_operand, normalise_operand, split_code
 from hdl.cores.outcome import decide_class, finish, pack_result
 from hdl.cores.product import combine_operands, normalise_product, product_bias
-from hdl.cores.round import result_layout
+from hdl.cores.result import result_layout
 from hdl.cores.round_step import join_paths, normalise_sum, round_sum
 from hdl.cores.step_formats import StepFormats
 from hdl.cores.words import choose, select_width

@@ -7,7 +7,7 @@ from typing import Any
 from amaranth import Cat, Module, Mux, Signal, Value
 
 from hdl.cores.bundle import Bundle
-from hdl.cores.round import flags_layout, pack
+from hdl.cores.result import flags_layout, pack
 from hdl.cores.step_formats import StepFormats
 from hdl.cores.words import choose, named
 

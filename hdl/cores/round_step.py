@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from amaranth import C, Cat, Module, Mux, Signal, Value
 
 from hdl.cores.bundle import Bundle
@@ -75,7 +77,7 @@ def normalise_sum(m: Module, formats: StepFormats, index: Value, total: Bundle) 
     -------
     Bundle
         ``magnitude``: exponent and kept fraction; ``word``: the part of it that `round_sum` returns by that name,
-        chosen by ``is_low``; ``is_subnormal``; ``lowest`` kept bit and ``guard`` as they stand; ``following``,
+        chosen by ``is_low``; ``round_up``, to be added to it; ``is_subnormal``; ``guard`` as it stands; ``following``,
         ``below`` it, and ``sticky`` (of both) of the signed number; ``negative``; ``exponent``; ``sign``.
     """
     width = formats.sum_width
@@ -84,18 +86,10 @@ def normalise_sum(m: Module, formats: StepFormats, index: Value, total: Bundle) 
     by_one = named(m, "sum_by_1", Mux(total.shift[0], Cat(total.negative, word[:-1]), word))
     moved = named(m, "sum_by_2", Mux(total.shift[1], Cat(total.negative, total.negative, by_one[:-2]), by_one))
 
-    def any_below(place: int) -> Value:
-        """Whether anything is below a place after the shift, found before it."""
-        always = total.magnitude[: max(place - 3, 0)].any()
-        return (
-            always
-            | Cat(total.magnitude[place - 1 - moves] & (total.shift <= moves) for moves in range(min(3, place))).any()
-        )
-
     places = [width - fmt.precision - 2 for fmt in formats.accumulators]
     following = [moved[place] ^ total.negative for place in places]
-    below = [any_below(place) for place in places]
-    sticky = [any_below(place + 1) for place in places]
+    below = _any_below(index, total, places)
+    sticky = named(m, "sticky", _any_below(index, total, [place + 1 for place in places]))
     exponent = Signal(formats.exponent_width, name="rounded_exponent")
     # + 1 - shift, as two's complement without an adder
     change = Cat(~total.shift[0], total.shift[1].replicate(len(exponent) - 1))
@@ -104,27 +98,46 @@ def normalise_sum(m: Module, formats: StepFormats, index: Value, total: Bundle) 
     is_subnormal = ~moved[-1]
     low_bits = formats.low_fraction_bits
     is_low = formats.is_widest(index) if low_bits else C(0, 1)
-    guard = choose(index, [moved[width - 1 - fmt.precision] for fmt in formats.accumulators])
-    lowest = choose(index, [moved[width - fmt.precision] for fmt in formats.accumulators])
-    is_sticky = choose(index, sticky)
+    guard = named(m, "guard", choose(index, [moved[width - 1 - fmt.precision] for fmt in formats.accumulators]))
+    lowest = named(m, "lowest", choose(index, [moved[width - fmt.precision] for fmt in formats.accumulators]))
     # Of the signed number, up = guard & (sticky | lowest); the bits of a negative one stand here inverted.
-    round_up = Mux(total.negative, guard | (~is_sticky & lowest), guard & (is_sticky | lowest))
+    round_up = Mux(total.negative, guard | (~sticky & lowest), guard & (sticky | lowest))
     return Bundle(
         round_up=round_up,
         magnitude=magnitude,
         word=named(m, "second_word", Mux(is_low, magnitude[:low_bits], magnitude[low_bits:])),
         is_low=is_low,
         is_subnormal=is_subnormal,
-        guard=choose(index, [moved[width - 1 - fmt.precision] for fmt in formats.accumulators]),
-        lowest=choose(index, [moved[width - fmt.precision] for fmt in formats.accumulators]),
+        guard=guard,
         following=choose(index, following),
-        below=choose(index, below),
-        sticky=choose(index, sticky),
+        below=below,
+        sticky=sticky,
         negative=total.negative,
         exponent=exponent,
         # An exact zero is positive unless both addends are negative. (A negative power of two has only its sign left.)
         sign=total.sign & ~(total.subtract & ~total.negative & ~total.magnitude.any()),
     )
+
+
+def _any_below(index: Value, total: Bundle, places: Sequence[int]) -> Value:
+    """Tell whether anything will be below a place, one for each format, once the word has been shifted.
+
+    ::
+
+        [ x x x x x x x p 2 1 0 a a a a ]    below p: `a` always, 2 unless the word moves by 3, 0 only if it stays
+
+    What is below the lowest of the places is below all of them, so that each format adds what is between.
+    """
+    found, done = [], 0
+    for place in sorted(set(places)):
+        applies = choose(index, [C(place <= own, 1) for own in places])
+        always = total.magnitude[done : max(place - 3, 0)].any()
+        sometimes = [
+            total.magnitude[place - 1 - moves] & (total.shift <= moves) for moves in range(3) if place - 1 - moves >= 0
+        ]
+        found.append(applies & (always | Cat(sometimes).any()))
+        done = max(place - 3, 0)
+    return Cat(found).any()
 
 
 def _magnitude(formats: StepFormats, index: Value, word: Value, exponent: Value) -> Value:
@@ -154,16 +167,15 @@ def round_sum(m: Module, formats: StepFormats, index: Value, normal: Bundle) -> 
         ``following``: the bit after the guard, of the magnitude.
     """
     fraction_bits, exponent_bits = formats.accumulator_precision - 1, formats.accumulator_exponent_bits
-    round_up = normal.round_up
     # The exponent of a subnormal is 1, its field 0.
     less_one = normal.is_subnormal.replicate(exponent_bits)
     rounded = Signal(fraction_bits + exponent_bits, name="rounded")
-    m.d.comb += rounded.eq(normal.magnitude + Cat(C(0, fraction_bits), less_one) + round_up)
+    m.d.comb += rounded.eq(normal.magnitude + Cat(C(0, fraction_bits), less_one) + normal.round_up)
     # The same once more, because a word chosen after the addition would come too late.
     word = Signal(len(normal.word), name="rounded_word")
     skipped = fraction_bits - formats.low_fraction_bits
     less = Cat(C(0, skipped), (normal.is_subnormal & ~normal.is_low).replicate(exponent_bits))
-    m.d.comb += word.eq(normal.word + less + round_up)
+    m.d.comb += word.eq(normal.word + less + normal.round_up)
     return Bundle(
         sign=normal.sign,
         field=rounded[fraction_bits:],

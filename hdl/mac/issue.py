@@ -9,7 +9,7 @@ from amaranth import C, Cat, Elaboratable, Module, Mux, Signal, Value
 from amaranth.lib import data
 
 from hdl.cores.operand import split_code
-from hdl.cores.round import flags_layout
+from hdl.cores.result import flags_layout
 from hdl.cores.words import choose, named
 from hdl.mac.chunks import Chunks
 from hdl.mac.lane import operand_layout

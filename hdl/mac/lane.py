@@ -13,7 +13,7 @@ from hdl.cores.bundle import Bundle
 from hdl.cores.fused_step import add_product, multiply_operands
 from hdl.cores.multiplier import Multiplier
 from hdl.cores.outcome import finish, pack_result
-from hdl.cores.round import flags_layout
+from hdl.cores.result import flags_layout
 from hdl.cores.step_formats import StepFormats
 from hdl.cores.words import choose
 from hdl.mac.parameters import MacParameters

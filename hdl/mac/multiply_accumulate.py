@@ -11,7 +11,7 @@ from amaranth.lib.wiring import In, Out
 
 from golden.formats import CBFLOAT16, FloatFormat
 from golden.reduction import LEVELS
-from hdl.cores.round import flags_layout
+from hdl.cores.result import flags_layout
 from hdl.mac.issue import Issue
 from hdl.mac.lane import Lane
 from hdl.mac.parameters import MacParameters

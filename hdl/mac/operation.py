@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from amaranth.lib import data
 
-from hdl.cores.round import flags_layout
+from hdl.cores.result import flags_layout
 from hdl.cores.words import select_width
 from hdl.mac.parameters import MacParameters
 from hdl.mac.ports import Error

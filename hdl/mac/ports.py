@@ -6,7 +6,7 @@ from typing import Any
 
 from amaranth.lib import data, enum
 
-from hdl.cores.round import flags_layout
+from hdl.cores.result import flags_layout
 from hdl.cores.words import select_width
 from hdl.mac.parameters import MacParameters
 

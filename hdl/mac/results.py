@@ -6,7 +6,7 @@ from amaranth import Elaboratable, Module, Signal, signed
 from amaranth.lib import data
 from amaranth.lib.fifo import SyncFIFO
 
-from hdl.cores.round import flags_layout
+from hdl.cores.result import flags_layout
 from hdl.mac.operation import operation_layout
 from hdl.mac.parameters import MacParameters
 from hdl.mac.ports import Error, result_beat_layout

@@ -8,7 +8,7 @@ from golden import CBFLOAT16, FP32, FloatFormat
 from hdl import FloatShape, MultiplyAccumulate
 from hdl.cores.conversion import Convert
 from hdl.cores.fused_step import FusedStep
-from hdl.cores.round import result_layout
+from hdl.cores.result import result_layout
 from hdl.cores.step_formats import StepFormats
 from sim.compiled import Compiled, fields
 

@@ -13,7 +13,7 @@ from amaranth.lib.wiring import In, Out
 import golden
 from golden import BF16, CB16, CBFLOAT16, FORMATS, FP16, FP32, Flag, FloatFormat
 from hdl.cores.conversion import Convert
-from hdl.cores.round import result_layout
+from hdl.cores.result import result_layout
 from sim.compiled import Compiled, fields
 
 from ..golden.judges import all_codes, assert_same_bits, boundary_codes, code_dtype, random_codes

@@ -8,7 +8,7 @@ from golden import BF16, CB16, CBFLOAT16, FP16, FP32, FloatFormat
 from hdl.cores.fused_step import FusedStep
 
 # from hdl.cores.multiply import product_layout
-from hdl.cores.round import result_layout
+from hdl.cores.result import result_layout
 from hdl.cores.step_formats import StepFormats
 from sim.compiled import Compiled, fields
 

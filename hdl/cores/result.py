@@ -1,0 +1,29 @@
+"""What a result is: a code, and the flags that making it raised."""
+
+from __future__ import annotations
+
+from amaranth import Cat, Const, Mux, Value
+from amaranth.lib import data
+
+from golden.formats import FloatFormat
+
+__all__ = ["FLAG_BITS", "flags_layout", "pack", "result_layout"]
+
+#: Width of the flags of a result, in the bit order of RISC-V ``fflags``.
+FLAG_BITS = 5
+
+
+def flags_layout() -> data.StructLayout:
+    """Return the flags, least significant first, at the bits of `golden.Flag`; divide by zero is always 0."""
+    return data.StructLayout({"inexact": 1, "underflow": 1, "overflow": 1, "divide_by_zero": 1, "invalid": 1})
+
+
+def result_layout(width: int) -> data.StructLayout:
+    """Return a code of `width` bits and the flags that making it raised."""
+    return data.StructLayout({"bits": width, "flags": flags_layout()})
+
+
+def pack(fmt: FloatFormat, *, sign: Value, magnitude: Value, is_infinite: Value, is_nan: Value) -> Value:
+    """Return a code: the canonical NaN over infinity over ``[sign | exponent field and fraction]``."""
+    code = Cat(Mux(is_infinite, fmt.inf, magnitude)[: fmt.width - 1], sign)
+    return Mux(is_nan, Const(fmt.nan, fmt.width), code)
