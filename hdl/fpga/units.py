@@ -41,7 +41,10 @@ def _entries() -> Iterator[tuple[str, Build]]:
     yield "mac", partial(MultiplyAccumulate, multiplier="ecp5", operands=_THREE)
     yield "mac_no_flags", partial(MultiplyAccumulate, multiplier="ecp5", operands=_THREE, flags=False)
     for stages in range(1, 13):
-        yield f"mac_cbfloat16_stages{stages}", partial(MultiplyAccumulate, multiplier="ecp5", operands=(CBFLOAT16,), stages=stages)
+        yield (
+            f"mac_cbfloat16_stages{stages}",
+            partial(MultiplyAccumulate, multiplier="ecp5", operands=(CBFLOAT16,), stages=stages),
+        )
 
 
 def select(patterns: Sequence[str]) -> dict[str, Build]:

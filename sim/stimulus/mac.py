@@ -17,7 +17,7 @@ from sim.stimulus.mac_coverage import CHUNKS, accumulator_of, chunk_lengths, cou
 from sim.stimulus.operands import one_of_each_class, random_codes, specials, with_exponents
 from sim.stimulus.patterns import PATTERNS, pattern
 from sim.stimulus.reductions import REFUSED_ALIGNMENT, UNSUPPORTED, Chain, Segment, predict
-from sim.stimulus.schedule import POLICIES, interleave, to_scenario
+from sim.stimulus.schedule import POLICIES, cycles_of_rotation, interleave, to_scenario
 from sim.stimulus.step_operands import Steps, directed_steps, step_operands
 
 __all__ = ["mac_scenarios"]
@@ -35,6 +35,7 @@ def mac_scenarios(
         maker.make("continuations", maker.continuations),
         maker.make("hazards", maker.hazards, policy="back_to_back"),
         maker.make("refusals", maker.refusals, policy="random"),
+        maker.full_queue(),
         *maker.streams(),
         *maker.throughput(),
     ]
@@ -168,7 +169,6 @@ class _Maker:
         chains: list[Chain] = []
         fields = self.port.request.widths
         formats = range(len(self.operands), min(1 << fields["format"], 16))
-        levels = [level for level in range(4) if level not in self.mac.levels]
         for _ in range(int(60 * self.effort) + 20):
             chains.append([self._random_segment(6)])
             chains.append(self._afresh(*self.kinds[int(self.rng.integers(len(self.kinds)))], self.default_chunk))
@@ -181,7 +181,7 @@ class _Maker:
                 refused = self._segment(0, level, 1, error=UNSUPPORTED)
                 refused.format = int(self.rng.choice(list(formats)))
                 chains.append([refused])
-            refused = self._segment(0, int(self.rng.choice(levels)), 1, error=UNSUPPORTED)
+            refused = self._segment(0, self._refused_level(), 1, error=UNSUPPORTED)
             chains.append([refused])
         for chain in chains:
             for segment in chain:
@@ -206,6 +206,25 @@ class _Maker:
             scenarios.append(scenario)
         return scenarios
 
+    def full_queue(self) -> Scenario:
+        """Answer every product, refusals too, between others that give none, while nothing is taken for long."""
+        scenario = self.make("full_queue", self._answered, policy="rotation")
+        lengths = self.rng.integers(1, 100, 64)
+        scenario.takes = np.repeat(np.arange(64) % 2 == 0, lengths)
+        return scenario
+
+    def _answered(self) -> list[Chain]:
+        chains: list[Chain] = []
+        for _ in range(int(200 * self.effort) + 80):
+            index, level = self.kinds[int(self.rng.integers(len(self.kinds)))]
+            chains.append([self._segment(index, level, int(self.rng.choice([1, 1, 1, 4])), chunk=self.default_chunk)])
+            if self.rng.random() < 0.3:
+                chains.append([self._segment(0, self._refused_level(), 1, error=UNSUPPORTED)])
+        return chains
+
+    def _refused_level(self) -> int:
+        return int(self.rng.choice([level for level in range(4) if level not in self.mac.levels]))
+
     def throughput(self) -> list[Scenario]:
         """Rotate over as many registers as it takes for a product in every cycle, and count the cycles."""
         scenarios = []
@@ -219,8 +238,16 @@ class _Maker:
                     return [[self._segment(0, level, length, chunk=chunk)] for _ in range(count)]
 
                 scenario = self.make(f"throughput_level_{level}_chunk_{chunk}", chains)
-                # Each promotion takes the place of one product; the last of each register come after all products.
-                promotions = 0 if level == 0 or chunk == 0 else (length // chunk - 1) * count
-                scenario.cycles = length * count + promotions
+                ends = [bool(level) and (k + 1 == length or (chunk and not (k + 1) % chunk)) for k in range(length)]
+                scenario.cycles = cycles_of_rotation(self.mac, [end for end in ends for _ in range(count)])
                 scenarios.append(scenario)
+        # An answer in every cycle: the queue must have places enough.
+        if 0 in self.mac.levels and count <= self.mac.registers // 2:
+
+            def single() -> list[Chain]:
+                return [[self._segment(0, 0, 1)] for _ in range(100)]
+
+            scenario = self.make("throughput_of_answers", single)
+            scenario.cycles = 100
+            scenarios.append(scenario)
         return scenarios
