@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from golden import FloatFormat
+from golden import FloatFormat, decode, encode
 from sim.port import Port
 from sim.scenario import Scenario
 from sim.stimulus.generators import generator_for
@@ -117,8 +117,29 @@ class _Maker:
                 chains += [
                     [Segment(index, level, [c, x], [d, y], chunk=0)] for c, d, x, y in zip(*columns, strict=True)
                 ]
+            chains += [[self._specials_in_turn(index, level)] for _ in range(max(8, count // 4))]
+            if level == 0:
+                chains += [[self._one_ulp_left(index)] for _ in range(max(8, count // 4))]
         self.rng.shuffle(chains)
         return chains
+
+    def _specials_in_turn(self, index: int, level: int) -> Segment:
+        """Reduce infinities and NaNs, or any specials, in turn: the accumulator has been several of them."""
+        operand = self.operands[index]
+        values = [operand.inf, operand.inf | operand.sign_mask, operand.nan, operand.one]
+        codes = self.rng.choice(np.array(values if self.rng.random() < 0.7 else specials(operand)), 4).tolist()
+        return Segment(index, level, codes, [operand.one] * 4, chunk=0)
+
+    def _one_ulp_left(self, index: int) -> Segment:
+        """Add one ulp of fp32 to a product, or take it away, and subtract the product: all digits but one cancel."""
+        operand = self.operands[index]
+        x, y = with_exponents(operand, np.zeros(2, np.int64), self.rng).tolist()
+        x, y = x & ~operand.sign_mask, y & ~operand.sign_mask
+        is_above_2 = float(decode(np.uint16(x), operand)) * float(decode(np.uint16(y), operand)) >= 2
+        ulp = [int(encode(2.0**exponent, operand)) for exponent in (-12 + is_above_2, -11)]
+        signs = (self.rng.integers(0, 2, 2) * operand.sign_mask).tolist()
+        a = [x | signs[0], ulp[0] | signs[1], x | signs[0] ^ operand.sign_mask]
+        return Segment(index, 0, a, [y, ulp[1], y], chunk=0)
 
     def chunk_edges(self) -> list[Chain]:
         """Reduce as many products as lie at the edges of chunks."""
@@ -238,7 +259,7 @@ class _Maker:
                     return [[self._segment(0, level, length, chunk=chunk)] for _ in range(count)]
 
                 scenario = self.make(f"throughput_level_{level}_chunk_{chunk}", chains)
-                ends = [bool(level) and (k + 1 == length or (chunk and not (k + 1) % chunk)) for k in range(length)]
+                ends = [level > 0 and (k + 1 == length or (chunk > 0 and (k + 1) % chunk == 0)) for k in range(length)]
                 scenario.cycles = cycles_of_rotation(self.mac, [end for end in ends for _ in range(count)])
                 scenarios.append(scenario)
         # An answer in every cycle: the queue must have places enough.
