@@ -117,18 +117,22 @@ class _Maker:
                 chains += [
                     [Segment(index, level, [c, x], [d, y], chunk=0)] for c, d, x, y in zip(*columns, strict=True)
                 ]
-            chains += [[self._specials_in_turn(index, level)] for _ in range(max(8, count // 4))]
+            chains += [[self._in_turn(index, level, special)] for special in self._specials_in_turn(index, count // 4)]
             if level == 0:
                 chains += [[self._one_ulp_left(index)] for _ in range(max(8, count // 4))]
         self.rng.shuffle(chains)
         return chains
 
-    def _specials_in_turn(self, index: int, level: int) -> Segment:
-        """Reduce infinities and NaNs, or any specials, in turn: the accumulator has been several of them."""
+    def _specials_in_turn(self, index: int, count: int) -> list[list[int]]:
+        """Return infinities and NaNs, or any specials, in turn: the accumulator will have been several of them."""
         operand = self.operands[index]
-        values = [operand.inf, operand.inf | operand.sign_mask, operand.nan, operand.one]
-        codes = self.rng.choice(np.array(values if self.rng.random() < 0.7 else specials(operand)), 4).tolist()
-        return Segment(index, level, codes, [operand.one] * 4, chunk=0)
+        inf, minus_inf, nan = operand.inf, operand.inf | operand.sign_mask, operand.nan
+        usual = np.array([inf, minus_inf, nan, operand.one])
+        values = [usual if self.rng.random() < 0.7 else specials(operand) for _ in range(count)]
+        return [[inf, nan, minus_inf], [minus_inf, nan, inf], *(self.rng.choice(some, 4).tolist() for some in values)]
+
+    def _in_turn(self, index: int, level: int, codes: list[int]) -> Segment:
+        return Segment(index, level, codes, [self.operands[index].one] * len(codes), chunk=0)
 
     def _one_ulp_left(self, index: int) -> Segment:
         """Add one ulp of fp32 to a product, or take it away, and subtract the product: all digits but one cancel."""
@@ -230,17 +234,19 @@ class _Maker:
     def full_queue(self) -> Scenario:
         """Answer every product, refusals too, between others that give none, while nothing is taken for long."""
         scenario = self.make("full_queue", self._answered, policy="rotation")
-        lengths = self.rng.integers(1, 100, 64)
+        lengths = self.rng.integers(40, 120, 64)
         scenario.takes = np.repeat(np.arange(64) % 2 == 0, lengths)
         return scenario
 
     def _answered(self) -> list[Chain]:
         chains: list[Chain] = []
-        for _ in range(int(200 * self.effort) + 80):
-            index, level = self.kinds[int(self.rng.integers(len(self.kinds)))]
-            chains.append([self._segment(index, level, int(self.rng.choice([1, 1, 1, 4])), chunk=self.default_chunk)])
-            if self.rng.random() < 0.3:
-                chains.append([self._segment(0, self._refused_level(), 1, error=UNSUPPORTED)])
+        # Level after level: a product of level 0 waits for those of others, and the queue would be empty meanwhile.
+        for index, level in sorted(self.kinds, key=lambda kind: kind[1]):
+            for _ in range((int(200 * self.effort) + 160) // len(self.kinds)):
+                length = int(self.rng.choice([1, 1, 1, 3]))
+                chains.append([self._segment(index, level, length, chunk=self.default_chunk)])
+                if self.rng.random() < 0.3:
+                    chains.append([self._segment(0, self._refused_level(), 1, error=UNSUPPORTED)])
         return chains
 
     def _refused_level(self) -> int:

@@ -67,6 +67,10 @@ def directed_steps(operand: FloatFormat, accumulator: FloatFormat) -> Steps:
     # The largest and the smallest product, and the smallest accumulator alone.
     rows += [(0, one, largest, largest), (largest, one, largest, one), (0, one, smallest, smallest)]
     rows += [(smallest, one, 0, one)]
+    # The largest number, which is odd, plus half an ulp: only rounding makes it infinite.
+    half = (operand.emax - operand.precision) // 2
+    powers = [int(encode(2.0**x, operand)) for x in (half, operand.emax - operand.precision - half)]
+    rows += [(largest | s, one, powers[0] | s, powers[1]) for s in (0, minus)]
     # 1 plus 1/4, 1/2 and 3/4 ulp: below half, a tie, above half. Half an ulp as a product of two powers of two.
     left = accumulator.precision // 2
     right = int(encode(2.0 ** (left - accumulator.precision), operand))
@@ -75,6 +79,9 @@ def directed_steps(operand: FloatFormat, accumulator: FloatFormat) -> Steps:
     for place in range(1, operand.fraction_bits + 1):
         above_half = int(encode((1 + 2.0**-place) * 2.0**-left, operand))
         rows += [(one, one, above_half, right), (one + 2, one, above_half | minus, right)]
+    # Ties of differences whose product is the larger addend, to the even number below and above: with the spacing u
+    # above 1, these are -2 u (1 + u / 2) and -(7 + 6 u) u.
+    rows += [(one | s, one, one + 1 | s ^ minus, one + x) for s in (0, minus) for x in (1, 6)]
     # The smallest normal number less a quarter and half of the spacing below it: only the former is tiny and rounds
     # back up to it, the latter is not tiny.
     for lost in (accumulator.precision, accumulator.precision + 1):
