@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
-from golden import BF16, CBFLOAT16, FORMATS, FP16, FP32, FloatFormat
+from golden import BF16, CB16, CBFLOAT16, FORMATS, FP16, FP32, FloatFormat
 from hdl.axi_stream import AxiStreamMac
 from hdl.converter import FloatConverter
 from hdl.mac.multiply_accumulate import MultiplyAccumulate
@@ -67,15 +67,21 @@ def _units() -> dict[str, Unit]:
     ]
     units += [_mac("mac", 1.0, operands=three)]
     units += [_mac(f"mac_{fmt}", 1.0, operands=(fmt,)) for fmt in FORMATS[1:]]
-    # Other depths, each with another number of registers or bits of the chunk counter.
+    # Other depths (11 are those of one format, 12 of several), each with another number of registers or bits of the
+    # chunk counter; deep ones also with few registers, whose products wait for each other all the time.
     units += [
-        _mac("mac_stages_1", 0.15, operands=three, stages=1, registers=2),
-        _mac("mac_stages_2", 0.15, operands=three, stages=2, registers=4),
-        _mac("mac_stages_3", 0.2, operands=three, stages=3),
-        _mac("mac_stages_4", 0.2, operands=three, stages=4, registers=32),
-        _mac("mac_stages_5", 0.3, operands=three, stages=5),
-        _mac("mac_stages_6", 0.3, operands=three, stages=6, chunk_bits=2),
-        _mac("mac_stages_7", 0.3, operands=three, stages=7),
+        _mac("mac_stages_1", 0.12, operands=three, stages=1, registers=2),
+        _mac("mac_stages_2", 0.12, operands=three, stages=2, registers=4),
+        _mac("mac_stages_3", 0.15, operands=three, stages=3),
+        _mac("mac_stages_4", 0.15, operands=three, stages=4, registers=32),
+        _mac("mac_stages_5", 0.15, operands=three, stages=5, chunk_bits=1),
+        _mac("mac_stages_6", 0.15, operands=three, stages=6, chunk_bits=2),
+        _mac("mac_stages_7", 0.2, operands=three, stages=7),
+        _mac("mac_stages_8", 0.2, operands=three, stages=8, chunk_bits=6),
+        _mac("mac_stages_9", 0.2, operands=three, stages=9, registers=32),
+        _mac("mac_stages_10", 0.2, operands=three, stages=10, registers=8, chunk_bits=32),
+        _mac("mac_stages_11", 0.2, operands=three, stages=11, registers=2),
+        _mac("mac_stages_12", 0.2, operands=(CB16,), stages=12, registers=64, chunk_bits=3),
         _mac("mac_level_0", 0.5, operands=three, levels=(0,)),
         _mac("mac_level_1", 0.5, operands=three, levels=(1,)),
         _mac("mac_level_2", 0.5, operands=three, levels=(2,), chunk_bits=3),

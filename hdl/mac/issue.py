@@ -72,9 +72,10 @@ class Issue(Elaboratable):
         self.a, self.b, self.operation = Signal(operand), Signal(operand), Signal(operation)
         self._held = Signal(self._decoded_layout(), name="held")
         self._held_valid, self._is_counted = Signal(), Signal()
-        self.chunks = Chunks(
-            parameters, self.operation, self._is_counted, self._held.first, self._held.last, self.chunk
-        )
+        if parameters.has_chunks:
+            self.chunks = Chunks(
+                parameters, self.operation, self._is_counted, self._held.first, self._held.last, self.chunk
+            )
 
     def _decoded_layout(self) -> data.StructLayout:
         """Return a beat taken apart, and what can be said of it without knowing what is in flight."""
@@ -212,6 +213,10 @@ class Issue(Elaboratable):
                 operation.last.eq(finished.last),
                 operation.flags.eq(self.flags),
                 operation.writes.eq(1),
+                # Said here too, not by default alone: constant bits of a signal that depends on conditions become an
+                # `always @*` of the Verilog, which no simulator ever enters.
+                operation.promote.eq(0),
+                operation.fresh_total.eq(0),
             ]
         with m.Else():
             m.d.comb += [

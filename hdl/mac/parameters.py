@@ -208,5 +208,8 @@ class MacParameters:
 
     @property
     def results(self) -> int:
-        """Results that the queue holds: enough for every product in the pipeline to be the last of a reduction."""
-        return 1 << self.stages.bit_length()
+        """Results that the queue holds: enough for one in every cycle.
+
+        A place is taken from the issue of the product until two cycles after the result has left: `stages` + 3 cycles.
+        """
+        return 1 << (self.stages + 2).bit_length()

@@ -2,48 +2,171 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from sim.mutants.mutant import Mutant
+from sim.mutants.step_faults import STEP_FAULTS
 
 __all__ = ["MUTANTS", "Mutant"]
-
-
-@dataclass(frozen=True)
-class Mutant:
-    """An edit of the RTL.
-
-    Parameters
-    ----------
-    name : str
-    file : str
-        Below ``hdl``.
-    old, new : str
-        Source text; `old` must occur exactly once.
-    unit : str
-        The unit whose regression must fail.
-    scenarios : str
-        The scenarios that are run; all of them if empty.
-    effort : float
-        Share of the unit's stimulus.
-    """
-
-    name: str
-    file: str
-    old: str
-    new: str
-    unit: str = "mac_cbfloat16"
-    scenarios: str = ""
-    effort: float = 0.15
-
 
 _CONVERTER = "float32_to_cbfloat16"
 
 MUTANTS = (
+    *STEP_FAULTS,
+    # -- chunks
     Mutant(
-        "sticky_bit_dropped",
-        "cores/words.py",
-        "shifted = Cat(word[: step + 1].any(), word[step + 1 :])",
-        "shifted = Cat(word[step], word[step + 1 :])",
+        "chunk_one_too_long", "mac/chunks.py", "write.data.is_last.eq(left == 1)", "write.data.is_last.eq(left == 0)"
     ),
+    Mutant("chunk_of_one_goes_on", "mac/chunks.py", "Mux(starts, is_one, ", "Mux(starts, 0, "),
+    Mutant(
+        "unlimited_chunk_ends_with_its_counter",
+        "mac/chunks.py",
+        "held.is_last & ~is_unlimited",
+        "held.is_last",
+        "mac_level_2",
+        "chunk_edges",
+    ),
+    Mutant("first_continues_the_chunk", "mac/chunks.py", "first | ~held.open", "~held.open"),
+    Mutant("first_keeps_total", "mac/chunks.py", "first | ~held.is_later", "~held.is_later"),
+    Mutant(
+        "refused_product_counts_in_chunk",
+        "mac/issue.py",
+        "issued & ~held.is_chain & (held.error == Error.NONE)",
+        "issued & ~held.is_chain",
+    ),
+    # -- issue
+    Mutant("hazards_ignored", "mac/issue.py", "hazards.eq(Mux(load, compared, hazards << 1))", "hazards.eq(0)"),
+    Mutant(
+        "hazard_one_cycle_short",
+        "mac/issue.py",
+        "places = self.parameters.accumulate_latency - 1",
+        "places = self.parameters.accumulate_latency - 2",
+    ),
+    Mutant(
+        "hazard_one_cycle_short_without_held_beat",
+        "mac/issue.py",
+        "max(self.parameters.accumulate_latency - 1, 0)",
+        "max(self.parameters.accumulate_latency - 2, 0)",
+        "mac_stages_8",
+        effort=0.5,
+    ),
+    Mutant(
+        "hazard_one_cycle_long",
+        "mac/issue.py",
+        "max(self.parameters.accumulate_latency - 1, 0)",
+        "max(self.parameters.accumulate_latency, 0)",
+        "mac_stages_8",
+        "throughput_*",
+    ),
+    Mutant(
+        "product_lost_to_promotion",
+        "mac/issue.py",
+        "~must_wait & ~promoting & ",
+        "~must_wait & ",
+    ),
+    Mutant(
+        "level_0_overtakes_promotion",
+        "mac/issue.py",
+        "is_other(self.operation) | recent | (left > 1)",
+        "is_other(self.operation) | recent",
+    ),
+    Mutant(
+        "promotion_reads_stale_total",
+        "mac/issue.py",
+        "operation.fresh.eq(finished.fresh_total)",
+        "operation.fresh.eq(0)",
+    ),
+    Mutant(
+        "odd_register_accepted_at_level_1",
+        "mac/issue.py",
+        "wide_total & beat.register[0]",
+        "(beat.level == 0) & beat.register[0]",
+    ),
+    Mutant("flags_lost_at_promotion", "mac/issue.py", "operation.flags.eq(self.flags)", "operation.flags.eq(0)"),
+    Mutant(
+        "refused_product_writes",
+        "mac/issue.py",
+        "operation.writes.eq(issued & (held.error == Error.NONE))",
+        "operation.writes.eq(issued)",
+    ),
+    Mutant(
+        "flags_not_accumulated",
+        "mac/multiply_accumulate.py",
+        "current.flags.as_value() | self._held_flags.as_value()",
+        "current.flags.as_value() | 0",
+    ),
+    # -- registers
+    Mutant(
+        "halves_swapped_in_read_port",
+        "mac/register_file.py",
+        "is_odd = self.reading.wide | self.reading.register[0]",
+        "is_odd = self.reading.register[0] & ~self.reading.wide",
+    ),
+    Mutant(
+        "partial_sum_overwrites_total",
+        "mac/register_file.py",
+        "Cat(register, operation.partial)",
+        "Cat(register, operation.partial & 0)",
+    ),
+    Mutant(
+        "first_keeps_low_end_of_pair",
+        "mac/register_file.py",
+        "(self.reading.wide & ~fresh).replicate(low_bits)",
+        "self.reading.wide.replicate(low_bits)",
+    ),
+    Mutant(
+        "first_keeps_class_and_flags",
+        "mac/register_file.py",
+        "Mux(self.class_reading.fresh, 0, ",
+        "Mux(self.class_reading.fresh & 0, 0, ",
+    ),
+    Mutant(
+        "only_half_of_a_pair_is_written",
+        "mac/register_file.py",
+        "operation.wide | (operation.register[0] == parity)",
+        "operation.register[0] == parity",
+    ),
+    # -- results
+    Mutant(
+        "queue_overflows",
+        "mac/issue.py",
+        " & ~(held.gives_result & ~self.has_room)",
+        "",
+        scenarios="full_queue",
+    ),
+    Mutant(
+        "refused_result_frees_its_place",
+        "mac/results.py",
+        "taken.eq(self.o_valid & self.o_ready)",
+        "taken.eq(self.o_valid)",
+        scenarios="full_queue",
+    ),
+    Mutant(
+        "queue_too_short_for_a_result_in_every_cycle",
+        "mac/parameters.py",
+        "return 1 << (self.stages + 2).bit_length()",
+        "return 1 << (self.stages.bit_length() - 1)",
+        scenarios="throughput_*",
+    ),
+    Mutant(
+        "refusal_shows_a_result",
+        "mac/results.py",
+        "m.If(first.error == Error.NONE)",
+        "m.If(first.error != Error.UNSUPPORTED)",
+    ),
+    Mutant(
+        "chunk_leaves_before_its_promotion",
+        "mac/results.py",
+        "self.operation.last & ~self.operation.promote",
+        "self.operation.last",
+    ),
+    Mutant(
+        "axi_format_wraps_around",
+        "axi_stream.py",
+        "Mux(is_there, self.s_axis_tuser.level, _NO_LEVEL)",
+        "self.s_axis_tuser.level",
+        "mac_axi_stream",
+        "refusals",
+    ),
+    # -- the converter
     Mutant(
         "sticky_bit_dropped_in_converter",
         "cores/conversion_right.py",
@@ -52,72 +175,18 @@ MUTANTS = (
         _CONVERTER,
     ),
     Mutant(
-        "tie_rounded_up",
-        "cores/conversion.py",
-        "i.unshifted[1] | i.shifted[1] | i.sticky.any()",
-        "C(1, 1)",
-        _CONVERTER,
-    ),
-    Mutant("subnormal_room_off_by_one", "cores/normalise.py", "room.eq(i.exponent - 1),", "room.eq(i.exponent),"),
-    Mutant(
         "leading_zero_count_of_wrong_half",
         "cores/words.py",
         "Mux(upper_is_zero, lower[:-1], upper[:-1])",
         "Mux(upper_is_zero, upper[:-1], lower[:-1])",
-    ),
-    Mutant("chunk_one_too_long", "mac/issue.py", "(following == self.chunk)", "(done == self.chunk)"),
-    Mutant("first_keeps_chunk_count", "mac/issue.py", "Mux(beat.first, 0, read.data.count)", "read.data.count + 0"),
-    Mutant(
-        "first_keeps_total", "mac/issue.py", "beat.first | read.data.is_first_chunk", "read.data.is_first_chunk | 0"
+        "cbfloat16_to_float32",
     ),
     Mutant(
-        "chunk_count_wraps_around",
-        "mac/issue.py",
-        "Mux(following[-1], done, following)",
-        "following[:-1]",
-        "mac_level_2",
-        "chunk_edges",
-    ),
-    Mutant("hazards_ignored", "mac/issue.py", " & ~self._must_wait(is_chain)", ""),
-    Mutant(
-        "hazard_one_cycle_short",
-        "mac/issue.py",
-        "position + 1 < parameters.accumulate_latency",
-        "position + 2 < parameters.accumulate_latency",
-    ),
-    Mutant(
-        "hazard_one_cycle_long",
-        "mac/issue.py",
-        "position + 1 < parameters.accumulate_latency",
-        "position < parameters.accumulate_latency",
-        scenarios="throughput_*",
-    ),
-    Mutant(
-        "level_0_overtakes_promotion",
-        "mac/issue.py",
-        "is_chain & operation.promote & same_pair",
-        "is_chain & operation.promote & same_pair & ~same_pair",
-    ),
-    Mutant("promotion_reads_stale_total", "mac/issue.py", "finished.fresh_total", "0"),
-    Mutant(
-        "odd_register_accepted_at_level_1",
-        "mac/issue.py",
-        "wide_total & beat.register[0]",
-        "is_chain & beat.register[0]",
-    ),
-    Mutant("flags_lost_at_promotion", "mac/issue.py", "o.flags.eq(self.finished_result.flags)", "o.flags.eq(0)"),
-    Mutant(
-        "flags_not_accumulated",
-        "mac/multiply_accumulate.py",
-        "Mux(reading.fresh, 0, registers.read.flags.as_value())",
-        "Mux(reading.fresh, 0, 0)",
-    ),
-    Mutant(
-        "backpressure_ignored",
-        "mac/multiply_accumulate.py",
-        "enable = ~self.o.valid | self.o.ready",
-        "enable = ~self.o.valid | self.o.valid",
-        scenarios="stream_*",
+        "tie_rounded_up_in_converter",
+        "cores/conversion.py",
+        "i.unshifted[1] | i.shifted[1] | i.sticky.any()",
+        "C(1, 1)",
+        _CONVERTER,
     ),
     Mutant(
         "backpressure_ignored_by_converter",
@@ -127,31 +196,13 @@ MUTANTS = (
         _CONVERTER,
         "stream_*",
     ),
-    Mutant(
-        "halves_swapped_in_read_port",
-        "mac/register_file.py",
-        "Cat(Mux(own_is_odd, odd.bits, even.bits), Mux(self.read_wide, odd.bits, C(0, WORD_WIDTH)))",
-        "Cat(Mux(own_is_odd | self.read_wide, odd.bits, even.bits), Mux(self.read_wide, even.bits, C(0, WORD_WIDTH)))",
-    ),
     Mutant("tiny_before_rounding", "cores/conversion.py", " & ~(i.is_nearly_normal & i.all_ones)", "", _CONVERTER),
     Mutant(
-        "zero_sum_keeps_sign",
-        "cores/accumulate.py",
-        "Mux(is_zero & subtract, 0, i.upper_sign ^ is_negative)",
-        "i.upper_sign ^ is_negative",
-    ),
-    Mutant(
         "nan_has_sign",
-        "cores/round.py",
+        "cores/result.py",
         "Const(fmt.nan, fmt.width)",
         "Const(fmt.nan | fmt.sign_mask, fmt.width)",
         _CONVERTER,
-    ),
-    Mutant(
-        "infinity_times_zero_is_valid",
-        "cores/multiply.py",
-        "b.is_signalling | infinity_times_zero",
-        "b.is_signalling",
     ),
     Mutant(
         "converter_subnormal_shift_off_by_one",
@@ -159,13 +210,5 @@ MUTANTS = (
         "1 + (reach - value) % _FINE",
         "1 + (reach - value - 1) % _FINE",
         _CONVERTER,
-    ),
-    Mutant(
-        "axi_format_wraps_around",
-        "axi_stream.py",
-        "Mux(is_there, self.s_axis_tuser.level, _NO_LEVEL)",
-        "self.s_axis_tuser.level",
-        "mac_axi_stream",
-        "refusals",
     ),
 )

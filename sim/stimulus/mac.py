@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from golden import FloatFormat
+from golden import FloatFormat, decode, encode
 from sim.port import Port
 from sim.scenario import Scenario
 from sim.stimulus.generators import generator_for
@@ -17,7 +17,7 @@ from sim.stimulus.mac_coverage import CHUNKS, accumulator_of, chunk_lengths, cou
 from sim.stimulus.operands import one_of_each_class, random_codes, specials, with_exponents
 from sim.stimulus.patterns import PATTERNS, pattern
 from sim.stimulus.reductions import REFUSED_ALIGNMENT, UNSUPPORTED, Chain, Segment, predict
-from sim.stimulus.schedule import POLICIES, interleave, to_scenario
+from sim.stimulus.schedule import POLICIES, cycles_of_rotation, interleave, to_scenario
 from sim.stimulus.step_operands import Steps, directed_steps, step_operands
 
 __all__ = ["mac_scenarios"]
@@ -35,6 +35,7 @@ def mac_scenarios(
         maker.make("continuations", maker.continuations),
         maker.make("hazards", maker.hazards, policy="back_to_back"),
         maker.make("refusals", maker.refusals, policy="random"),
+        maker.full_queue(),
         *maker.streams(),
         *maker.throughput(),
     ]
@@ -116,8 +117,33 @@ class _Maker:
                 chains += [
                     [Segment(index, level, [c, x], [d, y], chunk=0)] for c, d, x, y in zip(*columns, strict=True)
                 ]
+            chains += [[self._in_turn(index, level, special)] for special in self._specials_in_turn(index, count // 4)]
+            if level == 0:
+                chains += [[self._one_ulp_left(index)] for _ in range(max(8, count // 4))]
         self.rng.shuffle(chains)
         return chains
+
+    def _specials_in_turn(self, index: int, count: int) -> list[list[int]]:
+        """Return infinities and NaNs, or any specials, in turn: the accumulator will have been several of them."""
+        operand = self.operands[index]
+        inf, minus_inf, nan = operand.inf, operand.inf | operand.sign_mask, operand.nan
+        usual = np.array([inf, minus_inf, nan, operand.one])
+        values = [usual if self.rng.random() < 0.7 else specials(operand) for _ in range(count)]
+        return [[inf, nan, minus_inf], [minus_inf, nan, inf], *(self.rng.choice(some, 4).tolist() for some in values)]
+
+    def _in_turn(self, index: int, level: int, codes: list[int]) -> Segment:
+        return Segment(index, level, codes, [self.operands[index].one] * len(codes), chunk=0)
+
+    def _one_ulp_left(self, index: int) -> Segment:
+        """Add one ulp of fp32 to a product, or take it away, and subtract the product: all digits but one cancel."""
+        operand = self.operands[index]
+        x, y = with_exponents(operand, np.zeros(2, np.int64), self.rng).tolist()
+        x, y = x & ~operand.sign_mask, y & ~operand.sign_mask
+        is_above_2 = float(decode(np.uint16(x), operand)) * float(decode(np.uint16(y), operand)) >= 2
+        ulp = [int(encode(2.0**exponent, operand)) for exponent in (-12 + is_above_2, -11)]
+        signs = (self.rng.integers(0, 2, 2) * operand.sign_mask).tolist()
+        a = [x | signs[0], ulp[0] | signs[1], x | signs[0] ^ operand.sign_mask]
+        return Segment(index, 0, a, [y, ulp[1], y], chunk=0)
 
     def chunk_edges(self) -> list[Chain]:
         """Reduce as many products as lie at the edges of chunks."""
@@ -168,7 +194,6 @@ class _Maker:
         chains: list[Chain] = []
         fields = self.port.request.widths
         formats = range(len(self.operands), min(1 << fields["format"], 16))
-        levels = [level for level in range(4) if level not in self.mac.levels]
         for _ in range(int(60 * self.effort) + 20):
             chains.append([self._random_segment(6)])
             chains.append(self._afresh(*self.kinds[int(self.rng.integers(len(self.kinds)))], self.default_chunk))
@@ -181,7 +206,7 @@ class _Maker:
                 refused = self._segment(0, level, 1, error=UNSUPPORTED)
                 refused.format = int(self.rng.choice(list(formats)))
                 chains.append([refused])
-            refused = self._segment(0, int(self.rng.choice(levels)), 1, error=UNSUPPORTED)
+            refused = self._segment(0, self._refused_level(), 1, error=UNSUPPORTED)
             chains.append([refused])
         for chain in chains:
             for segment in chain:
@@ -206,6 +231,27 @@ class _Maker:
             scenarios.append(scenario)
         return scenarios
 
+    def full_queue(self) -> Scenario:
+        """Answer every product, refusals too, between others that give none, while nothing is taken for long."""
+        scenario = self.make("full_queue", self._answered, policy="rotation")
+        lengths = self.rng.integers(40, 120, 64)
+        scenario.takes = np.repeat(np.arange(64) % 2 == 0, lengths)
+        return scenario
+
+    def _answered(self) -> list[Chain]:
+        chains: list[Chain] = []
+        # Level after level: a product of level 0 waits for those of others, and the queue would be empty meanwhile.
+        for index, level in sorted(self.kinds, key=lambda kind: kind[1]):
+            for _ in range((int(200 * self.effort) + 160) // len(self.kinds)):
+                length = int(self.rng.choice([1, 1, 1, 3]))
+                chains.append([self._segment(index, level, length, chunk=self.default_chunk)])
+                if self.rng.random() < 0.3:
+                    chains.append([self._segment(0, self._refused_level(), 1, error=UNSUPPORTED)])
+        return chains
+
+    def _refused_level(self) -> int:
+        return int(self.rng.choice([level for level in range(4) if level not in self.mac.levels]))
+
     def throughput(self) -> list[Scenario]:
         """Rotate over as many registers as it takes for a product in every cycle, and count the cycles."""
         scenarios = []
@@ -219,8 +265,16 @@ class _Maker:
                     return [[self._segment(0, level, length, chunk=chunk)] for _ in range(count)]
 
                 scenario = self.make(f"throughput_level_{level}_chunk_{chunk}", chains)
-                # Each promotion takes the place of one product; the last of each register come after all products.
-                promotions = 0 if level == 0 or chunk == 0 else (length // chunk - 1) * count
-                scenario.cycles = length * count + promotions
+                ends = [level > 0 and (k + 1 == length or (chunk > 0 and (k + 1) % chunk == 0)) for k in range(length)]
+                scenario.cycles = cycles_of_rotation(self.mac, [end for end in ends for _ in range(count)])
                 scenarios.append(scenario)
+        # An answer in every cycle: the queue must have places enough.
+        if 0 in self.mac.levels and count <= self.mac.registers // 2:
+
+            def single() -> list[Chain]:
+                return [[self._segment(0, 0, 1)] for _ in range(100)]
+
+            scenario = self.make("throughput_of_answers", single)
+            scenario.cycles = 100
+            scenarios.append(scenario)
         return scenarios

@@ -12,7 +12,7 @@ from sim.port import Port
 from sim.scenario import Scenario
 from sim.stimulus.reductions import NO_ERROR, REFUSED_ALIGNMENT, Chain, Segment
 
-__all__ = ["POLICIES", "interleave", "to_scenario"]
+__all__ = ["POLICIES", "cycles_of_rotation", "interleave", "to_scenario"]
 
 #: One chain at a time, always in the same registers; in turn, over all registers; at random.
 POLICIES = ("back_to_back", "rotation", "random")
@@ -99,6 +99,31 @@ def _open(
     for one in taken:
         free.remove(one)
     return _Open(chain, register, taken)
+
+
+def cycles_of_rotation(mac: Any, ends_chunk: Sequence[bool]) -> int:
+    """Return the cycles from the first accepted product to the last, both counted, of products that never wait.
+
+    A product that ends a chunk comes back as its promotion, through all ranks but that of the beat, and takes a cycle
+    from whatever product would be issued then.
+
+    Parameters
+    ----------
+    mac : MultiplyAccumulate
+    ends_chunk : sequence of bool
+        Of each product.
+    """
+    holds_beat = mac.parameters.has_input_rank
+    cycle, promotions, issued = 0, set(), []
+    for ends in ends_chunk:
+        while cycle in promotions:
+            cycle += 1
+        issued.append(cycle)
+        if ends:
+            promotions.add(cycle + mac.stages - holds_beat)
+        cycle += 1
+    # A beat that is held is accepted when the one before it is issued, the first one in the cycle before its issue.
+    return issued[-2] + 2 if holds_beat else issued[-1] + 1
 
 
 def to_scenario(name: str, beats: list[Beat], operands: Sequence[FloatFormat], port: Port) -> Scenario:

@@ -39,7 +39,7 @@ def step_operands(
     operand: FloatFormat, accumulator: FloatFormat, rng: np.random.Generator, count: int
 ) -> dict[str, Steps]:
     """Return cases of every kind, about `count` of each, as they suit an accumulator format."""
-    return {
+    kinds = {
         "special": _special(operand, rng, count),
         "random": _random(operand, rng, count),
         "cancellation": _cancellation(operand, accumulator, rng, count),
@@ -50,6 +50,9 @@ def step_operands(
         ),
         "huge": _at_exponents(operand, accumulator.emax - 1, accumulator.emax + 2, rng, count),
     }
+    if accumulator == operand:
+        kinds["above_midpoint"] = _above_midpoint(operand, rng, count)
+    return kinds
 
 
 def directed_steps(operand: FloatFormat, accumulator: FloatFormat) -> Steps:
@@ -64,10 +67,27 @@ def directed_steps(operand: FloatFormat, accumulator: FloatFormat) -> Steps:
     # The largest and the smallest product, and the smallest accumulator alone.
     rows += [(0, one, largest, largest), (largest, one, largest, one), (0, one, smallest, smallest)]
     rows += [(smallest, one, 0, one)]
+    # The largest number, which is odd, plus half an ulp: only rounding makes it infinite.
+    half = (operand.emax - operand.precision) // 2
+    powers = [int(encode(2.0**x, operand)) for x in (half, operand.emax - operand.precision - half)]
+    rows += [(largest | s, one, powers[0] | s, powers[1]) for s in (0, minus)]
     # 1 plus 1/4, 1/2 and 3/4 ulp: below half, a tie, above half. Half an ulp as a product of two powers of two.
     left = accumulator.precision // 2
     right = int(encode(2.0 ** (left - accumulator.precision), operand))
     rows += [(one, one, int(encode(x * 2.0**-left, operand)), right) for x in (0.5, 1.0, 1.5)]
+    # Half an ulp and one bit more, at every place below it; added to 1 and taken from the number two ulps above it.
+    for place in range(1, operand.fraction_bits + 1):
+        above_half = int(encode((1 + 2.0**-place) * 2.0**-left, operand))
+        rows += [(one, one, above_half, right), (one + 2, one, above_half | minus, right)]
+    # Ties of differences whose product is the larger addend, to the even number below and above: with the spacing u
+    # above 1, these are -2 u (1 + u / 2) and -(7 + 6 u) u.
+    rows += [(one | s, one, one + 1 | s ^ minus, one + x) for s in (0, minus) for x in (1, 6)]
+    # The smallest normal number less a quarter and half of the spacing below it: only the former is tiny and rounds
+    # back up to it, the latter is not tiny.
+    for lost in (accumulator.precision, accumulator.precision + 1):
+        half = (accumulator.emin - lost) // 2
+        halves = (int(encode(2.0**x, operand)) for x in (half, accumulator.emin - lost - half))
+        rows += [(operand.min_normal, one, next(halves) | minus, next(halves))]
     return Steps(*(np.array(column, np.uint64) for column in zip(*rows, strict=True)))
 
 
@@ -135,6 +155,25 @@ def _midpoint_of_product(operand: FloatFormat, rng: np.random.Generator, count: 
     tiny = np.array([0, 1, operand.min_normal - 1, operand.min_normal, 1 << (operand.fraction_bits + 2)], np.uint64)
     c = rng.choice(tiny, count) | np.where(rng.random(count) < 0.5, np.uint64(operand.sign_mask), np.uint64(0))
     return Steps(c, _ones(operand, count), a, b)
+
+
+def _above_midpoint(operand: FloatFormat, rng: np.random.Generator, count: int) -> Steps:
+    """Return products smaller than the accumulator, above half an ulp of it by nothing but their lowest bit."""
+    bits = operand.precision
+    x = rng.integers(1 << bits - 1, 1 << bits, 40 * count) | 1
+    distance = rng.choice(np.array([1, 2, 2, 3]), 40 * count)
+    # In a product of 2 * bits places, so many are below half an ulp.
+    below = bits - 1 + distance
+    inverse = x
+    for _ in range(5):
+        inverse = inverse * (2 - x * inverse) % (1 << 2 * bits)
+    y = ((1 << below) + 1) * inverse % (2 << below)
+    fits = np.flatnonzero((y >> bits - 1 == 1) & (x * y >> 2 * bits - 1 == 1))[:count]
+    a, b = (
+        np.asarray(encode(np.ldexp(z[fits].astype(np.float64), 1 - bits), operand)).astype(np.uint64) for z in (x, y)
+    )
+    minus = np.where(rng.random(len(fits)) < 0.5, np.uint64(operand.sign_mask), np.uint64(0))
+    return Steps(with_exponents(operand, 1 + distance[fits], rng), _ones(operand, len(fits)), a ^ minus, b)
 
 
 def _at_exponents(operand: FloatFormat, low: int, high: int, rng: np.random.Generator, count: int) -> Steps:

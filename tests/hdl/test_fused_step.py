@@ -2,17 +2,20 @@
 
 import numpy as np
 import pytest
+from amaranth import C, Module, signed
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
 
 import golden
 from golden import BF16, CB16, CBFLOAT16, FP16, FP32, FloatFormat
-from hdl.cores.fused_step import FusedStep
-
-# from hdl.cores.multiply import product_layout
+from hdl.cores.bundle import Bundle
+from hdl.cores.fused_step import FusedStep, add_product, code_of
+from hdl.cores.outcome import finish, pack_result
 from hdl.cores.result import result_layout
 from hdl.cores.step_formats import StepFormats
 from sim.compiled import Compiled, fields
 
-from ..golden.judges import all_codes, assert_same_bits, boundary_codes
+from ..golden.judges import all_codes, assert_same_bits, boundary_codes, code_dtype
 from .stimulus import step_operands
 
 E3M2, E3M3 = FloatFormat("e3m2", 3, 2), FloatFormat("e3m3", 3, 3)
@@ -133,6 +136,46 @@ CASES = [
     ("product on a midpoint, tiny accumulator below", BF16, BF16, 0x3FA0, 0x3FFC, 0x80B5, 0x401D, 1),
     ("product on a midpoint, no accumulator", BF16, BF16, 0x3FF0, 0x3FF8, 0x0000, 0x4068, 1),
     ("product on a midpoint, tiny accumulator above", CBFLOAT16, CBFLOAT16, 0x3E08, 0x6EE0, 0x8052, 0x6EEB, 1),
+    # 2.0 - 2.5: all digits of the difference below the sign are zeros.
+    ("cancellation to a negative power of two", CBFLOAT16, CBFLOAT16, 0xC080, 0x3E00, 0x4000, 0xBC00, 0),
+    ("cancellation to a positive power of two", CBFLOAT16, CBFLOAT16, 0xC000, 0x3E00, 0x4080, 0x3C00, 0),
+    # 1.0 - (1 + 2^-9)^2 is -2^-8 (1 + 2^-10); 1.0 - 513 * 518 / 2^18 is -3600.5 / 2^18, ...
+    ("tie of a negative difference to even below", CBFLOAT16, CBFLOAT16, 0xBE01, 0x3E01, 0x3E00, 0xAE00, 1),
+    ("tie of a negative difference to even above", CBFLOAT16, CBFLOAT16, 0xBE01, 0x3E06, 0x3E00, 0xB182, 1),
+    (
+        "tie of a negative difference without cancellation, to even below",
+        CBFLOAT16,
+        CBFLOAT16,
+        0xBE18,
+        0x3FE0,
+        0x3E00,
+        0xBE0E,
+        1,
+    ),
+    (
+        "tie of a negative difference without cancellation, to even above",
+        CBFLOAT16,
+        CBFLOAT16,
+        0xBE10,
+        0x3FF0,
+        0x3E00,
+        0xBE10,
+        1,
+    ),
+    ("tie of a negative difference from 2.0 to even below", CBFLOAT16, CBFLOAT16, 0xBE05, 0x3FF9, 0x4000, 0xAEEE, 1),
+    ("tie of a negative difference from 2.0 to even above", CBFLOAT16, CBFLOAT16, 0xBE03, 0x3FFD, 0x4000, 0xAEFC, 1),
+    # One ulp of the subnormals, 2^-39, against 2^-39 * 1.0: a normalised product, nine places below the smallest.
+    ("subnormal minus an equal product is +0", CBFLOAT16, CBFLOAT16, 0x8001, 0x3E00, 0x0001, 0x0000, 0),
+    ("product minus an equal subnormal is +0", CBFLOAT16, CBFLOAT16, 0x0001, 0x3E00, 0x8001, 0x0000, 0),
+    ("subnormal of float32 minus an equal product is +0", BF16, FP32, 0x8001, 0x3780, 0x00000001, 0x00000000, 0),
+    # 128 or 161.25 ulps, a product below the smallest normal, and one ulp.
+    ("subnormal product plus a smaller subnormal", CBFLOAT16, CBFLOAT16, 0x0080, 0x3E00, 0x0001, 0x0081, 0),
+    ("subnormal product minus a smaller subnormal", CBFLOAT16, CBFLOAT16, 0x0080, 0x3E00, 0x8001, 0x007F, 0),
+    ("negative subnormal product plus a smaller subnormal", CBFLOAT16, CBFLOAT16, 0x8080, 0x3E00, 0x0001, 0x807F, 0),
+    ("negative subnormal product minus a smaller one", CBFLOAT16, CBFLOAT16, 0x8080, 0x3E00, 0x8001, 0x8081, 0),
+    ("subnormal product minus a smaller subnormal, rounded", CBFLOAT16, CBFLOAT16, 0x0081, 0x3E80, 0x8001, 0x00A0, 3),
+    ("negative subnormal product plus a smaller one, rounded", CBFLOAT16, CBFLOAT16, 0x8081, 0x3E80, 0x0001, 0x80A0, 3),
+    ("subnormal product of float32 minus a smaller one", BF16, FP32, 0x0040, 0x3780, 0x80000001, 0x0000003F, 0),
     ("rounded twice through float32 would be 0x3fea", FP16, FP16, 0x3EB1, 0x26F3, 0x3FBC, 0x3FEB, 1),
     ("rounded twice through float32 would be 0x3c7e", FP16, FP16, 0x3E2C, 0x1F74, 0x3C72, 0x3C7D, 1),
     ("rounded twice through float32 would be 0x2f60", CBFLOAT16, CBFLOAT16, 0x3F7F, 0x2381, 0x2F47, 0x2F5F, 1),
@@ -147,6 +190,13 @@ CASES = [
 def test_step_of_a_named_case_has_the_result_worked_out_by_hand(three, operand, accumulator, a, b, acc, result, flags):
     got = three(*(np.array([code]) for code in (a, b, acc)), operand, accumulator)
     assert (hex(got["bits"][0]), got["flags"][0]) == (hex(result), flags)
+    by_golden, raised = golden.multiply_accumulate(
+        *(np.array([code], code_dtype(fmt)) for code, fmt in ((a, operand), (b, operand), (acc, accumulator))),
+        operand=operand,
+        accumulator=accumulator,
+        return_flags=True,
+    )
+    assert (hex(by_golden[0]), raised[0]) == (hex(result), flags)
 
 
 def test_step_of_products_far_below_float32s_accumulator_keeps_the_accumulator():
@@ -156,34 +206,69 @@ def test_step_of_products_far_below_float32s_accumulator_keeps_the_accumulator()
     assert (hex(got["bits"][0]), got["flags"][0]) == ("0xe1749bad", 1)
 
 
-def test_add_product_takes_the_exact_product_as_its_layout_describes_it():
-    formats = StepFormats((E3M2,), (E3M2,))
-    layout = product_layout(formats)
+class AddProduct(wiring.Component):
+    """`add_product` alone: an exact product, as the multiplier hands it on, and an accumulator's code."""
+
+    def __init__(self, formats):
+        self.formats = formats
+        self.layout = data.StructLayout(
+            {
+                "significand": formats.product_width,
+                "exponent": signed(formats.product_exponent_width),
+                "sign": 1,
+                "is_infinite": 1,
+                "is_nan": 1,
+                "invalid": 1,
+            }
+        )
+        self.accumulator_format = C(0, 0)
+        width = formats.accumulator_width
+        super().__init__({"product": In(self.layout), "acc": In(width), "o": Out(result_layout(width))})
+
+    def after(self, step, bundle):
+        return bundle.named(self.module)
+
+    def elaborate(self, platform):
+        self.module = m = Module()
+        formats, index = self.formats, self.accumulator_format
+        number, its_class = code_of(m, formats, self, self.acc)
+        product = Bundle(**{name: self.product[name] for name, _ in self.layout})
+        rounded = add_product(m, formats, self, product, lambda: number, lambda: its_class)
+        finished = finish(m, formats, index, rounded)
+        m.d.comb += [
+            self.o.bits.eq(pack_result(formats, index, rounded, finished)),
+            self.o.flags.eq(finished.flags),
+        ]
+        return m
+
+
+def test_add_product_takes_the_exact_product_of_normalised_significands():
+    adder = AddProduct(StepFormats((E3M2,), (E3M2,)))
     a, b, acc = (x.ravel().astype(np.int64) for x in np.meshgrid(*[all_codes(E3M2)] * 3))
 
     def unpacked(code):
+        """Exponent, significand of three bits with a leading one, and whether it is infinite or NaN."""
         field, fraction = code >> 2 & 7, code & 3
-        return (
-            np.maximum(field, 1),
-            fraction + 4 * (field > 0),
-            (field == 7) & (fraction == 0),
-            (field == 7) & (fraction > 0),
-        )
+        exponent, significand = np.maximum(field, 1), fraction + 4 * (field > 0)
+        for _ in range(2):
+            short = (significand > 0) & (significand < 4)
+            exponent, significand = exponent - short, significand << short
+        return exponent, significand, (field == 7) & (fraction == 0), (field == 7) & (fraction > 0)
 
     (ea, ma, inf_a, nan_a), (eb, mb, inf_b, nan_b) = unpacked(a), unpacked(b)
     zero = (ma == 0) | (mb == 0)
     invalid = (inf_a | inf_b) & zero | nan_a & (a & 2 == 0) | nan_b & (b & 2 == 0)
     parts = {
+        # ma * mb * 2^-4 is in [1, 4), times 2^(exponent - bias).
         "significand": ma * mb,
-        # significand * 2^(exponent - bias - 5) = ma * mb * 2^(ea + eb - 2 bias - 2 * 2)
-        "exponent": np.where(zero, 0, ea + eb + 5 - 4 - E3M2.bias),
+        "exponent": np.where(zero, 0, ea + eb - E3M2.bias),
         "sign": (a ^ b) >> 5,
         "is_infinite": inf_a | inf_b,
         "is_nan": nan_a | nan_b | (inf_a | inf_b) & zero,
         "invalid": invalid,
     }
-    word = sum((parts[key] % (1 << field.width)) << field.offset for key, field in layout)
-    got = fields(result_layout(6), Compiled(AddProduct(formats))(product=word, acc=acc)["o"])
+    word = sum((parts[key] % (1 << field.width)) << field.offset for key, field in adder.layout)
+    got = fields(result_layout(6), Compiled(adder)(product=word, acc=acc)["o"])
     wanted, flags = golden.multiply_accumulate(
         *(x.astype(np.uint16) for x in (a, b, acc)), operand=E3M2, accumulator=E3M2, return_flags=True
     )

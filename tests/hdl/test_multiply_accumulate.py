@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import golden
-from golden import BF16, CB16, CBFLOAT16, FP16, FloatFormat
+from golden import BF16, CB16, CBFLOAT16, FP16, FP32, FloatFormat
 from hdl import Error, MultiplyAccumulate
 
 from .mac_bench import Product, reduction, run, sometimes
@@ -23,11 +23,15 @@ BUILDS = [
     {"stages": 6, "operands": (CB16,), "levels": (0, 2)},
     {"stages": 7, "chunk_bits": 2},
     {"stages": 8, "operands": THREE},
+    {"stages": 9, "operands": (FP16,), "registers": 4},
+    {"stages": 10, "operands": (BF16, CB16), "levels": (1, 2)},
+    {"stages": 12, "operands": THREE, "chunk_bits": 3},
     {"levels": (0,), "operands": (BF16, FP16)},
     {"levels": (2,), "operands": (CB16, CBFLOAT16)},
     {"operands": (E3M2,), "stages": 4},
     {"operands": (E3M2,), "levels": (2,), "registers": 32},
     {"flags": False, "stages": 5},
+    {"flags": False, "stages": 11, "registers": 2},
 ]
 
 
@@ -92,7 +96,7 @@ def test_long_reduction_in_chunks_of_any_length_is_goldens(chunk):
     assert run(unit, products, chunk=chunk).results == wanted
 
 
-@pytest.mark.parametrize("stages", [1, 8])
+@pytest.mark.parametrize("stages", [1, 8, 12])
 def test_levels_and_formats_in_turn_on_one_pair_do_not_disturb_each_other(stages):
     unit = MultiplyAccumulate(operands=THREE, stages=stages, registers=2)
     rng = np.random.default_rng(5)
@@ -108,7 +112,7 @@ def test_levels_and_formats_in_turn_on_one_pair_do_not_disturb_each_other(stages
 
 
 @pytest.mark.parametrize("level", [0, 1, 2])
-@pytest.mark.parametrize("stages", [1, 4, 8])
+@pytest.mark.parametrize("stages", [1, 4, 8, 11])
 def test_product_without_first_after_last_continues_from_the_result(level, stages):
     unit = MultiplyAccumulate(stages=stages)
     rng = np.random.default_rng(6)
@@ -120,6 +124,22 @@ def test_product_without_first_after_last_continues_from_the_result(level, stage
         raised |= int(flags)
         wanted.append((int(initial), raised, 0, 4))
     assert run(unit, products, chunk=2).results == wanted
+
+
+@pytest.mark.parametrize("chunk", [0, 1])
+@pytest.mark.parametrize("level", [0, 1, 2])
+@pytest.mark.parametrize("stages", [1, 4, 8, 11])
+def test_opposite_infinity_after_nan_after_infinity_is_no_invalid_operation(stages, level, chunk):
+    # The accumulator held NaN and infinity at once, and one more infinity was taken for infinity minus infinity.
+    unit = MultiplyAccumulate(stages=stages)
+    inf, nan, minus = CBFLOAT16.inf, CBFLOAT16.nan, CBFLOAT16.sign_mask
+    a = [inf, nan, inf | minus, inf]
+    done = run(unit, reduction(a, [CBFLOAT16.one] * 4, register=2, level=level), chunk=chunk)
+    outer = CBFLOAT16 if level == 2 else FP32
+    assert done.results == [(outer.nan, 0, Error.NONE.value, 2)]
+    codes = [np.array(column, np.uint16) for column in (a, [CBFLOAT16.one] * 4)]
+    code, flags = golden.dot(*codes, operand=CBFLOAT16, level=level, chunk=chunk or None, return_flags=True)
+    assert (int(code), int(flags)) == (outer.nan, 0)
 
 
 @pytest.mark.parametrize("level", [0, 1, 2])

@@ -41,13 +41,22 @@ BAD_MAC = [
     ({"registers": 1}, ValueError, "registers: got 1, must be a power of two of at least 2"),
     ({"registers": 12}, ValueError, "registers: got 12, must be a power of two of at least 2"),
     ({"registers": 4.0}, TypeError, "registers: got 4.0, must be an int"),
-    ({"stages": 0}, ValueError, "stages: got 0, must be from 1 to 8 (None builds 8)"),
-    ({"stages": 9}, ValueError, "stages: got 9, must be from 1 to 8 (None builds 8)"),
-    ({"stages": 2.0}, TypeError, "stages: got 2.0, must be an int from 1 to 8, or None for 8"),
+    ({"stages": 0}, ValueError, "stages: got 0, must be from 1 to 12 (None builds 11)"),
+    ({"stages": 13}, ValueError, "stages: got 13, must be from 1 to 12 (None builds 11)"),
+    (
+        {"stages": 14, "operands": (CBFLOAT16, FP16)},
+        ValueError,
+        "stages: got 14, must be from 1 to 12 (None builds 12)",
+    ),
+    ({"stages": 2.0}, TypeError, "stages: got 2.0, must be an int from 1 to 12, or None for 11"),
+    ({"stages": True}, TypeError, "stages: got True, must be an int from 1 to 12, or None for 11"),
     ({"chunk_bits": 0}, ValueError, "chunk_bits: got 0, must be from 1 to 32"),
     ({"chunk_bits": 33}, ValueError, "chunk_bits: got 33, must be from 1 to 32"),
     ({"chunk_bits": False}, TypeError, "chunk_bits: got False, must be an int"),
     ({"flags": 1}, TypeError, "flags: got 1, must be True or False"),
+    ({"multiplier": "dsp"}, ValueError, "multiplier: got 'dsp', must be one of generic, ecp5"),
+    ({"multiplier": None}, ValueError, "multiplier: got None, must be one of generic, ecp5"),
+    ({"multiplier": ["ecp5"]}, ValueError, "multiplier: got ['ecp5'], must be one of generic, ecp5"),
 ]
 
 SEVENTEEN = tuple(FloatFormat(f"e5m10_bias_{bias}", 5, 10, bias=bias) for bias in range(7, 24))
@@ -115,13 +124,15 @@ def test_attributes_of_a_multiply_accumulate_unit_are_its_parameters_and_its_lat
     unit = MultiplyAccumulate(operands=[CB16, FP16], levels=[2, 0], registers=4, stages=3, chunk_bits=5, flags=False)
     assert (unit.operands, unit.levels, unit.registers) == ((CB16, FP16), (0, 2), 4)
     assert (unit.stages, unit.chunk_bits, unit.flags) == (3, 5, False)
-    assert (unit.latency, unit.accumulate_latency) == (3, 2)
+    assert (unit.latency, unit.accumulate_latency) == (4, 3)
 
 
 def test_defaults_of_a_multiply_accumulate_unit_are_cbfloat16_at_all_levels_and_full_depth():
     unit = MultiplyAccumulate()
     assert (unit.operands, unit.levels, unit.registers) == ((CBFLOAT16,), (0, 1, 2), 16)
-    assert (unit.stages, unit.chunk_bits, unit.flags) == (8, 16, True)
+    assert (unit.stages, unit.chunk_bits, unit.flags) == (11, 16, True)
+    assert unit.parameters.multiplier == "generic"
+    assert MultiplyAccumulate(operands=(CBFLOAT16, FP16)).stages == 12
 
 
 def test_one_format_and_one_level_need_no_sequence():
@@ -130,4 +141,4 @@ def test_one_format_and_one_level_need_no_sequence():
 
 
 def test_axi_stream_mac_holds_the_unit_that_it_wraps():
-    assert AxiStreamMac(operands=(FP16,), stages=4).unit.latency == 4
+    assert AxiStreamMac(operands=(FP16,), stages=4).unit.latency == 5

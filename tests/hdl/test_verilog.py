@@ -34,6 +34,8 @@ COMMANDS = {
         "mac --operands cb16 --levels 2 --no-flags",
         lambda: MultiplyAccumulate(operands=(CB16,), levels=(2,), flags=False),
     ),
+    # No chunks: no operation is ever promoted.
+    "mac-chains-alone": ("mac --levels 0 --stages 9", lambda: MultiplyAccumulate(levels=(0,), stages=9)),
     "mac-axi-stream": ("mac-axi-stream --operands fp16", lambda: AxiStreamMac(operands=(FP16,))),
     "mac-axi-stream-without-flags": (
         "mac-axi-stream --levels 0 --no-flags",
@@ -139,6 +141,12 @@ def test_verilog_declares_no_wire_without_bits(generated, command):
     assert "[-1:0]" not in generated[command].read_text()
 
 
+@pytest.mark.parametrize("command", COMMANDS)
+def test_verilog_has_no_process_that_waits_for_constants(generated, command):
+    # `always @*` over constants never starts, and what it assigns stays unknown: so did the ready of mac-chains-alone.
+    assert not re.findall(r"always @\*\n\s+\S+ (?:\[\S+\] )?= \d+'", generated[command].read_text())
+
+
 def test_axi_stream_fields_are_where_the_class_says(generated):
     fields = documented_ports(generated["mac-axi-stream"].read_text())[1]
     assert fields["s_axis_tdata", "b"] == (16, 31)
@@ -190,7 +198,7 @@ def test_module_runs_as_a_command_and_returns_the_status():
     command = [sys.executable, "-m", "hdl", "verilog", "mac", "--stages", "0"]
     result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
     assert (result.returncode, result.stdout) == (2, "")
-    assert result.stderr.splitlines() == ["python -m hdl: stages: got 0, must be from 1 to 8 (None builds 8)"]
+    assert result.stderr.splitlines() == ["python -m hdl: stages: got 0, must be from 1 to 12 (None builds 11)"]
 
 
 def test_all_writes_each_unit_once(tmp_path, monkeypatch, capsys):

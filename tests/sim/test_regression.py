@@ -8,11 +8,13 @@ import pytest
 from junitparser import JUnitXml
 
 import sim.__main__ as launcher
-from sim.mutants.faults import MUTANTS
+from sim.mutants.faults import MUTANTS, Mutant
 from sim.mutants.judge import judge_mutant
 from sim.run import report
+from sim.run.options import ROOT
 from sim.run.outcome import Outcome
 from sim.run.simulate import Job, run_unit
+from sim.units import UNITS
 
 SMALL = [
     "--units",
@@ -97,6 +99,13 @@ def test_mutant_is_caught_by_wrong_results(tmp_path: Path) -> None:
     job = Job(mutant.unit, 1, tmp_path / "mutant", scenarios="boundary_codes", effort=0.02)
     verdict = judge_mutant(mutant, job)
     assert (verdict.result, verdict.is_good) == ("caught", True), verdict.remark
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_mutant_edits_one_place_of_the_source(mutant: Mutant) -> None:
+    assert (ROOT / "hdl" / mutant.file).read_text(encoding="utf-8").count(mutant.old) == 1
+    assert mutant.unit in UNITS
+    assert [other.name for other in MUTANTS].count(mutant.name) == 1
 
 
 def test_mutant_whose_edit_does_not_match_is_broken(tmp_path: Path) -> None:

@@ -1,0 +1,35 @@
+"""What a bug put into the RTL is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["Mutant"]
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """An edit of the RTL.
+
+    Parameters
+    ----------
+    name : str
+    file : str
+        Below ``hdl``.
+    old, new : str
+        Source text; `old` must occur exactly once.
+    unit : str
+        The unit whose regression must fail.
+    scenarios : str
+        The scenarios that are run; all of them if empty.
+    effort : float
+        Share of the unit's stimulus.
+    """
+
+    name: str
+    file: str
+    old: str
+    new: str
+    unit: str = "mac_cbfloat16"
+    scenarios: str = ""
+    effort: float = 0.15
