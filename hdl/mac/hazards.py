@@ -1,0 +1,36 @@
+"""Waiting for an accumulator that an operation in flight has yet to write."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from amaranth import C, Cat, Module, Mux, Signal, Value
+
+__all__ = ["waits_behind_rank"]
+
+
+def waits_behind_rank(m: Module, latency: int, load: Value, leaving: Value, in_flight: Sequence[Value]) -> Value:
+    """Tell whether what a rank holds is too close to what was issued before it, one bit for each place where that is.
+
+    On its way into the rank it is compared with every operation one place ahead; while it waits there, the bits move on
+    as the operations do. What is left to do behind the rank is an OR.
+
+    Parameters
+    ----------
+    m : Module
+    latency : int
+        Cycles after which an accumulator may be used again.
+    load : Value
+        The rank takes what comes next.
+    leaving : Value
+        What the rank holds is issued in this cycle, and to the accumulator of what comes next.
+    in_flight : sequence of Value
+        Whether what stands behind each rank of the pipeline, the first one first, is to that accumulator; at least
+        `latency` - 2 of them.
+    """
+    places = latency - 1
+    if not places:
+        return C(0, 1)
+    hazards = Signal(places, name="hazards")
+    m.d.sync += hazards.eq(Mux(load, Cat(leaving, *in_flight[: places - 1]), hazards << 1))
+    return hazards.any()
