@@ -11,6 +11,7 @@ from amaranth.lib import wiring
 from golden.formats import BF16, CBFLOAT16, FP16, FP32
 from hdl.converter import FloatConverter
 from hdl.mac.multiply_accumulate import MultiplyAccumulate
+from hdl.vector.vector_mac import VectorMac
 
 __all__ = ["Build", "catalogue", "parameters_of", "select"]
 
@@ -42,6 +43,10 @@ def _entries() -> Iterator[tuple[str, Build]]:
     yield "mac_no_flags", partial(MultiplyAccumulate, multiplier="ecp5", operands=_THREE, flags=False)
     for stages in range(1, 9):
         yield f"mac_cbfloat16_stages{stages}", partial(MultiplyAccumulate, multiplier="ecp5", operands=(CBFLOAT16,), stages=stages)
+    for lanes in (4, 8):
+        vector_mac = partial(VectorMac, multiplier="ecp5", operands=(CBFLOAT16,), lanes=lanes)
+        yield f"vector_mac_cbfloat16_lanes{lanes}", vector_mac
+    yield "vector_mac_lanes4", partial(VectorMac, multiplier="ecp5", operands=_THREE, lanes=4)
 
 
 def select(patterns: Sequence[str]) -> dict[str, Build]:
