@@ -13,7 +13,8 @@ def waits_behind_rank(m: Module, latency: int, load: Value, leaving: Value, in_f
     """Tell whether what a rank holds is too close to what was issued before it, one bit for each place where that is.
 
     On its way into the rank it is compared with every operation one place ahead; while it waits there, the bits move on
-    as the operations do. What is left to do behind the rank is an OR.
+    as the operations do. Each bit also says what all bits below it say: so the last one tells it all, and nothing is
+    left to do behind the rank.
 
     Parameters
     ----------
@@ -31,6 +32,7 @@ def waits_behind_rank(m: Module, latency: int, load: Value, leaving: Value, in_f
     places = latency - 1
     if not places:
         return C(0, 1)
+    compared = Cat(leaving, *in_flight[: places - 1])
     hazards = Signal(places, name="hazards")
-    m.d.sync += hazards.eq(Mux(load, Cat(leaving, *in_flight[: places - 1]), hazards << 1))
-    return hazards.any()
+    m.d.sync += hazards.eq(Mux(load, Cat(compared[: place + 1].any() for place in range(places)), hazards << 1))
+    return hazards[-1]

@@ -154,8 +154,8 @@ class Promotions(Elaboratable):
         m.d.sync += pending.eq(pending + self.counts - leaves - over)
         left = Signal(range(parameters.accumulate_latency))
         m.d.sync += left.eq(Mux(self.issues, parameters.accumulate_latency - 1, left - (left != 0)))
-        m.d.comb += [
-            # A power of two: the top bit says that all places are taken.
-            self.has_room.eq(~pending[-1]),
-            self.are_settled.eq((pending == 0) & (left == 0)),
-        ]
+        # Found one cycle ahead: there is little time for it when a beat waits.
+        unsettled = Signal()
+        m.d.sync += unsettled.eq(self.counts | self.issues | (pending != 0) | (left > 1))
+        # A power of two: the top bit says that all places are taken.
+        m.d.comb += [self.has_room.eq(~pending[-1]), self.are_settled.eq(~unsettled)]
