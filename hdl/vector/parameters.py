@@ -62,8 +62,8 @@ class VectorParameters(MacParameters):
     @property
     def promotion_latency(self) -> int:
         """Cycles from the end of a chunk's last product to that of its promotion; the second one takes one more."""
-        # Through the queue, into the rank behind it, and through the lanes.
-        return len(self.operation_ranks) + 2
+        # Through the queue, whose first row is looked at, into the rank behind it, and through the lanes.
+        return len(self.operation_ranks) + 3
 
     @property
     def promotions(self) -> int:
@@ -72,7 +72,7 @@ class VectorParameters(MacParameters):
         A power of two. Fewer than there are cycles from the issue of a product to that of its promotion would cost
         throughput.
         """
-        return 1 << (len(self.operation_ranks) + 1).bit_length()
+        return 1 << (self.promotion_latency - 1).bit_length()
 
     @property
     def results(self) -> int:

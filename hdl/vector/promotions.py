@@ -78,9 +78,17 @@ class Promotions(Elaboratable):
             return m
         following = Signal(self._entry)
         m.submodules.queue = queue = SyncFIFO(width=len(following.as_value()), depth=parameters.promotions)
+        # Which row: in a queue of its own, out of which it comes one cycle earlier, to be compared in good time.
+        row_layout = data.StructLayout({name: self._entry[name].shape for name in ("register", "wide")})
+        arrived_row, row, row_valid = Signal(row_layout), Signal(row_layout), Signal()
+        m.submodules.rows = rows = SyncFIFO(width=len(row.as_value()), depth=parameters.promotions)
         arrived = Signal(self._entry)
         self._take(m, arrived)
         m.d.comb += [
+            arrived_row.register.eq(arrived.register),
+            arrived_row.wide.eq(arrived.wide),
+            rows.w_data.eq(arrived_row),
+            rows.w_en.eq(self.finished.promote),
             queue.w_data.eq(arrived),
             queue.w_en.eq(self.finished.promote),
             following.eq(queue.r_data),
@@ -89,19 +97,21 @@ class Promotions(Elaboratable):
         held, held_valid, is_second = Signal(self._entry), Signal(), Signal()
         leaves = named(m, "leaves", self.issues & (~held.wide | is_second))
         load = named(m, "load", ~held_valid | leaves)
-        m.d.comb += queue.r_en.eq(load)
+        load_row = named(m, "load_row", ~row_valid | load)
+        m.d.comb += [queue.r_en.eq(load & row_valid), rows.r_en.eq(load_row)]
+        with m.If(load_row):
+            m.d.sync += [row.eq(rows.r_data), row_valid.eq(rows.r_rdy)]
         with m.If(load):
-            m.d.sync += [held.eq(following), held_valid.eq(queue.r_rdy), is_second.eq(0)]
+            m.d.sync += [held.eq(following), held_valid.eq(row_valid), is_second.eq(0)]
         with m.Elif(self.issues):
             # The odd lanes' numbers, on the lanes that can do fp32.
             m.d.sync += is_second.eq(1)
             m.d.sync += [held.operands[lane].eq(held.operands[lane + 1]) for lane in range(0, parameters.lanes, 2)]
             if parameters.flags:
                 m.d.sync += [held.flags[lane].eq(held.flags[lane + 1]) for lane in range(0, parameters.lanes, 2)]
-        leaving = leaves & self._is_same(following, held)
+        leaving = leaves & self._is_same(row, held)
         in_flight = [
-            operation.writes & ~operation.is_product & self._is_same(following, operation)
-            for operation in self.in_flight
+            operation.writes & ~operation.is_product & self._is_same(row, operation) for operation in self.in_flight
         ]
         waits = waits_behind_rank(m, parameters.accumulate_latency, load, leaving, in_flight)
         m.d.comb += self.issues.eq(held_valid & ~waits)

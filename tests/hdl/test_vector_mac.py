@@ -308,4 +308,4 @@ def test_vector_mac_attributes_are_its_parameters_and_its_latencies():
     unit = VectorMac(lanes=8, operands=[CB16, FP16], levels=[2, 0], registers=4, stages=3, chunk_bits=5, flags=False)
     assert (unit.lanes, unit.operands, unit.levels, unit.registers) == (8, (CB16, FP16), (0, 2), 4)
     assert (unit.stages, unit.chunk_bits, unit.flags) == (3, 5, False)
-    assert (unit.latency, unit.promotion_latency, unit.accumulate_latency) == (4, 5, 3)
+    assert (unit.latency, unit.promotion_latency, unit.accumulate_latency) == (4, 6, 3)
