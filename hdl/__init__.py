@@ -1,4 +1,4 @@
-"""Floating-point hardware in Amaranth: format converters and a multiply-accumulate unit with precision levels.
+"""Floating-point hardware in Amaranth: format converters and multiply-accumulate units with precision levels.
 
 Streams are named ``i`` and ``o`` (`amaranth.lib.stream`). What the units compute is defined by `golden`, with which
 they share the parameters of formats and reductions and nothing else.
@@ -8,5 +8,6 @@ from hdl.converter import FloatConverter
 from hdl.float_shape import FloatShape, FloatView
 from hdl.mac.multiply_accumulate import MultiplyAccumulate
 from hdl.mac.ports import Error
+from hdl.vector.vector_mac import VectorMac
 
-__all__ = ["Error", "FloatConverter", "FloatShape", "FloatView", "MultiplyAccumulate"]
+__all__ = ["Error", "FloatConverter", "FloatShape", "FloatView", "MultiplyAccumulate", "VectorMac"]

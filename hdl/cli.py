@@ -15,6 +15,7 @@ from golden.formats import BF16, CBFLOAT16, FORMATS, FP16, FloatFormat, format_n
 from hdl.axi_stream import AxiStreamMac
 from hdl.converter import FloatConverter
 from hdl.mac.multiply_accumulate import MultiplyAccumulate
+from hdl.vector.vector_mac import VectorMac
 from hdl.verilog import to_verilog
 
 __all__ = ["all_units", "main"]
@@ -29,6 +30,7 @@ def all_units() -> dict[str, Callable[[], wiring.Component]]:
         units[f"mac_{fmt}"] = partial(MultiplyAccumulate, operands=(fmt,))
     units["mac"] = partial(MultiplyAccumulate, operands=(CBFLOAT16, FP16, BF16))
     units["mac_axi_stream"] = partial(AxiStreamMac, operands=(CBFLOAT16, FP16, BF16))
+    units["vector_mac"] = partial(VectorMac, operands=(CBFLOAT16, FP16, BF16))
     return units
 
 
@@ -76,14 +78,19 @@ def _parser() -> argparse.ArgumentParser:
     for command, unit, about in (
         ("mac", MultiplyAccumulate, "the multiply-accumulate unit"),
         ("mac-axi-stream", AxiStreamMac, "the multiply-accumulate unit behind AXI4-Stream ports"),
+        ("vector-mac", VectorMac, "the SIMD multiply-accumulate unit"),
     ):
         mac = units.add_parser(command, help=about)
         mac.add_argument("--operands", default="cbfloat16", help="format names, comma-separated (default %(default)s)")
         mac.add_argument("--levels", default="0,1,2", help="precision levels, comma-separated (default %(default)s)")
-        mac.add_argument("--registers", type=int, default=16, help="16-bit accumulators (default %(default)s)")
+        registers = "rows of 16-bit accumulators" if unit is VectorMac else "16-bit accumulators"
+        mac.add_argument("--registers", type=int, default=16, help=f"{registers} (default %(default)s)")
         mac.add_argument("--chunk-bits", type=int, default=16, help="bits of the chunk length (default %(default)s)")
+        if unit is VectorMac:
+            mac.add_argument("--lanes", type=int, default=4, help="an even number of lanes (default %(default)s)")
         mac.set_defaults(
             build=lambda given, unit=unit: unit(
+                **({"lanes": given.lanes} if unit is VectorMac else {}),
                 operands=_formats(given.operands),
                 levels=_levels(given.levels),
                 registers=given.registers,
@@ -94,7 +101,7 @@ def _parser() -> argparse.ArgumentParser:
             default_name=command.replace("-", "_"),
         )
 
-    for one in (units.choices[name] for name in ("convert", "mac", "mac-axi-stream")):
+    for one in (units.choices[name] for name in ("convert", "mac", "mac-axi-stream", "vector-mac")):
         one.add_argument("--stages", type=int, default=None, help="register ranks (default: the recommended depth)")
         one.add_argument("--no-flags", action="store_true", help="build the exception flags out")
         one.add_argument("--name", help="name of the top module (default: that of the unit)")

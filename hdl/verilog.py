@@ -64,7 +64,7 @@ def _header(unit: wiring.Component, name: str) -> str:
 def _parameters(unit: wiring.Component) -> Iterator[tuple[str, str]]:
     described = getattr(unit, "unit", unit)
     for key in (
-        "source", "destination", "operands", "levels", "registers", "stages", "chunk_bits", "flags",
+        "source", "destination", "lanes", "operands", "levels", "registers", "stages", "chunk_bits", "flags",
         "latency", "accumulate_latency",
     ):  # fmt: skip
         if hasattr(described, key):
@@ -98,6 +98,10 @@ def _field_rows(layout: data.Layout, base: int) -> Iterator[tuple[str, str, str]
 
 def _inside(shape: Any) -> str:
     """Name the bits of a field that is a struct, the values of one that is an enumeration."""
+    if isinstance(shape, data.ArrayLayout):
+        each = Shape.cast(shape.elem_shape).width
+        inside = _inside(shape.elem_shape)
+        return f" ({shape.length} of {each} bit{'s' * (each > 1)}{inside}, the first in the lowest bits)"
     if isinstance(shape, data.Layout):
         return f" ({', '.join(key for key, _ in shape)}, least significant first)"
     if isinstance(shape, type) and issubclass(shape, enum.Enum):

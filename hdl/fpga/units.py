@@ -11,6 +11,7 @@ from amaranth.lib import wiring
 from golden.formats import BF16, CBFLOAT16, FP16, FP32
 from hdl.converter import FloatConverter
 from hdl.mac.multiply_accumulate import MultiplyAccumulate
+from hdl.vector.vector_mac import VectorMac
 
 __all__ = ["Build", "catalogue", "parameters_of", "select"]
 
@@ -47,6 +48,11 @@ def _entries() -> Iterator[tuple[str, Build]]:
         yield f"mac_cbfloat16_stages{stages}", partial(mac, operands=(CBFLOAT16,), stages=stages)
     for stages in (3, 4):
         yield f"mac_cbfloat16_level2_stages{stages}", partial(mac, operands=(CBFLOAT16,), levels=(2,), stages=stages)
+
+    vector = partial(VectorMac, multiplier="ecp5")
+    for lanes in (4, 8):
+        yield f"vector_mac_cbfloat16_lanes{lanes}", partial(vector, operands=(CBFLOAT16,), lanes=lanes)
+    yield "vector_mac_lanes4", partial(vector, operands=_THREE, lanes=4)
 
 
 def select(patterns: Sequence[str]) -> dict[str, Build]:

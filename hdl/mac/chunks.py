@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth import Elaboratable, Module, Mux, Signal
+from amaranth import Elaboratable, Module, Mux, Signal, Value
 from amaranth.lib import data
 from amaranth.lib.memory import Memory
 
@@ -51,6 +51,15 @@ class Chunks(Elaboratable):
         self.first, self.last, self.chunk = first, last, chunk
         self.delay = parameters.chunk_delay
         self.starts, self.ends, self.is_first = Signal(), Signal(), Signal()
+
+    def settle(self, operation: Any) -> dict[str, Value]:
+        """Return what is known of an operation `delay` ranks after its issue."""
+        is_chunk = operation.partial
+        return {
+            "fresh": Mux(is_chunk, self.starts, operation.fresh),
+            "promote": is_chunk & self.ends & operation.writes,
+            "fresh_total": is_chunk & self.is_first,
+        }
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

@@ -10,17 +10,16 @@ from amaranth.lib import data
 
 from hdl.cores.operand import split_code
 from hdl.cores.result import flags_layout
-from hdl.cores.words import choose, named
+from hdl.cores.words import named
 from hdl.mac.chunks import Chunks
-from hdl.mac.lane import operand_layout
+from hdl.mac.decode import decode_control, decoded_control
+from hdl.mac.hazards import waits_behind_rank
+from hdl.mac.lane import operand_layout, operand_one
 from hdl.mac.operation import operation_layout
 from hdl.mac.parameters import MacParameters
 from hdl.mac.ports import Error, product_beat_layout
 
 __all__ = ["Issue"]
-
-#: Places of the pipeline whose hazards are ORed before they are registered: as many as take no further level of logic.
-_PLACES_TOGETHER = 3
 
 
 class Issue(Elaboratable):
@@ -55,7 +54,7 @@ class Issue(Elaboratable):
         What stands behind each rank, the first one first.
     a, b : operand_layout, out
     operation : operation_layout, out
-        As issued; ``fresh``, ``promote``, ``fresh_total`` of products of chunks are settled by `settle_chunks`.
+        As issued; ``fresh``, ``promote``, ``fresh_total`` of products of chunks are settled by `chunks`.
     reserves : out
         A product that will give a result is issued.
     """
@@ -80,20 +79,8 @@ class Issue(Elaboratable):
     def _decoded_layout(self) -> data.StructLayout:
         """Return a beat taken apart, and what can be said of it without knowing what is in flight."""
         operand = operand_layout(self.parameters.formats)
-        beat = product_beat_layout(self.parameters)
-        kept = {name: beat[name].shape for name in ("format", "register", "first", "last")}
-        return data.StructLayout(
-            {
-                "a": operand,
-                "b": operand,
-                **kept,
-                "is_chain": 1,
-                "wide_total": 1,
-                "gives_result": 1,
-                "is_sound": 1,
-                "error": Error,
-            }
-        )
+        control = decoded_control(product_beat_layout(self.parameters))
+        return data.StructLayout({"a": operand, "b": operand, **control})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -127,22 +114,7 @@ class Issue(Elaboratable):
         for name in ("a", "b"):
             split = split_code(m, parameters.operands, beat.format, beat[name])
             m.d.comb += [decoded[name][field].eq(value) for field, value in vars(split).items()]
-        wide_total = named(m, "wide_total", beat.level != 2)
-        supported = Cat(beat.level == level for level in parameters.levels).any()
-        if len(beat.format):
-            supported &= beat.format < len(parameters.operands)
-        misaligned = wide_total & beat.register[0]
-        m.d.comb += [
-            decoded.format.eq(beat.format),
-            decoded.register.eq(beat.register),
-            decoded.first.eq(beat.first),
-            decoded.last.eq(beat.last),
-            decoded.is_chain.eq(beat.level == 0),
-            decoded.wide_total.eq(wide_total),
-            decoded.is_sound.eq(decoded.error == Error.NONE),
-            decoded.gives_result.eq(beat.last | (decoded.error != Error.NONE)),
-            decoded.error.eq(Mux(~supported, Error.UNSUPPORTED, Mux(misaligned, Error.ALIGNMENT, Error.NONE))),
-        ]
+        decode_control(m, parameters, beat, decoded, C(1, 1))
 
     # -- hazards
 
@@ -154,27 +126,12 @@ class Issue(Elaboratable):
         return operation.writes & operation.is_product & (operation.register == register)
 
     def _waits_behind_rank(self, m: Module, load: Value) -> Value:
-        """Tell whether a product of the held beat's register is too close, one bit for each place where it may be.
-
-        On its way into the rank a beat is compared with every operation one place ahead; while it waits there, the bits
-        move on as the operations do.
-        """
-        places = self.parameters.accumulate_latency - 1
-        if not places:
-            return C(0, 1)
+        """Tell whether a product of the held beat's register is too close."""
         register = self.beat.register
         # A beat arrives only when the held one, if there is one, leaves.
         leaving = self._held_valid & self._held.is_sound & (self._held.register == register)
-        compared = Cat(leaving, *(self._is_hazard(register, operation) for operation in self._recent()[:-1]))
-        # Every three places share a row of bits, one for each cycle that is still to be waited; the first one counts.
-        first_bits = []
-        for start in range(0, places, _PLACES_TOGETHER):
-            together = list(compared[start : start + _PLACES_TOGETHER])
-            row = Signal(places - start, name=f"cycles_to_wait_{start}")
-            needed = [Cat(together[: max(len(row) - cycle, 1)]).any() for cycle in range(len(row))]
-            m.d.sync += row.eq(Mux(load, Cat(needed), row >> 1))
-            first_bits.append(row[0])
-        return Cat(first_bits).any()
+        in_flight = [self._is_hazard(register, operation) for operation in self._recent()]
+        return waits_behind_rank(m, self.parameters.accumulate_latency, load, leaving, in_flight)
 
     def _waits_for_others(self, m: Module) -> Value:
         """Tell whether the product is of level 0 and something of another level may be in flight."""
@@ -198,7 +155,7 @@ class Issue(Elaboratable):
     def _issue(self, m: Module, issued: Value, promoting: Value) -> None:
         parameters, held, finished, operation = self.parameters, self._held, self.finished, self.operation
         fp32 = len(parameters.accumulators) - 1
-        one = self._one(finished.format)
+        one = operand_one(parameters.formats, finished.format)
         m.d.comb += [
             self.a.eq(Mux(promoting, self.promoted.as_value(), held.a.as_value())),
             self.b.eq(Mux(promoting, one, held.b.as_value())),
@@ -232,9 +189,3 @@ class Issue(Elaboratable):
                 operation.error.eq(Mux(issued, held.error, Error.NONE)),
                 operation.writes.eq(issued & held.is_sound),
             ]
-
-    def _one(self, index: Value) -> Value:
-        """Return 1.0 as an operand."""
-        layout = operand_layout(self.parameters.formats)
-        ones = [layout.const({"field": fmt.bias, "is_normal": 1}).as_value() for fmt in self.parameters.operands]
-        return choose(index, ones)

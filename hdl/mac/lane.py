@@ -18,7 +18,7 @@ from hdl.cores.step_formats import StepFormats
 from hdl.cores.words import choose
 from hdl.mac.parameters import MacParameters
 
-__all__ = ["Lane", "class_layout", "number_layout", "operand_layout"]
+__all__ = ["Lane", "class_layout", "number_layout", "operand_layout", "operand_one"]
 
 
 def operand_layout(formats: StepFormats) -> data.StructLayout:
@@ -33,6 +33,13 @@ def operand_layout(formats: StepFormats) -> data.StructLayout:
             "is_nan": 1,
         }
     )
+
+
+def operand_one(formats: StepFormats, index: Value) -> Value:
+    """Return 1.0 as an operand."""
+    layout = operand_layout(formats)
+    ones = [layout.const({"field": fmt.bias, "is_normal": 1}).as_value() for fmt in formats.operands]
+    return choose(index, ones)
 
 
 def number_layout(formats: StepFormats) -> data.StructLayout:

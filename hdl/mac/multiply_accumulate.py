@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from amaranth import Module, Mux, Signal, Value
@@ -14,7 +14,8 @@ from golden.reduction import LEVELS
 from hdl.cores.result import flags_layout
 from hdl.mac.issue import Issue
 from hdl.mac.lane import Lane
-from hdl.mac.parameters import MacParameters
+from hdl.mac.operation import carry
+from hdl.mac.parameters import MacParameters, as_tuple
 from hdl.mac.ports import product_beat_layout, result_beat_layout
 from hdl.mac.register_file import RegisterFile
 from hdl.mac.results import ResultQueue
@@ -91,8 +92,8 @@ class MultiplyAccumulate(wiring.Component):
         multiplier: str = "generic",
     ) -> None:
         self.parameters = parameters = MacParameters(
-            operands=_as_tuple("operands", operands, FloatFormat),
-            levels=_as_tuple("levels", levels, int),
+            operands=as_tuple("operands", operands, FloatFormat),
+            levels=as_tuple("levels", levels, int),
             registers=registers,
             stages=stages,  # type: ignore[arg-type]
             chunk_bits=chunk_bits,
@@ -167,42 +168,16 @@ class MultiplyAccumulate(wiring.Component):
         return Mux(passes_by, lane.result, number)
 
     def _operations(self, m: Module, issue: Issue) -> list[Any]:
-        """Return the operation as issued and behind each rank, where what has been found out meanwhile joins it."""
+        """Return the operation as issued and behind each rank."""
         parameters = self.parameters
-        layout = issue.operation.shape()
         self._held_flags = Signal(flags_layout())
-        operations = []
-        current: Any = issue.operation
-        for position, in_flight in enumerate([None, *issue.in_flight]):
+
+        def settle(position: int, operation: Any) -> dict[str, Any]:
             changes: dict[str, Any] = {}
             if parameters.has_chunks and position == parameters.chunk_delay:
-                chunks, is_chunk = issue.chunks, current.partial
-                changes |= {
-                    "fresh": Mux(is_chunk, chunks.starts, current.fresh),
-                    "promote": is_chunk & chunks.ends & current.writes,
-                    "fresh_total": is_chunk & chunks.is_first,
-                }
-            if position == parameters.position("align") and self.flags:
-                changes["flags"] = current.flags.as_value() | self._held_flags.as_value()
-            if changes:
-                changed = Signal(layout, name=f"operation_{position}_completed")
-                m.d.comb += changed.eq(current)
-                m.d.comb += [changed[name].eq(value) for name, value in changes.items()]
-                current = changed
-            operations.append(current)
-            if position:
-                m.d.comb += in_flight.eq(current)
-            if position < len(issue.in_flight):
-                register = Signal(layout, name=f"operation_{position + 1}")
-                m.d.sync += register.eq(current)
-                current = register
-        return operations
+                changes |= issue.chunks.settle(operation)
+            if self.flags and position == parameters.position("align"):
+                changes["flags"] = operation.flags.as_value() | self._held_flags.as_value()
+            return changes
 
-
-def _as_tuple(name: str, given: Any, kind: type) -> tuple[Any, ...]:
-    """Accept one thing or several."""
-    if isinstance(given, kind):
-        return (given,)
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        raise TypeError(f"{name}: got {given!r}, must be a sequence of {kind.__name__}")
-    return tuple(given)
+        return carry(m, issue.operation, issue.in_flight, settle)

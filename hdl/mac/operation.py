@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from amaranth import Module, Signal, Value
 from amaranth.lib import data
 
 from hdl.cores.result import flags_layout
@@ -9,7 +13,7 @@ from hdl.cores.words import select_width
 from hdl.mac.parameters import MacParameters
 from hdl.mac.ports import Error
 
-__all__ = ["operation_layout"]
+__all__ = ["carry", "operation_layout"]
 
 
 def operation_layout(parameters: MacParameters) -> data.StructLayout:
@@ -58,3 +62,37 @@ def operation_layout(parameters: MacParameters) -> data.StructLayout:
             "writes": 1,
         }
     )
+
+
+def carry(
+    m: Module, issued: Any, in_flight: Sequence[Any], settle: Callable[[int, Any], dict[str, Value]]
+) -> list[Any]:
+    """Return the operation as issued and behind each rank: what its number of ranks has found out joins it there.
+
+    Parameters
+    ----------
+    m : Module
+    issued : Value
+        The operation as issued, of any layout.
+    in_flight : sequence of Signal
+        To be driven with what stands behind each rank.
+    settle : function
+        Gives, of a position (ranks behind the issue) and the operation there, the fields that are known from there on.
+    """
+    layout = issued.shape()
+    operations = []
+    current: Any = issued
+    for position, behind in enumerate([None, *in_flight]):
+        if changes := settle(position, current):
+            changed = Signal(layout, name=f"operation_{position}_completed")
+            m.d.comb += changed.eq(current)
+            m.d.comb += [changed[name].eq(value) for name, value in changes.items()]
+            current = changed
+        operations.append(current)
+        if position:
+            m.d.comb += behind.eq(current)
+        if position < len(in_flight):
+            register = Signal(layout, name=f"operation_{position + 1}")
+            m.d.sync += register.eq(current)
+            current = register
+    return operations

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from golden.formats import CBFLOAT16, FP32, FloatFormat
 from golden.reduction import LEVELS
@@ -10,7 +12,7 @@ from hdl.cores.multiplier import MULTIPLIERS
 from hdl.cores.step_formats import StepFormats
 from hdl.pipeline import check_flags, check_stages
 
-__all__ = ["STEPS", "WORD_WIDTH", "MacParameters"]
+__all__ = ["STEPS", "WORD_WIDTH", "MacParameters", "as_tuple"]
 
 #: Bits of a register; an fp32 accumulator takes an even-aligned pair.
 WORD_WIDTH = 16
@@ -213,3 +215,12 @@ class MacParameters:
         A place is taken from the issue of the product until two cycles after the result has left: `stages` + 3 cycles.
         """
         return 1 << (self.stages + 2).bit_length()
+
+
+def as_tuple(name: str, given: Any, kind: type) -> tuple[Any, ...]:
+    """Accept one thing or several."""
+    if isinstance(given, kind):
+        return (given,)
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise TypeError(f"{name}: got {given!r}, must be a sequence of {kind.__name__}")
+    return tuple(given)

@@ -9,7 +9,7 @@ import pytest
 from amaranth.lib import data
 
 from golden import BF16, CB16, CBFLOAT16, FORMATS, FP16, FP32
-from hdl import FloatConverter, MultiplyAccumulate
+from hdl import FloatConverter, MultiplyAccumulate, VectorMac
 from hdl.axi_stream import AxiStreamMac
 from hdl.cli import all_units, main
 
@@ -37,6 +37,11 @@ COMMANDS = {
     # No chunks: no operation is ever promoted.
     "mac-chains-alone": ("mac --levels 0 --stages 9", lambda: MultiplyAccumulate(levels=(0,), stages=9)),
     "mac-axi-stream": ("mac-axi-stream --operands fp16", lambda: AxiStreamMac(operands=(FP16,))),
+    "vector-mac": ("vector-mac", VectorMac),
+    "vector-mac-three-formats-without-flags": (
+        "vector-mac --lanes 2 --operands cbfloat16,float16,bfloat16 --registers 8 --stages 4 --no-flags",
+        lambda: VectorMac(lanes=2, operands=(CBFLOAT16, FP16, BF16), registers=8, stages=4, flags=False),
+    ),
     "mac-axi-stream-without-flags": (
         "mac-axi-stream --levels 0 --no-flags",
         lambda: AxiStreamMac(levels=(0,), flags=False),
@@ -181,6 +186,7 @@ BAD = [
     ("mac --operands fp16,nope", "operands: got 'nope', must be one of float32, "),
     ("mac --levels 0,x", "levels: got '0,x', must be numbers such as 0,1,2"),
     ("mac --levels 3", "levels: got (3,), must be some of (0, 1, 2), each once"),
+    ("vector-mac --lanes 3", "lanes: got 3, must be an even number of at least 2"),
     ("mac-axi-stream --registers 512", "registers: got 512, must be at most 256 to fit s_axis_tuser"),
 ]
 
@@ -206,7 +212,7 @@ def test_all_writes_each_unit_once(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("hdl.cli.to_verilog", lambda unit, name: f"{name}: {type(unit).__name__}\n")
     assert main(["verilog", "all", "-o", str(tmp_path)]) == 0
     names = {f"{source}_to_{destination}" for source in FORMATS for destination in FORMATS if source != destination}
-    names |= {f"mac_{fmt}" for fmt in FORMATS[1:]} | {"mac", "mac_axi_stream"}
+    names |= {f"mac_{fmt}" for fmt in FORMATS[1:]} | {"mac", "mac_axi_stream", "vector_mac"}
     assert set(all_units()) == names
     assert {path.name: path.read_text().split(":")[0] for path in tmp_path.iterdir()} == {f"{n}.v": n for n in names}
     lines = capsys.readouterr().out.splitlines()

@@ -1,0 +1,64 @@
+"""What can be said of a beat without knowing what is in flight."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth import Cat, Module, Mux, Value
+from amaranth.lib import data
+
+from hdl.cores.words import named
+from hdl.mac.parameters import MacParameters
+from hdl.mac.ports import Error
+
+__all__ = ["decode_control", "decoded_control"]
+
+
+def decoded_control(beat: data.StructLayout) -> dict[str, Any]:
+    """Return the fields of a decoded beat beside its operands.
+
+    ``format``, ``register``, ``first``, ``last``
+        As in the beat.
+    ``is_chain``
+        Level 0: no chunks.
+    ``wide_total``
+        The total is fp32.
+    ``gives_result``
+        The reduction ends, or the beat is refused.
+    ``is_sound``, ``error``
+        Whether it is not refused, and why it is.
+    """
+    kept = {name: beat[name].shape for name in ("format", "register", "first", "last")}
+    return {**kept, "is_chain": 1, "wide_total": 1, "gives_result": 1, "is_sound": 1, "error": Error}
+
+
+def decode_control(m: Module, parameters: MacParameters, beat: Any, decoded: Any, wide_needs_even: Value) -> None:
+    """Decode all of a beat but its operands.
+
+    Parameters
+    ----------
+    m : Module
+    parameters : MacParameters
+    beat : Value
+        With ``format``, ``level``, ``register``, ``first``, ``last``.
+    decoded : Value
+        With the fields of `decoded_control`, to be driven.
+    wide_needs_even : Value
+        Whether a beat of this level with an fp32 total must name an even register.
+    """
+    wide_total = named(m, "wide_total", beat.level != 2)
+    supported = Cat(beat.level == level for level in parameters.levels).any()
+    if len(beat.format):
+        supported &= beat.format < len(parameters.operands)
+    misaligned = wide_total & wide_needs_even & beat.register[0]
+    m.d.comb += [
+        decoded.format.eq(beat.format),
+        decoded.register.eq(beat.register),
+        decoded.first.eq(beat.first),
+        decoded.last.eq(beat.last),
+        decoded.is_chain.eq(beat.level == 0),
+        decoded.is_sound.eq(decoded.error == Error.NONE),
+        decoded.wide_total.eq(wide_total),
+        decoded.gives_result.eq(beat.last | (decoded.error != Error.NONE)),
+        decoded.error.eq(Mux(~supported, Error.UNSUPPORTED, Mux(misaligned, Error.ALIGNMENT, Error.NONE))),
+    ]

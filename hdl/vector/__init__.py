@@ -1,0 +1,1 @@
+"""The SIMD multiply-accumulate unit: `hdl.mac`'s lane several times, under one control."""

@@ -1,0 +1,80 @@
+"""The parameters of a SIMD multiply-accumulate unit, checked when it is constructed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from hdl.mac.parameters import MacParameters
+
+__all__ = ["VectorParameters"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class VectorParameters(MacParameters):
+    """Parameters of `hdl.VectorMac`.
+
+    Parameters
+    ----------
+    lanes : int
+        16-bit multiply-accumulates a cycle, an even number of at least 2; half of them can do fp32.
+    registers : int
+        Rows of the register file: a power of two, and enough to keep the pipeline full in rotation.
+
+    The others are those of `hdl.mac.parameters.MacParameters`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Naming the parameter, what was given and what is allowed.
+    """
+
+    lanes: int = 4
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.lanes, int) or isinstance(self.lanes, bool):
+            raise TypeError(f"lanes: got {self.lanes!r}, must be an int")
+        if self.lanes < 2 or self.lanes % 2:
+            raise ValueError(f"lanes: got {self.lanes}, must be an even number of at least 2")
+        rows = self.accumulate_latency * (2 if self.has_pairs_of_rows else 1)
+        least = max(2, 1 << (rows - 1).bit_length())
+        if self.registers < least:
+            raise ValueError(
+                f"registers: got {self.registers}, must be at least {least} with {self.stages} stages: too few "
+                f"registers for the pipeline, of which {rows} in rotation keep it full; "
+                "build more registers or fewer stages"
+            )
+
+    @property
+    def has_pairs_of_rows(self) -> bool:
+        """Whether totals may take two rows: as many fp32 numbers as there are lanes (level 1)."""
+        return 1 in self.levels
+
+    @property
+    def narrow(self) -> MacParameters:
+        """The parameters of a lane that is 16-bit only; its formats have the same indices."""
+        return replace(self, levels=(2,))
+
+    def of_lane(self, lane: int) -> MacParameters:
+        """Return the parameters of a lane: the odd ones are 16-bit only."""
+        return self.narrow if lane % 2 else self
+
+    @property
+    def promotion_latency(self) -> int:
+        """Cycles from the end of a chunk's last product to that of its promotion; the second one takes one more."""
+        # Through the queue, whose first row is looked at, into the rank behind it, and through the lanes.
+        return len(self.operation_ranks) + 3
+
+    @property
+    def promotions(self) -> int:
+        """Products of chunks in flight and promotions that wait, at most.
+
+        A power of two. Fewer than there are cycles from the issue of a product to that of its promotion would cost
+        throughput.
+        """
+        return 1 << (self.promotion_latency - 1).bit_length()
+
+    @property
+    def results(self) -> int:
+        """Results that the queue holds: enough for every product in the pipeline to be the last of a reduction."""
+        return super().results * (2 if self.has_pairs_of_rows else 1)

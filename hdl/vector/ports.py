@@ -1,0 +1,67 @@
+"""What goes into and comes out of the SIMD multiply-accumulate unit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.lib import data
+
+from hdl.cores.result import flags_layout
+from hdl.cores.words import select_width
+from hdl.mac.ports import Error
+from hdl.vector.parameters import VectorParameters
+
+__all__ = ["RESULT_WIDTH", "vector_beat_layout", "vector_result_layout"]
+
+#: Bits of a word of a result: one fp32, or two codes of at most 16 bits.
+RESULT_WIDTH = 32
+
+
+def vector_beat_layout(parameters: VectorParameters) -> data.StructLayout:
+    """Return the input of the unit, least significant first.
+
+    ``a``, ``b``
+        One code of the operand format for each lane, in the low bits; the first lane's is the least significant. At
+        level 0 only the first half is used.
+    ``format``
+        Index into the operand formats (no bits if there is one).
+    ``level``
+        Precision level 0, 1 or 2.
+    ``register``
+        Which row of accumulators; even at level 1, whose totals take two rows.
+    ``first``, ``last``
+        These products start, or end, a reduction in every lane, as in `hdl.mac.ports.product_beat_layout`.
+    """
+    codes = data.ArrayLayout(parameters.formats.operand_width, parameters.lanes)
+    return data.StructLayout(
+        {
+            "a": codes,
+            "b": codes,
+            "format": select_width(len(parameters.operands)),
+            "level": 2,
+            "register": parameters.register_width,
+            "first": 1,
+            "last": 1,
+        }
+    )
+
+
+def vector_result_layout(parameters: VectorParameters) -> data.StructLayout:
+    """Return the output of the unit, least significant first.
+
+    ``result``
+        ``lanes / 2`` words of 32 bits; for what they hold see `hdl.VectorMac`.
+    ``flags``
+        One set for each lane: the OR of the flags of all steps and promotions of the reduction (absent in a unit built
+        without).
+    ``error``
+        An `Error`; results, flags and part are 0 if it is not NONE.
+    ``register``
+        Whose results they are: as in the beat.
+    ``part``
+        1 in the second beat of a result of level 1.
+    """
+    fields: dict[str, Any] = {"result": data.ArrayLayout(RESULT_WIDTH, parameters.lanes // 2)}
+    if parameters.flags:
+        fields["flags"] = data.ArrayLayout(flags_layout(), parameters.lanes)
+    return data.StructLayout(fields | {"error": Error, "register": parameters.register_width, "part": 1})
