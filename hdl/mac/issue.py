@@ -99,7 +99,8 @@ class Issue(Elaboratable):
                 m.d.sync += [held.eq(decoded), held_valid.eq(self.beat_valid)]
             m.d.comb += must_wait.eq(self._waits_behind_rank(m, load) | self._waits_for_others(m))
         else:
-            m.d.comb += [held.eq(decoded), self.beat_ready.eq(go), issued.eq(self.beat_valid & go)]
+            m.d.comb += [self._held_valid.eq(self.beat_valid), held.eq(decoded)]
+            m.d.comb += [self.beat_ready.eq(go), issued.eq(self.beat_valid & go)]
             reasons = [self._is_hazard(held.register, operation) for operation in self._recent()]
             m.d.comb += must_wait.eq(Cat(*reasons).any() | self._waits_for_others(m))
         m.d.comb += self.reserves.eq(issued & held.gives_result)
@@ -146,7 +147,7 @@ class Issue(Elaboratable):
         others = Signal(name="others_in_flight")
         m.d.sync += [
             left.eq(Mux(recent, parameters.stages, left - (left != 0))),
-            others.eq(self.finished.promote | ~self._held.is_chain | recent | (left > 1)),
+            others.eq(self.finished.promote | (self._held_valid & ~self._held.is_chain) | recent | (left > 1)),
         ]
         return self._held.is_chain & others
 

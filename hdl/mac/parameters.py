@@ -49,7 +49,7 @@ _RANKS = {
     8: ("unpack", "operands", "product", "compare", "align", "add", "normalise", "round"),
     9: ("input", "unpack", "operands", "product", "compare", "align", "add", "normalise", "round"),
     10: ("input", "unpack", "operands", "product", "read", "compare", "align", "add", "normalise", "round"),
-    11: tuple(step for step in STEPS if step != "issue"),
+    11: tuple(step for step in STEPS if step not in ("issue", "pack")),
     12: STEPS[:12],
     13: STEPS,
 }

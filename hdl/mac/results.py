@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from amaranth import Elaboratable, Module, Signal, signed
+from amaranth import Elaboratable, Module, Signal
 from amaranth.lib import data
 from amaranth.lib.fifo import SyncFIFO
 
 from hdl.cores.result import flags_layout
+from hdl.cores.words import named
 from hdl.mac.operation import operation_layout
 from hdl.mac.parameters import MacParameters
 from hdl.mac.ports import Error, result_beat_layout
@@ -80,13 +81,17 @@ class ResultQueue(Elaboratable):
             m.d.comb += self.o.result.eq(first.result)
             if parameters.flags:
                 m.d.comb += self.o.flags.eq(first.flags)
-        # Places that are neither taken nor promised, less the one of a product that is counted only one cycle later.
-        spare = Signal(signed(places.bit_length() + 1), init=places - 2)
+        # A product is counted one cycle after its issue, because there is no time to do it in the same.
+        free = Signal(range(places + 1), init=places)
         reserving, taking = Signal(), Signal()
+        has_one, has_two = Signal(init=1), Signal(init=1)
+        following = named(m, "free_next", free + taking - reserving)
         m.d.sync += [
             reserving.eq(self.reserve),
             taking.eq(self.o_valid & self.o_ready),
-            spare.eq(spare + taking - reserving),
+            free.eq(following),
+            has_one.eq(following >= 1),
+            has_two.eq(following >= 2),
         ]
-        m.d.comb += self.has_room.eq(~spare[-1])
+        m.d.comb += self.has_room.eq(has_two | (has_one & ~reserving))
         return m

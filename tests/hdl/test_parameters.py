@@ -41,15 +41,15 @@ BAD_MAC = [
     ({"registers": 1}, ValueError, "registers: got 1, must be a power of two of at least 2"),
     ({"registers": 12}, ValueError, "registers: got 12, must be a power of two of at least 2"),
     ({"registers": 4.0}, TypeError, "registers: got 4.0, must be an int"),
-    ({"stages": 0}, ValueError, "stages: got 0, must be from 1 to 12 (None builds 11)"),
-    ({"stages": 13}, ValueError, "stages: got 13, must be from 1 to 12 (None builds 11)"),
+    ({"stages": 0}, ValueError, "stages: got 0, must be from 1 to 13 (None builds 11)"),
+    ({"stages": 14}, ValueError, "stages: got 14, must be from 1 to 13 (None builds 11)"),
     (
         {"stages": 14, "operands": (CBFLOAT16, FP16)},
         ValueError,
-        "stages: got 14, must be from 1 to 12 (None builds 12)",
+        "stages: got 14, must be from 1 to 13 (None builds 13)",
     ),
-    ({"stages": 2.0}, TypeError, "stages: got 2.0, must be an int from 1 to 12, or None for 11"),
-    ({"stages": True}, TypeError, "stages: got True, must be an int from 1 to 12, or None for 11"),
+    ({"stages": 2.0}, TypeError, "stages: got 2.0, must be an int from 1 to 13, or None for 11"),
+    ({"stages": True}, TypeError, "stages: got True, must be an int from 1 to 13, or None for 11"),
     ({"chunk_bits": 0}, ValueError, "chunk_bits: got 0, must be from 1 to 32"),
     ({"chunk_bits": 33}, ValueError, "chunk_bits: got 33, must be from 1 to 32"),
     ({"chunk_bits": False}, TypeError, "chunk_bits: got False, must be an int"),
@@ -132,7 +132,7 @@ def test_defaults_of_a_multiply_accumulate_unit_are_cbfloat16_at_all_levels_and_
     assert (unit.operands, unit.levels, unit.registers) == ((CBFLOAT16,), (0, 1, 2), 16)
     assert (unit.stages, unit.chunk_bits, unit.flags) == (11, 16, True)
     assert unit.parameters.multiplier == "generic"
-    assert MultiplyAccumulate(operands=(CBFLOAT16, FP16)).stages == 12
+    assert MultiplyAccumulate(operands=(CBFLOAT16, FP16)).stages == 13
 
 
 def test_one_format_and_one_level_need_no_sequence():

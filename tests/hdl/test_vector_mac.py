@@ -285,12 +285,12 @@ BAD = [
     (
         {"registers": 4, "levels": (0, 2), "stages": 8},
         ValueError,
-        "registers: got 4, must be at least 8 with 8 stages: too few registers for the pipeline, of which 6 in "
+        "registers: got 4, must be at least 8 with 8 stages: too few registers for the pipeline, of which 5 in "
         "rotation keep it full; build more registers or fewer stages",
     ),
     ({"operands": ()}, ValueError, "operands: got none, must be at least one FloatFormat"),
     ({"levels": (3,)}, ValueError, "levels: got (3,), must be some of (0, 1, 2), each once"),
-    ({"stages": 13}, ValueError, "stages: got 13, must be from 1 to 12 (None builds 11)"),
+    ({"stages": 14}, ValueError, "stages: got 14, must be from 1 to 13 (None builds 11)"),
     ({"chunk_bits": 0}, ValueError, "chunk_bits: got 0, must be from 1 to 32"),
     ({"flags": 1}, TypeError, "flags: got 1, must be True or False"),
     ({"multiplier": "x"}, ValueError, "multiplier: got 'x', must be one of generic, ecp5"),
