@@ -41,10 +41,10 @@ def _entries() -> Iterator[tuple[str, Build]]:
         yield f"mac_{fmt}_level2", partial(mac, operands=(fmt,), levels=(2,))
         yield f"mac_{fmt}_level0", partial(mac, operands=(fmt,), levels=(0,))
         yield f"mac_{fmt}", partial(mac, operands=(fmt,))
-        yield f"mac_{fmt}_no_flags", partial(mac, operands=(fmt,), flags=False)
+    yield "mac_cbfloat16_no_flags", partial(mac, operands=(CBFLOAT16,), flags=False)
     yield "mac", partial(mac, operands=_THREE)
     yield "mac_no_flags", partial(mac, operands=_THREE, flags=False)
-    for stages in range(1, 13):
+    for stages in range(1, 14):
         yield f"mac_cbfloat16_stages{stages}", partial(mac, operands=(CBFLOAT16,), stages=stages)
     for stages in (3, 4):
         yield f"mac_cbfloat16_level2_stages{stages}", partial(mac, operands=(CBFLOAT16,), levels=(2,), stages=stages)

@@ -13,7 +13,10 @@ MUTANTS = (
     *STEP_FAULTS,
     # -- chunks
     Mutant(
-        "chunk_one_too_long", "mac/chunks.py", "write.data.is_last.eq(left == 1)", "write.data.is_last.eq(left == 0)"
+        "chunk_one_too_long",
+        "mac/chunks.py",
+        "write.data.is_last.eq(before == 2)",
+        "write.data.is_last.eq(before == 1)",
     ),
     Mutant("chunk_of_one_goes_on", "mac/chunks.py", "Mux(starts, is_one, ", "Mux(starts, 0, "),
     Mutant(
@@ -29,16 +32,16 @@ MUTANTS = (
     Mutant(
         "refused_product_counts_in_chunk",
         "mac/issue.py",
-        "issued & ~held.is_chain & (held.error == Error.NONE)",
+        "issued & ~held.is_chain & held.is_sound",
         "issued & ~held.is_chain",
     ),
     # -- issue
-    Mutant("hazards_ignored", "mac/issue.py", "hazards.eq(Mux(load, compared, hazards << 1))", "hazards.eq(0)"),
+    Mutant("hazards_ignored", "mac/hazards.py", "row.eq(Mux(load, Cat(needed), row >> 1))", "row.eq(0)"),
     Mutant(
         "hazard_one_cycle_short",
-        "mac/issue.py",
-        "places = self.parameters.accumulate_latency - 1",
-        "places = self.parameters.accumulate_latency - 2",
+        "mac/hazards.py",
+        "places = latency - 1",
+        "places = latency - 2",
     ),
     Mutant(
         "hazard_one_cycle_short_without_held_beat",
@@ -65,8 +68,8 @@ MUTANTS = (
     Mutant(
         "level_0_overtakes_promotion",
         "mac/issue.py",
-        "is_other(self.operation) | recent | (left > 1)",
-        "is_other(self.operation) | recent",
+        " | recent | (left > 1)",
+        " | recent",
     ),
     Mutant(
         "promotion_reads_stale_total",
@@ -76,24 +79,36 @@ MUTANTS = (
     ),
     Mutant(
         "odd_register_accepted_at_level_1",
-        "mac/issue.py",
-        "wide_total & beat.register[0]",
-        "(beat.level == 0) & beat.register[0]",
+        "mac/decode.py",
+        "wide_total & wide_needs_even & beat.register[0]",
+        "wide_total & (beat.level == 0) & beat.register[0]",
     ),
     Mutant("flags_lost_at_promotion", "mac/issue.py", "operation.flags.eq(self.flags)", "operation.flags.eq(0)"),
     Mutant(
         "refused_product_writes",
         "mac/issue.py",
-        "operation.writes.eq(issued & (held.error == Error.NONE))",
+        "operation.writes.eq(issued & held.is_sound)",
         "operation.writes.eq(issued)",
     ),
     Mutant(
         "flags_not_accumulated",
         "mac/multiply_accumulate.py",
-        "current.flags.as_value() | self._held_flags.as_value()",
-        "current.flags.as_value() | 0",
+        "operation.flags.as_value() | self._held_flags.as_value()",
+        "operation.flags.as_value() | 0",
     ),
     # -- registers
+    Mutant(
+        "result_that_is_being_written_is_not_passed_by",
+        "mac/multiply_accumulate.py",
+        "passes_by.eq(same & writing.writes & ~reading.fresh)",
+        "passes_by.eq(0)",
+    ),
+    Mutant(
+        "partial_sum_passed_by_to_total",
+        "mac/multiply_accumulate.py",
+        " & (reading.partial == writing.partial)",
+        "",
+    ),
     Mutant(
         "halves_swapped_in_read_port",
         "mac/register_file.py",
@@ -109,8 +124,8 @@ MUTANTS = (
     Mutant(
         "first_keeps_low_end_of_pair",
         "mac/register_file.py",
-        "(self.reading.wide & ~fresh).replicate(low_bits)",
-        "self.reading.wide.replicate(low_bits)",
+        "even[:low_bits] & (~fresh).replicate(low_bits)",
+        "even[:low_bits]",
     ),
     Mutant(
         "first_keeps_class_and_flags",
@@ -135,8 +150,8 @@ MUTANTS = (
     Mutant(
         "refused_result_frees_its_place",
         "mac/results.py",
-        "taken.eq(self.o_valid & self.o_ready)",
-        "taken.eq(self.o_valid)",
+        "taking.eq(self.o_valid & self.o_ready)",
+        "taking.eq(self.o_valid)",
         scenarios="full_queue",
     ),
     Mutant(
@@ -155,8 +170,8 @@ MUTANTS = (
     Mutant(
         "chunk_leaves_before_its_promotion",
         "mac/results.py",
-        "self.operation.last & ~self.operation.promote",
-        "self.operation.last",
+        "operation.last & ~operation.promote",
+        "operation.last",
     ),
     Mutant(
         "axi_format_wraps_around",
@@ -175,10 +190,10 @@ MUTANTS = (
         _CONVERTER,
     ),
     Mutant(
-        "leading_zero_count_of_wrong_half",
-        "cores/words.py",
-        "Mux(upper_is_zero, lower[:-1], upper[:-1])",
-        "Mux(upper_is_zero, upper[:-1], lower[:-1])",
+        "leading_zeros_beyond_four_forgotten",
+        "cores/conversion_left.py",
+        "o.distance.eq(Cat(fine, group))",
+        "o.distance.eq(Cat(fine, 0))",
         "cbfloat16_to_float32",
     ),
     Mutant(
