@@ -124,26 +124,28 @@ def test_vector_mac_with_levels_in_turn_on_one_pair_of_rows_keeps_them_apart(sta
     assert_results(run(unit, beats, chunk=2), wanted)
 
 
-@pytest.mark.parametrize("level", [1, 2])
-def test_vector_mac_with_a_ragged_tail_behind_a_backlog_adds_the_tail_to_the_right_total(level):
-    # All rows end a chunk one after the other, the last one ends a tail of one product as soon as it may. At level 1
-    # its full chunk is then still in the queue, and the promotion of the tail would follow it at once.
-    unit = VectorMac()
+@pytest.mark.parametrize("stages", [8, 9, None])
+def test_vector_mac_with_a_ragged_tail_behind_a_backlog_adds_the_tail_to_the_right_total(stages):
+    # All rows end a chunk one after the other; the last one then ends a tail of one product as soon as it may. At level
+    # 1 its full chunk waits for the promotions of the other rows: that of the tail would follow it at once.
+    unit = VectorMac(stages=stages)
     rng = np.random.default_rng(14)
-    step = 2 if level == 1 else 1
-    rows = range(0, step * unit.accumulate_latency, step)
+    count, chunk = unit.accumulate_latency - 1, 3
     queues, wanted = [], {}
-    for register in rows:
-        is_ragged = register == rows[-1]
-        a, b = golden.encode(rng.normal(size=(2, unit.lanes, 4 if is_ragged else 6)), CBFLOAT16)
-        queues.append(reduction(a, b, register=register, level=level))
-        codes, flags = element_results(unit, a, b, level=level, chunk=3)
-        wanted[register] = beats_of(unit, codes, flags, level=level, register=register)
-    beats = [queue[k] for k in range(6) for queue in queues if k < len(queue)]
-    done = run(unit, beats, chunk=3)
+    for register in range(0, 2 * count, 2):
+        length = chunk + 1 if register == 2 * (count - 1) else 2 * chunk
+        a, b = golden.encode(rng.normal(size=(2, unit.lanes, length)), CBFLOAT16)
+        queues.append(reduction(a, b, register=register, level=1))
+        codes, flags = element_results(unit, a, b, level=1, chunk=chunk)
+        wanted[register] = beats_of(unit, codes, flags, level=1, register=register)
+    full_chunks = [queue[k] for k in range(chunk) for queue in queues]
+    beats = [*full_chunks, queues[-1][-1], *(queue[k] for k in range(chunk, 2 * chunk) for queue in queues[:-1])]
+    done = run(unit, beats, chunk=chunk)
     assert_results(done, wanted)
-    # The tail is accepted before the promotion of the chunk ahead of it is written.
-    assert done.accepted_at[4 * len(rows) - 1] - done.accepted_at[3 * len(rows) - 1] < 2 * unit.latency
+    # The tail is issued before the first promotion.
+    behind = 1 if unit.parameters.has_input_rank else 0
+    first, tail = (done.accepted_at[number + behind] for number in (len(queues) * (chunk - 1), len(queues) * chunk))
+    assert tail - first < unit.promotion_latency
 
 
 @pytest.mark.parametrize("level", [1, 2])
