@@ -147,7 +147,12 @@ class Issue(Elaboratable):
         others = Signal(name="others_in_flight")
         m.d.sync += [
             left.eq(Mux(recent, parameters.stages, left - (left != 0))),
-            others.eq(self.finished.promote | (self._held_valid & ~self._held.is_chain) | recent | (left > 1)),
+            others.eq(
+                self.finished.promote
+                | (self._held_valid & self._held.is_sound & ~self._held.is_chain)
+                | recent
+                | (left > 1)
+            ),
         ]
         return self._held.is_chain & others
 

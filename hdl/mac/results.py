@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from amaranth import Elaboratable, Module, Signal
+from amaranth import Cat, Elaboratable, Module, Signal
 from amaranth.lib import data
 from amaranth.lib.fifo import SyncFIFO
 
 from hdl.cores.result import flags_layout
-from hdl.cores.words import named
 from hdl.mac.operation import operation_layout
 from hdl.mac.parameters import MacParameters
 from hdl.mac.ports import Error, result_beat_layout
@@ -81,17 +80,17 @@ class ResultQueue(Elaboratable):
             m.d.comb += self.o.result.eq(first.result)
             if parameters.flags:
                 m.d.comb += self.o.flags.eq(first.flags)
-        # A product is counted one cycle after its issue, because there is no time to do it in the same.
-        free = Signal(range(places + 1), init=places)
+        # A product is counted one cycle after its issue, because there is no time to do it in the same. Two counters of
+        # the places left beyond two, and beyond one, because their signs need no comparison.
         reserving, taking = Signal(), Signal()
-        has_one, has_two = Signal(init=1), Signal(init=1)
-        following = named(m, "free_next", free + taking - reserving)
+        beyond_two = Signal(range(-2, places - 1), init=places - 2)
+        beyond_one = Signal(range(-1, places), init=places - 1)
+        change = Cat(taking ^ reserving, reserving & ~taking).as_signed()
         m.d.sync += [
             reserving.eq(self.reserve),
             taking.eq(self.o_valid & self.o_ready),
-            free.eq(following),
-            has_one.eq(following >= 1),
-            has_two.eq(following >= 2),
+            beyond_two.eq(beyond_two + change),
+            beyond_one.eq(beyond_one + change),
         ]
-        m.d.comb += self.has_room.eq(has_two | (has_one & ~reserving))
+        m.d.comb += self.has_room.eq(~beyond_two[-1] | (~beyond_one[-1] & ~reserving))
         return m

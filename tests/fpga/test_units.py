@@ -10,7 +10,7 @@ from hdl.verilog import to_verilog
 @pytest.mark.parametrize("name", catalogue())
 def test_every_unit_can_be_built(name: str) -> None:
     unit = catalogue()[name]()
-    assert unit.latency == unit.stages + name.startswith("mac")
+    assert unit.latency == unit.stages + ("mac" in name)
     if "stages" in name:
         assert f"stages{unit.stages}" in name
     assert unit.flags == (not name.endswith("no_flags"))
@@ -25,7 +25,7 @@ def test_names_are_those_of_different_units_but_for_the_recommended_depth() -> N
 def test_parameters_are_told_with_defaults() -> None:
     assert (
         parameters_of(catalogue()["mac_no_flags"]())
-        == "operands cbfloat16, float16, bfloat16; levels 0, 1, 2; registers 16; stages 12; no flags"
+        == "operands cbfloat16, float16, bfloat16; levels 0, 1, 2; registers 16; stages 13; no flags"
     )
     assert (
         parameters_of(catalogue()["float32_to_float16_stages3"]())
