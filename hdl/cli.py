@@ -14,6 +14,7 @@ from amaranth.lib import wiring
 from golden.formats import BF16, CBFLOAT16, FORMATS, FP16, FloatFormat, format_named
 from hdl.axi_stream import AxiStreamMac
 from hdl.converter import FloatConverter
+from hdl.cores.multiplier import MULTIPLIERS
 from hdl.mac.multiply_accumulate import MultiplyAccumulate
 from hdl.vector.vector_mac import VectorMac
 from hdl.verilog import to_verilog
@@ -86,6 +87,7 @@ def _parser() -> argparse.ArgumentParser:
         registers = "rows of 16-bit accumulators" if unit is VectorMac else "16-bit accumulators"
         mac.add_argument("--registers", type=int, default=16, help=f"{registers} (default %(default)s)")
         mac.add_argument("--chunk-bits", type=int, default=16, help="bits of the chunk length (default %(default)s)")
+        mac.add_argument("--multiplier", choices=MULTIPLIERS, default="generic", help="ecp5: its primitive, registered")
         if unit is VectorMac:
             mac.add_argument("--lanes", type=int, default=4, help="an even number of lanes (default %(default)s)")
         mac.set_defaults(
@@ -97,6 +99,7 @@ def _parser() -> argparse.ArgumentParser:
                 stages=given.stages,
                 chunk_bits=given.chunk_bits,
                 flags=not given.no_flags,
+                multiplier=given.multiplier,
             ),
             default_name=command.replace("-", "_"),
         )

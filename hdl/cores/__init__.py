@@ -1,6 +1,7 @@
-"""Combinational cores with plain ports: no clock, no handshake, no state.
+"""Combinational cores: no clock, no handshake, no state (but for the registers that a `multiplier` may have).
 
-A conversion is a shift in two halves, to the right or to the left as the formats ask for, and `ConversionRound`. A
-fused step is `Unpack` twice, `Multiply` (the exact product), then `Compare`, `Align`, `Add`, `CountLeadingZeros`,
-`Normalise`, `Round`. Pipelines put registers between them; proofs take them as they are.
+A conversion is three components with plain ports, see `conversion`. A fused step is a row of functions from bundles of
+values to bundles of values, put in order in `fused_step`, between which a pipeline puts its registers: operands are
+normalised (`operand`), multiplied (`multiplier`, `product`), and added to the accumulator on two paths side by side
+(`near`, `far`), which meet to be rounded (`round_step`); NaNs, infinities and flags are decided beside (`outcome`).
 """

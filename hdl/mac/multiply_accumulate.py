@@ -28,14 +28,16 @@ class MultiplyAccumulate(wiring.Component):
 
     ::
 
-        product -> Issue -> unpack -> multiply -> compare -> align -> add -> count -> normalise -> round -> result
-                     ^                  register file --^                                            |  |
-                     |                        ^------------------ accumulator -----------------------'  |
-                     '--------------------------- promotion of a chunk: partial * 1.0 ------------------'
+        product -> Issue -> Lane: unpack, multiply, compare, align, add, normalise, round -> ResultQueue -> result
+                     ^                        ^                                        |
+                     |                 RegisterFile <---------- accumulator -----------|
+                     '---------------- promotion of a chunk: partial * 1.0 ------------'
 
     A product enters in every cycle as long as its register is not in flight; otherwise it waits. Over at least
     `accumulate_latency` registers in rotation, one product is accumulated in every cycle; a promotion takes the place
-    of one product. Subnormals take no longer than other numbers. A refused result stops the whole pipeline.
+    of one product. Subnormals take no longer than other numbers. A product of level 0 also waits until everything of
+    other levels has left the pipeline. Nothing stops behind its issue: a product that will give a result enters only if
+    the queue of results has a place left.
 
     ``first`` starts a reduction from +0, ``last`` ends it and sends the result. A product without ``first`` continues
     what the register holds, even after ``last``: the result so far is then the initial value. Format and level stay
@@ -51,20 +53,24 @@ class MultiplyAccumulate(wiring.Component):
     registers : int
         16-bit accumulators, a power of two. fp32 (levels 0 and 1) takes an even-aligned pair.
     stages : int, optional
-        Register ranks, 1 to 8; 8 unless given.
+        Register ranks ahead of the queue of results, 1 to 13; unless given, 11 for one operand format and 13 for more.
     chunk_bits : int
         Bits of the port ``chunk``.
     flags : bool
         Whether flags are computed; without them the output has no field ``flags``.
+    multiplier : str
+        ``generic``, or ``ecp5`` for the primitive of a Lattice ECP5 with its registers.
 
     Attributes
     ----------
     latency : int
-        Cycles from a product to its result at level 0. At levels 1 and 2 the last promotion takes as many again.
+        Cycles from a product to its result at level 0. At levels 1 and 2 the last promotion takes `stages` more, but
+        for the ranks ``input`` and ``pack`` where there are such (see `hdl.mac.parameters`).
     accumulate_latency : int
         Cycles after which the same register takes its next product.
     i : stream of product_beat_layout, in
-        ``a``, ``b``, ``format``, ``level``, ``register``, ``first``, ``last``. ``ready`` depends on the payload.
+        ``a``, ``b``, ``format``, ``level``, ``register``, ``first``, ``last``. Up to 8 stages, ``ready`` depends on
+        the payload.
     o : stream of result_beat_layout, out
         ``result``, ``flags``, ``error``, ``register``. Results of one register keep their order; those of different
         registers and levels may overtake each other, and a refusal overtakes results that await their promotion.
