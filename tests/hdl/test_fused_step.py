@@ -215,6 +215,8 @@ class AddProduct(wiring.Component):
             {
                 "significand": formats.product_width,
                 "exponent": signed(formats.product_exponent_width),
+                "bias": signed(formats.product_exponent_width),
+                "low_exponent": 2,
                 "sign": 1,
                 "is_infinite": 1,
                 "is_nan": 1,
@@ -261,7 +263,9 @@ def test_add_product_takes_the_exact_product_of_normalised_significands():
     parts = {
         # ma * mb * 2^-4 is in [1, 4), times 2^(exponent - bias).
         "significand": ma * mb,
-        "exponent": np.where(zero, 0, ea + eb - E3M2.bias),
+        "exponent": np.where(zero, adder.formats.exponent_of_zero, ea + eb),
+        "bias": np.full(a.shape, -E3M2.bias),
+        "low_exponent": ea + eb - E3M2.bias,
         "sign": (a ^ b) >> 5,
         "is_infinite": inf_a | inf_b,
         "is_nan": nan_a | nan_b | (inf_a | inf_b) & zero,
