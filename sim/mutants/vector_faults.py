@@ -15,7 +15,11 @@ def _fault(name: str, file: str, old: str, new: str, unit: str = "vector_mac_no_
 VECTOR_FAULTS = (
     # -- issue
     _fault(
-        "vector_level_0_operands_in_wrong_lanes", "issue.py", "beat[name][lane // 2]", "beat[name][lane]", "vector_mac"
+        "vector_level_0_operands_in_wrong_lanes",
+        "issue.py",
+        "beat[name][lane // 2]",
+        "beat[name][lane]",
+        scenarios="stream_idle_none_*",
     ),
     _fault(
         "vector_level_0_overtakes_promotions",
@@ -40,15 +44,22 @@ VECTOR_FAULTS = (
         "promotions.py",
         "Cat(held.register[0] | is_second, held.register[1:])",
         "held.register",
+        scenarios="stream_idle_none_*",
     ),
-    _fault("vector_promotions_ignore_rows", "promotions.py", "held_valid & ~waits", "held_valid"),
     _fault(
-        "vector_wide_promotion_ignores_odd_row",
+        "vector_promotions_ignore_rows",
         "promotions.py",
-        "(one.wide | other.wide | (one.register[0] == other.register[0]))",
-        "(one.register[0] == other.register[0])",
+        "held_valid & ~waits",
+        "held_valid",
+        scenarios="stream_idle_none_*",
     ),
-    _fault("vector_promotions_without_room", "promotions.py", "self.has_room.eq(~pending[-1])", "self.has_room.eq(1)"),
+    _fault(
+        "vector_promotions_without_room",
+        "promotions.py",
+        "self.has_room.eq(~pending[-1])",
+        "self.has_room.eq(1)",
+        scenarios="stream_idle_none_*",
+    ),
     _fault("vector_settled_before_total_is_written", "promotions.py", " | (left > 1)", "", scenarios="hazards"),
     _fault(
         "vector_flags_of_second_promotion_are_those_of_first",
@@ -56,7 +67,7 @@ VECTOR_FAULTS = (
         "held.flags[lane].eq(held.flags[lane + 1])",
         "held.flags[lane].eq(held.flags[lane])",
         "vector_mac_lanes_8",
-        "steps",
+        "stream_idle_none_*",
     ),
     # -- registers
     _fault(
@@ -64,6 +75,7 @@ VECTOR_FAULTS = (
         "register_file.py",
         "Mux(self.writing.wide, wide[:low_bits], narrow)",
         "Mux(self.writing.wide, wide[:low_bits] & 0, narrow)",
+        scenarios="stream_idle_none_*",
     ),
     # -- results
     _fault(
@@ -73,12 +85,19 @@ VECTOR_FAULTS = (
         "0",
         scenarios="full_queue",
     ),
-    _fault("vector_both_parts_are_part_0", "results.py", "entry.part.eq(operation.is_second)", "entry.part.eq(0)"),
+    _fault(
+        "vector_both_parts_are_part_0",
+        "results.py",
+        "entry.part.eq(operation.is_second)",
+        "entry.part.eq(0)",
+        scenarios="stream_idle_none_*",
+    ),
     _fault(
         "vector_part_1_names_the_odd_row",
         "results.py",
         "operation.register[0] & ~operation.is_second",
         "operation.register[0]",
+        scenarios="stream_idle_none_*",
     ),
     _fault(
         "vector_odd_lanes_flags_shown_for_fp32",
@@ -86,7 +105,7 @@ VECTOR_FAULTS = (
         "m.If(~operation.wide)",
         "m.If(operation.wide | ~operation.wide)",
         "vector_mac_lanes_8",
-        "steps",
+        "stream_idle_none_*",
     ),
     _fault(
         "vector_refused_result_frees_its_place",
@@ -102,6 +121,6 @@ VECTOR_FAULTS = (
         "promotions.operand_flags[number].as_value() & promotions.issues.replicate(5)",
         "promotions.operand_flags[number].as_value() & 0",
         "vector_mac_lanes_8",
-        "steps",
+        "stream_idle_none_*",
     ),
 )

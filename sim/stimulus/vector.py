@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import deque
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
@@ -193,6 +194,21 @@ class _VectorMaker(Maker):
     def chunk_edges(self) -> list[Chain]:
         """Go level by level: those of level 0 would wait for each promotion of the others; streams see to that."""
         return sorted(super().chunk_edges(), key=lambda chain: chain[0].level)
+
+    def hazards(self) -> list[Chain]:
+        """Add each level after each one on the same row, and both orders of the odd row and the pair that it is of."""
+        chains = super().hazards()
+        for before, after in itertools.product(self.mac.levels, self.mac.levels):
+            index = int(self.rng.integers(len(self.operands)))
+            chain = [self._segment(index, level, int(self.rng.integers(1, 4))) for level in (before, after)]
+            chains.append(chain)
+            if (before in self.paired) != (after in self.paired):
+                crossing = [self._segment(index, segment.level, len(segment.a)) for segment in chain]
+                for segment in crossing:
+                    segment.odd = segment.level not in self.paired
+                chains.append(crossing)
+        self.rng.shuffle(chains)
+        return chains
 
     def cycles(self, level: int, ends_chunk: list[bool]) -> int:
         """Return the cycles from the first accepted beat to the last, both counted, if only promotions cost any.
