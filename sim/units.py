@@ -95,7 +95,7 @@ def _units() -> dict[str, Unit]:
     ]
     units += [
         _vector("vector_mac", 0.1, operands=three),
-        _vector("vector_mac_lanes_8", 0.05, lanes=8),
+        _vector("vector_mac_lanes_8", 0.05, lanes=8, chunk_bits=4),
         _vector("vector_mac_no_flags", 0.05, flags=False),
     ]
     return {unit.name: unit for unit in units}

@@ -47,21 +47,6 @@ VECTOR_FAULTS = (
         scenarios="stream_idle_none_*",
     ),
     _fault(
-        "vector_promotions_ignore_rows",
-        "promotions.py",
-        "held_valid & ~waits",
-        "held_valid",
-        scenarios="stream_idle_none_*",
-    ),
-    _fault(
-        "vector_promotions_without_room",
-        "promotions.py",
-        "self.has_room.eq(~pending[-1])",
-        "self.has_room.eq(1)",
-        scenarios="stream_idle_none_*",
-    ),
-    _fault("vector_settled_before_total_is_written", "promotions.py", " | (left > 1)", "", scenarios="hazards"),
-    _fault(
         "vector_flags_of_second_promotion_are_those_of_first",
         "promotions.py",
         "held.flags[lane].eq(held.flags[lane + 1])",

@@ -210,6 +210,26 @@ class _VectorMaker(Maker):
         self.rng.shuffle(chains)
         return chains
 
+    def scenarios(self) -> list[Scenario]:
+        """Return all scenarios."""
+        further = [self.make("promotions", self.promotions)] if 1 in self.mac.levels else []
+        return [*super().scenarios(), *further]
+
+    def promotions(self) -> list[Chain]:
+        """Let promotions of level 1 pile up, and then two on one row follow each other in the queue at once."""
+        chains: list[Chain] = []
+        for index, level in self.kinds * 3:
+            chains += [[self._segment(index, 1, 1, chunk=1)] for _ in range(self._places(1) - 1)]
+            chains.append([self._segment(index, level, 3, chunk=1)])
+        return chains
+
+    def full_queue(self) -> Scenario:
+        """Take nothing for so long that answers of level 1 fill the queue, which then has an odd place left or none."""
+        scenario = super().full_queue()
+        lengths = np.stack([self.rng.integers(30, 70, 32), self.rng.integers(200, 300, 32)], 1).ravel()
+        scenario.takes = np.repeat(np.arange(64) % 2 == 0, lengths)
+        return scenario
+
     def cycles(self, level: int, ends_chunk: list[bool]) -> int:
         """Return the cycles from the first accepted beat to the last, both counted, if only promotions cost any.
 
