@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Fields", "Words"]
+__all__ = ["Fields", "Words", "from_limbs", "to_limbs"]
 
-#: Payloads: one word each, at most 64 bits.
-Words = NDArray[np.uint64]
+#: Payloads, one word each: numbers of 64 bits, or Python's own where a payload or a field is wider.
+Words = NDArray[Any]
+
+_LIMB = 64
 
 
 class Fields:
@@ -21,18 +23,13 @@ class Fields:
     ----------
     widths : mapping of str to int
         Bits of every field; fields of no bits are allowed.
-
-    Raises
-    ------
-    ValueError
-        If they need more than 64 bits.
     """
 
     def __init__(self, widths: Mapping[str, int]) -> None:
         self.widths = dict(widths)
         self.width = sum(self.widths.values())
-        if self.width > 64:
-            raise ValueError(f"widths: got {self.width} bits in {', '.join(widths)}, must be at most 64 in all")
+        #: What arrays of words consist of.
+        self.dtype: Any = _dtype(self.width)
         self._low: dict[str, int] = {}
         low = 0
         for name, width in self.widths.items():
@@ -41,19 +38,48 @@ class Fields:
 
     def pack(self, **values: ArrayLike) -> Words:
         """Return the words that hold these fields; a field that is not named is 0, a value too wide is cut off."""
-        words = np.zeros((), np.uint64)
+        words: Any = np.zeros((), self.dtype)
         for name, value in values.items():
-            mask = np.uint64((1 << self.widths[name]) - 1)
+            mask = (1 << self.widths[name]) - 1
             if mask:
-                words = words | (np.asarray(value).astype(np.uint64) & mask) << np.uint64(self._low[name])
-        return words
+                given = np.asarray(value).astype(self.dtype)
+                words = words | (given & self._number(mask)) << self._number(self._low[name])
+        return np.asarray(words, self.dtype)
 
     def get(self, words: ArrayLike, name: str) -> Words:
         """Return one field of every word; zeros if there is no such field."""
-        given = np.asarray(words, np.uint64)
-        mask = np.uint64((1 << self.widths.get(name, 0)) - 1)
-        return given >> np.uint64(self._low.get(name, 0)) & mask
+        given: Any = np.asarray(words, self.dtype)
+        width = self.widths.get(name, 0)
+        field = given >> self._number(self._low.get(name, 0)) & self._number((1 << width) - 1)
+        return np.asarray(field, _dtype(width))
 
     def unpack(self, word: Any) -> dict[str, int]:
         """Return every field of one word."""
         return {name: int(self.get(word, name)) for name in self.widths}
+
+    def _number(self, value: int) -> Any:
+        return value if self.dtype is object else np.uint64(value)
+
+
+def _dtype(width: int) -> Any:
+    return np.uint64 if width <= _LIMB else object
+
+
+def to_limbs(words: Words) -> NDArray[np.uint64]:
+    """Return words as they can be kept in a file: those of Python's own numbers as rows of 64 bits each."""
+    if words.dtype != object:
+        return words
+    count = max(1, max((-(-int(word).bit_length() // _LIMB) for word in words), default=1))
+    mask = (1 << _LIMB) - 1
+    rows = [[word >> _LIMB * limb & mask for limb in range(count)] for word in words.tolist()]
+    return np.array(rows, np.uint64).reshape(len(words), count)
+
+
+def from_limbs(limbs: NDArray[np.uint64]) -> Words:
+    """Return the words of which `to_limbs` made these."""
+    if limbs.ndim == 1:
+        return limbs
+    words = np.zeros(len(limbs), object)
+    for limb in range(limbs.shape[1]):
+        words = words | limbs[:, limb].astype(object) << _LIMB * limb
+    return words

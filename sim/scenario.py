@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.fields import Words
+from sim.fields import Words, from_limbs, to_limbs
 
 __all__ = ["Scenario"]
 
@@ -55,8 +55,8 @@ class Scenario:
     def save(self, folder: Path) -> None:
         """Write everything but the coverage into the folder."""
         arrays: dict[str, Any] = {
-            "payloads": self.payloads,
-            "answers": self.answers,
+            "payloads": to_limbs(self.payloads),
+            "answers": to_limbs(self.answers),
             "case": self.case,
             "offers": self.offers,
             "takes": self.takes,
@@ -72,5 +72,6 @@ class Scenario:
         """Read what `save` wrote."""
         with np.load(folder / f"{name}.npz") as file:
             arrays = {key: file[key] for key in file.files}
+        arrays |= {key: from_limbs(arrays[key]) for key in ("payloads", "answers")}
         details = {key.removeprefix("detail_"): arrays.pop(key) for key in list(arrays) if key.startswith("detail_")}
         return cls(name=name, details=details, **arrays | {"cycles": int(arrays["cycles"])})

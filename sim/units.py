@@ -12,6 +12,7 @@ from golden import BF16, CB16, CBFLOAT16, FORMATS, FP16, FP32, FloatFormat
 from hdl.axi_stream import AxiStreamMac
 from hdl.converter import FloatConverter
 from hdl.mac.multiply_accumulate import MultiplyAccumulate
+from hdl.vector.vector_mac import VectorMac
 from sim.fields import Fields
 from sim.port import Port
 
@@ -27,7 +28,7 @@ class Unit:
     name : str
         Name of the module, the folder and the row in the table.
     kind : str
-        ``converter``, ``mac`` or ``axi_stream``: the testbench is ``sim.tb_<kind>``.
+        ``converter``, ``mac``, ``vector`` or ``axi_stream``: the testbench is ``sim.tb_<kind>``.
     build : function
         Gives the Amaranth component.
     effort : float
@@ -53,6 +54,10 @@ def _converter(name: str, source: FloatFormat, destination: FloatFormat, effort:
 
 def _mac(name: str, effort: float, **given: Any) -> Unit:
     return Unit(name, "mac", lambda: MultiplyAccumulate(**given), effort=effort)
+
+
+def _vector(name: str, effort: float, **given: Any) -> Unit:
+    return Unit(name, "vector", lambda: VectorMac(**given), effort=effort)
 
 
 def _units() -> dict[str, Unit]:
@@ -87,6 +92,11 @@ def _units() -> dict[str, Unit]:
         _mac("mac_level_2", 0.5, operands=three, levels=(2,), chunk_bits=3),
         _mac("mac_no_flags", 0.3, operands=three, flags=False),
         Unit("mac_axi_stream", "axi_stream", lambda: AxiStreamMac(operands=three), effort=0.4),
+    ]
+    units += [
+        _vector("vector_mac", 0.1, operands=three),
+        _vector("vector_mac_lanes_8", 0.05, lanes=8, chunk_bits=4),
+        _vector("vector_mac_no_flags", 0.05, flags=False),
     ]
     return {unit.name: unit for unit in units}
 

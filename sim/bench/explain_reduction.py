@@ -9,9 +9,10 @@ from sim.bench.explain import distance_in_ulp, flag_names, show
 from sim.bench.testbench import Testbench
 from sim.scenario import Scenario
 
-__all__ = ["explain_reduction"]
+__all__ = ["ERRORS", "explain_reduction", "products"]
 
-_ERRORS = ("none", "alignment", "unsupported", "3")
+#: Names of the errors, by number.
+ERRORS = ("none", "alignment", "unsupported", "3")
 _SHOWN = 3
 
 
@@ -33,7 +34,7 @@ def explain_reduction(bench: Testbench, scenario: Scenario, index: int, actual: 
         start = "" if detail["first"] else f", from {show(detail['initial'], outer)}"
         what = f"{operand} level {detail['level']} chunk {chunk} K={detail['products']}{start}"
     lines = [f"answer {index}: {what}, register {detail['register']} (seed {bench.seed})"]
-    lines.append(f"  products: {_products(scenario, detail, operand)}")
+    lines.append(f"  products: {products(scenario, detail, operand)}")
     lines.append(f"  expected {_answer(wanted, outer)}")
     if isinstance(actual, int):
         found = bench.port.answer.unpack(actual)
@@ -48,10 +49,11 @@ def _answer(fields: dict[str, int], outer: FloatFormat) -> str:
     result = fields["result"]
     shown = show(result, outer) if result < 1 << outer.width else f"0x{result:x} (too wide for {outer})"
     flags = f" flags {flag_names(fields['flags'])}" if "flags" in fields else ""
-    return f"{shown}{flags} error {_ERRORS[fields['error']]} register {fields['register']}"
+    return f"{shown}{flags} error {ERRORS[fields['error']]} register {fields['register']}"
 
 
-def _products(scenario: Scenario, detail: dict[str, Any], operand: FloatFormat) -> str:
+def products(scenario: Scenario, detail: dict[str, Any], operand: FloatFormat) -> str:
+    """Return the products of a reduction, those in the middle of a long one left out."""
     count, start = detail["products"], detail["start"]
     if not count:
         return "none"

@@ -53,7 +53,7 @@ class Scoreboard:
     def compare(self, scenario: Scenario, answers: list[int | None]) -> None:
         """Compare all bits of all answers: result, flags, register and error."""
         # An answer with unknown bits belongs to no queue; it takes the first place that is left over.
-        known = np.array([answer for answer in answers if answer is not None], np.uint64)
+        known = np.array([answer for answer in answers if answer is not None], self.port.answer.dtype)
         unknown = sum(answer is None for answer in answers)
         expected_queue, actual_queue = self.port.queue_of(scenario.answers), self.port.queue_of(known)
         for queue in np.union1d(expected_queue, actual_queue).tolist():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sim.mutants.mutant import Mutant
 from sim.mutants.step_faults import STEP_FAULTS
+from sim.mutants.vector_faults import VECTOR_FAULTS
 
 __all__ = ["MUTANTS", "Mutant"]
 
@@ -11,6 +12,7 @@ _CONVERTER = "float32_to_cbfloat16"
 
 MUTANTS = (
     *STEP_FAULTS,
+    *VECTOR_FAULTS,
     # -- chunks
     Mutant(
         "chunk_one_too_long",

@@ -23,6 +23,7 @@ from sim.scenario import Scenario
 from sim.stimulus.converter import converter_scenarios, required_bins
 from sim.stimulus.generators import generator_for
 from sim.stimulus.mac import mac_scenarios
+from sim.stimulus.vector import vector_scenarios
 from sim.units import UNITS, Unit, port_of
 
 __all__ = ["Job", "run_unit"]
@@ -155,6 +156,8 @@ def _prepare(unit, component, port, seed: int, effort: float) -> tuple[list[Scen
         scenarios = converter_scenarios(source, destination, port, rng, effort)
         required = required_bins(source, destination)
         return scenarios, required, [source.name, destination.name]
+    if unit.kind == "vector":
+        return vector_scenarios(component, port, seed, unit.name, effort)
     return mac_scenarios(component, port, seed, unit.name, effort)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from golden import FloatFormat, decode, encode
+from golden import FloatFormat
 from sim.port import Port
 from sim.scenario import Scenario
 from sim.stimulus.generators import generator_for
@@ -17,57 +17,75 @@ from sim.stimulus.mac_coverage import CHUNKS, accumulator_of, chunk_lengths, cou
 from sim.stimulus.operands import one_of_each_class, random_codes, specials, with_exponents
 from sim.stimulus.patterns import PATTERNS, pattern
 from sim.stimulus.reductions import REFUSED_ALIGNMENT, UNSUPPORTED, Chain, Segment, predict
-from sim.stimulus.schedule import POLICIES, cycles_of_rotation, interleave, to_scenario
-from sim.stimulus.step_operands import Steps, directed_steps, step_operands
+from sim.stimulus.schedule import POLICIES, Beat, cycles_of_rotation, interleave, to_scenario
+from sim.stimulus.step_operands import Steps, directed_steps, one_ulp_left, step_operands
 
-__all__ = ["mac_scenarios"]
+__all__ = ["Maker", "mac_scenarios"]
 
 
 def mac_scenarios(
     component: Any, port: Port, seed: int, unit: str, effort: float
 ) -> tuple[list[Scenario], set[str], list[str]]:
     """Return the scenarios, the coverage bins that must not be empty, and the names of the operand formats."""
-    maker = _Maker(getattr(component, "unit", component), port, seed, unit, effort)
-    scenarios = [
-        maker.make("power_up", maker.power_up),
-        maker.make("steps", maker.steps),
-        maker.make("chunk_edges", maker.chunk_edges),
-        maker.make("continuations", maker.continuations),
-        maker.make("hazards", maker.hazards, policy="back_to_back"),
-        maker.make("refusals", maker.refusals, policy="random"),
-        maker.full_queue(),
-        *maker.streams(),
-        *maker.throughput(),
-    ]
-    return scenarios, maker.required(), [fmt.name for fmt in maker.operands]
+    maker = Maker(getattr(component, "unit", component), port, seed, unit, effort)
+    return maker.scenarios(), maker.required(), [fmt.name for fmt in maker.operands]
 
 
-class _Maker:
+class Maker:
     """Makes the scenarios of one unit; every one has random numbers of its own, so that it can be repeated alone."""
+
+    #: Levels whose totals take two registers.
+    paired: tuple[int, ...] = (0, 1)
 
     def __init__(self, mac: Any, port: Port, seed: int, unit: str, effort: float) -> None:
         self.mac, self.port, self.seed, self.unit, self.effort = mac, port, seed, unit, effort
         self.operands: tuple[FloatFormat, ...] = mac.operands
         self.kinds = list(itertools.product(range(len(self.operands)), mac.levels))
         self.chunks = tuple(chunk for chunk in CHUNKS if chunk < 1 << mac.chunk_bits)
-        self.default_chunk = max(self.chunks)
+        self.default_chunk = self.rotation_chunk = max(self.chunks)
         self.bins: Counter[str] = Counter()
         self.rng = generator_for(seed, unit)
+
+    def scenarios(self) -> list[Scenario]:
+        """Return all scenarios."""
+        return [
+            self.make("power_up", self.power_up),
+            self.make("steps", self.steps),
+            self.make("chunk_edges", self.chunk_edges),
+            self.make("continuations", self.continuations),
+            self.make("hazards", self.hazards, policy="back_to_back"),
+            self.make("refusals", self.refusals, policy="random"),
+            self.full_queue(),
+            *self.streams(),
+            *self.throughput(),
+        ]
 
     def make(self, name: str, chains_of: Callable[[], list[Chain]], policy: str = "rotation") -> Scenario:
         """Return the scenario of the chains that a method of this class gives, chunk length by chunk length."""
         self.rng = generator_for(self.seed, self.unit, name)
         self.bins = Counter()
         chains = chains_of()
-        predict(chains, self.operands)
+        self.complete(name, chains)
         beats = []
         # The chunk length may change only when no reduction is under way.
         for chunk in sorted({chain[0].chunk for chain in chains}):
             alike = [chain for chain in chains if chain[0].chunk == chunk]
-            beats += interleave(alike, self.mac.registers, self.rng, policy)
-        scenario = to_scenario(name, beats, self.operands, self.port)
+            beats += interleave(alike, self.mac.registers, self.rng, policy, self.paired)
+        scenario = self.to_scenario(name, beats)
         scenario.coverage = dict(self.bins)
         return scenario
+
+    def complete(self, name: str, chains: list[Chain]) -> None:
+        """Fill in what must come back."""
+        predict(chains, self.operands)
+
+    def to_scenario(self, name: str, beats: list[Beat]) -> Scenario:
+        """Return the scenario that drives these products in this order."""
+        return to_scenario(name, beats, self.operands, self.port)
+
+    def cycles(self, level: int, ends_chunk: list[bool]) -> int:
+        """Return the cycles that products of a level take in rotation."""
+        return cycles_of_rotation(self.mac, ends_chunk)
 
     def required(self) -> set[str]:
         """Return the bins that must not be empty."""
@@ -119,7 +137,9 @@ class _Maker:
                 ]
             chains += [[self._in_turn(index, level, special)] for special in self._specials_in_turn(index, count // 4)]
             if level == 0:
-                chains += [[self._one_ulp_left(index)] for _ in range(max(8, count // 4))]
+                chains += [
+                    [Segment(index, 0, *one_ulp_left(operand, self.rng), chunk=0)] for _ in range(max(8, count // 4))
+                ]
         self.rng.shuffle(chains)
         return chains
 
@@ -133,17 +153,6 @@ class _Maker:
 
     def _in_turn(self, index: int, level: int, codes: list[int]) -> Segment:
         return Segment(index, level, codes, [self.operands[index].one] * len(codes), chunk=0)
-
-    def _one_ulp_left(self, index: int) -> Segment:
-        """Add one ulp of fp32 to a product, or take it away, and subtract the product: all digits but one cancel."""
-        operand = self.operands[index]
-        x, y = with_exponents(operand, np.zeros(2, np.int64), self.rng).tolist()
-        x, y = x & ~operand.sign_mask, y & ~operand.sign_mask
-        is_above_2 = float(decode(np.uint16(x), operand)) * float(decode(np.uint16(y), operand)) >= 2
-        ulp = [int(encode(2.0**exponent, operand)) for exponent in (-12 + is_above_2, -11)]
-        signs = (self.rng.integers(0, 2, 2) * operand.sign_mask).tolist()
-        a = [x | signs[0], ulp[0] | signs[1], x | signs[0] ^ operand.sign_mask]
-        return Segment(index, 0, a, [y, ulp[1], y], chunk=0)
 
     def chunk_edges(self) -> list[Chain]:
         """Reduce as many products as lie at the edges of chunks."""
@@ -183,7 +192,7 @@ class _Maker:
                 if self.rng.random() > 3 / len(self.kinds):
                     continue
                 for at, at_level in ((index, level), (other, following)):
-                    odd = at_level == 2 and bool(self.rng.integers(2))
+                    odd = at_level not in self.paired and bool(self.rng.integers(2))
                     chain.append(self._segment(at, at_level, int(self.rng.integers(1, 5)), odd=odd))
             if chain:
                 chains.append(chain)
@@ -197,7 +206,7 @@ class _Maker:
         for _ in range(int(60 * self.effort) + 20):
             chains.append([self._random_segment(6)])
             chains.append(self._afresh(*self.kinds[int(self.rng.integers(len(self.kinds)))], self.default_chunk))
-            wide = [kind for kind in self.kinds if kind[1] != 2]
+            wide = [kind for kind in self.kinds if kind[1] in self.paired]
             if wide:
                 index, level = wide[int(self.rng.integers(len(wide)))]
                 chains.append([self._segment(index, level, 1, error=REFUSED_ALIGNMENT)])
@@ -252,24 +261,28 @@ class _Maker:
     def _refused_level(self) -> int:
         return int(self.rng.choice([level for level in range(4) if level not in self.mac.levels]))
 
+    def _places(self, level: int) -> int:
+        """Return how many totals of a level the registers hold."""
+        return self.mac.registers // (2 if level in self.paired else 1)
+
     def throughput(self) -> list[Scenario]:
         """Rotate over as many registers as it takes for a product in every cycle, and count the cycles."""
         scenarios = []
-        count, length = self.mac.accumulate_latency, 3 * self.default_chunk
+        count, length = self.mac.accumulate_latency, 3 * self.rotation_chunk
         for level in self.mac.levels:
-            if count > (self.mac.registers if level == 2 else self.mac.registers // 2):
+            if count > self._places(level):
                 continue
-            for chunk in (0, self.default_chunk):
+            for chunk in (0, self.rotation_chunk):
 
                 def chains(level: int = level, chunk: int = chunk) -> list[Chain]:
                     return [[self._segment(0, level, length, chunk=chunk)] for _ in range(count)]
 
                 scenario = self.make(f"throughput_level_{level}_chunk_{chunk}", chains)
                 ends = [level > 0 and (k + 1 == length or (chunk > 0 and (k + 1) % chunk == 0)) for k in range(length)]
-                scenario.cycles = cycles_of_rotation(self.mac, [end for end in ends for _ in range(count)])
+                scenario.cycles = self.cycles(level, [end for end in ends for _ in range(count)])
                 scenarios.append(scenario)
         # An answer in every cycle: the queue must have places enough.
-        if 0 in self.mac.levels and count <= self.mac.registers // 2:
+        if 0 in self.mac.levels and count <= self._places(0):
 
             def single() -> list[Chain]:
                 return [[self._segment(0, 0, 1)] for _ in range(100)]

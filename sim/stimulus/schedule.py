@@ -12,7 +12,7 @@ from sim.port import Port
 from sim.scenario import Scenario
 from sim.stimulus.reductions import NO_ERROR, REFUSED_ALIGNMENT, Chain, Segment
 
-__all__ = ["POLICIES", "cycles_of_rotation", "interleave", "to_scenario"]
+__all__ = ["POLICIES", "Beat", "cycles_of_rotation", "details_of", "interleave", "to_scenario"]
 
 #: One chain at a time, always in the same registers; in turn, over all registers; at random.
 POLICIES = ("back_to_back", "rotation", "random")
@@ -35,10 +35,16 @@ class _Open:
                 yield segment, k
 
 
-def interleave(chains: Sequence[Chain], registers: int, rng: np.random.Generator, policy: str) -> list[Beat]:
+def interleave(
+    chains: Sequence[Chain],
+    registers: int,
+    rng: np.random.Generator,
+    policy: str,
+    paired: tuple[int, ...] = (0, 1),
+) -> list[Beat]:
     """Return all products in the order in which they enter.
 
-    fp32 totals (levels 0 and 1) take a pair of registers for as long as their chain is under way, so that no other
+    Totals of the levels `paired` take a pair of registers for as long as their chain is under way, so that no other
     chain writes into it; a refused product takes none.
 
     Parameters
@@ -49,6 +55,8 @@ def interleave(chains: Sequence[Chain], registers: int, rng: np.random.Generator
     rng : numpy.random.Generator
     policy : str
         One of `POLICIES`.
+    paired : tuple of int
+        Levels 0 and 1 in a scalar unit, whose fp32 totals take two registers.
     """
     waiting = list(reversed(chains))
     free = list(range(registers))
@@ -59,7 +67,7 @@ def interleave(chains: Sequence[Chain], registers: int, rng: np.random.Generator
     choose: Callable[[int], int] = (lambda count: int(rng.integers(count))) if policy == "random" else (lambda count: 0)
     while waiting or under_way:
         while waiting and len(under_way) < limit:
-            opened = _open(waiting[-1], free, registers, rng, choose)
+            opened = _open(waiting[-1], free, registers, rng, choose, paired)
             if opened is None:
                 break
             under_way.append(opened)
@@ -78,14 +86,19 @@ def interleave(chains: Sequence[Chain], registers: int, rng: np.random.Generator
 
 
 def _open(
-    chain: Chain, free: list[int], registers: int, rng: np.random.Generator, choose: Callable[[int], int]
+    chain: Chain,
+    free: list[int],
+    registers: int,
+    rng: np.random.Generator,
+    choose: Callable[[int], int],
+    paired: tuple[int, ...],
 ) -> _Open | None:
     """Give a chain its registers, if there are any free."""
     if chain[0].error != NO_ERROR:
         register = int(rng.integers(registers))
         chain[0].register = register | 1 if chain[0].error == REFUSED_ALIGNMENT else register
         return _Open(chain, 0, [])
-    if any(segment.level != 2 or segment.odd for segment in chain):
+    if any(segment.level in paired or segment.odd for segment in chain):
         pairs = [register for register in free if register % 2 == 0 and register + 1 in free]
         if not pairs:
             return None
@@ -155,7 +168,7 @@ def to_scenario(name: str, beats: list[Beat], operands: Sequence[FloatFormat], p
         answers=_answers(answered, port),
         case=np.arange(len(answered)),
         chunks=np.array(chunks),
-        details=_details(answered),
+        details=details_of(answered),
     )
 
 
@@ -174,7 +187,8 @@ def _answers(segments: list[Segment], port: Port) -> Any:
     return port.answer.pack(**{key: value for key, value in fields.items() if key in port.answer.widths})
 
 
-def _details(segments: list[Segment]) -> dict[str, Any]:
+def details_of(segments: list[Segment]) -> dict[str, Any]:
+    """Return what a failure line needs to explain these."""
     keys = ("format", "level", "register", "first", "chunk", "initial", "error")
     details: dict[str, Any] = {
         key: np.array([int(getattr(segment, key)) for segment in segments], np.int64) for key in keys

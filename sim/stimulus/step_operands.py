@@ -10,7 +10,7 @@ import numpy as np
 from golden import FP32, FloatFormat, convert, decode, encode, multiply_accumulate
 from sim.stimulus.operands import Codes, random_codes, specials, with_exponents
 
-__all__ = ["Steps", "directed_steps", "step_operands"]
+__all__ = ["Steps", "directed_steps", "one_ulp_left", "step_operands"]
 
 
 @dataclass
@@ -188,3 +188,13 @@ def _at_exponents(operand: FloatFormat, low: int, high: int, rng: np.random.Gene
         right = np.clip(wanted - left, lowest, operand.emax)
         pairs += [with_exponents(operand, left, rng), with_exponents(operand, right, rng)]
     return Steps(pairs[0], pairs[1], pairs[2], pairs[3])
+
+
+def one_ulp_left(operand: FloatFormat, rng: np.random.Generator) -> tuple[list[int], list[int]]:
+    """Add one ulp of fp32 to a product, or take it away, and subtract the product: all digits but one cancel."""
+    x, y = with_exponents(operand, np.zeros(2, np.int64), rng).tolist()
+    x, y = x & ~operand.sign_mask, y & ~operand.sign_mask
+    is_above_2 = float(decode(np.uint16(x), operand)) * float(decode(np.uint16(y), operand)) >= 2
+    ulp = [int(encode(2.0**exponent, operand)) for exponent in (-12 + is_above_2, -11)]
+    signs = (rng.integers(0, 2, 2) * operand.sign_mask).tolist()
+    return [x | signs[0], ulp[0] | signs[1], x | signs[0] ^ operand.sign_mask], [y, ulp[1], y]

@@ -1,9 +1,11 @@
 """One seed, one stimulus; the expectations cover what they must."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from golden import FORMATS, LEVELS, FloatFormat
+from golden import FORMATS, LEVELS, FloatFormat, dot, format_named
 from sim.fields import Fields
 from sim.scenario import Scenario
 from sim.stimulus.converter import converter_scenarios
@@ -13,6 +15,7 @@ from sim.stimulus.mac_coverage import accumulator_of, count_steps, required_step
 from sim.stimulus.operands import one_of_each_class
 from sim.stimulus.patterns import PATTERNS, pattern
 from sim.stimulus.step_operands import Steps, directed_steps
+from sim.stimulus.vector import vector_scenarios
 from sim.units import UNITS, port_of
 
 
@@ -77,6 +80,41 @@ def test_fields_pack_and_unpack_are_inverse() -> None:
     assert fields.unpack(word) == {"a": 0xBEEF, "nothing": 0, "b": 5, "c": 1 << 39}
 
 
-def test_fields_too_wide_are_refused() -> None:
-    with pytest.raises(ValueError, match="at most 64"):
-        Fields({"a": 65})
+def test_fields_wider_than_a_machine_word_are_as_those_that_are_not() -> None:
+    fields = Fields({"a": 16, "wide": 100, "b": 3})
+    words = fields.pack(a=np.array([1, 0xBEEF], np.uint64), wide=np.array([1 << 99 | 5, 0], object), b=7)
+    assert fields.get(words, "wide").tolist() == [1 << 99 | 5, 0]
+    assert fields.get(words, "b").tolist() == [7, 7]
+    assert fields.unpack(words[1]) == {"a": 0xBEEF, "wide": 0, "b": 7}
+
+
+@pytest.mark.parametrize("words", [[3, 1 << 139], [3, 1 << 64], [0, 0], []])
+def test_scenario_with_wide_words_is_read_as_it_was_written(tmp_path: Path, words: list[int]) -> None:
+    scenario = Scenario("one", np.array(words, object), np.array([1, 2], np.uint64), np.arange(2))
+    scenario.save(tmp_path)
+    loaded = Scenario.load(tmp_path, "one")
+    assert loaded.payloads.tolist() == words
+    assert loaded.answers.tolist() == [1, 2]
+
+
+def test_vector_answers_are_laid_out_as_the_tables_of_the_unit_say() -> None:
+    unit = UNITS["vector_mac"]
+    component = unit.build()
+    port = port_of(unit, component)
+    scenarios, required, formats = vector_scenarios(component, port, 3, unit.name, 0.02)
+    assert required >= {"same_row/1_then_0", "bfloat16/level_2/element_3"}
+    steps = next(scenario for scenario in scenarios if scenario.name == "steps")
+    for case in np.unique(steps.case)[::40].tolist():
+        fmt, level, chunk = (int(steps.details[key][case]) for key in ("format", "level", "chunk"))
+        elements, results = component.lanes // (1 if level else 2), []
+        for at in range(case, case + elements):
+            start = steps.details["start"][at]
+            products = slice(start, start + steps.details["products"][at])
+            a, b = (steps.details[key][products] for key in "ab")
+            results.append(int(dot(a, b, operand=format_named(formats[fmt]), level=level, chunk=chunk or None)))
+        found = [port.answer.unpack(word)["result"] for word in steps.answers[steps.case == case]]
+        if level == 2:
+            assert found == [sum(code << 16 * at for at, code in enumerate(results))]
+        else:
+            step = 1 + level
+            assert found == [results[at] | results[at + step] << 32 for at in range(step)]

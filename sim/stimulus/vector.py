@@ -1,0 +1,264 @@
+"""The scenarios of a SIMD multiply-accumulate unit: those of the scalar one, with other products in every lane."""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+import numpy as np
+
+from golden import FloatFormat
+from sim.port import Port
+from sim.scenario import Scenario
+from sim.stimulus.mac import Maker
+from sim.stimulus.mac_coverage import required_edges
+from sim.stimulus.reductions import NO_ERROR, Chain, Segment, predict
+from sim.stimulus.schedule import Beat, details_of
+
+__all__ = ["Row", "vector_scenarios"]
+
+#: Issue cycles of a promotion, by level.
+_PROMOTION = (0, 2, 1)
+#: A chunk length that divides neither the others nor the lanes.
+_FURTHER_CHUNK = 5
+
+
+def vector_scenarios(
+    component: Any, port: Port, seed: int, unit: str, effort: float
+) -> tuple[list[Scenario], set[str], list[str]]:
+    """Return the scenarios, the coverage bins that must not be empty, and the names of the operand formats."""
+    maker = _VectorMaker(component, port, seed, unit, effort)
+    return maker.scenarios(), maker.required(), [fmt.name for fmt in maker.operands]
+
+
+@dataclass
+class Row(Segment):
+    """Products of one row from one answer to the next: what all lanes share, and a segment for every element.
+
+    Parameters
+    ----------
+    elements : list of Segment
+        Alike in everything but their operands; the products of the row itself only say how many there are.
+    """
+
+    elements: list[Segment] = field(default_factory=list)
+
+
+class _VectorMaker(Maker):
+    """Makes the scenarios of one unit.
+
+    Whatever a scalar chain does, a row does in all lanes, one of which has that chain's operands. The chains of steps
+    are alike and many: there, every lane has a chain of its own.
+    """
+
+    paired = (1,)
+
+    def __init__(self, mac: Any, port: Port, seed: int, unit: str, effort: float) -> None:
+        super().__init__(mac, port, seed, unit, effort)
+        if mac.chunk_bits >= _FURTHER_CHUNK.bit_length():
+            self.chunks = (_FURTHER_CHUNK, *self.chunks)
+            # Short ones bring more promotions, and this unit takes long to simulate.
+            self.rotation_chunk = _FURTHER_CHUNK
+
+    def required(self) -> set[str]:
+        """Return the bins that must not be empty."""
+        required = super().required()
+        for index, level in self.kinds:
+            head = f"{self.operands[index]}/level_{level}"
+            required |= required_edges(self.operands[index], level, self.chunks)
+            required |= {f"{head}/element_{element}" for element in range(self._elements(level))}
+        levels = self.mac.levels
+        return required | {f"same_row/{before}_then_{after}" for before in levels for after in levels}
+
+    def complete(self, name: str, chains: list[Chain]) -> None:
+        """Make rows of the chains, and fill in what must come back."""
+        rows = self._packed(chains) if name == "steps" else [self._row([chain]) for chain in chains]
+        chains[:] = rows  # type: ignore[assignment]
+        every = [
+            [row.elements[at] for row in chain]
+            for chain in rows
+            for at in range(len(chain[0].elements))
+            # Of a chain that changes its level, every segment starts afresh.
+            if len({len(row.elements) for row in chain}) == 1
+        ]
+        for chain in rows:
+            if len({len(row.elements) for row in chain}) > 1:
+                every += [[element] for row in chain for element in row.elements]
+        predict(every, self.operands)
+        for chain in rows:
+            for before, row in zip([None, *chain], chain, strict=False):
+                if before is not None and before.odd == row.odd:
+                    self.bins[f"same_row/{before.level}_then_{row.level}"] += 1
+                if row.error == NO_ERROR:
+                    for at in range(len(row.elements)):
+                        self.bins[f"{self.operands[row.format]}/level_{row.level}/element_{at}"] += 1
+
+    def _elements(self, level: int) -> int:
+        return int(self.mac.lanes) // (1 if level else 2)
+
+    def _packed(self, chains: list[Chain]) -> list[list[Row]]:
+        """Return rows whose lanes have a chain each, as far as there are enough that are alike."""
+        alike: dict[Any, deque[Chain]] = {}
+        for chain in chains:
+            key = tuple((segment.format, segment.level, len(segment.a), segment.chunk) for segment in chain)
+            alike.setdefault(key, deque()).append(chain)
+        rows = []
+        for key, queue in alike.items():
+            count = self._elements(key[0][1])
+            while queue:
+                rows.append(self._row([queue.popleft() for _ in range(min(count, len(queue)))]))
+        self.rng.shuffle(rows)
+        return rows
+
+    def _row(self, chains: list[Chain]) -> list[Row]:
+        """Return the row in which these chains, which are alike, have some elements and random products the others."""
+        row = []
+        counts = [self._elements(segment.level) for segment in chains[0]]
+        # In which elements: those that every level of the chain has.
+        places = self.rng.permutation(min(counts))[: len(chains)].tolist()
+        for at, (segment, count) in enumerate(zip(chains[0], counts, strict=True)):
+            elements = [self._other(segment) for _ in range(count)]
+            for place, chain in zip(places, chains, strict=False):
+                elements[place] = chain[at]
+            shared = {one.name: getattr(segment, one.name) for one in fields(Segment)}
+            row.append(Row(**shared, elements=elements))
+        return row
+
+    def _other(self, segment: Segment) -> Segment:
+        index = segment.format if segment.format < len(self.operands) else 0
+        drawn = self._segment(index, segment.level, len(segment.a))
+        return replace(segment, a=drawn.a, b=drawn.b)
+
+    def to_scenario(self, name: str, beats: list[Beat]) -> Scenario:
+        """Return the scenario that drives these products and expects the answers of their rows."""
+        columns: dict[str, list[int]] = {key: [] for key in ("a", "b", "format", "level", "register", "first", "last")}
+        chunks: list[int] = []
+        answers: list[dict[str, int]] = []
+        cases: list[int] = []
+        answered: list[Segment] = []
+        for row, k in beats:
+            assert isinstance(row, Row)
+            is_final = k == max(1, len(row.a)) - 1
+            for key, neutral in (("a", FloatFormat.sign_mask), ("b", FloatFormat.one)):
+                columns[key].append(self._codes(row, key, k, neutral))
+            columns["format"].append(row.format)
+            columns["level"].append(row.level)
+            columns["register"].append(row.register)
+            columns["first"].append(int(row.first and k == 0))
+            columns["last"].append(int(row.last and is_final))
+            chunks.append(row.chunk)
+            if row.error != NO_ERROR or (row.last and is_final):
+                beats_out = self._answers(row)
+                answers += beats_out
+                cases += [len(answered)] * len(beats_out)
+                for element in row.elements:
+                    element.register = row.register
+                answered += row.elements
+        return Scenario(
+            name=name,
+            payloads=self.port.request.pack(**{key: np.array(values, object) for key, values in columns.items()}),
+            answers=self.port.answer.pack(
+                **{key: np.array([one[key] for one in answers], object) for key in self.port.answer.widths}
+            ),
+            case=np.array(cases),
+            chunks=np.array(chunks),
+            details=details_of(answered),
+        )
+
+    def _codes(self, row: Row, key: str, k: int, neutral: Any) -> int:
+        """Return the operands of all lanes; anything in lanes that have no element."""
+        width = self.port.request.widths[key] // self.mac.lanes
+        codes = self.rng.integers(0, 1 << width, self.mac.lanes).tolist()
+        for at, element in enumerate(row.elements):
+            # A row without products is driven as one that changes nothing.
+            fmt = self.operands[row.format] if row.format < len(self.operands) else self.operands[0]
+            codes[at] = getattr(element, key)[k] if row.a else neutral.fget(fmt)
+        return sum(code << width * lane for lane, code in enumerate(codes))
+
+    def _answers(self, row: Row) -> list[dict[str, int]]:
+        """Return the fields of the answers of a row: see the tables of `hdl.VectorMac`."""
+        common = {"result": 0, "flags": 0, "error": row.error, "register": row.register, "part": 0}
+        if row.error != NO_ERROR:
+            return [common]
+        width, lanes_apart = (16, 1) if row.level == 2 else (32, 2)
+        answers = []
+        for part in range(2 if row.level == 1 else 1):
+            elements = row.elements[part::2] if row.level == 1 else row.elements
+            result = sum(element.result << width * at for at, element in enumerate(elements))
+            flags = sum(element.flags << 5 * lanes_apart * at for at, element in enumerate(elements))
+            answers.append(common | {"result": result, "flags": flags, "part": part})
+        return answers
+
+    def chunk_edges(self) -> list[Chain]:
+        """Go level by level: those of level 0 would wait for each promotion of the others; streams see to that."""
+        return sorted(super().chunk_edges(), key=lambda chain: chain[0].level)
+
+    def hazards(self) -> list[Chain]:
+        """Add each level after each one on the same row, and both orders of the odd row and the pair that it is of."""
+        chains = super().hazards()
+        for before, after in itertools.product(self.mac.levels, self.mac.levels):
+            index = int(self.rng.integers(len(self.operands)))
+            chain = [self._segment(index, level, int(self.rng.integers(1, 4))) for level in (before, after)]
+            chains.append(chain)
+            if (before in self.paired) != (after in self.paired):
+                crossing = [self._segment(index, segment.level, len(segment.a)) for segment in chain]
+                for segment in crossing:
+                    segment.odd = segment.level not in self.paired
+                chains.append(crossing)
+        self.rng.shuffle(chains)
+        return chains
+
+    def scenarios(self) -> list[Scenario]:
+        """Return all scenarios."""
+        further = [self.make("promotions", self.promotions)] if 1 in self.mac.levels else []
+        return [*super().scenarios(), *further]
+
+    def promotions(self) -> list[Chain]:
+        """Let promotions of level 1 pile up, and then two on one row follow each other in the queue at once."""
+        chains: list[Chain] = []
+        for index, level in self.kinds * 3:
+            chains += [[self._segment(index, 1, 1, chunk=1)] for _ in range(self._places(1) - 1)]
+            chains.append([self._segment(index, level, 3, chunk=1)])
+        return chains
+
+    def full_queue(self) -> Scenario:
+        """Take nothing for so long that answers of level 1 fill the queue, which then has an odd place left or none."""
+        scenario = super().full_queue()
+        lengths = np.stack([self.rng.integers(30, 70, 32), self.rng.integers(200, 300, 32)], 1).ravel()
+        scenario.takes = np.repeat(np.arange(64) % 2 == 0, lengths)
+        return scenario
+
+    def cycles(self, level: int, ends_chunk: list[bool]) -> int:
+        """Return the cycles from the first accepted beat to the last, both counted, if only promotions cost any.
+
+        Promotions go first, in the order of their chunks, each after the queue and the rank behind it.
+        """
+        ready: deque[int] = deque()
+        cycle, issued = 0, []
+        for ends in ends_chunk:
+            while ready and ready[0] <= cycle:
+                ready.popleft()
+                cycle += _PROMOTION[level]
+            issued.append(cycle)
+            if ends:
+                ready.append(cycle + self.mac.promotion_latency)
+            cycle += 1
+        # A beat that is held is accepted when the one before it is issued, the first one in the cycle before its issue.
+        return issued[-2] + 2 if self.mac.parameters.has_input_rank else issued[-1] + 1
+
+    def throughput(self) -> list[Scenario]:
+        """Add answers as fast as promotions let them come, those of level 1 in two parts."""
+        scenarios = super().throughput()
+        for level in self.mac.levels:
+            if level == 0 or self.mac.accumulate_latency > self._places(level):
+                continue
+
+            def single(level: int = level) -> list[Chain]:
+                return [[self._segment(0, level, 1)] for _ in range(100)]
+
+            scenario = self.make(f"throughput_of_answers_level_{level}", single)
+            scenario.cycles = self.cycles(level, [True] * 100)
+            scenarios.append(scenario)
+        return scenarios
