@@ -70,8 +70,8 @@ MUTANTS = (
     Mutant(
         "level_0_overtakes_promotion",
         "mac/issue.py",
-        " | recent | (left > 1)",
-        " | recent",
+        "                | (left > 1)\n",
+        "",
     ),
     Mutant(
         "promotion_reads_stale_total",
