@@ -141,8 +141,8 @@ STEP_FAULTS = (
     Mutant(
         "sticky_bit_one_place_short",
         "cores/round_step.py",
-        "total.magnitude[done : max(place - 3, 0)].any()",
-        "total.magnitude[done + 1 : max(place - 3, 0)].any()",
+        "total.magnitude[place - 1 - moves] & (total.shift <= moves)",
+        "total.magnitude[place - 1 - moves] & (total.shift < moves)",
     ),
     Mutant("tie_rounded_up", "cores/round_step.py", "guard & (sticky | lowest))", "guard)"),
     Mutant(
