@@ -106,12 +106,6 @@ MUTANTS = (
         "passes_by.eq(0)",
     ),
     Mutant(
-        "partial_sum_passed_by_to_total",
-        "mac/multiply_accumulate.py",
-        " & (reading.partial == writing.partial)",
-        "",
-    ),
-    Mutant(
         "halves_swapped_in_read_port",
         "mac/register_file.py",
         "is_odd = self.reading.wide | self.reading.register[0]",

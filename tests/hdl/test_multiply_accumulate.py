@@ -199,3 +199,14 @@ def test_level_that_was_not_built_is_unsupported(levels):
     assert sorted(result.error for result in results) == sorted(error.value for error in errors.values())
     wanted = {0x3F800000 if level < 2 else one for level in levels}
     assert {result.result for result in results if not result.error} == wanted
+
+
+@pytest.mark.parametrize("delay", range(14))
+def test_partial_sum_read_while_a_promotion_of_its_register_is_written_is_not_the_total(delay):
+    # The second product of the second chunk comes at every distance from the promotion of the first chunk.
+    unit = MultiplyAccumulate()
+    rng = np.random.default_rng(21)
+    a, b = golden.encode(rng.normal(size=(2, 4)), CBFLOAT16)
+    done = run(unit, reduction(a, b, register=2, level=2), chunk=2, offer=lambda cycle: not 9 <= cycle < 15 + delay)
+    code, flags = golden.dot(a, b, operand=CBFLOAT16, level=2, chunk=2, return_flags=True)
+    assert [tuple(result) for result in done.results] == [(int(code), int(flags), 0, 2)]
