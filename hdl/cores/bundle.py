@@ -10,7 +10,7 @@ from amaranth import Module
 
 from hdl.cores.words import named
 
-__all__ = ["Bundle", "Rank", "no_rank"]
+__all__ = ["Bundle"]
 
 
 class Bundle(SimpleNamespace):
@@ -43,12 +43,3 @@ class Bundle(SimpleNamespace):
     def named(self, m: Module) -> Bundle:
         """Give every value a signal of its name."""
         return self.map(lambda name, value: named(m, name, value))
-
-
-#: Takes the name of a step and what it has computed; returns the same, or the same one clock cycle later.
-Rank = Callable[[str, Bundle], Bundle]
-
-
-def no_rank(step: str, bundle: Bundle) -> Bundle:
-    """Go on in the same cycle: the combinational form of a datapath."""
-    return bundle

@@ -64,7 +64,7 @@ class Chunks(Elaboratable):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         parameters = self.parameters
-        # `ended` is kept inverted: a register that was never used has ended its chunk.
+        # All zeros is a register that was never used: no chunk of it is open, and none has been promoted.
         state = data.StructLayout({"left": parameters.chunk_bits, "is_last": 1, "open": 1, "is_later": 1})
         m.submodules.states = memory = Memory(shape=state, depth=parameters.registers, init=[])
         read, write = memory.read_port(domain="comb"), memory.write_port()

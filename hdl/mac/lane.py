@@ -77,7 +77,7 @@ class Lane(Elaboratable):
     a, b : operand_layout, in
         Operands of the operation that is issued.
     stored, stored_class : number_layout, class_layout, in
-        The accumulator, of the operation at `read_position`; its class, of the one at `class_position`.
+        The accumulator, of the operation at rank ``read``; its class, of the one at rank ``align``.
     number, word : number_layout, out
         The result of the operation before the last rank; what of it belongs into the even register.
     result : number_layout, out
