@@ -68,7 +68,7 @@ VECTOR_FAULTS = (
         "results.py",
         "(reserved[:-1].all() if parameters.has_pairs_of_rows else 0)",
         "0",
-        scenarios="full_queue",
+        scenarios="last_place",
     ),
     _fault(
         "vector_both_parts_are_part_0",

@@ -14,7 +14,7 @@ from sim.port import Port
 from sim.scenario import Scenario
 from sim.stimulus.mac import Maker
 from sim.stimulus.mac_coverage import required_edges
-from sim.stimulus.reductions import NO_ERROR, Chain, Segment, predict
+from sim.stimulus.reductions import NO_ERROR, UNSUPPORTED, Chain, Segment, predict
 from sim.stimulus.schedule import Beat, details_of
 
 __all__ = ["Row", "vector_scenarios"]
@@ -212,8 +212,21 @@ class _VectorMaker(Maker):
 
     def scenarios(self) -> list[Scenario]:
         """Return all scenarios."""
-        further = [self.make("promotions", self.promotions)] if 1 in self.mac.levels else []
+        further = [self.make("promotions", self.promotions), self.last_place()] if 1 in self.mac.levels else []
         return [*super().scenarios(), *further]
+
+    def last_place(self) -> Scenario:
+        """Let one place be left in the queue of results, where the next answer needs two, and take nothing meanwhile."""
+        places = int(self.mac.parameters.results)
+
+        def chains() -> list[Chain]:
+            refused = self._segment(0, self._refused_level(), 1, error=UNSUPPORTED)
+            return [[refused], *([self._segment(0, 1, 1)] for _ in range(places))]
+
+        scenario = self.make("last_place", chains, policy="rotation")
+        # Longer than it takes to fill the queue, then as long as it takes to empty it.
+        scenario.takes = np.repeat([False, True], [4 * places, 4 * places])
+        return scenario
 
     def promotions(self) -> list[Chain]:
         """Let promotions of level 1 pile up, and then two on one row follow each other in the queue at once."""
