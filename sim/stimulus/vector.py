@@ -216,7 +216,7 @@ class _VectorMaker(Maker):
         return [*super().scenarios(), *further]
 
     def last_place(self) -> Scenario:
-        """Let one place be left in the queue of results, where the next answer needs two, and take nothing meanwhile."""
+        """Let one place of the queue be left where the next answer needs two, and take nothing meanwhile."""
         places = int(self.mac.parameters.results)
 
         def chains() -> list[Chain]:
