@@ -1,0 +1,52 @@
+"""What all pictures share: colours, axes, and files that are the same on every run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+from matplotlib import pyplot
+
+from golden.formats import BF16, CBFLOAT16, FP16, FloatFormat
+
+__all__ = ["COLOURS", "FORMATS", "LEVEL_STYLES", "picture", "plain", "power_label"]
+
+FORMATS = (CBFLOAT16, FP16, BF16)
+COLOURS: dict[FloatFormat, str] = {CBFLOAT16: "#b4451f", FP16: "#2a6f97", BF16: "#4a7c2c"}
+LEVEL_STYLES = {0: ":", 1: "--", 2: "-"}
+
+
+@contextmanager
+def picture(path: Path, panels: int = 1, **options: Any) -> Iterator[tuple[Any, list[Any]]]:
+    """Make a figure of some panels side by side, and write it as SVG.
+
+    Parameters
+    ----------
+    path : Path
+    panels : int
+    options
+        Of `matplotlib.pyplot.subplots`.
+    """
+    matplotlib.use("svg")
+    # Text stays text; identifiers and the date do not change from run to run.
+    with matplotlib.rc_context({"svg.hashsalt": path.stem, "svg.fonttype": "none", "font.size": 10}):
+        figure, axes = pyplot.subplots(1, panels, squeeze=False, layout="constrained", **options)
+        yield figure, list(axes[0])
+        path.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(path, metadata={"Date": None})
+        pyplot.close(figure)
+
+
+def plain(axes: Any) -> None:
+    """Leave only the axes that are read, and a faint grid."""
+    axes.grid(alpha=0.25)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+
+
+def power_label(exponent: float) -> str:
+    """Return 2 to the power of an exponent as text."""
+    return f"$2^{{{exponent:.0f}}}$"

@@ -1,0 +1,1 @@
+"""How fast golden's matrix products are, and how many outputs of other libraries differ from the contract's."""

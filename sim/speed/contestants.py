@@ -1,0 +1,196 @@
+"""The matrix products that are compared: golden's, PyTorch's, and those of libraries that emulate narrow formats."""
+
+from __future__ import annotations
+
+import importlib.metadata
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import apytypes
+import gfloat
+import gfloat.formats
+import ml_dtypes
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+import golden
+from golden import BF16, CBFLOAT16, FP16, FP32, FloatFormat, Reduction
+
+__all__ = ["FORMATS", "Contestant", "chain", "contestants", "sgemm"]
+
+Float32 = NDArray[np.float32]
+#: Takes the operands into the library's own type; what it returns computes the product of two of them.
+Prepare = Callable[[Float32, Float32], Callable[[], Any]]
+
+FORMATS = (CBFLOAT16, FP16, BF16)
+FP32_CHAIN = Reduction(FP32, None, FP32)
+_TORCH_DTYPES = {BF16: torch.bfloat16, FP16: torch.float16}
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """One way to compute a matrix product.
+
+    Parameters
+    ----------
+    name, distribution : str
+        What is called, and the package on PyPI that it belongs to; none for a few lines of NumPy.
+    operand : FloatFormat
+    reduction : Reduction
+        What it is meant to compute, and judged by.
+    prepare : callable
+        Takes float32 arrays of shapes (M, K) and (K, N) that hold values of the operand format.
+    values : callable
+        Makes a float32 array of shape (M, N) of the result.
+    out : FloatFormat, optional
+        Format of the results, the outer one of the reduction unless given.
+    threads : int
+    """
+
+    name: str
+    distribution: str
+    operand: FloatFormat
+    reduction: Reduction
+    prepare: Prepare
+    values: Callable[[Any], Float32] = np.asarray
+    out: FloatFormat | None = None
+    threads: int = 1
+
+    @property
+    def version(self) -> str:
+        """The version of the package."""
+        return importlib.metadata.version(self.distribution)
+
+
+def chain(fmt: FloatFormat) -> Reduction:
+    """Return the reduction that has one rounding to `fmt` after every product, and no chunks."""
+    return Reduction(fmt, None, fmt)
+
+
+def sgemm(a: Float32, b: Float32) -> Callable[[], torch.Tensor]:
+    """Prepare the product whose speed is the measure of all others: fp32 in PyTorch."""
+    x, y = torch.from_numpy(a), torch.from_numpy(b)
+    return lambda: torch.mm(x, y)
+
+
+def contestants(threads: int) -> Iterator[Contestant]:
+    """Yield all that can be had here; those of golden with one thread, and with `threads` if these are more."""
+    yield Contestant("torch.mm, fp32", "torch", CBFLOAT16, FP32_CHAIN, sgemm)
+    for count in sorted({1, threads}):
+        for fmt in FORMATS:
+            for level in golden.LEVELS[1 if fmt != FORMATS[0] else 0 :]:
+                yield _golden(fmt, level, count)
+    for fmt, dtype in _TORCH_DTYPES.items():
+        yield _torch_half(fmt, dtype)
+    for fmt in FORMATS:
+        yield _apytypes(fmt)
+        yield _gfloat_loop(fmt)
+        yield from _casts(fmt)
+    yield _numpy_loop(BF16, "ml_dtypes", ml_dtypes.bfloat16)
+    yield _numpy_loop(FP16, "numpy", np.float16)
+
+
+def _golden(fmt: FloatFormat, level: int, threads: int) -> Contestant:
+    def prepare(a: Float32, b: Float32) -> Callable[[], Float32]:
+        return lambda: golden.matmul_values(a, b, operand=fmt, level=level)
+
+    name = f"golden, level {level}" + (f", {threads} threads" if threads > 1 else "")
+    return Contestant(name, "cbfloat", fmt, Reduction.for_level(level, fmt), prepare, threads=threads)
+
+
+def _torch_half(fmt: FloatFormat, dtype: torch.dtype) -> Contestant:
+    def prepare(a: Float32, b: Float32) -> Callable[[], torch.Tensor]:
+        x, y = torch.from_numpy(a).to(dtype), torch.from_numpy(b).to(dtype)
+        return lambda: torch.mm(x, y)
+
+    # It accumulates in fp32 and rounds the sum once.
+    return Contestant(
+        f"torch.mm, {fmt}", "torch", fmt, FP32_CHAIN, prepare, lambda product: product.float().numpy(), out=fmt
+    )
+
+
+def _apytypes(fmt: FloatFormat) -> Contestant:
+    widths = {"exp_bits": fmt.exponent_bits, "man_bits": fmt.fraction_bits}
+
+    def prepare(a: Float32, b: Float32) -> Callable[[], Any]:
+        x, y = (apytypes.APyFloatArray.from_float(values, *widths.values()) for values in (a, b))
+
+        def product() -> Any:
+            with apytypes.APyFloatAccumulatorContext(**widths, quantization=apytypes.QuantizationMode.TIES_EVEN):
+                return x @ y
+
+        return product
+
+    return Contestant(
+        "APyTypes, accumulator context", "apytypes", fmt, chain(fmt), prepare,
+        lambda product: product.to_numpy().astype(np.float32),
+    )  # fmt: skip
+
+
+def _gfloat_loop(fmt: FloatFormat) -> Contestant:
+    known = {
+        FP16: gfloat.formats.format_info_binary16,
+        BF16: gfloat.formats.format_info_bfloat16,
+    }
+    # A format of its own is that of fp16 with other widths.
+    info = known.get(fmt) or gfloat.FormatInfo(
+        name=fmt.name, k=fmt.width, precision=fmt.precision, bias=fmt.bias, is_signed=True,
+        domain=gfloat.Domain.Extended, has_nz=True, has_subnormals=True, num_high_nans=2**fmt.fraction_bits - 1,
+        is_twos_complement=False,
+    )  # fmt: skip
+
+    def prepare(a: Float32, b: Float32) -> Callable[[], Any]:
+        x, y = a.astype(np.float64), b.astype(np.float64)
+
+        def product() -> Any:
+            total = np.zeros((x.shape[0], y.shape[1]))
+            for k in range(x.shape[1]):
+                total = gfloat.round_ndarray(info, x[:, k, None] * y[None, k] + total)
+            return total
+
+        return product
+
+    return Contestant("gfloat.round_ndarray, a loop", "gfloat", fmt, chain(fmt), prepare, np.float32)
+
+
+def _numpy_loop(fmt: FloatFormat, distribution: str, dtype: Any) -> Contestant:
+    def prepare(a: Float32, b: Float32) -> Callable[[], Any]:
+        x, y = a.astype(dtype), b.astype(dtype)
+
+        def product() -> Any:
+            total = np.zeros((x.shape[0], y.shape[1]), dtype)
+            for k in range(x.shape[1]):
+                total = x[:, k, None] * y[None, k] + total
+            return total
+
+        return product
+
+    return Contestant(
+        f"{np.dtype(dtype)} of {distribution}, a loop", distribution, fmt, chain(fmt), prepare,
+        lambda product: product.astype(np.float32),
+    )  # fmt: skip
+
+
+def _casts(fmt: FloatFormat) -> Iterator[Contestant]:
+    """Yield the libraries that compute in fp32 and round the result: those that are installed."""
+    with suppress(ImportError):
+        import pychop
+
+        chop = pychop.Chop(fmt.exponent_bits, fmt.fraction_bits)
+
+        def prepare_chop(a: Float32, b: Float32) -> Callable[[], Any]:
+            return lambda: pychop.matmul(a, b, chop)
+
+        yield Contestant("pychop.matmul", "pychop", fmt, chain(fmt), prepare_chop)
+    with suppress(ImportError):
+        # It compiles itself on its first import, for which it needs a compiler and Ninja.
+        from qtorch.quant import float_quantize
+
+        def prepare_quantize(a: Float32, b: Float32) -> Callable[[], torch.Tensor]:
+            x, y = torch.from_numpy(a), torch.from_numpy(b)
+            return lambda: float_quantize(torch.mm(x, y), fmt.exponent_bits, fmt.fraction_bits, "nearest")
+
+        yield Contestant("qtorch.float_quantize of torch.mm", "qtorch", fmt, chain(fmt), prepare_quantize)
