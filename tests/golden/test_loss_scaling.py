@@ -77,6 +77,8 @@ histories = st.lists(st.tuples(st.booleans(), st.integers(1, 12)), max_size=25).
 @example(1.0, [2.0**-149, 1.0], 100, 0.0, [False] * 152)  # down to the smallest subnormal number
 @example(2.0**15, [2.0**-14, 2.0**15], 100, 0.05, [True] * 19 + [False])  # 1/20 does not exceed 0.05 in fp32
 @example(2.0**15, [2.0**-14, 2.0**15], 100, 0.05, [True] * 18 + [False])
+# 0x3f333333, fp32's neighbour below 7/10: the ratio must be rounded, too
+@example(4.0, [2.0**-14, 2.0**15], 100, float(np.float32(0.7)), [True] * 3 + [False] * 7)
 @example(2.0**10, [2.0**-14, 2.0**15], 3, 0.0, [True] * 4)  # grows on step 4
 def test_rule_on_any_history_equals_the_exact_model(initial, limits, steps_per_increase, tolerance, history):
     smallest, largest = limits
