@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -37,6 +39,44 @@ class LossScaleState:
     overflows_since_rescale: int = 0
     num_skipped_steps: int = 0
     overflows_in_a_row: int = 0
+
+    def to_dict(self, *, with_hysteresis: bool = False) -> dict[str, float | int]:
+        """Return the values that a checkpoint keeps, as Python numbers; the last one with hysteresis only."""
+        counters = {name: int(getattr(self, name)) for name in _COUNTERS[: None if with_hysteresis else -1]}
+        return {"loss_scale": float(self.loss_scale)} | counters
+
+    def with_values(self, values: Mapping[str, Any]) -> LossScaleState:
+        """Return this state with the values of a checkpoint in place of its own.
+
+        Parameters
+        ----------
+        values : mapping of str to number
+            As `to_dict` returns it; any of the names may be missing.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a name is unknown or a value is not possible.
+        """
+        new: dict[str, Any] = {}
+        for name, given in values.items():
+            if name == "loss_scale":
+                new["loss_scale"] = new["non_clamped_scale"] = as_loss_scale(given, name)
+            elif name not in _COUNTERS:
+                known = ("loss_scale", *_COUNTERS)
+                near = difflib.get_close_matches(name, known, n=1)
+                raise ValueError(
+                    f"{name}: is not part of the state, must be one of {', '.join(known)}"
+                    + (f"; perhaps {near[0]} is meant" if near else "")
+                )
+            elif not _is_number(given) or not given >= 0 or given != given // 1:
+                raise ValueError(f"{name}: got {given!r}, must be a number of steps, 0 or more")
+            else:
+                new[name] = int(given)
+        return replace(self, **new)
+
+
+_COUNTERS = ("steps_since_rescale", "overflows_since_rescale", "num_skipped_steps", "overflows_in_a_row")
 
 
 @dataclass(frozen=True, kw_only=True)
