@@ -17,7 +17,9 @@ except ModuleNotFoundError as error:
         "golden.torch needs PyTorch, which is not installed: pip install 'cbfloat[train]'", name="torch"
     ) from None
 
+from golden.torch import amp
 from golden.torch.attention import scaled_dot_product_attention
+from golden.torch.configuration import MixedPrecision
 from golden.torch.contraction import einsum
 from golden.torch.convolution import conv1d, conv2d
 from golden.torch.half import (
@@ -36,6 +38,8 @@ from golden.torch.products import bmm, linear, matmul
 
 __all__ = [
     "Levels",
+    "MixedPrecision",
+    "amp",
     "bmm",
     "conv1d",
     "conv2d",
