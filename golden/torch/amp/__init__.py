@@ -1,0 +1,31 @@
+"""Automatic mixed precision under the names of ``cerebras.pytorch.amp``: loss scaling, half type, contexts."""
+
+from golden.torch.amp.grad_scaler import GradScaler
+from golden.torch.amp.initialize import initialize
+from golden.torch.amp.optimizer_step import optimizer_step
+from golden.torch.half import (
+    enable_mixed_precision,
+    get_floating_point_dtype,
+    get_floating_point_dtype_str,
+    get_half_dtype,
+    get_half_dtype_str,
+    is_cbfloat16_tensor,
+    mixed_precision,
+    set_half_dtype,
+)
+from golden.torch.precision import precision as autocast
+
+__all__ = [
+    "GradScaler",
+    "autocast",
+    "enable_mixed_precision",
+    "get_floating_point_dtype",
+    "get_floating_point_dtype_str",
+    "get_half_dtype",
+    "get_half_dtype_str",
+    "initialize",
+    "is_cbfloat16_tensor",
+    "mixed_precision",
+    "optimizer_step",
+    "set_half_dtype",
+]

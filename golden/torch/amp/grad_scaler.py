@@ -1,0 +1,351 @@
+"""The gradient scaler of mixed-precision training (NUMERICS section 7)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.optim import Optimizer
+
+from golden.loss_scaling import DynamicLossScale, LossScaleState, as_loss_scale
+from golden.torch.amp.gradients import clip_by_norm, common_norm, describe_overflow, divide, l2_norm, parameters_of
+from golden.torch.amp.iteration import Iteration, as_optimizers
+from golden.torch.half import get_half_dtype_str
+from golden.torch.ranks import highest_rank_where, rank
+
+__all__ = ["GradScaler"]
+
+Outputs = TypeVar("Outputs", Tensor, list[Any], tuple[Any, ...])
+
+
+class GradScaler:
+    """Scale the loss, unscale the gradients, skip the steps that overflowed, adapt the scale.
+
+    One training step, after ``optimizer.zero_grad()``::
+
+        scaler.scale(loss).backward()
+        scaler.unscale_(optimizer)       # only if something reads the gradients, such as clipping
+        scaler.step(optimizer)           # unscales unless that is done; no step if the gradients overflowed
+        scaler.update()                  # once, after all optimizers
+
+    An optimizer goes from ready to scaled, unscaled and stepped, and back with ``update``; another order raises an
+    error. A step that is not finite (the fp32 L2 norm of all gradients unscaled since the last update is not below
+    infinity) changes neither parameters nor optimizer states. Where ``torch.distributed`` runs, a step that overflowed
+    on one rank is skipped on all, for which every rank has to make the same calls.
+
+    Where the original of ``cerebras.pytorch`` departs from its documents, this class follows the documents: `step`
+    unscales by itself, 0 is an error and not "not given", and no string but ``"dynamic"`` is a loss scale.
+
+    Parameters
+    ----------
+    loss_scale : None, float or "dynamic"
+        None: no scaling, no check, and `step` is ``optimizer.step``. A positive number: that scale, always.
+        ``"dynamic"``: the rule of `golden.loss_scaling.DynamicLossScale`.
+    init_scale, steps_per_increase, min_loss_scale, max_loss_scale, overflow_tolerance, hysteresis
+        Of the dynamic rule, see there. None stands for the default of the half type that is set at this moment (scale
+        2^31 for cbfloat16, 2^15 otherwise).
+    max_gradient_norm : float, optional
+        `step` scales gradients down to this L2 norm; see `clip_gradients_and_return_isfinite` for several optimizers.
+    named_parameters : iterable of (str, Tensor), optional
+        ``model.named_parameters()``: the names that `get_skip_reason` uses.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a parameter is wrong, in whichever mode; the message names it.
+
+    Examples
+    --------
+    >>> scaler = GradScaler("dynamic", init_scale=8.0)
+    >>> scaler.get_scale(), scaler.get_num_skipped_steps()
+    (8.0, 0)
+    """
+
+    def __init__(
+        self,
+        loss_scale: float | Literal["dynamic"] | None = None,
+        init_scale: float | None = None,
+        steps_per_increase: int | None = None,
+        min_loss_scale: float | None = None,
+        max_loss_scale: float | None = None,
+        overflow_tolerance: float = 0.0,
+        max_gradient_norm: float | None = None,
+        *,
+        hysteresis: int = 1,
+        named_parameters: Iterable[tuple[str, Tensor]] | None = None,
+    ) -> None:
+        if isinstance(loss_scale, str) and loss_scale != "dynamic":
+            raise ValueError(f"loss_scale: got {loss_scale!r}, must be None, a positive number or 'dynamic'")
+        if max_gradient_norm is not None:
+            as_loss_scale(max_gradient_norm, "max_gradient_norm")
+        rule = DynamicLossScale.for_format(
+            get_half_dtype_str(),
+            init_scale=init_scale,
+            steps_per_increase=steps_per_increase,
+            min_loss_scale=min_loss_scale,
+            max_loss_scale=max_loss_scale,
+            overflow_tolerance=overflow_tolerance,
+            hysteresis=hysteresis,
+        )
+        self._enabled = loss_scale is not None
+        self._rule: DynamicLossScale | None = None
+        if isinstance(loss_scale, str):
+            self._rule, self._state = rule, rule.start()
+        else:
+            scale = as_loss_scale(loss_scale, "loss_scale") if loss_scale is not None else np.float32(1)
+            self._state = LossScaleState(scale, scale)
+        self._max_gradient_norm = max_gradient_norm
+        self._names = {parameter: name for name, parameter in named_parameters or ()}
+        self._iteration = Iteration()
+        self._skip_reason: str | None = None
+
+    def scale(self, outputs: Outputs) -> Outputs:
+        """Multiply a loss, or a list or tuple of losses, by the loss scale.
+
+        A loss in 16 bits becomes fp32 before: its format holds few of the products.
+
+        Raises
+        ------
+        TypeError
+            If something is no tensor.
+        """
+        if isinstance(outputs, (list, tuple)):
+            return type(outputs)([self.scale(each) for each in outputs])
+        if not isinstance(outputs, Tensor):
+            raise TypeError(f"outputs: got {outputs!r}, must be a tensor, or a list or tuple of tensors")
+        if not self._enabled:
+            return outputs
+        self._iteration.scaled = True
+        return (outputs.float() if outputs.itemsize < 4 else outputs) * self.get_scale()
+
+    def get_scale(self) -> float:
+        """Return the loss scale, 1.0 when scaling is disabled."""
+        return float(self._state.loss_scale)
+
+    def get_non_clamped_scale(self) -> float:
+        """Return the loss scale as it was before `min_loss_scale` raised it."""
+        return float(self._state.non_clamped_scale)
+
+    def get_num_skipped_steps(self) -> int:
+        """Return how many steps have been skipped since the beginning."""
+        return self._state.num_skipped_steps
+
+    def get_skip_reason(self) -> str | None:
+        """Say why the latest step was skipped: the first parameter whose gradient is not finite. None if it was not."""
+        return self._skip_reason
+
+    def unscale_(self, optimizer: Optimizer) -> None:
+        """Divide the gradients of an optimizer by the loss scale, in place, and see whether they are finite.
+
+        Raises
+        ------
+        RuntimeError
+            If no loss has been scaled since the last update, if the optimizer is unscaled or has stepped already, or if
+            none of its parameters has a gradient.
+        TypeError
+            If a gradient is not float32 or float64.
+        """
+        (optimizer,) = as_optimizers(optimizer, "optimizer")
+        if not self._enabled:
+            return
+        now = self._iteration
+        now.check_may_unscale(optimizer)
+        parameters = parameters_of(optimizer)
+        if not parameters:
+            raise RuntimeError(
+                "optimizer: none of its parameters has a gradient; was backward() forgotten, or did zero_grad() come "
+                "after it?"
+            )
+        for each in parameters:
+            if each.dtype not in (torch.float32, torch.float64):
+                raise TypeError(
+                    f"optimizer: got a gradient of {each.dtype}, must be torch.float32; keep the parameters in float32 "
+                    "(no model.half()), the products round their operands themselves"
+                )
+        if not now.norms:
+            self._skip_reason = None
+        divide(parameters, self.get_scale())
+        now.norms[optimizer] = self._norm(optimizer)
+
+    def clip_gradients_and_return_isfinite(self, optimizers: Optimizer | Iterable[Optimizer]) -> bool:
+        """Unscale what is not unscaled, then scale all gradients of these optimizers down to `max_gradient_norm`.
+
+        Parameters
+        ----------
+        optimizers : Optimizer or iterable of Optimizer
+            Their gradients are clipped together, by their common norm. `step` clips those of its optimizer alone,
+            unless this method has clipped them.
+
+        Returns
+        -------
+        bool
+            Whether the common norm was finite before.
+
+        Raises
+        ------
+        RuntimeError, TypeError
+            As `unscale_` does.
+        """
+        given = as_optimizers(optimizers, "optimizers")
+        if self._enabled:
+            for optimizer in given:
+                if optimizer not in self._iteration.norms:
+                    self.unscale_(optimizer)
+        # The gradients may have been changed since unscale_ took their norms. But an overflow stays one: clipping by
+        # value makes a number of infinity.
+        then = self._iteration.norms
+        norms = {each: self._norm(each) if then.get(each, 0.0) < math.inf else math.inf for each in given}
+        norm = common_norm(norms.values())
+        if self._max_gradient_norm is not None:
+            parameters = [each for optimizer in given for each in parameters_of(optimizer)]
+            clip_by_norm(parameters, norm, self._max_gradient_norm)
+        if self._enabled:
+            self._iteration.norms |= norms
+            self._iteration.clipped |= norms.keys()
+        return norm < math.inf
+
+    def step(self, optimizer: Optimizer, *args: Any, **kwargs: Any) -> Any:
+        """Unscale and clip unless that is done, then make the step if it is finite.
+
+        Parameters
+        ----------
+        optimizer : Optimizer
+            The optimizer to step.
+        *args, **kwargs
+            For ``optimizer.step``, but for a closure: nobody would unscale the gradients that it computes.
+
+        Returns
+        -------
+        object
+            What ``optimizer.step`` returns; None if the step was skipped.
+
+        Raises
+        ------
+        RuntimeError
+            If the optimizer has stepped since the last update, or as `unscale_` does.
+        TypeError
+            If a closure is given.
+        """
+        (optimizer,) = as_optimizers(optimizer, "optimizer")
+        now = self._iteration
+        if self._enabled and optimizer not in now.norms:
+            self.unscale_(optimizer)
+        if self._max_gradient_norm is not None and optimizer not in now.clipped:
+            self.clip_gradients_and_return_isfinite(optimizer)
+        return self.step_if_finite(optimizer, *args, **kwargs)
+
+    def step_if_finite(self, optimizer: Optimizer, *args: Any, **kwargs: Any) -> Any:
+        """Make the step if it is finite; the gradients must be unscaled. All else is as in `step`."""
+        (optimizer,) = as_optimizers(optimizer, "optimizer")
+        if self._enabled and (kwargs.get("closure") or any(map(callable, args))):
+            raise TypeError("closure: got one, must not be given: the gradients that it computes would stay scaled")
+        if not self._enabled:
+            return optimizer.step(*args, **kwargs)
+        self._iteration.check_may_step(optimizer)
+        self._iteration.stepped.add(optimizer)
+        if self._iteration.is_finite():
+            return optimizer.step(*args, **kwargs)
+        self._skip_reason = self._skip_reason or "the L2 norm of the gradients of all optimizers together is infinite"
+        return None
+
+    def update_scale(self, optimizers: Optimizer | Iterable[Optimizer]) -> None:
+        """Adapt the scale to the gradients unscaled since the last update, and make these optimizers ready again.
+
+        Raises
+        ------
+        RuntimeError
+            If one of the optimizers has not been unscaled since the last update.
+        """
+        given = as_optimizers(optimizers, "optimizers")
+        if not self._enabled:
+            return
+        self._iteration.check_may_update(given)
+        finite = self._iteration.is_finite()
+        if self._rule:
+            self._state = self._rule.next(self._state, finite=finite)
+        elif not finite:
+            self._state = replace(self._state, num_skipped_steps=self._state.num_skipped_steps + 1)
+        self._iteration.make_ready(given)
+
+    def update(self, new_scale: float | Tensor | None = None) -> None:
+        """End the iteration: adapt the scale by the rule, or set it.
+
+        Parameters
+        ----------
+        new_scale : float or Tensor, optional
+            The scale from now on; the counters of the rule start again.
+
+        Raises
+        ------
+        RuntimeError
+            If no optimizer has been unscaled since the last update; with `new_scale`, none needs to be.
+        TypeError, ValueError
+            If `new_scale` is not a positive number.
+        """
+        if not self._enabled:
+            return
+        scale = None if new_scale is None else as_loss_scale(_number(new_scale), "new_scale")
+        if scale is None:
+            self._iteration.check_may_update(())
+        if self._iteration.norms:
+            self.update_scale(list(self._iteration.norms))
+        if scale is not None:
+            self._state = LossScaleState(scale, scale, num_skipped_steps=self._state.num_skipped_steps)
+            self._iteration = Iteration()
+
+    def state_dict(self) -> dict[str, float | int]:
+        """Return what a checkpoint has to keep, nothing when scaling is disabled.
+
+        Returns
+        -------
+        dict
+            ``loss_scale``, ``steps_since_rescale``, ``overflows_since_rescale``, ``num_skipped_steps``; with hysteresis
+            ``overflows_in_a_row``, too.
+        """
+        with_hysteresis = self._rule is not None and self._rule.hysteresis > 1
+        return self._state.to_dict(with_hysteresis=with_hysteresis) if self._enabled else {}
+
+    def load_state_dict(self, state_dict: Mapping[str, float | int | Tensor]) -> None:
+        """Take over what `state_dict` returned; without effect when scaling is disabled.
+
+        Parameters
+        ----------
+        state_dict : mapping of str to number or Tensor
+            What is missing stays as it is.
+
+        Raises
+        ------
+        RuntimeError
+            If an iteration is under way: after `scale` or `unscale_`, before `update`.
+        TypeError, ValueError
+            If a key is unknown or a value is not possible; then nothing changes.
+        """
+        if not self._enabled:
+            return
+        if self._iteration.scaled or self._iteration.norms:
+            raise RuntimeError("state_dict: an iteration is under way; load before scale() or after update()")
+        self._state = self._state.with_values({name: _number(each) for name, each in state_dict.items()})
+
+    def _norm(self, optimizer: Optimizer) -> float:
+        """Return the norm of the gradients of an optimizer, infinity if it is not finite on another rank."""
+        norm = l2_norm(parameters_of(optimizer))
+        if not self._enabled:
+            return norm
+        where = highest_rank_where(not norm < math.inf)
+        if where is None:
+            return norm
+        reason = describe_overflow([optimizer], self._names) or "the L2 norm of the gradients is infinite in fp32"
+        if norm < math.inf:
+            reason = f"the gradients are not finite on rank {where}"
+        self._skip_reason = self._skip_reason or reason
+        return norm if where == rank() else math.inf
+
+
+def _number(given: Any) -> Any:
+    """Turn a tensor of one element into a number."""
+    return given.item() if isinstance(given, Tensor) and given.numel() == 1 else given

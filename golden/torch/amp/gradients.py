@@ -1,0 +1,100 @@
+"""What the loss scaler asks of gradients: unscale them, take their norm, name the first that is not finite."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.optim import Optimizer
+
+__all__ = ["clip_by_norm", "clip_by_value", "common_norm", "describe_overflow", "divide", "l2_norm", "parameters_of"]
+
+
+def parameters_of(optimizer: Optimizer) -> list[Tensor]:
+    """Return the parameters of an optimizer that have a gradient, in the order of its groups."""
+    return [each for group in optimizer.param_groups for each in group["params"] if each.grad is not None]
+
+
+def _gradients_of(parameters: Iterable[Tensor]) -> Iterator[Tensor]:
+    """Give the values of the gradients; those of a sparse gradient without repetitions of an index."""
+    for parameter in parameters:
+        gradient = parameter.grad
+        assert gradient is not None
+        if gradient.is_sparse:
+            parameter.grad = gradient = gradient.coalesce()
+            gradient = gradient._values()  # values() would give a copy
+        yield gradient
+
+
+@torch.no_grad()
+def divide(parameters: Iterable[Tensor], scale: float) -> None:
+    """Divide gradients by the loss scale, each value rounded once."""
+    for gradient in _gradients_of(parameters):
+        gradient.div_(scale)
+
+
+def common_norm(norms: Iterable[float]) -> float:
+    """Return the L2 norm of all gradients from those of some, rounded to fp32; infinity if fp32 does not reach it."""
+    with np.errstate(over="ignore"):
+        return float(np.float32(math.hypot(*norms)))
+
+
+@torch.no_grad()
+def l2_norm(parameters: Iterable[Tensor]) -> float:
+    """Return the L2 norm of all gradients, rounded to fp32 (NUMERICS section 7).
+
+    fp32 squares overflow from 2^64 up, long before the norm does, so they are summed in float64: the exact norm
+    decides, and it does not depend on how a sum is split over vector lanes.
+
+    Returns
+    -------
+    float
+        0 without gradients; NaN or infinity if a gradient has them, or if fp32 does not reach up to the norm.
+    """
+    return common_norm(torch.linalg.vector_norm(each, dtype=torch.float64).item() for each in _gradients_of(parameters))
+
+
+@torch.no_grad()
+def clip_by_norm(parameters: list[Tensor], norm: float, max_norm: float) -> None:
+    """Scale gradients of a known norm down to `max_norm`, as ``torch.nn.utils.clip_grad_norm_`` does.
+
+    Gradients without a finite norm stay as they are: whoever looks at them next shall see why.
+    """
+    factor = max_norm / (norm + 1e-6)
+    if factor < 1 and norm < math.inf:
+        for gradient in _gradients_of(parameters):
+            gradient.mul_(factor)
+
+
+@torch.no_grad()
+def clip_by_value(parameters: list[Tensor], max_value: float) -> None:
+    """Clamp every gradient to the interval from ``-max_value`` to ``max_value``."""
+    for gradient in _gradients_of(parameters):
+        gradient.clamp_(-max_value, max_value)
+
+
+def describe_overflow(optimizers: Iterable[Optimizer], names: Mapping[Tensor, str]) -> str | None:
+    """Say which gradient is the first that is not finite, by its parameter's name; None if all are finite.
+
+    Parameters
+    ----------
+    optimizers : iterable of Optimizer
+        Whose gradients are searched, in this order.
+    names : mapping of Tensor to str
+        Names of parameters; one without a name is called by its place in the optimizer.
+    """
+    for optimizer in optimizers:
+        for at, group in enumerate(optimizer.param_groups):
+            for index, parameter in enumerate(group["params"]):
+                if parameter.grad is None:
+                    continue
+                (gradient,) = _gradients_of([parameter])
+                wrong = ~torch.isfinite(gradient)
+                if wrong.any():
+                    name = names.get(parameter, f"parameter {index} of parameter group {at}")
+                    first = gradient[wrong][0].item()
+                    return f"the gradient of {name} is {first} in {int(wrong.sum())} of {gradient.numel()} places"
+    return None

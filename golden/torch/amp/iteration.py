@@ -1,0 +1,76 @@
+"""Where every optimizer stands between two updates of the gradient scaler: ready, scaled, unscaled or stepped."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from torch.optim import Optimizer
+
+from golden.torch.amp.gradients import common_norm
+
+__all__ = ["Iteration", "as_optimizers"]
+
+_UPDATE_MISSING = "is update() missing at the end of the loop?"
+
+
+def as_optimizers(optimizers: Optimizer | Iterable[Optimizer], argument: str) -> list[Optimizer]:
+    """Accept one optimizer, or several."""
+    given = list(optimizers) if isinstance(optimizers, Iterable) else [optimizers]
+    for each in given:
+        if not isinstance(each, Optimizer):
+            raise TypeError(f"{argument}: got {each!r}, must be a torch.optim.Optimizer")
+    if not given:
+        raise ValueError(f"{argument}: got no optimizer, must be at least one")
+    return given
+
+
+@dataclass
+class Iteration:
+    """What has happened since the last update, and what may happen next."""
+
+    scaled: bool = False
+    norms: dict[Optimizer, float] = field(default_factory=dict)  # of the unscaled gradients
+    clipped: set[Optimizer] = field(default_factory=set)
+    stepped: set[Optimizer] = field(default_factory=set)
+
+    def check_may_unscale(self, optimizer: Optimizer) -> None:
+        """Raise an error unless a loss has been scaled and the optimizer's gradients are not unscaled."""
+        if optimizer in self.norms:
+            done = "step()" if optimizer in self.stepped else "unscale_()"
+            raise RuntimeError(f"optimizer: {done} was called on it since the last update() already; {_UPDATE_MISSING}")
+        if not self.scaled:
+            raise RuntimeError(
+                "optimizer: no loss has been scaled since the last update(); was backward() called on the loss itself "
+                "instead of on scaler.scale(loss)?"
+            )
+
+    def check_may_step(self, optimizer: Optimizer) -> None:
+        """Raise an error unless the optimizer is unscaled and has not stepped."""
+        if optimizer in self.stepped:
+            raise RuntimeError(f"optimizer: it has stepped since the last update() already; {_UPDATE_MISSING}")
+        if optimizer not in self.norms:
+            raise RuntimeError(
+                "optimizer: its gradients are still scaled; call unscale_(optimizer) before, or step(optimizer) instead"
+            )
+
+    def check_may_update(self, optimizers: Iterable[Optimizer]) -> None:
+        """Raise an error unless the optimizers are unscaled or stepped."""
+        if not self.norms.keys() >= set(optimizers) or not self.norms:
+            raise RuntimeError(
+                "optimizers: no gradients have been unscaled since the last update(); was step() forgotten, or "
+                "update() called twice?"
+            )
+
+    def is_finite(self) -> bool:
+        """Tell whether the L2 norm of all gradients unscaled so far is below infinity in fp32."""
+        return common_norm(self.norms.values()) < math.inf
+
+    def make_ready(self, optimizers: Iterable[Optimizer]) -> None:
+        """Begin anew for these optimizers."""
+        for optimizer in list(optimizers):
+            del self.norms[optimizer]
+            self.clipped.discard(optimizer)
+            self.stepped.discard(optimizer)
+        self.scaled = bool(self.norms)

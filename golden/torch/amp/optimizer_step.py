@@ -1,0 +1,90 @@
+"""A training step in one call: scale, backward, unscale, clip, step, update."""
+
+from __future__ import annotations
+
+from torch import Tensor
+from torch.optim import Optimizer
+
+from golden.loss_scaling import as_loss_scale
+from golden.torch.amp.grad_scaler import GradScaler
+from golden.torch.amp.gradients import clip_by_norm, clip_by_value, l2_norm, parameters_of
+from golden.torch.amp.iteration import as_optimizers
+
+__all__ = ["check_clipping", "clip_gradients", "optimizer_step"]
+
+
+def check_clipping(max_gradient_norm: float | None, max_gradient_value: float | None) -> None:
+    """Raise an error unless at most one limit is given, and that is positive."""
+    for name, given in (("max_gradient_norm", max_gradient_norm), ("max_gradient_value", max_gradient_value)):
+        if given is not None:
+            as_loss_scale(given, name)
+    if max_gradient_norm is not None and max_gradient_value is not None:
+        raise ValueError(
+            f"max_gradient_norm: got {max_gradient_norm} beside max_gradient_value {max_gradient_value}, must be None "
+            "then; gradients are clipped by norm or by value"
+        )
+
+
+def clip_gradients(optimizer: Optimizer, max_gradient_norm: float | None, max_gradient_value: float | None) -> None:
+    """Clip the gradients of an optimizer by their common norm, or each by its value.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a limit is no positive number, or both are given.
+    """
+    check_clipping(max_gradient_norm, max_gradient_value)
+    parameters = parameters_of(optimizer)
+    if max_gradient_norm is not None:
+        clip_by_norm(parameters, l2_norm(parameters), max_gradient_norm)
+    elif max_gradient_value is not None:
+        clip_by_value(parameters, max_gradient_value)
+
+
+def optimizer_step(
+    loss: Tensor,
+    optimizer: Optimizer,
+    grad_scaler: GradScaler,
+    max_gradient_norm: float | None = None,
+    max_gradient_value: float | None = None,
+    *,
+    max_gradient_val: float | None = None,
+) -> None:
+    """Backward, unscale, clip, step and update; then the gradients are cleared for the next step.
+
+    To accumulate gradients over several batches, call ``grad_scaler.scale(loss).backward()`` for all but the last.
+
+    Parameters
+    ----------
+    loss : Tensor
+        The loss of the batch, not scaled.
+    optimizer : Optimizer
+        The optimizer to step.
+    grad_scaler : GradScaler
+        ``GradScaler(None)`` for a training without loss scaling.
+    max_gradient_norm, max_gradient_value : float, optional
+        Clip the unscaled gradients to this L2 norm, or each to this absolute value.
+    max_gradient_val : float, optional
+        `max_gradient_value` under the name that the tutorials give it.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is wrong; nothing has happened then.
+    RuntimeError
+        If the scaler is in the middle of another step of this optimizer.
+    """
+    if max_gradient_val is not None:
+        if max_gradient_value is not None:
+            raise ValueError("max_gradient_val: another name of max_gradient_value, must not be given beside it")
+        max_gradient_value = max_gradient_val
+    check_clipping(max_gradient_norm, max_gradient_value)
+    (optimizer,) = as_optimizers(optimizer, "optimizer")
+    if not isinstance(grad_scaler, GradScaler):
+        raise TypeError(f"grad_scaler: got {grad_scaler!r}, must be a GradScaler; GradScaler(None) does not scale")
+    grad_scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
+    grad_scaler.unscale_(optimizer)
+    clip_gradients(optimizer, max_gradient_norm, max_gradient_value)
+    grad_scaler.step(optimizer)
+    grad_scaler.update()
+    optimizer.zero_grad()

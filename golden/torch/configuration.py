@@ -1,0 +1,152 @@
+"""The precision of a training run in one object, under the keys of the documents (``trainer.init.precision``)."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Literal
+
+from torch import Tensor
+
+from golden.loss_scaling import DynamicLossScale, as_loss_scale
+from golden.reduction import DEFAULT_CHUNK
+from golden.torch.amp.grad_scaler import GradScaler
+from golden.torch.amp.optimizer_step import check_clipping
+from golden.torch.half import half_named
+from golden.torch.levels import checked_level
+from golden.torch.precision import precision
+
+__all__ = ["MixedPrecision"]
+
+_NAMES = ("float16", "bfloat16", "cbfloat16")
+
+
+@dataclass(frozen=True)
+class MixedPrecision:
+    """Format, precision level, loss scaling and gradient clipping of a training run.
+
+    Parameters
+    ----------
+    enabled : bool
+        False: PyTorch's own fp32 products and no loss scaling; the clipping stays.
+    fp16_type : "float16", "bfloat16" or "cbfloat16"
+        The 16-bit format of the matrix products.
+    precision_opt_level : int, optional
+        0, 1 or 2 (NUMERICS section 5), which a `golden.torch.pol` in the model overrides; None for the model-wide level
+        in force.
+    loss_scaling_factor : None, float or "dynamic"
+        None or 1.0: no scaling. Another number: that scale, always. ``"dynamic"``: see
+        `golden.loss_scaling.DynamicLossScale`, which the next four configure.
+    initial_loss_scale, min_loss_scale, max_loss_scale : float, optional
+        First value and limits of the dynamic scale; None for the defaults of the format.
+    steps_per_increase : int
+        The dynamic scale doubles when more steps than this have passed without an overflow.
+    max_gradient_norm, max_gradient_value : float, optional
+        Clip the unscaled gradients by their common L2 norm, or each to this absolute value; not both.
+    log_loss_scale : bool
+        Write the loss scale into the log of the run.
+    chunk : int or None
+        Products in a chunk of the reductions at level 1, 32 unless given; None is one chunk of any length.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a parameter is wrong, or if cbfloat16 is to train without loss scaling: its gradients would underflow.
+
+    Warns
+    -----
+    UserWarning
+        If float16 is to train without loss scaling, or cbfloat16 with a static scale, which the Model Zoo refuses.
+
+    Examples
+    --------
+    >>> MixedPrecision(fp16_type="cbfloat16", loss_scaling_factor="dynamic").grad_scaler().get_scale() == 2.0**31
+    True
+    """
+
+    enabled: bool = True
+    fp16_type: Literal["float16", "bfloat16", "cbfloat16"] = "float16"
+    precision_opt_level: int | None = 1
+    loss_scaling_factor: float | Literal["dynamic"] | None = None
+    initial_loss_scale: float | None = None
+    steps_per_increase: int = 2000
+    min_loss_scale: float | None = None
+    max_loss_scale: float | None = None
+    max_gradient_norm: float | None = None
+    max_gradient_value: float | None = None
+    log_loss_scale: bool = False
+    chunk: int | None = DEFAULT_CHUNK
+
+    def __post_init__(self) -> None:
+        for name in ("enabled", "log_loss_scale"):
+            if not isinstance(getattr(self, name), bool):
+                raise TypeError(f"{name}: got {getattr(self, name)!r}, must be True or False")
+        if self.fp16_type not in _NAMES:
+            raise ValueError(f"fp16_type: got {self.fp16_type!r}, must be one of {', '.join(_NAMES)}")
+        if self.precision_opt_level is not None:
+            checked_level(self.precision_opt_level, "precision_opt_level")
+        self.autocast()  # checks the chunk
+        factor = self.loss_scaling_factor
+        if isinstance(factor, str):
+            if factor != "dynamic":
+                raise ValueError(f"loss_scaling_factor: got {factor!r}, must be None, a positive number or 'dynamic'")
+        elif factor is not None:
+            as_loss_scale(factor, "loss_scaling_factor")
+        if self.initial_loss_scale is not None:
+            as_loss_scale(self.initial_loss_scale, "initial_loss_scale")
+        DynamicLossScale.for_format(
+            self.fp16_type,
+            steps_per_increase=self.steps_per_increase,
+            min_loss_scale=self.min_loss_scale,
+            max_loss_scale=self.max_loss_scale,
+        )
+        check_clipping(self.max_gradient_norm, self.max_gradient_value)
+        if self.enabled:
+            self._check_scaling()
+
+    def _check_scaling(self) -> None:
+        if self.fp16_type == "cbfloat16" and not self.scales_loss:
+            raise ValueError(
+                f"loss_scaling_factor: got {self.loss_scaling_factor!r} with fp16_type cbfloat16, must be 'dynamic': "
+                "without loss scaling, gradients underflow or overflow in the middle of the training"
+            )
+        if self.fp16_type == "cbfloat16" and self.loss_scaling_factor != "dynamic":
+            warnings.warn(
+                f"loss_scaling_factor: got {self.loss_scaling_factor!r} with fp16_type cbfloat16; a static scale works "
+                "here, but the public Model Zoo takes 'dynamic' only",
+                stacklevel=4,
+            )
+        if self.fp16_type == "float16" and not self.scales_loss:
+            warnings.warn(
+                f"loss_scaling_factor: got {self.loss_scaling_factor!r} with fp16_type float16; gradients below 2^-24 "
+                "become zero, set 'dynamic' to keep them",
+                stacklevel=4,
+            )
+
+    @property
+    def scales_loss(self) -> bool:
+        """Whether the loss is scaled at all."""
+        return self.enabled and self.loss_scaling_factor not in (None, 1)
+
+    def autocast(self) -> AbstractContextManager[object]:
+        """Return a new context in which a forward pass runs in this precision."""
+        return precision(
+            half=half_named(self.fp16_type, argument="fp16_type"),
+            level=self.precision_opt_level,
+            chunk=self.chunk,
+            enabled=self.enabled,
+        )
+
+    def grad_scaler(self, named_parameters: Iterable[tuple[str, Tensor]] | None = None) -> GradScaler:
+        """Return a new gradient scaler, a disabled one if the loss is not scaled."""
+        with self.autocast():  # its defaults are those of the format
+            return GradScaler(
+                loss_scale=self.loss_scaling_factor if self.scales_loss else None,
+                init_scale=self.initial_loss_scale,
+                steps_per_increase=self.steps_per_increase,
+                min_loss_scale=self.min_loss_scale,
+                max_loss_scale=self.max_loss_scale,
+                named_parameters=named_parameters,
+            )

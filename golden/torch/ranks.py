@@ -1,0 +1,50 @@
+"""The processes of a data-parallel run, the ranks of ``torch.distributed``; alone unless that is initialised."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+__all__ = ["average_gradients", "highest_rank_where", "rank", "world_size"]
+
+
+def world_size() -> int:
+    """Return the number of ranks, 1 without ``torch.distributed``."""
+    return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
+
+
+def rank() -> int:
+    """Return the number of this rank, from 0."""
+    return dist.get_rank() if world_size() > 1 else 0
+
+
+def highest_rank_where(condition: bool) -> int | None:
+    """Return the highest rank on which a condition holds, None if it holds on none. Every rank must ask."""
+    if world_size() == 1:
+        return 0 if condition else None
+    found = torch.tensor(rank() if condition else -1)
+    dist.all_reduce(found, dist.ReduceOp.MAX)
+    return None if found < 0 else int(found)
+
+
+def average_gradients(parameters: Iterable[Tensor]) -> None:
+    """Replace every gradient by its mean over the ranks, summed in fp32. Every rank must have the same parameters.
+
+    A parameter that has a gradient on some ranks only counts as zero on the others. Gradients travel in one message.
+    """
+    parameters, ranks = list(parameters), world_size()
+    if ranks == 1 or not parameters:
+        return
+    has_gradient = torch.tensor([each.grad is not None for each in parameters], dtype=torch.int32)
+    dist.all_reduce(has_gradient, dist.ReduceOp.MAX)
+    used = [each for each, used_somewhere in zip(parameters, has_gradient.tolist(), strict=True) if used_somewhere]
+    flat = torch.cat(
+        [(torch.zeros_like(each) if each.grad is None else each.grad).reshape(-1).float() for each in used]
+    )
+    dist.all_reduce(flat)
+    flat /= ranks
+    for parameter, mean in zip(used, torch.split(flat, [each.numel() for each in used]), strict=True):
+        parameter.grad = mean.view_as(parameter).to(parameter.dtype)
