@@ -44,10 +44,14 @@ def measure(contestant: Contestant, repetitions: int) -> Row:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line."""
     parser = argparse.ArgumentParser(prog="python -m sim.speed", description=__doc__)
-    parser.add_argument("--repetitions", type=int, default=9, help="timings of each, an odd number (default %(default)s)")
+    parser.add_argument(
+        "--repetitions", type=int, default=9, help="timings of each, an odd number (default %(default)s)"
+    )
     parser.add_argument("--threads", type=int, default=2, help="also time golden with as many (default %(default)s)")
     parser.add_argument("-o", "--output", type=Path, default=Path("build/bench"), help="folder (default %(default)s)")
-    parser.add_argument("--update-readme", action="store_true", help="put tables and picture where README.md shows them")
+    parser.add_argument(
+        "--update-readme", action="store_true", help="put tables and picture where README.md shows them"
+    )
     given = parser.parse_args(arguments)
     for name in ("repetitions", "threads"):
         if getattr(given, name) < 1:

@@ -29,9 +29,7 @@ def products_markdown(rows: list[Row]) -> str:
     for row in rows:
         wrong = "none" if row.wrong == 0 else f"{100 * row.wrong / row.judged:.2g} %"
         name = f"{row.name} ({row.version})" if not row.name.startswith("golden") else f"**{row.name}**"
-        lines.append(
-            f"| {name} | {row.operand} | {row.reduction} | {_rate(row.rate)} | {row.ratio:.2g} | {wrong} |"
-        )
+        lines.append(f"| {name} | {row.operand} | {row.reduction} | {_rate(row.rate)} | {row.ratio:.2g} | {wrong} |")
     return "\n".join(lines) + "\n"
 
 

@@ -54,7 +54,7 @@ def draw(found: dict[str, dict[int, list[list[float]]]], path: Path) -> None:
                 axes.plot(
                     _LENGTHS, np.median(errors, 1), LEVEL_STYLES[level], color=COLOURS[fmt], label=f"level {level}"
                 )
-            axes.axhline(2.0 ** -(fmt.precision), color="#888", lw=0.8)
+            axes.axhline(2.0**-(fmt.precision), color="#888", lw=0.8)
             axes.text(_LENGTHS[-1], 2.0 ** -(fmt.precision + 0.3), "half an ulp of 1", ha="right", va="top", fontsize=8)
             axes.set_xscale("log", base=2)
             axes.set_yscale("log", base=2)
