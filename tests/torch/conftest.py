@@ -1,0 +1,12 @@
+"""Every test starts from the process's defaults: float16, level 1, no mixed precision."""
+
+import pytest
+
+from golden.torch import half, levels
+
+
+@pytest.fixture(autouse=True)
+def defaults_of_the_process(monkeypatch):
+    monkeypatch.setattr(half._Process, "half", half.half_named("float16"))
+    monkeypatch.setattr(half._Process, "mixed_precision", False)
+    monkeypatch.setattr(levels._Process, "level", 1)
