@@ -20,7 +20,7 @@ import yaml
 
 from golden.torch.configuration import MixedPrecision
 
-__all__ = ["precision_from_yaml", "read_yaml", "unknown_key"]
+__all__ = ["precision_from_yaml", "read_yaml", "unknown_key", "yaml_value"]
 
 _KEYS = tuple(field.name for field in dataclasses.fields(MixedPrecision))
 # Section and key of the older form, with the name of today.
@@ -62,6 +62,20 @@ _Loader.add_implicit_resolver(
 )
 
 
+def yaml_value(text: str) -> Any:
+    """Read a text as YAML, with the numbers of version 1.2.
+
+    Raises
+    ------
+    ValueError
+        If it is no YAML; the message names line and column.
+    """
+    try:
+        return yaml.load(text, Loader=_Loader)
+    except yaml.YAMLError as error:
+        raise ValueError(f"{text if len(text) < 40 else 'the text'}: is not YAML: {error}") from None
+
+
 def read_yaml(path: str | Path) -> dict[str, Any]:
     """Read a YAML file whose top is a mapping.
 
@@ -73,9 +87,9 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
         If it is no YAML, or no mapping; the message names line and column.
     """
     try:
-        document = yaml.load(Path(path).read_text(encoding="utf-8"), Loader=_Loader)
-    except yaml.YAMLError as error:
-        raise ValueError(f"{path}: is not YAML: {error}") from None
+        document = yaml_value(Path(path).read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
     if not isinstance(document, dict):
         raise ValueError(f"{path}: got {document!r} at its top, must be a mapping of keys to values")
     return document
