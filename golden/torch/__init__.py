@@ -35,10 +35,12 @@ from golden.torch.half import (
 from golden.torch.levels import Levels, current_pol, pol, set_model_level
 from golden.torch.precision import precision
 from golden.torch.products import bmm, linear, matmul
+from golden.torch.trainer import Trainer
 
 __all__ = [
     "Levels",
     "MixedPrecision",
+    "Trainer",
     "amp",
     "bmm",
     "conv1d",

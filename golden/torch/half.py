@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import torch
 
-import golden
 from golden import BF16, CBFLOAT16, FP16, FloatFormat
+from golden.torch import operators
 from golden.torch.scopes import scopes
 
 __all__ = [
@@ -141,9 +141,8 @@ def is_cbfloat16_tensor(tensor: torch.Tensor) -> bool:
         return False
     if not half.is_lossless_proxy:
         return True
-    values = tensor.detach()
-    rounded = torch.from_numpy(golden.quantize(values.numpy(force=True), half.format).reshape(values.shape))
-    return bool(((values == rounded) | values.isnan()).all())
+    rounded = operators.rounded(tensor.detach(), half.name, torch.float32)
+    return bool(((tensor == rounded) | tensor.isnan()).all())
 
 
 def mixed_precision() -> bool:

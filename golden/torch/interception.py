@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
@@ -17,7 +17,7 @@ from golden.torch import attention, contraction, convolution, products
 from golden.torch.gradients import round_to_half
 from golden.torch.half import current_half
 
-__all__ = ["COMPOSITES", "EXACT", "IN_FP32", "WITHOUT_EXACT_PATH"]
+__all__ = ["COMPOSITES", "EXACT", "IN_FP32", "WITHOUT_EXACT_PATH", "kind_of"]
 
 Function = Callable[..., Any]
 
@@ -220,3 +220,18 @@ COMPOSITES: dict[Function, Function] = {
     if isinstance(function, types.FunctionType)
     and any(name.startswith("has_torch_function") for name in function.__code__.co_names)
 }
+
+
+Kind = Literal["exact", "refused", "composite", "in fp32", "plain"]
+
+
+@torch.compiler.assume_constant_result  # torch.compile would fail to hash some of the functions
+def kind_of(function: Function) -> Kind:
+    """Tell what a precision context does with a function of PyTorch."""
+    if function in EXACT:
+        return "exact"
+    if function in WITHOUT_EXACT_PATH:
+        return "refused"
+    if function in COMPOSITES:
+        return "composite"
+    return "in fp32" if function in IN_FP32 else "plain"

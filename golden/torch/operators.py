@@ -29,7 +29,12 @@ def _values(tensor: torch.Tensor) -> NDArray[np.float32]:
 
 
 def _tensor(values: NDArray[np.float32], dtype: torch.dtype) -> torch.Tensor:
-    return torch.from_numpy(np.asarray(values)).to(dtype)
+    values = np.asarray(values)
+    if dtype == torch.float32:
+        return torch.from_numpy(values)
+    # PyTorch's own cast to bfloat16 turns the canonical NaN into 0xFFFF.
+    codes = golden.encode(values, "float16" if dtype == torch.float16 else "bfloat16")
+    return torch.from_numpy(np.asarray(codes).view(np.int16)).view(dtype)
 
 
 def _matrix_product(

@@ -10,7 +10,7 @@ from torch.overrides import TorchFunctionMode, resolve_name
 
 from golden.reduction import DEFAULT_CHUNK, Reduction
 from golden.torch.half import HalfType, current_half, half_named
-from golden.torch.interception import COMPOSITES, EXACT, IN_FP32, WITHOUT_EXACT_PATH
+from golden.torch.interception import COMPOSITES, EXACT, kind_of
 from golden.torch.levels import checked_level, model_level
 from golden.torch.products import ELIGIBLE
 from golden.torch.scopes import Settings, scopes
@@ -103,21 +103,22 @@ class precision(TorchFunctionMode, ContextDecorator):
         # The innermost context decides, also where this is one around it.
         if not scopes.precisions[-1].enabled:
             return func(*args, **kwargs)
-        if func in EXACT:
-            if _eligible(args) and _eligible(kwargs.values()):
-                return EXACT[func](*args, **kwargs)
-        elif func in WITHOUT_EXACT_PATH:
-            if _eligible(args) and _eligible(kwargs.values()):
-                raise NotImplementedError(
-                    f"{resolve_name(func) or func}: has no exact path; run it inside "
-                    f"golden.torch.precision(enabled=False) to let PyTorch compute it"
-                )
-        elif func in COMPOSITES:
+        kind = kind_of(func)
+        if kind == "plain":
+            return func(*args, **kwargs)
+        if kind == "composite":
             with self:
                 return COMPOSITES[func](*args, **kwargs)
-        elif func in IN_FP32:
+        if kind == "in fp32":
             args = tuple(_widened(given) for given in args)
             kwargs = {name: _widened(given) for name, given in kwargs.items()}
+        elif _eligible(args) and _eligible(kwargs.values()):
+            if kind == "exact":
+                return EXACT[func](*args, **kwargs)
+            raise NotImplementedError(
+                f"{resolve_name(func) or func}: has no exact path; run it inside "
+                f"golden.torch.precision(enabled=False) to let PyTorch compute it"
+            )
         return func(*args, **kwargs)
 
 

@@ -1,18 +1,18 @@
-"""What the process-wide settings were before a test, they are after it."""
+"""Every test starts from the process's defaults (float16, level 1, no mixed precision) and from one seed."""
 
 import pytest
 import torch
 
-from golden.torch import half
+from golden.torch import half, levels
 
 
 @pytest.fixture(autouse=True)
-def _process_settings_restored():
-    settings = half._Process.half, half._Process.mixed_precision
-    yield
-    half._Process.half, half._Process.mixed_precision = settings
+def defaults_of_the_process(monkeypatch):
+    monkeypatch.setattr(half._Process, "half", half.half_named("float16"))
+    monkeypatch.setattr(half._Process, "mixed_precision", False)
+    monkeypatch.setattr(levels._Process, "level", 1)
 
 
 @pytest.fixture(autouse=True)
-def _seed():
+def seed():
     torch.manual_seed(1)

@@ -14,7 +14,7 @@ from torch.optim import Optimizer
 
 from golden.loss_scaling import DynamicLossScale, LossScaleState, as_loss_scale
 from golden.torch.amp.gradients import clip_by_norm, common_norm, describe_overflow, divide, l2_norm, parameters_of
-from golden.torch.amp.iteration import Iteration, as_optimizers
+from golden.torch.amp.iteration import Iteration, as_optimizer, as_optimizers
 from golden.torch.half import get_half_dtype_str
 from golden.torch.ranks import highest_rank_where, rank
 
@@ -150,7 +150,7 @@ class GradScaler:
         TypeError
             If a gradient is not float32 or float64.
         """
-        (optimizer,) = as_optimizers(optimizer, "optimizer")
+        optimizer = as_optimizer(optimizer)
         if not self._enabled:
             return
         now = self._iteration
@@ -191,7 +191,7 @@ class GradScaler:
         RuntimeError, TypeError
             As `unscale_` does.
         """
-        given = as_optimizers(optimizers, "optimizers")
+        given = as_optimizers(optimizers)
         if self._enabled:
             for optimizer in given:
                 if optimizer not in self._iteration.norms:
@@ -231,7 +231,7 @@ class GradScaler:
         TypeError
             If a closure is given.
         """
-        (optimizer,) = as_optimizers(optimizer, "optimizer")
+        optimizer = as_optimizer(optimizer)
         now = self._iteration
         if self._enabled and optimizer not in now.norms:
             self.unscale_(optimizer)
@@ -241,7 +241,7 @@ class GradScaler:
 
     def step_if_finite(self, optimizer: Optimizer, *args: Any, **kwargs: Any) -> Any:
         """Make the step if it is finite; the gradients must be unscaled. All else is as in `step`."""
-        (optimizer,) = as_optimizers(optimizer, "optimizer")
+        optimizer = as_optimizer(optimizer)
         if self._enabled and (kwargs.get("closure") or any(map(callable, args))):
             raise TypeError("closure: got one, must not be given: the gradients that it computes would stay scaled")
         if not self._enabled:
@@ -261,7 +261,7 @@ class GradScaler:
         RuntimeError
             If one of the optimizers has not been unscaled since the last update.
         """
-        given = as_optimizers(optimizers, "optimizers")
+        given = as_optimizers(optimizers)
         if not self._enabled:
             return
         self._iteration.check_may_update(given)

@@ -88,7 +88,7 @@ def initialize(
     if not isinstance(model, nn.Module):
         raise TypeError(f"model: got {model!r}, must be a torch.nn.Module")
     if optimizers is not None:
-        as_optimizers(optimizers, "optimizers")
+        as_optimizers(optimizers)
     if isinstance(model.forward, _ForwardInPrecision):
         raise RuntimeError("model: it has been initialised already; a forward pass has one precision")
     settings: dict[str, Any] = {

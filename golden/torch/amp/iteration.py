@@ -10,17 +10,23 @@ from torch.optim import Optimizer
 
 from golden.torch.amp.gradients import common_norm
 
-__all__ = ["Iteration", "as_optimizers"]
+__all__ = ["Iteration", "as_optimizer", "as_optimizers"]
 
 _UPDATE_MISSING = "is update() missing at the end of the loop?"
 
 
-def as_optimizers(optimizers: Optimizer | Iterable[Optimizer], argument: str) -> list[Optimizer]:
+def as_optimizer(optimizer: Optimizer, argument: str = "optimizer") -> Optimizer:
+    """Accept an optimizer, name what is wrong otherwise."""
+    if not isinstance(optimizer, Optimizer):
+        raise TypeError(f"{argument}: got {optimizer!r}, must be a torch.optim.Optimizer")
+    return optimizer
+
+
+def as_optimizers(optimizers: Optimizer | Iterable[Optimizer], argument: str = "optimizers") -> list[Optimizer]:
     """Accept one optimizer, or several."""
-    given = list(optimizers) if isinstance(optimizers, Iterable) else [optimizers]
-    for each in given:
-        if not isinstance(each, Optimizer):
-            raise TypeError(f"{argument}: got {each!r}, must be a torch.optim.Optimizer")
+    if not isinstance(optimizers, Iterable):
+        return [as_optimizer(optimizers, argument)]
+    given = [as_optimizer(each, argument) for each in optimizers]
     if not given:
         raise ValueError(f"{argument}: got no optimizer, must be at least one")
     return given

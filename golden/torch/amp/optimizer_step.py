@@ -8,7 +8,7 @@ from torch.optim import Optimizer
 from golden.loss_scaling import as_loss_scale
 from golden.torch.amp.grad_scaler import GradScaler
 from golden.torch.amp.gradients import clip_by_norm, clip_by_value, l2_norm, parameters_of
-from golden.torch.amp.iteration import as_optimizers
+from golden.torch.amp.iteration import as_optimizer
 
 __all__ = ["check_clipping", "clip_gradients", "optimizer_step"]
 
@@ -79,10 +79,10 @@ def optimizer_step(
             raise ValueError("max_gradient_val: another name of max_gradient_value, must not be given beside it")
         max_gradient_value = max_gradient_val
     check_clipping(max_gradient_norm, max_gradient_value)
-    (optimizer,) = as_optimizers(optimizer, "optimizer")
+    optimizer = as_optimizer(optimizer)
     if not isinstance(grad_scaler, GradScaler):
         raise TypeError(f"grad_scaler: got {grad_scaler!r}, must be a GradScaler; GradScaler(None) does not scale")
-    grad_scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
+    grad_scaler.scale(loss).backward()
     grad_scaler.unscale_(optimizer)
     clip_gradients(optimizer, max_gradient_norm, max_gradient_value)
     grad_scaler.step(optimizer)

@@ -1,0 +1,1 @@
+"""Training runs without a download: handwritten digits that scikit-learn carries, and Python's own source text."""

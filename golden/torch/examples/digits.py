@@ -1,0 +1,69 @@
+"""Handwritten digits, 8 × 8 pixels: 1,797 images that are part of scikit-learn."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Literal
+
+import torch
+from pydantic import PositiveInt
+from torch import Tensor, nn
+from torch.utils.data import TensorDataset
+
+from golden.torch.examples.task import Task
+from golden.torch.section import Section
+
+__all__ = ["DigitsCnn", "DigitsMlp"]
+
+_VALIDATION = 360  # images, one in five
+
+
+class DigitsMlp(Section):
+    """Fully connected layers with ReLU between them."""
+
+    name: Literal["digits_mlp"]
+    hidden: tuple[PositiveInt, ...] = (64, 64)
+
+    def task(self) -> Task:
+        """Return the model with the data."""
+        widths = (64, *self.hidden)
+        layers: list[nn.Module] = [nn.Flatten()]
+        for inputs, outputs in itertools.pairwise(widths):
+            layers += [nn.Linear(inputs, outputs), nn.ReLU()]
+        return _task(nn.Sequential(*layers, nn.Linear(widths[-1], 10)))
+
+
+class DigitsCnn(Section):
+    """Two convolutions, each followed by ReLU and a pooling that halves the image, and a linear layer."""
+
+    name: Literal["digits_cnn"]
+    channels: tuple[PositiveInt, PositiveInt] = (8, 16)
+
+    def task(self) -> Task:
+        """Return the model with the data."""
+        one, two = self.channels
+        return _task(
+            nn.Sequential(
+                *(nn.Conv2d(1, one, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)),
+                *(nn.Conv2d(one, two, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)),
+                *(nn.Flatten(), nn.Linear(two * 2 * 2, 10)),
+            )
+        )
+
+
+def _task(model: nn.Module) -> Task:
+    # Here and not at the top: the other examples do without scikit-learn, which takes a second to load.
+    from sklearn.datasets import load_digits
+
+    digits = load_digits()
+    images = torch.tensor(digits.images, dtype=torch.float32)[:, None] / 16
+    targets = torch.tensor(digits.target)
+    order = torch.randperm(len(targets), generator=torch.Generator().manual_seed(0))  # the same split for every seed
+    train, validation = (
+        TensorDataset(images[part], targets[part]) for part in (order[_VALIDATION:], order[:_VALIDATION])
+    )
+    return Task(model, nn.functional.cross_entropy, train, validation, "accuracy", _correct)
+
+
+def _correct(outputs: Tensor, targets: Tensor) -> Tensor:
+    return outputs.argmax(-1) == targets

@@ -1,0 +1,57 @@
+"""What a training run shows on the terminal while it runs."""
+
+from __future__ import annotations
+
+import math
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+__all__ = ["TrainingProgress", "scale_text"]
+
+
+def scale_text(scale: float) -> str:
+    """Write a loss scale, a power of two as one."""
+    fraction, exponent = math.frexp(scale)
+    return f"2^{exponent - 1}" if fraction == 0.5 else f"{scale:g}"
+
+
+class TrainingProgress:
+    """A progress bar with loss, loss scale and skipped steps; a context manager.
+
+    Parameters
+    ----------
+    total : int or None
+        Steps of the run, None if unknown.
+    done : int
+        Steps trained before.
+    visible : bool
+        False shows nothing, as on all ranks but the first.
+    """
+
+    def __init__(self, total: int | None, done: int, visible: bool) -> None:
+        self._bar = Progress(
+            TextColumn("epoch {task.fields[epoch]}"),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TextColumn("loss {task.fields[loss]}  scale {task.fields[scale]}  skipped {task.fields[skipped]}"),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+            disable=not visible,
+        )
+        self._task = self._bar.add_task("", total=total, completed=done, epoch=1, loss="-", scale="-", skipped=0)
+
+    def __enter__(self) -> TrainingProgress:
+        self._bar.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._bar.stop()
+
+    def show(self, *, epoch: int, loss: float, scale: float, skipped: int) -> None:
+        """Move on by one step."""
+        self._bar.update(
+            self._task, advance=1, epoch=epoch, loss=f"{loss:.4f}", scale=scale_text(scale), skipped=skipped
+        )

@@ -1,0 +1,186 @@
+"""Checkpoints: whole or not there, and only for the run that they are of."""
+
+import os
+import re
+from dataclasses import replace
+
+import pytest
+import safetensors.torch
+import torch
+from torch import nn
+
+from golden.torch import MixedPrecision, Trainer, checkpoint
+from golden.torch.checkpoint import newest_checkpoint
+
+from .runs import PRECISION, bits, model, run
+
+
+@pytest.fixture
+def trained(tmp_path):
+    trainer, data = run(tmp_path, checkpoint_steps=2)
+    trainer.fit(data, steps=4)
+    return tmp_path
+
+
+def folder(trained, step=4):
+    return trained / "checkpoints" / f"step_{step:08}"
+
+
+def test_weights_are_a_plain_state_dictionary_in_safetensors(trained):
+    weights = safetensors.torch.load_file(folder(trained) / "weights.safetensors")
+    model().load_state_dict(weights)
+
+
+def test_newest_checkpoint_is_that_of_the_largest_step(tmp_path):
+    for name in ("step_00000009", "step_00000010", "step_100000000", "step_200000000.partial", "step_x", "other"):
+        (tmp_path / name).mkdir()
+    assert newest_checkpoint(tmp_path).name == "step_100000000"
+
+
+class Crash(BaseException):
+    """The process dies here."""
+
+
+@pytest.mark.parametrize("where", ["safetensors.torch.save_file", "torch.save", "_flush", "rename"])
+def test_process_that_dies_while_writing_leaves_the_checkpoint_before_it(trained, monkeypatch, where):
+    def crash(*_):
+        raise Crash
+
+    trainer, data = run(trained)
+    trainer.fit(data, steps=5, resume=True)
+    expected = bits(trainer)
+    second, data = run(trained)
+    with monkeypatch.context() as patch:
+        if where == "rename":
+            patch.setattr(checkpoint.Path, "rename", crash)
+        elif where == "_flush":
+            patch.setattr(checkpoint, where, crash)
+        else:
+            patch.setattr(where, crash)
+        with pytest.raises(Crash):
+            second.fit(data, steps=6, resume=folder(trained))
+    assert (trained / "checkpoints" / "step_00000006.partial").is_dir()
+    assert newest_checkpoint(trained / "checkpoints") == folder(trained, 5)
+    third, data = run(trained)
+    third.fit(data, steps=5, resume=True)
+    assert bits(third)[:4] == expected[:4]
+    third.fit(data, steps=6)
+    assert newest_checkpoint(trained / "checkpoints") == folder(trained, 6)
+    assert not (trained / "checkpoints" / "step_00000006.partial").exists()
+
+
+@pytest.mark.parametrize("name", ["weights.safetensors", "state.pt", "checkpoint.json"])
+@pytest.mark.parametrize("damage", ["half", "empty", "one bit", "gone"])
+def test_damaged_file_is_named_and_changes_nothing(trained, name, damage):
+    path = folder(trained) / name
+    content = bytearray(path.read_bytes())
+    if damage == "gone":
+        path.unlink()
+    elif damage == "one bit":
+        content[len(content) // 2] ^= 1
+        path.write_bytes(content)
+    else:
+        path.write_bytes(content[: len(content) // 2 if damage == "half" else 0])
+    trainer, data = run(trained)
+    before = bits(trainer)
+    if name == "checkpoint.json" and damage == "one bit":
+        match = "is damaged|is of another run"
+    elif name == "checkpoint.json" and damage == "gone":
+        match = r"^resume: got .*, must be the folder of a checkpoint"
+    else:
+        match = "is damaged, .* delete the folder to resume from the checkpoint before it"
+    with pytest.raises((ValueError, FileNotFoundError), match=match):
+        trainer.fit(data, steps=6, resume=True)
+    assert bits(trainer)[:4] == before[:4]
+
+
+def test_files_are_on_disk_before_the_checkpoint_has_its_name(tmp_path, monkeypatch):
+    order = []
+    real = checkpoint._flush
+    monkeypatch.setattr(checkpoint, "_flush", lambda path: (order.append(path.name), real(path)))
+    rename = checkpoint.Path.rename
+    monkeypatch.setattr(checkpoint.Path, "rename", lambda path, to: (order.append("rename"), rename(path, to))[1])
+    trainer, data = run(tmp_path)
+    trainer.fit(data, steps=1)
+    *files, folder_of_files, renamed, parent = order
+    assert sorted(files) == ["checkpoint.json", "state.pt", "weights.safetensors"]
+    assert (folder_of_files, renamed, parent) == ("step_00000001.partial", "rename", "checkpoints")
+
+
+class Wider(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = model()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            {"precision": replace(PRECISION, enabled=False)},
+            "precision.enabled is True there and False here",
+        ),
+        (
+            {"precision": MixedPrecision(fp16_type="bfloat16")},
+            "precision.fp16_type is cbfloat16 there and bfloat16 here",
+        ),
+        ({"optimizer": torch.optim.SGD}, "optimizer is AdamW there and SGD here"),
+        (
+            {"net": nn.Sequential(nn.Linear(4, 9), nn.ReLU(), nn.Dropout(0.3), nn.Linear(9, 3))},
+            "0.weight is torch.float32 of shape (8, 4) there and torch.float32 of shape (9, 4) here",
+        ),
+        (
+            {"net": nn.Sequential(*model()[:3], nn.Linear(8, 3, bias=False))},
+            "3.bias is torch.float32 of shape (3,) there and nothing here",
+        ),
+        ({"net": Wider()}, "body.0.weight is nothing there and torch.float32 of shape (8, 4) here"),
+    ],
+)
+def test_checkpoint_of_another_run_is_refused_by_what_differs(trained, arguments, message):
+    trainer, data = run(trained, **arguments)
+    before = bits(trainer)
+    with pytest.raises(ValueError, match=re.escape(message)):
+        trainer.fit(data, steps=6, resume=True)
+    assert bits(trainer)[:4] == before[:4]
+
+
+def test_tied_weights_come_back_tied(tmp_path):
+    def tied():
+        net = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 4))
+        net[2].weight = net[0].weight
+        return net
+
+    trainer, data = run(tmp_path, net=tied())
+    trainer.fit(data, steps=3)
+    second, data = run(tmp_path, net=tied())
+    second.fit(data, steps=3, resume=True)
+    assert bits(second)[:4] == bits(trainer)[:4]
+    assert second.model[2].weight is second.model[0].weight
+
+
+def test_run_over_the_checkpoints_of_another_is_refused(trained):
+    trainer, data = run(trained)
+    with pytest.raises(FileExistsError, match=r"^model_dir: .* has the checkpoints of a run; pass resume=True"):
+        trainer.fit(data, steps=2)
+
+
+def test_nothing_to_resume_from_is_said(tmp_path):
+    trainer, data = run(tmp_path)
+    with pytest.raises(FileNotFoundError, match=r"^resume: found no checkpoint in "):
+        trainer.fit(data, steps=2, resume=True)
+    with pytest.raises(FileNotFoundError, match=r"^resume: got .*nowhere, must be the folder of a checkpoint"):
+        trainer.fit(data, steps=2, resume=tmp_path / "nowhere")
+    unsaved = Trainer(model(), torch.optim.SGD(model().parameters()), progress=False)
+    with pytest.raises(ValueError, match=r"^model_dir: got None, must be the folder of the run to resume"):
+        unsaved.fit(data, steps=2, resume=True)
+
+
+def test_process_killed_between_two_checkpoints_of_one_step_leaves_one(trained, monkeypatch):
+    # The old one steps aside before the new one takes its name.
+    trainer, data = run(trained)
+    trainer.fit(data, steps=6, resume=folder(trained, 2))
+    assert sorted(os.listdir(trained / "checkpoints")) == [f"step_{step:08}" for step in (2, 4, 6)]
+    rewriting, data = run(trained, checkpoint_steps=4)
+    rewriting.fit(data, steps=6, resume=folder(trained, 2))
+    assert sorted(os.listdir(trained / "checkpoints")) == [f"step_{step:08}" for step in (2, 4, 6)]
+    assert bits(rewriting)[:4] == bits(trainer)[:4]

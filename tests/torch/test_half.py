@@ -1,0 +1,109 @@
+"""The half type: names, dtypes, proxies, and what tells a cbfloat16 tensor."""
+
+import pytest
+import torch
+
+import golden.torch as cstorch
+from golden.torch.half import half_named
+
+from .oracle import normal
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype", "name"),
+    [
+        ("float16", torch.float16, "float16"),
+        (torch.float16, torch.float16, "float16"),
+        ("bfloat16", torch.bfloat16, "bfloat16"),
+        (torch.bfloat16, torch.bfloat16, "bfloat16"),
+        ("cbfloat16", torch.float32, "cbfloat16"),
+    ],
+)
+def test_set_half_dtype_returns_the_dtype_to_use(value, dtype, name):
+    assert cstorch.set_half_dtype(value) == dtype
+    assert cstorch.get_half_dtype() == dtype
+    assert cstorch.get_half_dtype_str() == name
+
+
+def test_half_dtype_is_float16_at_first_and_mixed_precision_off():
+    assert cstorch.get_half_dtype_str() == "float16"
+    assert not cstorch.mixed_precision()
+    assert cstorch.get_floating_point_dtype() == torch.float32
+    assert cstorch.get_floating_point_dtype_str() == "float32"
+
+
+def test_set_half_dtype_turns_mixed_precision_on():
+    cstorch.set_half_dtype("cbfloat16", proxy=torch.float16)
+    assert cstorch.mixed_precision()
+    assert cstorch.get_floating_point_dtype() == torch.float16
+    assert cstorch.get_floating_point_dtype_str() == "cbfloat16"
+    assert not cstorch.enable_mixed_precision(False)
+    assert not cstorch.mixed_precision()
+    assert cstorch.enable_mixed_precision()
+
+
+def test_set_half_dtype_is_what_products_outside_a_context_use():
+    cstorch.set_half_dtype("cbfloat16")
+    assert cstorch.matmul(torch.tensor([[1e9]]), torch.ones(1, 1)).item() == 954 * 2.0**20  # finite, nine fraction bits
+
+
+def test_precision_sets_the_half_type_of_its_block():
+    cstorch.set_half_dtype("bfloat16")
+    with cstorch.precision("cbfloat16"):
+        assert cstorch.get_half_dtype_str() == "cbfloat16"
+        assert cstorch.mixed_precision()
+        with cstorch.precision(enabled=False):
+            assert cstorch.get_half_dtype_str() == "cbfloat16"
+            assert not cstorch.mixed_precision()
+    assert cstorch.get_half_dtype_str() == "bfloat16"
+
+
+def test_is_cbfloat16_tensor_of_the_lossless_proxy_looks_at_the_values():
+    x = normal(4, 5)
+    cstorch.set_half_dtype("cbfloat16")
+    assert not cstorch.is_cbfloat16_tensor(x)
+    assert cstorch.is_cbfloat16_tensor(cstorch.matmul(x, x.T))
+    assert cstorch.is_cbfloat16_tensor(torch.tensor([1.0, -0.0, torch.inf, torch.nan, 2.0**-39]))
+    assert not cstorch.is_cbfloat16_tensor(torch.tensor([1.0, 2.0**-40]))
+    assert cstorch.is_cbfloat16_tensor(torch.tensor(2.0))
+    assert cstorch.is_cbfloat16_tensor(torch.empty(0))
+    assert not cstorch.is_cbfloat16_tensor(torch.ones(2).bfloat16())
+    cstorch.set_half_dtype("bfloat16")
+    assert not cstorch.is_cbfloat16_tensor(torch.ones(2))
+
+
+def test_is_cbfloat16_tensor_of_the_float16_proxy_looks_at_the_dtype():
+    cstorch.set_half_dtype("cbfloat16", proxy=torch.float16)
+    assert cstorch.is_cbfloat16_tensor(torch.ones(2).half())
+    assert not cstorch.is_cbfloat16_tensor(torch.ones(2))
+    cstorch.set_half_dtype("float16")
+    assert not cstorch.is_cbfloat16_tensor(torch.ones(2).half())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        (("fp8",), ValueError, r"^value: got 'fp8', must be 'float16', 'bfloat16', 'cbfloat16'"),
+        ((torch.float32,), ValueError, r"^value: got torch.float32, must be"),
+        ((16,), TypeError, r"^value: got 16, must be a name or a torch dtype"),
+        ((None,), TypeError, r"^value: got None"),
+        (("cbfloat16", torch.bfloat16), ValueError, r"^proxy: got torch.bfloat16, must be torch.float32 \(lossless\)"),
+        (("bfloat16", torch.float32), ValueError, r"^proxy: got torch.float32 for bfloat16, .* must be None"),
+    ],
+)
+def test_set_half_dtype_of_a_bad_type_names_it_and_changes_nothing(arguments, error, message):
+    with pytest.raises(error, match=message):
+        cstorch.set_half_dtype(*arguments)
+    assert cstorch.get_half_dtype_str() == "float16"
+    assert not cstorch.mixed_precision()
+
+
+def test_enable_mixed_precision_takes_a_bool_only():
+    with pytest.raises(TypeError, match=r"^enable: got 1, must be True or False"):
+        cstorch.enable_mixed_precision(1)
+
+
+def test_half_named_passes_a_half_type_through():
+    half = half_named("cbfloat16", torch.float16)
+    assert half_named(half) is half
+    assert not half.is_lossless_proxy

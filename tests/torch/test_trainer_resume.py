@@ -1,0 +1,111 @@
+"""A run that stops and goes on ends with the bits of one that never stopped."""
+
+import csv
+import random
+import shutil
+
+import numpy as np
+import pytest
+import torch
+from torch.utils.data import DataLoader, RandomSampler
+
+from .runs import Noisy, bits, run
+
+
+def loaders():
+    generator = torch.Generator().manual_seed(3)
+    return {
+        "default": lambda: DataLoader(Noisy(), batch_size=3, shuffle=True),
+        "own generator": lambda: DataLoader(
+            Noisy(), batch_size=3, shuffle=True, generator=torch.Generator().manual_seed(3)
+        ),
+        "own generator of the sampler": lambda: DataLoader(
+            Noisy(), batch_size=3, sampler=RandomSampler(Noisy(), generator=generator.manual_seed(3))
+        ),
+    }
+
+
+def whole_run(folder, steps, loader=None):
+    trainer, data = run(folder, loader=loader)
+    losses = trainer.fit(data, steps=steps)
+    return losses, bits(trainer)
+
+
+def rows(folder):
+    with (folder / "log.csv").open() as file:
+        return [{name: value for name, value in row.items() if name != "seconds"} for row in csv.DictReader(file)]
+
+
+@pytest.mark.parametrize("kind", loaders())
+@pytest.mark.parametrize("stop", [1, 3, 4, 5, 8])  # an epoch has 4 batches
+def test_resumed_run_equals_an_uninterrupted_one_bit_for_bit(tmp_path, kind, stop):
+    expected = whole_run(tmp_path / "whole", 11, loaders()[kind]())
+    first, data = run(tmp_path / "run", loader=loaders()[kind]())
+    before = first.fit(data, steps=stop)
+    # Another process: nothing is left of the generators.
+    torch.manual_seed(99)
+    random.seed(99)
+    np.random.seed(99)  # noqa: NPY002
+    second, data = run(tmp_path / "run", loader=loaders()[kind]())
+    torch.manual_seed(98)
+    after = second.fit(data, steps=11, resume=True)
+    assert (before + after, bits(second)) == expected
+    assert rows(tmp_path / "run") == rows(tmp_path / "whole")
+
+
+def test_run_that_depends_on_no_seed_would_show_nothing(tmp_path):
+    # The run above is only a check if a lost random number changes it.
+    expected = whole_run(tmp_path / "whole", 11)
+    first, data = run(tmp_path / "run")
+    before = first.fit(data, steps=5)
+    torch.rand(1)
+    after = first.fit(data, steps=11)
+    assert before == expected[0][:5]
+    assert after != expected[0][5:]
+
+
+def test_run_that_crashed_after_a_checkpoint_repeats_what_came_after_it(tmp_path):
+    expected = whole_run(tmp_path / "whole", 9)
+    first, data = run(tmp_path / "run", checkpoint_steps=4)
+    first.fit(data, steps=6)
+    shutil.rmtree(tmp_path / "run" / "checkpoints" / "step_00000006")
+    second, data = run(tmp_path / "run")
+    after = second.fit(data, steps=9, resume=True)
+    assert len(after) == 5
+    assert (first.losses[:4] + after, bits(second)) == expected
+    assert [row["step"] for row in rows(tmp_path / "run")] == [str(step) for step in range(1, 10)]
+
+
+def test_run_resumed_from_a_named_checkpoint_starts_there(tmp_path):
+    expected = whole_run(tmp_path / "whole", 9)
+    first, data = run(tmp_path / "run", checkpoint_steps=2)
+    first.fit(data, steps=8)
+    second, data = run(tmp_path / "run")
+    after = second.fit(data, steps=9, resume=tmp_path / "run" / "checkpoints" / "step_00000002")
+    assert (len(after), bits(second)) == (7, expected[1])
+
+
+@pytest.mark.parametrize("stop", [3, 4])
+def test_second_call_of_fit_goes_on_with_the_epoch(tmp_path, stop):
+    expected = whole_run(tmp_path / "whole", 9)
+    trainer, data = run(None)
+    before = trainer.fit(data, steps=stop)
+    assert (before + trainer.fit(data, steps=9), bits(trainer)) == expected
+
+
+def test_run_resumed_by_epochs_ends_where_one_by_steps_does(tmp_path):
+    expected = whole_run(tmp_path / "whole", 12)
+    trainer, data = run(tmp_path / "run")
+    trainer.fit(data, epochs=2)
+    second, data = run(tmp_path / "run")
+    second.fit(data, epochs=3, resume=True)
+    assert bits(second)[0] == expected[1][0]
+    assert second.step == 12
+
+
+def test_run_that_is_complete_already_trains_nothing(tmp_path):
+    trainer, data = run(tmp_path)
+    trainer.fit(data, steps=4)
+    second, data = run(tmp_path)
+    assert second.fit(data, steps=4, resume=True) == []
+    assert second.step == 4
