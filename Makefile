@@ -62,7 +62,7 @@ bitstream: .venv/.installed-board ## build a self-test for an FPGA board into bu
 	@echo '==> Bitstream of the self-test for $(BOARD)'
 	@$(BIN)/python -m sim.bitstream '$(BOARD)' $(ARGS)
 
-# mypy reads the types of what the code imports, so the simulation's packages belong to its input.
+# mypy reads the types of what the code imports, so the packages of simulation and training belong to its input.
 lint: .venv/.installed-sim .venv/.installed-lint ## check style, formatting and types
 	@echo '==> ruff check'
 	@$(BIN)/ruff check
