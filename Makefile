@@ -44,7 +44,7 @@ sim-mutants: prepare-simulator $(SIMULATOR_EXTRAS) ## check that the regression 
 	@echo '==> Regression on mutated RTL'
 	@$(BIN)/python -m sim.mutants $(ARGS)
 
-# hdl's tests compile the arithmetic cores.
+# hdl's tests compile the arithmetic cores, and golden's the kernels with faults put in.
 test: SIMULATOR_NEEDS += compiler
 test: prepare-simulator $(SIMULATOR_EXTRAS) .venv/.installed-test ## run the tests of golden, hdl, sim and the project
 	@echo '==> Tests'
@@ -62,7 +62,7 @@ bitstream: .venv/.installed-board ## build a self-test for an FPGA board into bu
 	@echo '==> Bitstream of the self-test for $(BOARD)'
 	@$(BIN)/python -m sim.bitstream '$(BOARD)' $(ARGS)
 
-# mypy reads the types of what the code imports, so the simulation's packages belong to its input.
+# mypy reads the types of what the code imports, so the packages of simulation and training belong to its input.
 lint: .venv/.installed-sim .venv/.installed-lint ## check style, formatting and types
 	@echo '==> ruff check'
 	@$(BIN)/ruff check
@@ -76,7 +76,7 @@ clean: ## remove what was built, keep .venv
 	find golden hdl sim tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 distclean: clean ## remove .venv as well
-	rm -rf .venv *.egg-info
+	rm -rf .venv *.egg-info golden/kernels/native.*
 
 prepare-simulator:
 	@$(PREPARE) venv $(SIMULATOR_NEEDS)
@@ -86,7 +86,8 @@ $(BIN)/pip:
 	@echo '==> Creating .venv'
 	@$(PYTHON) -m venv .venv
 
-.venv/.installed-%: pyproject.toml constraints.txt | $(BIN)/pip
+# A change of the kernels' source repeats it, too: installing compiles them.
+.venv/.installed-%: pyproject.toml constraints.txt $(wildcard golden/kernels/source/*) | $(BIN)/pip
 	@echo '==> Installing cbfloat[$*] into .venv'
 	@set -o pipefail; $(BIN)/python -m pip install --disable-pip-version-check -e '.[$*]' -c constraints.txt \
 	    | awk '/^Collecting/ {print "    " $$2; fflush()}'

@@ -4,8 +4,12 @@ Defined here: how a gradient is summed where one operand meets many.
 
 - A two-dimensional operand beside a batched one is shared by all matrices of the batch (the weight of a linear layer,
   the kernel of a convolution). Its gradient is one reduction over everything, batch by batch, in their order.
-- Where the batch axes of an operand were broadcast, the gradients of its copies are products of their own, summed in
-  fp32 and rounded once more. The gradient of an initial value (a bias) is such a sum, too.
+- Where the batch axes of an operand were broadcast, the gradients of its copies are products of their own. They are
+  summed in fp32, in their order, and rounded once: a product by ones at level 0. The gradient of an initial value (a
+  bias) is such a sum of the result's gradient, too.
+
+The functions set up their contexts in `forward`: PyTorch binds the arguments of a `setup_context` anew in every call,
+which takes longer than a small product.
 """
 
 from __future__ import annotations
@@ -27,17 +31,13 @@ _Plan = tuple[HalfType, int, int, int | None]
 class _MatrixProduct(torch.autograd.Function):
     @staticmethod
     def forward(
-        a: torch.Tensor, b: torch.Tensor, initial: torch.Tensor | None, plan: _Plan, dtype: torch.dtype
+        ctx: Any, a: torch.Tensor, b: torch.Tensor, initial: torch.Tensor | None, plan: _Plan, dtype: torch.dtype
     ) -> torch.Tensor:
-        half, level, _, chunk = plan
-        return operators.matrix_product(a, b, initial, half.name, level, chunk, dtype)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
-        a, b, initial, (half, _, bwd, chunk), _ = inputs
+        half, fwd, bwd, chunk = plan
         ctx.save_for_backward(a, b)
         ctx.initial = (None, None) if initial is None else (initial.shape, initial.dtype)
         ctx.plan = half, bwd, bwd, chunk
+        return operators.matrix_product(a, b, initial, half.name, fwd, chunk, dtype)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
@@ -47,7 +47,7 @@ class _MatrixProduct(torch.autograd.Function):
         shape, dtype = ctx.initial
         grad_a = _gradient_of_left(a, b, gradient, ctx.plan) if for_a else None
         grad_b = _gradient_of_right(a, b, gradient, ctx.plan) if for_b else None
-        grad_initial = _summed(gradient, shape, dtype, ctx.plan[0]) if for_initial else None
+        grad_initial = _summed(gradient, shape, dtype, ctx.plan) if for_initial else None
         return grad_a, grad_b, grad_initial, None, None
 
 
@@ -57,7 +57,7 @@ def _gradient_of_left(a: torch.Tensor, b: torch.Tensor, gradient: torch.Tensor, 
         wide = gradient.movedim(-2, 0).reshape(a.shape[0], columns)
         tall = b.mT.expand(*gradient.shape[:-2], *b.mT.shape[-2:]).reshape(columns, a.shape[1])
         return exact_product(wide, tall, None, plan, a.dtype)
-    return _summed(exact_product(gradient, b.mT, None, plan, a.dtype), a.shape, a.dtype, plan[0])
+    return _summed(exact_product(gradient, b.mT, None, plan, a.dtype), a.shape, a.dtype, plan)
 
 
 def _gradient_of_right(a: torch.Tensor, b: torch.Tensor, gradient: torch.Tensor, plan: _Plan) -> torch.Tensor:
@@ -65,25 +65,28 @@ def _gradient_of_right(a: torch.Tensor, b: torch.Tensor, gradient: torch.Tensor,
         rows = math.prod(gradient.shape[:-1])
         tall = a.reshape(rows, a.shape[-1])
         return exact_product(tall.mT, gradient.reshape(rows, b.shape[1]), None, plan, b.dtype)
-    return _summed(exact_product(a.mT, gradient, None, plan, b.dtype), b.shape, b.dtype, plan[0])
+    return _summed(exact_product(a.mT, gradient, None, plan, b.dtype), b.shape, b.dtype, plan)
 
 
-def _summed(gradient: torch.Tensor, shape: torch.Size, dtype: torch.dtype, half: HalfType) -> torch.Tensor:
-    """Sum over the axes that were broadcast, in fp32, and round once; nothing where there are none."""
-    if gradient.shape == shape and gradient.dtype == dtype:
-        return gradient
-    return round_to_half(gradient.float().sum_to_size(shape), half, dtype)
+def _summed(gradient: torch.Tensor, shape: torch.Size, dtype: torch.dtype, plan: _Plan) -> torch.Tensor:
+    """Sum over the axes that were broadcast from `shape`; nothing where there are none."""
+    half, _, _, chunk = plan
+    new = gradient.ndim - len(shape)
+    grown = [new + axis for axis, length in enumerate(shape) if length == 1 != gradient.shape[new + axis]]
+    summed = [*range(new), *grown]
+    if not summed:
+        return gradient if gradient.dtype == dtype else round_to_half(gradient, half, dtype)
+    rest = [axis for axis in range(gradient.ndim) if axis not in summed]
+    count = math.prod([gradient.shape[axis] for axis in summed])
+    terms = gradient.permute(*summed, *rest).reshape(count, shape.numel())
+    return exact_product(terms.new_ones(1, count), terms, None, (half, 0, 0, chunk), dtype).reshape(shape)
 
 
 class _Rounded(torch.autograd.Function):
     @staticmethod
-    def forward(x: torch.Tensor, half: HalfType, dtype: torch.dtype) -> torch.Tensor:
+    def forward(ctx: Any, x: torch.Tensor, half: HalfType, dtype: torch.dtype) -> torch.Tensor:
+        ctx.half, ctx.dtype = half, x.dtype
         return operators.rounded(x, half.name, dtype)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
-        x, ctx.half, _ = inputs
-        ctx.dtype = x.dtype
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
@@ -92,14 +95,11 @@ class _Rounded(torch.autograd.Function):
 
 class _Softmax(torch.autograd.Function):
     @staticmethod
-    def forward(x: torch.Tensor, half: HalfType) -> torch.Tensor:
-        return operators.softmax16(x, half.name, half.dtype)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
-        x, ctx.half = inputs
-        ctx.dtype = x.dtype
+    def forward(ctx: Any, x: torch.Tensor, half: HalfType) -> torch.Tensor:
+        output = operators.softmax16(x, half.name, half.dtype)
+        ctx.half, ctx.dtype = half, x.dtype
         ctx.save_for_backward(output)
+        return output
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
@@ -125,6 +125,9 @@ def exact_product(
     dtype : torch.dtype
         Dtype of the result, which holds values of the half format.
     """
+    if not torch.is_grad_enabled():  # also in a backward pass, unless second derivatives are wanted
+        half, level, _, chunk = plan
+        return operators.matrix_product(a, b, initial, half.name, level, chunk, dtype)
     return _MatrixProduct.apply(a, b, initial, plan, dtype)
 
 

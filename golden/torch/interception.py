@@ -212,14 +212,28 @@ def _never(*_: object) -> bool:
     return False
 
 
-#: Function in PyTorch's Python code (multi_head_attention_forward, einsum, Tensor.backward) -> the same, opened.
-#: Of the methods, backward alone: the others call a namesake in C++, which PyTorch reports under the same name again.
+_BACKWARD = (Tensor.backward, torch.autograd.backward, torch.autograd.grad)
+
+#: Function in PyTorch's Python code (multi_head_attention_forward, einsum, ...) -> the same, opened. Backward is among
+#: them because checkpointing runs the forward pass again in it. Other methods are not: they call a namesake in C++,
+#: which PyTorch reports under the same name again.
 COMPOSITES: dict[Function, Function] = {
     function: _open(function)
-    for function in (*vars(F).values(), *vars(torch.functional).values(), Tensor.backward)
+    for function in (*vars(F).values(), *vars(torch.functional).values(), *_BACKWARD)
     if isinstance(function, types.FunctionType)
     and any(name.startswith("has_torch_function") for name in function.__code__.co_names)
 }
+
+
+_PRODUCTS = frozenset({*_EXACT_BY_NAME, *_PRODUCTS_WITHOUT_EXACT_PATH.split(), "einsum", "tensordot"})
+
+
+def _operator_name(function: Any) -> str | None:
+    """Return the name of an operator of PyTorch called directly, as in ``torch.ops.aten.mm``."""
+    packet = getattr(function, "overloadpacket", function)
+    if not isinstance(packet, torch._ops.OpOverloadPacket):
+        return None
+    return packet._qualified_op_name.removeprefix("aten::")
 
 
 Kind = Literal["exact", "refused", "composite", "in fp32", "plain"]
@@ -230,7 +244,7 @@ def kind_of(function: Function) -> Kind:
     """Tell what a precision context does with a function of PyTorch."""
     if function in EXACT:
         return "exact"
-    if function in WITHOUT_EXACT_PATH:
+    if function in WITHOUT_EXACT_PATH or _operator_name(function) in _PRODUCTS:
         return "refused"
     if function in COMPOSITES:
         return "composite"
