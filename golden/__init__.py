@@ -5,7 +5,7 @@
 
 from golden.arrays.conversion import convert, decode, encode, quantize
 from golden.arrays.normalisation import softmax
-from golden.arrays.products import dot, matmul, multiply_accumulate
+from golden.arrays.products import dot, matmul, matmul_values, multiply_accumulate
 from golden.flags import Flag
 from golden.formats import BF16, CB16, CBFLOAT16, FORMATS, FP16, FP32, FloatFormat, format_named
 from golden.reduction import DEFAULT_CHUNK, LEVELS, Reduction
@@ -29,6 +29,7 @@ __all__ = [
     "format_named",
     "kernel_info",
     "matmul",
+    "matmul_values",
     "multiply_accumulate",
     "quantize",
     "softmax",

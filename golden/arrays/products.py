@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from golden.arrays.checks import as_codes, as_format, same_shape
-from golden.arrays.conversion import convert
+from golden.arrays.checks import as_codes, as_float64, as_format, same_shape
+from golden.arrays.conversion import convert, decode, encode
 from golden.arrays.rounding import Flags, Float64, codes_to_float64, float64_to_codes, is_signalling
 from golden.arrays.steps import fused_step, step_flags
 from golden.flags import Flag
 from golden.formats import FloatFormat
 from golden.reduction import DEFAULT_CHUNK, Reduction
 
-__all__ = ["dot", "matmul", "multiply_accumulate"]
+__all__ = ["dot", "matmul", "matmul_values", "multiply_accumulate"]
 
 Codes = NDArray[Any]
 
@@ -238,3 +238,45 @@ def matmul(
     y = np.moveaxis(np.broadcast_to(y, batch + y.shape[-2:]), -2, 0)[..., np.newaxis, :]
     plan = _plan(operand, level, chunk, reduction)
     return _reduce(x, y, shape, operand=operand, plan=plan, initial=initial, out=out, with_flags=False)[0]
+
+
+def matmul_values(
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    operand: FloatFormat | str,
+    level: int = 1,
+    chunk: int | None = DEFAULT_CHUNK,
+    reduction: Reduction | None = None,
+    initial: ArrayLike | None = None,
+    out: FloatFormat | str | None = None,
+) -> NDArray[np.float32]:
+    """Matrix product ``(..., M, K) @ (..., K, N)`` of values: `matmul` with its operands encoded, its result decoded.
+
+    Parameters
+    ----------
+    a, b : float16, float32 or float64 arrays
+        Values, each rounded once to `operand`; the axes before the last two broadcast.
+    initial : float array, optional
+        Values from which the totals start, each rounded once to the outer format; it broadcasts to the result.
+    operand, level, chunk, reduction, out
+        As for `dot`.
+
+    Returns
+    -------
+    float32 array of shape (..., M, N)
+        Values of `out` or of the outer format.
+
+    Raises
+    ------
+    TypeError
+        If `a`, `b` or `initial` are not floating point; and as for `dot`.
+    ValueError
+        As for `dot`.
+    """
+    operand = as_format(operand, "operand")
+    plan = _plan(operand, level, chunk, reduction)
+    x, y = (encode(as_float64(values, name), operand) for name, values in (("a", a), ("b", b)))
+    start = None if initial is None else encode(as_float64(initial, "initial"), plan.outer)
+    codes = matmul(x, y, operand=operand, reduction=plan, initial=start, out=out)
+    return decode(codes, plan.outer if out is None else out)

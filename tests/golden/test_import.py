@@ -55,7 +55,7 @@ def test_import_golden_loads_neither_torch_nor_amaranth_nor_the_command_line():
 
 def test_public_names_of_the_interface_exist():
     names = """FloatFormat FP32 FP16 BF16 CBFLOAT16 CB16 format_named Flag encode decode quantize convert
-    multiply_accumulate Reduction dot matmul softmax kernel_info"""
+    multiply_accumulate Reduction dot matmul matmul_values softmax kernel_info"""
     for name in names.split():
         assert hasattr(golden, name), name
         assert name in golden.__all__, name

@@ -1,0 +1,138 @@
+"""Autograd functions over the operators: the gradient of an exact product is two exact products at the backward level.
+
+Defined here: how a gradient is summed where one operand meets many.
+
+- A two-dimensional operand beside a batched one is shared by all matrices of the batch (the weight of a linear layer,
+  the kernel of a convolution). Its gradient is one reduction over everything, batch by batch, in their order.
+- Where the batch axes of an operand were broadcast, the gradients of its copies are products of their own, summed in
+  fp32 and rounded once more. The gradient of an initial value (a bias) is such a sum, too.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+
+from golden.torch import operators
+from golden.torch.half import HalfType
+
+__all__ = ["exact_product", "round_to_half", "softmax_in_half"]
+
+# half, forward level, backward level, chunk
+_Plan = tuple[HalfType, int, int, int | None]
+
+
+class _MatrixProduct(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        a: torch.Tensor, b: torch.Tensor, initial: torch.Tensor | None, plan: _Plan, dtype: torch.dtype
+    ) -> torch.Tensor:
+        half, level, _, chunk = plan
+        return operators.matrix_product(a, b, initial, half.name, level, chunk, dtype)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
+        a, b, initial, (half, _, bwd, chunk), _ = inputs
+        ctx.save_for_backward(a, b)
+        ctx.initial = (None, None) if initial is None else (initial.shape, initial.dtype)
+        ctx.plan = half, bwd, bwd, chunk
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        (gradient,) = gradients
+        a, b = ctx.saved_tensors
+        for_a, for_b, for_initial = ctx.needs_input_grad[:3]
+        shape, dtype = ctx.initial
+        grad_a = _gradient_of_left(a, b, gradient, ctx.plan) if for_a else None
+        grad_b = _gradient_of_right(a, b, gradient, ctx.plan) if for_b else None
+        grad_initial = _summed(gradient, shape, dtype, ctx.plan[0]) if for_initial else None
+        return grad_a, grad_b, grad_initial, None, None
+
+
+def _gradient_of_left(a: torch.Tensor, b: torch.Tensor, gradient: torch.Tensor, plan: _Plan) -> torch.Tensor:
+    if a.ndim == 2 and gradient.ndim > 2:
+        columns = math.prod(gradient.shape[:-2]) * gradient.shape[-1]
+        wide = gradient.movedim(-2, 0).reshape(a.shape[0], columns)
+        tall = b.mT.expand(*gradient.shape[:-2], *b.mT.shape[-2:]).reshape(columns, a.shape[1])
+        return exact_product(wide, tall, None, plan, a.dtype)
+    return _summed(exact_product(gradient, b.mT, None, plan, a.dtype), a.shape, a.dtype, plan[0])
+
+
+def _gradient_of_right(a: torch.Tensor, b: torch.Tensor, gradient: torch.Tensor, plan: _Plan) -> torch.Tensor:
+    if b.ndim == 2 and gradient.ndim > 2:
+        rows = math.prod(gradient.shape[:-1])
+        tall = a.reshape(rows, a.shape[-1])
+        return exact_product(tall.mT, gradient.reshape(rows, b.shape[1]), None, plan, b.dtype)
+    return _summed(exact_product(a.mT, gradient, None, plan, b.dtype), b.shape, b.dtype, plan[0])
+
+
+def _summed(gradient: torch.Tensor, shape: torch.Size, dtype: torch.dtype, half: HalfType) -> torch.Tensor:
+    """Sum over the axes that were broadcast, in fp32, and round once; nothing where there are none."""
+    if gradient.shape == shape and gradient.dtype == dtype:
+        return gradient
+    return round_to_half(gradient.float().sum_to_size(shape), half, dtype)
+
+
+class _Rounded(torch.autograd.Function):
+    @staticmethod
+    def forward(x: torch.Tensor, half: HalfType, dtype: torch.dtype) -> torch.Tensor:
+        return operators.rounded(x, half.name, dtype)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
+        x, ctx.half, _ = inputs
+        ctx.dtype = x.dtype
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        return round_to_half(gradients[0], ctx.half, ctx.dtype), None, None
+
+
+class _Softmax(torch.autograd.Function):
+    @staticmethod
+    def forward(x: torch.Tensor, half: HalfType) -> torch.Tensor:
+        return operators.softmax16(x, half.name, half.dtype)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
+        x, ctx.half = inputs
+        ctx.dtype = x.dtype
+        ctx.save_for_backward(output)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        (output,) = ctx.saved_tensors
+        p, gradient = output.float(), gradients[0].float()
+        grad = p * (gradient - (gradient * p).sum(-1, keepdim=True))
+        return round_to_half(grad, ctx.half, ctx.dtype), None
+
+
+def exact_product(
+    a: torch.Tensor, b: torch.Tensor, initial: torch.Tensor | None, plan: _Plan, dtype: torch.dtype
+) -> torch.Tensor:
+    """Product ``(..., M, K) @ (..., K, N)`` by the contract, differentiable; the shapes are the caller's care.
+
+    Parameters
+    ----------
+    a, b : float32, float16 or bfloat16 tensors on the CPU
+        Values, rounded to the half format as they come.
+    initial : tensor, optional
+        Values that the totals start from, rounded to the half format; it broadcasts to the result.
+    plan : tuple
+        Half type, forward level, backward level, chunk length.
+    dtype : torch.dtype
+        Dtype of the result, which holds values of the half format.
+    """
+    return _MatrixProduct.apply(a, b, initial, plan, dtype)
+
+
+def round_to_half(x: torch.Tensor, half: HalfType, dtype: torch.dtype) -> torch.Tensor:
+    """Round to the half format once, into a tensor of `dtype`; the gradient is rounded on its way back likewise."""
+    return _Rounded.apply(x, half, dtype)
+
+
+def softmax_in_half(x: torch.Tensor, half: HalfType) -> torch.Tensor:
+    """Softmax over the last axis in 16 bits (NUMERICS section 6); its gradient in fp32, rounded once."""
+    return _Softmax.apply(x, half)

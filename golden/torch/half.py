@@ -1,0 +1,175 @@
+"""The half type: which 16-bit format the matrix products use, and which torch dtype carries its values.
+
+PyTorch has no dtype for cbfloat16. Its values travel in a proxy: float32, which holds every one of them, or, on request
+as in the original, float16, which does not: beyond 65504 it gives infinity, and below 2^-14 it drops fraction bits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+import golden
+from golden import BF16, CBFLOAT16, FP16, FloatFormat
+from golden.torch.scopes import scopes
+
+__all__ = [
+    "HalfType",
+    "current_half",
+    "enable_mixed_precision",
+    "get_floating_point_dtype",
+    "get_floating_point_dtype_str",
+    "get_half_dtype",
+    "get_half_dtype_str",
+    "half_named",
+    "is_cbfloat16_tensor",
+    "mixed_precision",
+    "set_half_dtype",
+]
+
+
+@dataclass(frozen=True)
+class HalfType:
+    """A 16-bit format and the torch dtype in which its values travel."""
+
+    format: FloatFormat
+    dtype: torch.dtype
+
+    @property
+    def name(self) -> str:
+        """``float16``, ``bfloat16`` or ``cbfloat16``."""
+        return self.format.name
+
+    @property
+    def is_lossless_proxy(self) -> bool:
+        """Whether float32 carries the values, so that the dtype alone does not tell a half tensor."""
+        return self.dtype == torch.float32
+
+
+_FLOAT16, _BFLOAT16 = HalfType(FP16, torch.float16), HalfType(BF16, torch.bfloat16)
+_CBFLOAT16 = {proxy: HalfType(CBFLOAT16, proxy) for proxy in (torch.float32, torch.float16)}
+_NAMED: dict[object, HalfType] = {
+    "float16": _FLOAT16,
+    torch.float16: _FLOAT16,
+    "bfloat16": _BFLOAT16,
+    torch.bfloat16: _BFLOAT16,
+    "cbfloat16": _CBFLOAT16[torch.float32],
+}
+
+
+class _Process:
+    """The defaults of the process; a precision context overrides them in its thread."""
+
+    half = _FLOAT16
+    mixed_precision = False
+
+
+def half_named(
+    value: str | torch.dtype | HalfType, proxy: torch.dtype | None = None, *, argument: str = "value"
+) -> HalfType:
+    """Return the half type of a name or dtype; the parameters and errors are those of `set_half_dtype`."""
+    if isinstance(value, HalfType):
+        return value
+    if not isinstance(value, str | torch.dtype):
+        raise TypeError(f"{argument}: got {value!r}, must be a name or a torch dtype, such as 'cbfloat16'")
+    if value not in _NAMED:
+        raise ValueError(
+            f"{argument}: got {value!r}, must be 'float16', 'bfloat16', 'cbfloat16', torch.float16 or torch.bfloat16"
+        )
+    half = _NAMED[value]
+    if proxy is None:
+        return half
+    if half.format != CBFLOAT16:
+        raise ValueError(f"proxy: got {proxy} for {half.name}, which is a torch dtype itself, must be None")
+    if proxy not in _CBFLOAT16:
+        raise ValueError(f"proxy: got {proxy!r}, must be torch.float32 (lossless) or torch.float16 (less range)")
+    return _CBFLOAT16[proxy]
+
+
+def set_half_dtype(value: str | torch.dtype, proxy: torch.dtype | None = None) -> torch.dtype:
+    """Set the 16-bit type of the process, which also turns mixed precision on.
+
+    Parameters
+    ----------
+    value : str or torch.dtype
+        ``"float16"``, ``"bfloat16"``, ``"cbfloat16"``, ``torch.float16`` or ``torch.bfloat16``.
+    proxy : torch.dtype, optional
+        What carries cbfloat16: ``torch.float32`` (unless given), which holds every value, or ``torch.float16``, which
+        makes values beyond 65504 infinite and drops fraction bits below 2^-14.
+
+    Returns
+    -------
+    torch.dtype
+        The dtype to use in the model: ``torch.float16``, ``torch.bfloat16`` or the proxy.
+
+    Raises
+    ------
+    TypeError
+        If `value` is neither a string nor a dtype.
+    ValueError
+        If there is no such half type, or the proxy does not fit it.
+    """
+    _Process.half = half_named(value, proxy)
+    _Process.mixed_precision = True
+    return _Process.half.dtype
+
+
+def current_half() -> HalfType:
+    """Return the half type in force: that of the innermost precision context, else the process's (float16 at first)."""
+    return scopes.precisions[-1].half if scopes.precisions else _Process.half
+
+
+def get_half_dtype() -> torch.dtype:
+    """Return the torch dtype that carries the half type in force; for cbfloat16 that is its proxy."""
+    return current_half().dtype
+
+
+def get_half_dtype_str() -> str:
+    """Return the name of the half type in force: ``float16``, ``bfloat16`` or ``cbfloat16``."""
+    return current_half().name
+
+
+def is_cbfloat16_tensor(tensor: torch.Tensor) -> bool:
+    """Tell whether a tensor holds cbfloat16: the half type in force is cbfloat16, and the tensor one of its proxy.
+
+    The float32 proxy is also the dtype of fp32 tensors; with it, a tensor counts if every element is a value of
+    cbfloat16 (a NaN counts as one). It reads the whole tensor then.
+    """
+    half = current_half()
+    if half.format != CBFLOAT16 or tensor.dtype != half.dtype:
+        return False
+    if not half.is_lossless_proxy:
+        return True
+    values = tensor.detach()
+    rounded = torch.from_numpy(golden.quantize(values.numpy(force=True), half.format).reshape(values.shape))
+    return bool(((values == rounded) | values.isnan()).all())
+
+
+def mixed_precision() -> bool:
+    """Tell whether mixed precision is on: by a precision context, else by `set_half_dtype` in this process."""
+    return scopes.precisions[-1].enabled if scopes.precisions else _Process.mixed_precision
+
+
+def enable_mixed_precision(enable: bool = True) -> bool:
+    """Turn the process's mixed precision on or off, as `mixed_precision` reports it; returns the new state.
+
+    Raises
+    ------
+    TypeError
+        If `enable` is not a bool.
+    """
+    if not isinstance(enable, bool):
+        raise TypeError(f"enable: got {enable!r}, must be True or False")
+    _Process.mixed_precision = enable
+    return enable
+
+
+def get_floating_point_dtype(default: torch.dtype = torch.float32) -> torch.dtype:
+    """Return the dtype of the half type if mixed precision is on, else `default`."""
+    return get_half_dtype() if mixed_precision() else default
+
+
+def get_floating_point_dtype_str(default: str = "float32") -> str:
+    """Return the name of the half type if mixed precision is on, else `default`."""
+    return get_half_dtype_str() if mixed_precision() else default

@@ -1,0 +1,85 @@
+"""The operators that PyTorch sees, beneath the autograd functions: exact product, rounding, softmax in 16 bits.
+
+They are registered, with shapes for the compiler, so that torch.compile keeps them whole; they know no gradients.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+import golden
+
+__all__ = ["matrix_product", "rounded", "softmax16"]
+
+_library = torch.library.Library("cbfloat", "DEF")
+_library.define(
+    "matrix_product(Tensor a, Tensor b, Tensor? initial, str half, int level, int? chunk, ScalarType dtype) -> Tensor"
+)
+_library.define("rounded(Tensor x, str half, ScalarType dtype) -> Tensor")
+_library.define("softmax16(Tensor x, str half, ScalarType dtype) -> Tensor")
+
+
+def _values(tensor: torch.Tensor) -> NDArray[np.float32]:
+    """Return the values as float32, without a copy where they are float32 already, whatever the strides."""
+    return tensor.to(torch.float32).numpy(force=True)
+
+
+def _tensor(values: NDArray[np.float32], dtype: torch.dtype) -> torch.Tensor:
+    return torch.from_numpy(np.asarray(values)).to(dtype)
+
+
+def _matrix_product(
+    a: torch.Tensor,
+    b: torch.Tensor,
+    initial: torch.Tensor | None,
+    half: str,
+    level: int,
+    chunk: int | None,
+    dtype: torch.dtype,
+) -> torch.Tensor:
+    x, y = _values(a), _values(b)
+    # The bias is a 16-bit tensor, as every input of a product; the total starts from it.
+    start = None if initial is None else golden.quantize(_values(initial), half)
+    shape = (*np.broadcast_shapes(x.shape[:-2], y.shape[:-2]), x.shape[-2], y.shape[-1])
+    if x.ndim > 2 and y.ndim == 2:  # one product with many rows is quicker than many products
+        if start is not None and start.ndim > 1:
+            start = np.broadcast_to(start, shape).reshape(-1, shape[-1])
+        x = x.reshape(int(np.prod(x.shape[:-1])), x.shape[-1])
+    result = golden.matmul_values(x, y, operand=half, level=level, chunk=chunk, initial=start, out=half)
+    return _tensor(result.reshape(shape), dtype)
+
+
+def _rounded(x: torch.Tensor, half: str, dtype: torch.dtype) -> torch.Tensor:
+    return _tensor(golden.quantize(_values(x), half), dtype)
+
+
+def _softmax16(x: torch.Tensor, half: str, dtype: torch.dtype) -> torch.Tensor:
+    if x.numel() == 0:
+        return x.new_empty(x.shape, dtype=dtype)
+    return _tensor(golden.decode(golden.softmax(golden.encode(_values(x), half), half), half), dtype)
+
+
+_library.impl("matrix_product", _matrix_product, "CPU")
+_library.impl("rounded", _rounded, "CPU")
+_library.impl("softmax16", _softmax16, "CPU")
+
+
+@torch.library.register_fake("cbfloat::matrix_product")
+def _(a: torch.Tensor, b: torch.Tensor, *given: Any) -> torch.Tensor:
+    batch = torch.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    return a.new_empty((*batch, a.shape[-2], b.shape[-1]), dtype=given[-1])
+
+
+@torch.library.register_fake("cbfloat::rounded")
+@torch.library.register_fake("cbfloat::softmax16")
+def _(x: torch.Tensor, half: str, dtype: torch.dtype) -> torch.Tensor:
+    return x.new_empty(x.shape, dtype=dtype)
+
+
+matrix_product = torch.ops.cbfloat.matrix_product.default
+rounded = torch.ops.cbfloat.rounded.default
+softmax16 = torch.ops.cbfloat.softmax16.default

@@ -1,0 +1,137 @@
+"""Unmodified models on exact products: a context in which PyTorch's own functions run them."""
+
+from __future__ import annotations
+
+from contextlib import ContextDecorator
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode, resolve_name
+
+from golden.reduction import DEFAULT_CHUNK, Reduction
+from golden.torch.half import HalfType, current_half, half_named
+from golden.torch.interception import COMPOSITES, EXACT, kind_of
+from golden.torch.levels import checked_level, model_level
+from golden.torch.products import ELIGIBLE
+from golden.torch.scopes import Settings, scopes
+
+__all__ = ["precision"]
+
+_HALF_DTYPES = frozenset({torch.float16, torch.bfloat16})
+
+
+class precision(TorchFunctionMode, ContextDecorator):
+    """Run the matrix products of any PyTorch code exactly: a context manager, or a decorator.
+
+    Inside it, in this thread:
+
+    - Products run on the exact kernels, forward and backward, at the level in force: matmul and ``@``, mm, bmm, mv,
+      dot, inner, tensordot, einsum, addmm, addmv, addbmm, baddbmm, linear, conv1d, conv2d and
+      scaled_dot_product_attention, hence the modules made of them: Linear, Conv1d, Conv2d, MultiheadAttention, the
+      Transformer's layers. Inputs are rounded to the half format, results leave in the half dtype.
+    - Exponentials, logarithms, powers, sums, means, norms, softmax, losses and normalisations widen 16-bit inputs to
+      fp32 and give fp32.
+    - Everything else is PyTorch's own, in the widest type of its inputs. With cbfloat16 in its float32 proxy, a sum of
+      two half values, say, stays in fp32 until the next product rounds it.
+    - A product without an exact path (conv3d, transposed convolutions, LSTM, ...) raises NotImplementedError, so that
+      nothing bypasses the kernels unseen. Products of float64 or integers are PyTorch's own, as with torch.autocast.
+
+    A forward pass decides for its backward pass, wherever that runs; but activation checkpointing computes the forward
+    pass again, so keep ``backward()`` inside the context then, and a `pol` inside the function that is checkpointed.
+
+    Parameters
+    ----------
+    half : str or torch.dtype, optional
+        ``"cbfloat16"``, ``"float16"``, ``"bfloat16"`` or such a dtype; the half type in force unless given.
+    level : int, optional
+        Model-wide precision optimization level 0, 1 or 2, which `golden.torch.pol` overrides; the model-wide level in
+        force unless given.
+    chunk : int or None
+        Products in a chunk, 32 unless given; None is one chunk of any length.
+    enabled : bool
+        False: PyTorch's own products until the context is left, even within another precision context.
+    proxy : torch.dtype, optional
+        What carries cbfloat16, as for `golden.torch.set_half_dtype`.
+
+    Raises
+    ------
+    TypeError
+        If a parameter has the wrong type.
+    ValueError
+        If it has a value that is not listed.
+    """
+
+    def __init__(
+        self,
+        half: str | torch.dtype | HalfType | None = None,
+        level: int | None = None,
+        chunk: int | None = DEFAULT_CHUNK,
+        enabled: bool = True,
+        *,
+        proxy: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        if not isinstance(enabled, bool):
+            raise TypeError(f"enabled: got {enabled!r}, must be True or False")
+        if half is None and proxy is not None:
+            raise ValueError(f"proxy: got {proxy} without half, must come with half='cbfloat16'")
+        self._half = None if half is None else half_named(half, proxy, argument="half")
+        self._level = None if level is None else checked_level(level, "level")
+        self._enabled = enabled
+        self._chunk = Reduction.for_level(1, (self._half or current_half()).format, chunk=chunk).chunk
+
+    def __enter__(self) -> precision:
+        settings = Settings(
+            half=self._half or current_half(),
+            level=model_level() if self._level is None else self._level,
+            chunk=self._chunk,
+            enabled=self._enabled,
+        )
+        scopes.precisions = (*scopes.precisions, settings)
+        super().__enter__()
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        super().__exit__(*exception)
+        scopes.precisions = scopes.precisions[:-1]
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Run one function of PyTorch: exactly, in fp32, or as it is."""
+        kwargs = kwargs or {}
+        # The innermost context decides, also where this is one around it.
+        if not scopes.precisions[-1].enabled:
+            return func(*args, **kwargs)
+        kind = kind_of(func)
+        if kind == "plain":
+            return func(*args, **kwargs)
+        if kind == "composite":
+            with self:
+                return COMPOSITES[func](*args, **kwargs)
+        if kind == "in fp32":
+            args = tuple(_widened(given) for given in args)
+            kwargs = {name: _widened(given) for name, given in kwargs.items()}
+        elif _eligible(args) and _eligible(kwargs.values()):
+            if kind == "exact":
+                return EXACT[func](*args, **kwargs)
+            raise NotImplementedError(
+                f"{resolve_name(func) or func}: has no exact path; run it inside "
+                f"golden.torch.precision(enabled=False) to let PyTorch compute it"
+            )
+        return func(*args, **kwargs)
+
+
+def _eligible(given: Any) -> bool:
+    """Tell whether no tensor among the arguments is of a dtype that is left to PyTorch."""
+    for each in given:
+        if isinstance(each, torch.Tensor):
+            if each.dtype not in ELIGIBLE and each.dtype != torch.bool:
+                return False
+        elif isinstance(each, list | tuple) and not _eligible(each):
+            return False
+    return True
+
+
+def _widened(given: Any) -> Any:
+    return given.float() if isinstance(given, torch.Tensor) and given.dtype in _HALF_DTYPES else given
