@@ -19,7 +19,7 @@ CHUNK = 32
 #: Steps whose flags golden computes at a time, each in a few dozen bytes.
 _BLOCK = 1 << 21
 #: Outputs of a product whose steps are watched one by one.
-_WATCHED = 256
+_WATCHED = 64
 
 
 @dataclass(frozen=True)

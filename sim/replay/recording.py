@@ -16,6 +16,9 @@ from golden import FloatFormat, format_named
 
 __all__ = ["PASSES", "Product", "Recorder"]
 
+#: Matrices of a batch that are kept, the first ones: attention has one for every head of every text.
+_BATCHED = 4
+
 PASSES = ("forward", "grad_input", "grad_weight")
 
 
@@ -114,11 +117,11 @@ class Recorder(TorchDispatchMode):
 
 
 def _matrices(a: torch.Tensor, b: torch.Tensor) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    """Yield the matrices of a batch; those that share their right operand are one with many rows."""
+    """Yield some matrices of a batch; those that share their right operand are one with many rows."""
     if b.ndim == 2:
         yield a.reshape(-1, a.shape[-1]), b
         return
     batch = torch.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     lefts = a.expand(*batch, *a.shape[-2:]).reshape(-1, *a.shape[-2:])
     rights = b.expand(*batch, *b.shape[-2:]).reshape(-1, *b.shape[-2:])
-    yield from zip(lefts, rights, strict=True)
+    yield from zip(lefts[:_BATCHED], rights[:_BATCHED], strict=True)

@@ -84,12 +84,12 @@ def test_recorder_small_model_names_layers_and_directions():
     assert (first.b == golden.encode(model[0].weight.detach().numpy().T, BF16)).all()
 
 
-def test_recorder_batched_products_are_one_each():
+def test_recorder_batched_products_are_one_each_and_the_first_four_are_kept():
     model = torch.nn.Identity()
     with golden.torch.precision(half="cbfloat16"), Recorder(model) as recorder:
-        torch.randn(3, 5, 8) @ torch.randn(3, 8, 2)
+        torch.randn(7, 5, 8) @ torch.randn(7, 8, 2)
         torch.randn(3, 5, 8) @ torch.randn(8, 2)
-    assert [each.a.shape for each in recorder.products] == [(5, 8)] * 3 + [(15, 8)]
+    assert [each.a.shape for each in recorder.products] == [(5, 8)] * 4 + [(15, 8)]
     assert recorder.products[-1].size == 15 * 8 * 2
 
 
