@@ -66,7 +66,7 @@ def draw(verdicts: list[Verdict], path: Path) -> None:
     from matplotlib import colors, pyplot
 
     layers = list(dict.fromkeys(f"{each.product.layer} {each.product.direction}" for each in verdicts))
-    modes = sorted({(each.product.operand.name, each.level) for each in verdicts})
+    modes = list(dict.fromkeys((each.product.operand.name, each.level) for each in verdicts))
     with matplotlib.rc_context({"svg.hashsalt": "replay", "svg.fonttype": "none", "font.size": 8}):
         figure, panels = pyplot.subplots(
             1, len(_KINDS), figsize=(11, 1.6 + 0.17 * len(layers)), sharey=True, layout="constrained"
