@@ -17,7 +17,7 @@ SIMULATOR_EXTRAS := .venv/.installed-sim $(if $(filter verilator,$(SIM)),.venv/.
 # command line or in the environment, reach the recipes by themselves.
 export AMARANTH_USE_YOSYS := builtin
 
-.PHONY: help sim test verilog fpga bitstream sim-mutants lint clean distclean prepare-simulator
+.PHONY: help sim test verilog fpga bitstream train sim-mutants lint clean distclean prepare-simulator
 
 help: ## print this list
 	@echo 'usage: make TARGET [VARIABLE=value ...]'
@@ -31,8 +31,8 @@ help: ## print this list
 #> SIM     ## simulator of sim: icarus or verilator
 #> WAVES   ## 1: sim writes waveforms
 #> UNITS   ## units that sim runs, comma-separated (default: all)
-#> ARGS    ## further arguments of sim (python -m sim), test (pytest), fpga (python -m hdl.fpga)
-#>         ## and bitstream (python -m sim.bitstream)
+#> ARGS    ## further arguments of sim (python -m sim), test (pytest), fpga (python -m hdl.fpga),
+#>         ## bitstream (python -m sim.bitstream) and train (python -m golden.torch fit)
 #> BOARD   ## board of bitstream: ulx3s (the default), ulx3s-12f, -25f, -45f, -85f or icepi-zero
 #> PYTHON  ## interpreter that makes .venv (default: python3)
 
@@ -44,7 +44,7 @@ sim-mutants: prepare-simulator $(SIMULATOR_EXTRAS) ## check that the regression 
 	@echo '==> Regression on mutated RTL'
 	@$(BIN)/python -m sim.mutants $(ARGS)
 
-# hdl's tests compile the arithmetic cores.
+# hdl's tests compile the arithmetic cores, and golden's the kernels with faults put in.
 test: SIMULATOR_NEEDS += compiler
 test: prepare-simulator $(SIMULATOR_EXTRAS) .venv/.installed-test ## run the tests of golden, hdl, sim and the project
 	@echo '==> Tests'
@@ -62,7 +62,12 @@ bitstream: .venv/.installed-board ## build a self-test for an FPGA board into bu
 	@echo '==> Bitstream of the self-test for $(BOARD)'
 	@$(BIN)/python -m sim.bitstream '$(BOARD)' $(ARGS)
 
-# mypy reads the types of what the code imports, so the simulation's packages belong to its input.
+train: .venv/.installed-train ## train the bundled examples: digits with an MLP and a CNN, a small GPT
+	@for run in digits_mlp digits_cnn character_gpt; do \
+	    echo "==> Training $$run" && $(BIN)/python -m golden.torch fit $$run --restart $(ARGS) || exit 1; \
+	done
+
+# mypy reads the types of what the code imports, so the packages of simulation and training belong to its input.
 lint: .venv/.installed-sim .venv/.installed-lint ## check style, formatting and types
 	@echo '==> ruff check'
 	@$(BIN)/ruff check
@@ -76,7 +81,7 @@ clean: ## remove what was built, keep .venv
 	find golden hdl sim tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 distclean: clean ## remove .venv as well
-	rm -rf .venv *.egg-info
+	rm -rf .venv *.egg-info golden/kernels/native.*
 
 prepare-simulator:
 	@$(PREPARE) venv $(SIMULATOR_NEEDS)
@@ -86,7 +91,8 @@ $(BIN)/pip:
 	@echo '==> Creating .venv'
 	@$(PYTHON) -m venv .venv
 
-.venv/.installed-%: pyproject.toml constraints.txt | $(BIN)/pip
+# A change of the kernels' source repeats it, too: installing compiles them.
+.venv/.installed-%: pyproject.toml constraints.txt $(wildcard golden/kernels/source/*) | $(BIN)/pip
 	@echo '==> Installing cbfloat[$*] into .venv'
 	@set -o pipefail; $(BIN)/python -m pip install --disable-pip-version-check -e '.[$*]' -c constraints.txt \
 	    | awk '/^Collecting/ {print "    " $$2; fflush()}'

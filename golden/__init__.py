@@ -8,6 +8,7 @@ from golden.arrays.normalisation import softmax
 from golden.arrays.products import dot, matmul, matmul_values, multiply_accumulate
 from golden.flags import Flag
 from golden.formats import BF16, CB16, CBFLOAT16, FORMATS, FP16, FP32, FloatFormat, format_named
+from golden.kernels import kernel_info
 from golden.reduction import DEFAULT_CHUNK, LEVELS, Reduction
 
 __all__ = [
@@ -34,14 +35,3 @@ __all__ = [
     "quantize",
     "softmax",
 ]
-
-
-def kernel_info() -> dict[str, str | int]:
-    """Tell which code serves the array functions: its ``path`` and its ``threads``.
-
-    Returns
-    -------
-    dict
-        ``{"path": "numpy", "threads": 1}``: there is no compiled kernel yet.
-    """
-    return {"path": "numpy", "threads": 1}

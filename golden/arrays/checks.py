@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from golden.formats import FORMATS, FloatFormat, format_named
 
-__all__ = ["as_codes", "as_float64", "as_format", "code_dtype", "same_shape"]
+__all__ = ["as_codes", "as_floats", "as_format", "as_values", "code_dtype", "same_shape"]
 
 
 def as_format(fmt: FloatFormat | str, argument: str) -> FloatFormat:
@@ -49,8 +49,8 @@ def as_codes(codes: ArrayLike, fmt: FloatFormat, argument: str) -> NDArray[Any]:
     return given.astype(code_dtype(fmt), copy=False)
 
 
-def as_float64(values: ArrayLike, argument: str) -> NDArray[np.float64]:
-    """Accept floating-point arrays of up to 64 bits and Python numbers; every one is a float64 exactly."""
+def as_floats(values: ArrayLike, argument: str) -> NDArray[np.float32] | NDArray[np.float64]:
+    """Accept floating-point arrays of up to 64 bits and Python numbers; float32 and float64 hold every one exactly."""
     given = np.asarray(values)
     from_python = not isinstance(values, (np.ndarray, np.generic)) and given.dtype.kind in "iu"
     if not from_python and (given.dtype.kind != "f" or given.dtype.itemsize > 8):
@@ -61,7 +61,19 @@ def as_float64(values: ArrayLike, argument: str) -> NDArray[np.float64]:
     # float64 would round a longer integer before the format does.
     if from_python and ((given > 2**53) | (given < -(2**53))).any():
         raise ValueError(f"{argument}: got an int beyond 2**53, must be given as a float")
-    return given.astype(np.float64, copy=False)
+    narrow = given.dtype.kind == "f" and given.dtype.itemsize <= 4
+    return given.astype(np.float32, copy=False) if narrow else given.astype(np.float64, copy=False)
+
+
+def as_values(values: ArrayLike, argument: str) -> NDArray[np.float32]:
+    """Accept float32 arrays, and float16 ones, whose values float32 holds."""
+    given = np.asarray(values)
+    if given.dtype.kind != "f" or given.dtype.itemsize > 4:
+        raise TypeError(
+            f"{argument}: got an array of {given.dtype}, must be float32 values; golden.decode turns "
+            f"codes into values, astype(np.float32) rounds wider values"
+        )
+    return given.astype(np.float32, copy=False)
 
 
 def same_shape(arguments: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from golden.arrays.checks import as_codes, as_float64, as_format, same_shape
+from golden.arrays.chain import Chain
+from golden.arrays.checks import as_codes, as_format, as_values, code_dtype, same_shape
 from golden.arrays.conversion import convert, decode, encode
-from golden.arrays.rounding import Flags, Float64, codes_to_float64, float64_to_codes, is_signalling
-from golden.arrays.steps import fused_step, step_flags
-from golden.flags import Flag
+from golden.arrays.rounding import Flags, codes_to_float64, float64_to_codes, is_signalling
 from golden.formats import FloatFormat
+from golden.kernels import products as kernels
+from golden.kernels.library import warn_of_slowness
 from golden.reduction import DEFAULT_CHUNK, Reduction
 
 __all__ = ["dot", "matmul", "matmul_values", "multiply_accumulate"]
+
+_SECONDS_PER_STEP = 5e-8  # on NumPy, roughly
 
 Codes = NDArray[Any]
 
@@ -53,7 +55,7 @@ def multiply_accumulate(
     operand, accumulator = as_format(operand, "operand"), as_format(accumulator, "accumulator")
     given = as_codes(a, operand, "a"), as_codes(b, operand, "b"), as_codes(acc, accumulator, "acc")
     shape = same_shape("a, b, acc", *(codes.shape for codes in given))
-    chain = _Chain(shape, return_flags)
+    chain = Chain(shape, return_flags)
     with np.errstate(all="ignore"):
         x, y = codes_to_float64(given[0], operand), codes_to_float64(given[1], operand)
         result = chain.step(x, y, codes_to_float64(given[2], accumulator), accumulator)
@@ -61,45 +63,6 @@ def multiply_accumulate(
         chain.note_signalling(is_signalling(codes, fmt))
     codes = float64_to_codes(np.broadcast_to(result, shape), accumulator)[()]
     return (codes, chain.flags[()]) if return_flags else codes
-
-
-@dataclass
-class _Chain:
-    """Steps that belong to one result each; it gathers their flags when asked to."""
-
-    shape: tuple[int, ...]
-    with_flags: bool
-    flags: Flags = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.flags = np.zeros(self.shape, np.uint8)
-
-    def step(self, a: Float64, b: Float64, acc: Float64, accumulator: FloatFormat) -> Float64:
-        rounded, exact = fused_step(a, b, acc, accumulator)
-        if self.with_flags:
-            self.flags = self.flags | step_flags(a, b, acc, exact, rounded, accumulator)
-        return rounded
-
-    def note_signalling(self, signalling: NDArray[np.bool_] | np.bool_) -> None:
-        self.flags = self.flags | signalling.astype(np.uint8) * np.uint8(Flag.INVALID)
-
-    def reduce(
-        self, length: int, pair: Callable[[int], tuple[Float64, Float64]], plan: Reduction, initial: Float64
-    ) -> Float64:
-        """Run the reduction of `length` pairs ``a[k], b[k]``; k is never re-ordered (NUMERICS section 5)."""
-        total = np.broadcast_to(initial, self.shape)
-        if plan.is_chain:
-            for k in range(length):
-                total = self.step(*pair(k), total, plan.outer)
-            return total
-        one = np.ones(self.shape)
-        chunk = plan.chunk or max(length, 1)
-        for start in range(0, length, chunk):
-            partial = np.zeros(self.shape)
-            for k in range(start, min(start + chunk, length)):
-                partial = self.step(*pair(k), partial, plan.inner)
-            total = self.step(partial, one, total, plan.outer)
-        return total
 
 
 def _plan(operand: FloatFormat, level: int, chunk: int | None, reduction: Reduction | None) -> Reduction:
@@ -117,17 +80,14 @@ def _reduce(
     *,
     operand: FloatFormat,
     plan: Reduction,
-    initial: ArrayLike | None,
-    out: FloatFormat | str | None,
+    start: Codes,
+    out: FloatFormat | None,
     with_flags: bool,
 ) -> tuple[Codes, Flags]:
-    """Reduce over axis 0 of `a` and `b`, whose other axes broadcast to `shape`."""
-    destination = plan.outer if out is None else as_format(out, "out")
-    start = as_codes(0 if initial is None else initial, plan.outer, "initial")
-    if same_shape("initial", start.shape, shape) != shape:
-        raise ValueError(f"initial: got shape {start.shape}, must broadcast to the result's shape {shape}")
-    chain = _Chain(shape, with_flags)
+    """Reduce on NumPy over axis 0 of `a` and `b`, whose other axes broadcast to `shape`."""
+    chain = Chain(shape, with_flags)
     length = a.shape[0]
+    warn_of_slowness(length * prod(shape) * _SECONDS_PER_STEP)
     if with_flags and length:
         chain.note_signalling(is_signalling(start, plan.outer))
         chain.note_signalling(is_signalling(a, operand).any(axis=0))
@@ -141,9 +101,23 @@ def _reduce(
             codes = float64_to_codes(total, plan.outer)
     # Also into the outer format itself: the initial value that an empty reduction gives may be any NaN.
     if out is not None:
-        codes, raised = convert(codes, plan.outer, destination, return_flags=True)
+        codes, raised = convert(codes, plan.outer, out, return_flags=True)
         chain.flags = chain.flags | raised
     return codes[()], chain.flags[()]
+
+
+def _check_initial(start: NDArray[Any], shape: tuple[int, ...]) -> None:
+    if same_shape("initial", start.shape, shape) != shape:
+        raise ValueError(f"initial: got shape {start.shape}, must broadcast to the result's shape {shape}")
+
+
+def _matmul_shape(x: NDArray[Any], y: NDArray[Any]) -> tuple[int, ...]:
+    for argument, given in (("a", x), ("b", y)):
+        if given.ndim < 2:
+            raise ValueError(f"{argument}: got shape {given.shape}, must have at least two axes")
+    if x.shape[-1] != y.shape[-2]:
+        raise ValueError(f"a, b: got shapes {x.shape} and {y.shape}, must be (..., M, K) and (..., K, N)")
+    return (*same_shape("a, b", x.shape[:-2], y.shape[:-2]), x.shape[-2], y.shape[-1])
 
 
 def dot(
@@ -201,9 +175,22 @@ def dot(
     if x.shape[-1] != y.shape[-1]:
         raise ValueError(f"a, b: got {x.shape[-1]} and {y.shape[-1]} products on the last axis, must be equal")
     shape = same_shape("a, b", x.shape[:-1], y.shape[:-1])
-    x, y = (np.moveaxis(np.broadcast_to(codes, shape + codes.shape[-1:]), -1, 0) for codes in (x, y))
     plan = _plan(operand, level, chunk, reduction)
-    codes, flags = _reduce(x, y, shape, operand=operand, plan=plan, initial=initial, out=out, with_flags=return_flags)
+    destination = None if out is None else as_format(out, "out")
+    start = as_codes(0 if initial is None else initial, plan.outer, "initial")
+    _check_initial(start, shape)
+    x, y = (np.broadcast_to(codes, shape + codes.shape[-1:]) for codes in (x, y))
+    if not return_flags and x.size:
+        result = np.empty(shape, code_dtype(destination or plan.outer))
+        rows, columns = (codes.reshape(-1, codes.shape[-1]) for codes in (x, y))
+        begin = None if initial is None else np.broadcast_to(start, shape).ravel()
+        formats = kernels.Formats(operand, plan, destination or plan.outer, as_values=False)
+        if kernels.dot(rows, columns, begin, result.reshape(-1), formats):
+            return result[()]
+    x, y = np.moveaxis(x, -1, 0), np.moveaxis(y, -1, 0)
+    codes, flags = _reduce(
+        x, y, shape, operand=operand, plan=plan, start=start, out=destination, with_flags=return_flags
+    )
     return (codes, flags) if return_flags else codes
 
 
@@ -227,17 +214,21 @@ def matmul(
     """
     operand = as_format(operand, "operand")
     x, y = as_codes(a, operand, "a"), as_codes(b, operand, "b")
-    for argument, codes in (("a", x), ("b", y)):
-        if codes.ndim < 2:
-            raise ValueError(f"{argument}: got shape {codes.shape}, must have at least two axes")
-    if x.shape[-1] != y.shape[-2]:
-        raise ValueError(f"a, b: got shapes {x.shape} and {y.shape}, must be (..., M, K) and (..., K, N)")
-    batch = same_shape("a, b", x.shape[:-2], y.shape[:-2])
-    shape = (*batch, x.shape[-2], y.shape[-1])
+    shape = _matmul_shape(x, y)
+    plan = _plan(operand, level, chunk, reduction)
+    destination = None if out is None else as_format(out, "out")
+    start = as_codes(0 if initial is None else initial, plan.outer, "initial")
+    _check_initial(start, shape)
+    if x.shape[-1]:
+        result = np.empty(shape, code_dtype(destination or plan.outer))
+        begin = None if initial is None else start
+        formats = kernels.Formats(operand, plan, destination or plan.outer, as_values=False)
+        if kernels.matmul(x, y, begin, result, formats):
+            return result
+    batch = shape[:-2]
     x = np.moveaxis(np.broadcast_to(x, batch + x.shape[-2:]), -1, 0)[..., :, np.newaxis]
     y = np.moveaxis(np.broadcast_to(y, batch + y.shape[-2:]), -2, 0)[..., np.newaxis, :]
-    plan = _plan(operand, level, chunk, reduction)
-    return _reduce(x, y, shape, operand=operand, plan=plan, initial=initial, out=out, with_flags=False)[0]
+    return _reduce(x, y, shape, operand=operand, plan=plan, start=start, out=destination, with_flags=False)[0]
 
 
 def matmul_values(
@@ -251,32 +242,51 @@ def matmul_values(
     initial: ArrayLike | None = None,
     out: FloatFormat | str | None = None,
 ) -> NDArray[np.float32]:
-    """Matrix product ``(..., M, K) @ (..., K, N)`` of values: `matmul` with its operands encoded, its result decoded.
+    """Matrix product ``(..., M, K) @ (..., K, N)`` of float32 values: `quantize`, `matmul` and `decode` in one call.
 
     Parameters
     ----------
-    a, b : float16, float32 or float64 arrays
-        Values, each rounded once to `operand`; the axes before the last two broadcast.
-    initial : float array, optional
-        Values from which the totals start, each rounded once to the outer format; it broadcasts to the result.
-    operand, level, chunk, reduction, out
-        As for `dot`.
+    a, b : float32 arrays of at least two axes, of any strides
+        Every value is rounded once to `operand`.
+    operand : FloatFormat or str
+    level, chunk, reduction
+        As of `dot`.
+    initial : float32 array, optional
+        Values, rounded once to the outer format, from which the totals start; it broadcasts to the result.
+    out : FloatFormat or str, optional
+        Rounds the result once more; the outer format of the reduction unless given.
 
     Returns
     -------
     float32 array of shape (..., M, N)
-        Values of `out` or of the outer format.
+        Values of `out` or the outer format; the canonical NaN for every NaN.
 
     Raises
     ------
     TypeError
-        If `a`, `b` or `initial` are not floating point; and as for `dot`.
+        If values are not float32 (or float16), or `level`, `chunk` or `reduction` has the wrong type.
     ValueError
-        As for `dot`.
+        If shapes do not fit, a name names no format, `level` is not 0, 1 or 2, or `chunk` is below 1.
     """
     operand = as_format(operand, "operand")
+    x, y = as_values(a, "a"), as_values(b, "b")
+    shape = _matmul_shape(x, y)
     plan = _plan(operand, level, chunk, reduction)
-    x, y = (encode(as_float64(values, name), operand) for name, values in (("a", a), ("b", b)))
-    start = None if initial is None else encode(as_float64(initial, "initial"), plan.outer)
-    codes = matmul(x, y, operand=operand, reduction=plan, initial=start, out=out)
-    return decode(codes, plan.outer if out is None else out)
+    destination = plan.outer if out is None else as_format(out, "out")
+    start = None if initial is None else as_values(initial, "initial")
+    if start is not None:
+        _check_initial(start, shape)
+    if x.shape[-1]:
+        result = np.empty(shape, np.float32)
+        formats = kernels.Formats(operand, plan, destination, as_values=True)
+        if kernels.matmul(x, y, start, result, formats):
+            return result
+    codes = matmul(
+        encode(x, operand),
+        encode(y, operand),
+        operand=operand,
+        reduction=plan,
+        initial=None if start is None else encode(start, plan.outer),
+        out=destination,
+    )
+    return decode(codes, destination)

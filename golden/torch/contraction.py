@@ -46,7 +46,7 @@ def einsum(equation: str, *operands: torch.Tensor | Sequence[torch.Tensor]) -> t
     check_tensors(**{f"operand {number}": tensor for number, tensor in enumerate(tensors)})
     if len(tensors) == 1:
         return torch.einsum(equation, tensors)
-    labels, output = _parsed(equation, [tensor.ndim for tensor in tensors])
+    labels, output = _parsed(equation, tuple(tensor.ndim for tensor in tensors))
     left, left_labels = _diagonal(tensors[0], labels[0])
     for number in range(1, len(tensors)):
         right, right_labels = _diagonal(tensors[number], labels[number])
@@ -55,7 +55,8 @@ def einsum(equation: str, *operands: torch.Tensor | Sequence[torch.Tensor]) -> t
     return left.permute([left_labels.index(label) for label in output])
 
 
-def _parsed(equation: str, axes: list[int]) -> tuple[list[_Labels], _Labels]:
+@torch.compiler.assume_constant_result  # of strings and numbers of axes alone
+def _parsed(equation: str, axes: tuple[int, ...]) -> tuple[list[_Labels], _Labels]:
     """Return the labels of every operand's axes and of the result's; those of ``...`` are numbered from the right."""
     inputs, arrow, result = equation.replace(" ", "").partition("->")
     terms = inputs.split(",")
@@ -142,4 +143,4 @@ def _grouped(
     """Bring the axes into groups, and each group into one axis."""
     order = [label for group in groups for label in group]
     x = x.permute([labels.index(label) for label in order]).expand([sizes[label] for label in order])
-    return x.reshape([math.prod(sizes[label] for label in group) for group in groups])
+    return x.reshape([math.prod([sizes[label] for label in group]) for group in groups])

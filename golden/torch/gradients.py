@@ -6,6 +6,9 @@ Defined here: how a gradient is summed where one operand meets many.
   the kernel of a convolution). Its gradient is one reduction over everything, batch by batch, in their order.
 - Where the batch axes of an operand were broadcast, the gradients of its copies are products of their own, summed in
   fp32 and rounded once more. The gradient of an initial value (a bias) is such a sum, too.
+
+The functions set up their contexts in `forward`: PyTorch binds the arguments of a `setup_context` anew in every call,
+which takes longer than a small product.
 """
 
 from __future__ import annotations
@@ -27,17 +30,13 @@ _Plan = tuple[HalfType, int, int, int | None]
 class _MatrixProduct(torch.autograd.Function):
     @staticmethod
     def forward(
-        a: torch.Tensor, b: torch.Tensor, initial: torch.Tensor | None, plan: _Plan, dtype: torch.dtype
+        ctx: Any, a: torch.Tensor, b: torch.Tensor, initial: torch.Tensor | None, plan: _Plan, dtype: torch.dtype
     ) -> torch.Tensor:
-        half, level, _, chunk = plan
-        return operators.matrix_product(a, b, initial, half.name, level, chunk, dtype)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
-        a, b, initial, (half, _, bwd, chunk), _ = inputs
+        half, fwd, bwd, chunk = plan
         ctx.save_for_backward(a, b)
         ctx.initial = (None, None) if initial is None else (initial.shape, initial.dtype)
         ctx.plan = half, bwd, bwd, chunk
+        return operators.matrix_product(a, b, initial, half.name, fwd, chunk, dtype)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
@@ -77,13 +76,9 @@ def _summed(gradient: torch.Tensor, shape: torch.Size, dtype: torch.dtype, half:
 
 class _Rounded(torch.autograd.Function):
     @staticmethod
-    def forward(x: torch.Tensor, half: HalfType, dtype: torch.dtype) -> torch.Tensor:
+    def forward(ctx: Any, x: torch.Tensor, half: HalfType, dtype: torch.dtype) -> torch.Tensor:
+        ctx.half, ctx.dtype = half, x.dtype
         return operators.rounded(x, half.name, dtype)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
-        x, ctx.half, _ = inputs
-        ctx.dtype = x.dtype
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
@@ -92,14 +87,11 @@ class _Rounded(torch.autograd.Function):
 
 class _Softmax(torch.autograd.Function):
     @staticmethod
-    def forward(x: torch.Tensor, half: HalfType) -> torch.Tensor:
-        return operators.softmax16(x, half.name, half.dtype)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
-        x, ctx.half = inputs
-        ctx.dtype = x.dtype
+    def forward(ctx: Any, x: torch.Tensor, half: HalfType) -> torch.Tensor:
+        output = operators.softmax16(x, half.name, half.dtype)
+        ctx.half, ctx.dtype = half, x.dtype
         ctx.save_for_backward(output)
+        return output
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
@@ -125,6 +117,9 @@ def exact_product(
     dtype : torch.dtype
         Dtype of the result, which holds values of the half format.
     """
+    if not torch.is_grad_enabled():  # also in a backward pass, unless second derivatives are wanted
+        half, level, _, chunk = plan
+        return operators.matrix_product(a, b, initial, half.name, level, chunk, dtype)
     return _MatrixProduct.apply(a, b, initial, plan, dtype)
 
 

@@ -212,11 +212,14 @@ def _never(*_: object) -> bool:
     return False
 
 
-#: Function in PyTorch's Python code (multi_head_attention_forward, einsum, Tensor.backward) -> the same, opened.
-#: Of the methods, backward alone: the others call a namesake in C++, which PyTorch reports under the same name again.
+_BACKWARD = (Tensor.backward, torch.autograd.backward, torch.autograd.grad)
+
+#: Function in PyTorch's Python code (multi_head_attention_forward, einsum, ...) -> the same, opened. Backward is among
+#: them because checkpointing runs the forward pass again in it. Other methods are not: they call a namesake in C++,
+#: which PyTorch reports under the same name again.
 COMPOSITES: dict[Function, Function] = {
     function: _open(function)
-    for function in (*vars(F).values(), *vars(torch.functional).values(), Tensor.backward)
+    for function in (*vars(F).values(), *vars(torch.functional).values(), *_BACKWARD)
     if isinstance(function, types.FunctionType)
     and any(name.startswith("has_torch_function") for name in function.__code__.co_names)
 }

@@ -5,6 +5,7 @@ They are registered, with shapes for the compiler, so that torch.compile keeps t
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -49,13 +50,14 @@ def _matrix_product(
     x, y = _values(a), _values(b)
     # The bias is a 16-bit tensor, as every input of a product; the total starts from it.
     start = None if initial is None else golden.quantize(_values(initial), half)
-    shape = (*np.broadcast_shapes(x.shape[:-2], y.shape[:-2]), x.shape[-2], y.shape[-1])
+    shape = None
     if x.ndim > 2 and y.ndim == 2:  # one product with many rows is quicker than many products
+        shape = (*x.shape[:-1], y.shape[-1])
+        x = x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
         if start is not None and start.ndim > 1:
             start = np.broadcast_to(start, shape).reshape(-1, shape[-1])
-        x = x.reshape(int(np.prod(x.shape[:-1])), x.shape[-1])
     result = golden.matmul_values(x, y, operand=half, level=level, chunk=chunk, initial=start, out=half)
-    return _tensor(result.reshape(shape), dtype)
+    return _tensor(result if shape is None else result.reshape(shape), dtype)
 
 
 def _rounded(x: torch.Tensor, half: str, dtype: torch.dtype) -> torch.Tensor:

@@ -116,7 +116,7 @@ class precision(TorchFunctionMode, ContextDecorator):
             if kind == "exact":
                 return EXACT[func](*args, **kwargs)
             raise NotImplementedError(
-                f"{resolve_name(func) or func}: has no exact path; run it inside "
+                f"{resolve_name(func) or func.__name__}: has no exact path; run it inside "
                 f"golden.torch.precision(enabled=False) to let PyTorch compute it"
             )
         return func(*args, **kwargs)

@@ -63,5 +63,5 @@ def test_public_names_of_the_interface_exist():
 
 def test_kernel_info_names_a_known_path_and_its_threads():
     info = golden.kernel_info()
-    assert info["path"] in {"avx512", "avx2", "portable", "numpy"}
+    assert info["path"] in {"avx512fp16", "avx512", "avx2", "portable", "numpy"}
     assert info["threads"] >= 1

@@ -3,21 +3,7 @@
 import numpy as np
 import pytest
 
-from golden import (
-    BF16,
-    CB16,
-    CBFLOAT16,
-    FP16,
-    FP32,
-    Reduction,
-    decode,
-    dot,
-    encode,
-    matmul,
-    matmul_values,
-    quantize,
-    reference,
-)
+from golden import BF16, CB16, CBFLOAT16, FP16, FP32, Reduction, dot, encode, matmul, reference
 
 from .judges import Mpfr, assert_same_bits, codes_of, random_codes, values_of
 
@@ -102,32 +88,6 @@ def test_matmul_of_an_empty_axis_is_empty_or_the_initial_value(left, right, resu
     assert got.dtype == (np.uint16 if level == 2 else np.uint32)
     started = matmul(a, b, operand=CBFLOAT16, level=level, initial=0x1234)
     assert (started == (0x1234 if 0 in left[-1:] else 0)).all()
-
-
-@ALL
-@LEVELS
-def test_matmul_values_is_matmul_of_the_rounded_values(fmt, level):
-    rng = np.random.default_rng(55)
-    a, b, bias = rng.normal(size=(2, 5, 40)), rng.normal(size=(40, 3)).T.copy().T, rng.normal(size=3)
-    outer = Reduction.for_level(level, fmt).outer
-    given = dict(operand=fmt, level=level, chunk=8)
-    codes = matmul(encode(a, fmt), encode(b, fmt), initial=encode(bias, outer), out=fmt, **given)
-    got = matmul_values(a, b, initial=bias, out=fmt, **given)
-    assert got.dtype == np.float32
-    assert_same_bits(got.view(np.uint32), decode(codes, fmt).view(np.uint32))
-    plain = matmul(encode(a, fmt), encode(b, fmt), **given)
-    assert_same_bits(matmul_values(a, b, **given).view(np.uint32), decode(plain, outer).view(np.uint32))
-
-
-def test_matmul_values_of_an_empty_reduction_is_the_initial_value_rounded():
-    start = np.array([0.1, -0.0, np.inf, np.nan])
-    got = matmul_values(np.zeros((1, 0)), np.zeros((0, 4)), operand=CBFLOAT16, level=2, initial=start)
-    assert_same_bits(got.view(np.uint32), quantize(start, CBFLOAT16)[None].view(np.uint32))
-
-
-def test_matmul_values_of_codes_raises_naming_the_argument():
-    with pytest.raises(TypeError, match=r"^a: got an array of uint16"):
-        matmul_values(np.zeros((1, 1), np.uint16), np.zeros((1, 1)), operand=CBFLOAT16)
 
 
 def test_matmul_does_not_change_its_arguments():

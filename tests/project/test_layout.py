@@ -51,7 +51,7 @@ def is_module(name: str) -> bool:
 
 @pytest.mark.parametrize("path", python_files("golden"), ids=str)
 def test_golden_does_not_know_the_hardware_or_its_tools(path: Path) -> None:
-    # golden.torch is the one place for torch: the training layer of a later version.
+    # golden.torch is the one place for torch.
     allowed = {"torch"} if path.parts[1].startswith("torch") else set()
     roots = {module.split(".")[0] for module in imported_modules(path)}
     assert not roots & (FORBIDDEN_IN_GOLDEN - allowed)

@@ -1,0 +1,58 @@
+"""Chains of fused steps and whole reductions on float64 arrays (NUMERICS sections 4 and 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from golden.arrays.rounding import Flags, Float64
+from golden.arrays.steps import fused_step, step_flags
+from golden.flags import Flag
+from golden.formats import FloatFormat
+from golden.reduction import Reduction
+
+__all__ = ["Chain"]
+
+
+@dataclass
+class Chain:
+    """Steps that belong to one result each; it gathers their flags when asked to."""
+
+    shape: tuple[int, ...]
+    with_flags: bool
+    flags: Flags = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.flags = np.zeros(self.shape, np.uint8)
+
+    def step(self, a: Float64, b: Float64, acc: Float64, accumulator: FloatFormat) -> Float64:
+        """Return ``round(a * b + acc)``."""
+        rounded, exact = fused_step(a, b, acc, accumulator)
+        if self.with_flags:
+            self.flags = self.flags | step_flags(a, b, acc, exact, rounded, accumulator)
+        return rounded
+
+    def note_signalling(self, signalling: NDArray[np.bool_] | np.bool_) -> None:
+        """Raise invalid where an operand is a signalling NaN."""
+        self.flags = self.flags | signalling.astype(np.uint8) * np.uint8(Flag.INVALID)
+
+    def reduce(
+        self, length: int, pair: Callable[[int], tuple[Float64, Float64]], plan: Reduction, initial: Float64
+    ) -> Float64:
+        """Run the reduction of `length` pairs ``a[k], b[k]``; k is never re-ordered (NUMERICS section 5)."""
+        total = np.broadcast_to(initial, self.shape)
+        if plan.is_chain:
+            for k in range(length):
+                total = self.step(*pair(k), total, plan.outer)
+            return total
+        one = np.ones(self.shape)
+        chunk = plan.chunk or max(length, 1)
+        for start in range(0, length, chunk):
+            partial = np.zeros(self.shape)
+            for k in range(start, min(start + chunk, length)):
+                partial = self.step(*pair(k), partial, plan.inner)
+            total = self.step(partial, one, total, plan.outer)
+        return total

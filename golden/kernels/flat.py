@@ -1,0 +1,73 @@
+"""Calls of the compiled library for flat arrays. Each returns None where NumPy is to serve."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from golden.formats import FloatFormat
+from golden.kernels.library import active, format_number
+
+__all__ = ["convert", "decode", "encode", "quantize"]
+
+
+def _code_dtype(fmt: FloatFormat) -> type[np.uint16] | type[np.uint32]:
+    return np.uint16 if fmt.width <= 16 else np.uint32
+
+
+def _plain(array: NDArray[Any]) -> NDArray[Any]:
+    """Return the array itself or a copy, contiguous, aligned and in native byte order."""
+    return np.require(array, array.dtype.newbyteorder("="), ["C", "A"])
+
+
+def encode(values: NDArray[Any], fmt: FloatFormat) -> NDArray[Any] | None:
+    """Round float32 or float64 values into codes of the format."""
+    served = active()
+    if served is None:
+        return None
+    given, codes = _plain(values), np.empty(values.shape, _code_dtype(fmt))
+    bits = 8 * given.itemsize
+    served.library.cbfloat_encode(
+        served.path, served.threads, format_number(fmt), given.size, given.ctypes.data, bits, codes.ctypes.data
+    )
+    return codes
+
+
+def quantize(values: NDArray[Any], fmt: FloatFormat, out: NDArray[np.float32]) -> bool:
+    """Round float32 or float64 values to those of the format, into a contiguous array; False if NumPy is to serve."""
+    served = active()
+    if served is None:
+        return False
+    given = _plain(values)
+    bits = 8 * given.itemsize
+    served.library.cbfloat_quantize(
+        served.path, served.threads, format_number(fmt), given.size, given.ctypes.data, bits, out.ctypes.data
+    )
+    return True
+
+
+def decode(codes: NDArray[Any], fmt: FloatFormat) -> NDArray[np.float32] | None:
+    """Return the values of codes, which have the dtype of the format."""
+    served = active()
+    if served is None:
+        return None
+    given, values = _plain(codes), np.empty(codes.shape, np.float32)
+    served.library.cbfloat_decode(
+        served.path, served.threads, format_number(fmt), given.size, given.ctypes.data, values.ctypes.data
+    )
+    return values
+
+
+def convert(codes: NDArray[Any], source: FloatFormat, destination: FloatFormat) -> NDArray[Any] | None:
+    """Return codes of another format, without flags."""
+    served = active()
+    if served is None:
+        return None
+    given, converted = _plain(codes), np.empty(codes.shape, _code_dtype(destination))
+    formats = format_number(source), format_number(destination)
+    served.library.cbfloat_convert(
+        served.path, served.threads, *formats, given.size, given.ctypes.data, converted.ctypes.data
+    )
+    return converted

@@ -1,0 +1,212 @@
+"""The compiled library: found and loaded at first use; which path and how many threads serve a call."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+from typing import NamedTuple
+
+from golden.formats import FloatFormat
+
+__all__ = ["Active", "active", "format_number", "kernel_info", "paths", "use", "warn_of_slowness"]
+
+#: The paths of the library, fastest first; a path's number in the C interface is its place from the end.
+COMPILED_PATHS = ("avx512fp16", "avx512", "avx2", "portable")
+
+_VERSION = 1
+_FOLDER = Path(__file__).resolve().parent
+_SLOW_SECONDS = 2.0
+
+
+class Active(NamedTuple):
+    """What serves a call: the library, the number of the path in the C interface, and the threads."""
+
+    library: ctypes.CDLL
+    path: int
+    threads: int
+
+
+@lru_cache(maxsize=1)
+def _library() -> ctypes.CDLL | None:
+    found = next((file for suffix in EXTENSION_SUFFIXES if (file := _FOLDER / f"native{suffix}").is_file()), None)
+    if found is None:
+        return None
+    library = ctypes.CDLL(str(found))
+    version = library.cbfloat_kernels_version()
+    if version != _VERSION:
+        raise ImportError(f"{found} has version {version}, must be {_VERSION}: build it again with pip install -e .")
+    number, pointer, integer = ctypes.c_int64, ctypes.c_void_p, ctypes.c_int
+    library.cbfloat_encode.argtypes = [integer, integer, number, number, pointer, integer, pointer]
+    library.cbfloat_quantize.argtypes = [integer, integer, number, number, pointer, integer, pointer]
+    library.cbfloat_decode.argtypes = [integer, integer, number, number, pointer, pointer]
+    library.cbfloat_convert.argtypes = [integer, integer, number, number, number, pointer, pointer]
+    for name in ("encode", "quantize", "decode", "convert"):
+        getattr(library, f"cbfloat_{name}").restype = None
+    library.cbfloat_multiply.argtypes = [ctypes.c_char_p]
+    return library
+
+
+def _path_number(path: str) -> int:
+    return len(COMPILED_PATHS) - 1 - COMPILED_PATHS.index(path)
+
+
+@lru_cache(maxsize=1)
+def paths() -> tuple[str, ...]:
+    """Return the paths that this machine runs, fastest first; ``"numpy"``, which all run, is the last."""
+    library = _library()
+    compiled = [path for path in COMPILED_PATHS if library and library.cbfloat_path_available(_path_number(path))]
+    return (*compiled, "numpy")
+
+
+def _checked_path(path: object, argument: str) -> str:
+    if path == "auto":
+        return paths()[0]
+    if not isinstance(path, str) or path not in (*COMPILED_PATHS, "numpy"):
+        raise ValueError(f"{argument}: got {path!r}, must be auto, {', '.join(COMPILED_PATHS)} or numpy")
+    if path not in paths():
+        missing = "" if _library() else "; there is no compiled library, pip install with a C++ compiler builds it"
+        raise ValueError(f"{argument}: got {path!r}, must be one that this machine runs: {', '.join(paths())}{missing}")
+    return path
+
+
+def _checked_threads(threads: object, argument: str) -> int:
+    if not isinstance(threads, int) or isinstance(threads, bool):
+        raise TypeError(f"{argument}: got {threads!r}, must be an int of at least 1")
+    if not 1 <= threads <= 1024:
+        raise ValueError(f"{argument}: got {threads}, must be 1 to 1024")
+    return threads
+
+
+def _processors() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _threads_of_environment() -> int:
+    given = os.environ.get("CBFLOAT_THREADS", "")
+    if not given:
+        return min(_processors(), 1024)
+    if not given.isdecimal():
+        raise ValueError(f"CBFLOAT_THREADS: got {given!r}, must be a number of threads from 1 to 1024")
+    return _checked_threads(int(given), "CBFLOAT_THREADS")
+
+
+class _Setting(NamedTuple):
+    path: str
+    threads: int
+    asked_for: bool  # the path was named, not found
+
+    def active(self) -> Active | None:
+        library = _library()
+        if library is None or self.path == "numpy":
+            return None
+        return Active(library, _path_number(self.path), self.threads)
+
+
+# One setting for the process, so that a thread that a library starts, as automatic differentiation may, has it, too.
+_setting: _Setting | None = None
+_active: Active | None = None
+
+
+def _current() -> _Setting:
+    global _setting, _active
+    if _setting is None:
+        given = os.environ.get("CBFLOAT_KERNELS", "") or "auto"
+        _setting = _Setting(_checked_path(given, "CBFLOAT_KERNELS"), _threads_of_environment(), given != "auto")
+        _active = _setting.active()
+    return _setting
+
+
+def active() -> Active | None:
+    """Return what serves a call now; None means NumPy.
+
+    Raises
+    ------
+    ValueError
+        If ``CBFLOAT_KERNELS`` or ``CBFLOAT_THREADS`` holds what this machine or the library has not.
+    """
+    if _setting is None:
+        _current()
+    return _active
+
+
+def kernel_info() -> dict[str, str | int]:
+    """Tell which code serves the array functions.
+
+    Returns
+    -------
+    dict
+        ``path``: ``"avx512fp16"``, ``"avx512"``, ``"avx2"``, ``"portable"`` or ``"numpy"``; the environment variable
+        ``CBFLOAT_KERNELS`` chooses another than the fastest. ``threads``: the most that a call uses, one per processor
+        unless ``CBFLOAT_THREADS`` says otherwise.
+
+    Raises
+    ------
+    ValueError
+        If one of the variables holds what this machine or the library has not.
+    """
+    setting = _current()
+    return {"path": setting.path, "threads": 1 if setting.path == "numpy" else setting.threads}
+
+
+@contextmanager
+def use(path: str | None = None, threads: int | None = None) -> Iterator[None]:
+    """Choose path and threads for a while, in the whole process; the results are the same bits on every path.
+
+    Parameters
+    ----------
+    path : str, optional
+        One of `paths`, or ``"auto"`` for the fastest.
+    threads : int, optional
+        The most threads that a call uses, 1 to 1024.
+
+    Raises
+    ------
+    TypeError
+        If `threads` is not an int.
+    ValueError
+        If this machine does not run `path`, or `threads` is out of range.
+    """
+    global _setting, _active
+    before = _current()
+    _setting = _Setting(
+        before.path if path is None else _checked_path(path, "path"),
+        before.threads if threads is None else _checked_threads(threads, "threads"),
+        before.asked_for if path is None else True,
+    )
+    _active = _setting.active()
+    try:
+        yield
+    finally:
+        _setting = before
+        _active = before.active()
+
+
+_warned = False
+
+
+def warn_of_slowness(seconds: float) -> None:
+    """Say once, ahead of an operation that takes long on NumPy, that a compiled library would serve it sooner."""
+    global _warned
+    if _warned or seconds < _SLOW_SECONDS or _current().asked_for:
+        return
+    _warned = True
+    warnings.warn(
+        f"golden runs on NumPy, about {seconds:.0f} s for this call: the compiled kernels are missing. "
+        "Install a C++ compiler and run pip install again to have them; CBFLOAT_KERNELS=numpy silences this.",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+
+
+@lru_cache(maxsize=256)
+def format_number(fmt: FloatFormat) -> int:
+    """Return the format as the C interface has it, see CBFLOAT_FORMAT in kernels.h."""
+    return fmt.exponent_bits + 256 * fmt.fraction_bits + 65536 * fmt.bias

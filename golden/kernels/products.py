@@ -1,0 +1,113 @@
+"""Calls of the compiled library for products. Each returns None where NumPy is to serve."""
+
+from __future__ import annotations
+
+import struct
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from golden.formats import FloatFormat
+from golden.kernels.library import active, format_number
+from golden.reduction import Reduction
+
+__all__ = ["Formats", "dot", "matmul"]
+
+Matrix = NDArray[Any]
+
+# struct cbfloat_product of kernels.h: 13 numbers, three matrices of 4 each, the result.
+_PRODUCT = struct.Struct("26q")
+_MATMUL, _DOT = 0, 1
+
+
+class Formats(NamedTuple):
+    """What the arrays of a product hold (float32 values, or codes), and the reduction."""
+
+    operand: FloatFormat
+    plan: Reduction
+    destination: FloatFormat
+    as_values: bool
+
+    def numbers(self) -> tuple[int, ...]:
+        """Return the fields of the C interface, in its order."""
+        formats = self.operand, self.plan.inner, self.plan.outer, self.destination
+        return (self.as_values, *map(format_number, formats), self.plan.chunk or 0)
+
+
+def _strided(array: Matrix) -> Matrix:
+    """Return the array itself, or a copy if its strides are no whole numbers of aligned elements."""
+    size = array.itemsize
+    regular = array.dtype.isnative and array.flags.aligned and not any(stride % size for stride in array.strides)
+    return array if regular else np.array(array, array.dtype.newbyteorder("="), order="C")
+
+
+def _offsets(array: Matrix, batch: tuple[int, ...]) -> NDArray[np.int64]:
+    """Return the first element of each matrix of a batch that the array broadcasts to, counted in elements."""
+    leading = np.broadcast_to(array, batch + array.shape[-2:]).strides[:-2]
+    offsets = np.zeros(1, np.int64)
+    for length, stride in zip(batch, leading, strict=True):
+        steps = np.arange(length, dtype=np.int64) * (stride // array.itemsize)
+        offsets = (offsets[:, np.newaxis] + steps).ravel()
+    return offsets
+
+
+def _multiply(mode: int, a: Matrix, b: Matrix, initial: Matrix | None, result: Matrix, formats: Formats) -> bool:
+    """Fill `result`, contiguous and of shape (..., M, N); the last two axes of `initial` broadcast, too."""
+    served = active()
+    if served is None:
+        return False
+    *batch, rows, columns = result.shape
+    batches = prod(batch)
+    given, matrices, kept = [a, b], [], []
+    if initial is not None:
+        given.append(np.broadcast_to(initial, result.shape))
+    for array in given:
+        size = array.itemsize
+        offsets = 0
+        if batches != 1:
+            kept.append(_offsets(array, tuple(batch)))  # lives until the call is over
+            offsets = kept[-1].ctypes.data
+        matrices += [array.ctypes.data, array.strides[-2] // size, array.strides[-1] // size, offsets]
+    if initial is None:
+        matrices += [0, 0, 0, 0]
+    numbers = served.path, served.threads, mode, *formats.numbers()
+    sizes = batches, rows, columns, a.shape[-2] if mode == _DOT else a.shape[-1]
+    failed = served.library.cbfloat_multiply(_PRODUCT.pack(*numbers, *sizes, *matrices, result.ctypes.data))
+    if failed:
+        raise MemoryError(f"no memory for the product of shapes {a.shape} and {b.shape}")
+    return True
+
+
+def matmul(a: Matrix, b: Matrix, initial: Matrix | None, result: Matrix, formats: Formats) -> bool:
+    """Fill `result` with the products of (..., M, K) and (..., K, N), K at least 1; False if NumPy is to serve.
+
+    Parameters
+    ----------
+    a, b : arrays
+        Codes of the operands' format, or float32 values that are rounded to it, of any strides.
+    initial : array or None
+        Codes of the outer format or float32 values; it broadcasts to the result.
+    result : array of shape (..., M, N), contiguous
+        Codes or values of the destination.
+    formats : Formats
+        What the arrays hold and how they are summed.
+    """
+    if active() is None:
+        return False
+    a, b = _strided(a), _strided(b)
+    start = None if initial is None else _strided(initial)
+    if b.ndim == 2 and a.ndim > 2 and a.flags.c_contiguous and (start is None or start.ndim < 2):
+        # One matrix for the whole batch: its rows are those of one product.
+        rows = prod(a.shape[:-1])
+        a, result = a.reshape(rows, a.shape[-1]), result.reshape(rows, result.shape[-1])
+    return _multiply(_MATMUL, a, b, start, result, formats)
+
+
+def dot(a: Matrix, b: Matrix, initial: Matrix | None, result: Matrix, formats: Formats) -> bool:
+    """Fill `result` of shape (N,) with the dot products of the rows of two (N, K) arrays; parameters as of `matmul`."""
+    if active() is None:
+        return False
+    start = None if initial is None else _strided(initial)
+    return _multiply(_DOT, _strided(a).T, _strided(b).T, start, result[np.newaxis], formats)

@@ -1,0 +1,47 @@
+// The floating-point environment of this thread, set for a kernel and restored after it.
+#pragma once
+
+#include <cstdint>
+
+#if defined(__x86_64__) || defined(_M_X64)
+#include <immintrin.h>
+#endif
+
+// How a kernel wants its sums rounded. Subnormals are never flushed.
+enum class Rounding { nearest, down };
+
+class Environment {
+public:
+    explicit Environment(Rounding rounding) : saved_(read()), current_(word(rounding)) { set(current_); }
+    ~Environment() { set(saved_); }
+    Environment(const Environment &) = delete;
+    Environment &operator=(const Environment &) = delete;
+
+    void change(Rounding rounding) {
+        if (word(rounding) != current_) set(current_ = word(rounding));
+    }
+
+private:
+#if defined(__x86_64__) || defined(_M_X64)
+    using Word = uint32_t;
+    static Word word(Rounding rounding) { return rounding == Rounding::down ? 0x3F80 : 0x1F80; }  // all masked
+    static Word read() { return _mm_getcsr(); }
+    static void set(Word word) { _mm_setcsr(word); }
+#elif defined(__aarch64__)
+    using Word = uint64_t;
+    static Word word(Rounding rounding) { return rounding == Rounding::down ? 2u << 22 : 0; }
+    static Word read() {
+        Word word;
+        __asm__ volatile("mrs %0, fpcr" : "=r"(word));
+        return word;
+    }
+    static void set(Word word) { __asm__ volatile("msr fpcr, %0" : : "r"(word) : "memory"); }
+#else
+    using Word = int;
+    static Word word(Rounding) { return 0; }
+    static Word read() { return 0; }
+    static void set(Word) {}
+#endif
+
+    Word saved_, current_;
+};

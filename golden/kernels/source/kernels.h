@@ -1,0 +1,81 @@
+/* The compiled kernels, as a plain C interface: golden calls it through ctypes, a C++ test bench may link it.
+ *
+ * Every function gives the bits that NUMERICS asks for, on every path and with any number of threads; the paths differ
+ * in speed only. No function keeps state between calls, and all may be called from several threads at once. The
+ * floating-point environment of the caller (rounding, flushing of subnormals) neither matters nor changes.
+ */
+#ifndef CBFLOAT_KERNELS_H
+#define CBFLOAT_KERNELS_H
+
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define CBFLOAT_API __attribute__((visibility("default")))
+#else
+#define CBFLOAT_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Version of this interface: whoever loads the library compares it. */
+#define CBFLOAT_KERNELS_VERSION 1
+CBFLOAT_API int cbfloat_kernels_version(void);
+
+enum cbfloat_path {
+    CBFLOAT_PORTABLE = 0,
+    CBFLOAT_AVX2 = 1,       /* AVX2, FMA and F16C */
+    CBFLOAT_AVX512 = 2,     /* AVX-512 F, BW, DQ and VL */
+    CBFLOAT_AVX512FP16 = 3, /* and AVX512-FP16 */
+};
+
+/* 1 if this processor runs the path and the library contains it, else 0. */
+CBFLOAT_API int cbfloat_path_available(int path);
+
+/* A format in one number, from its exponent bits, fraction bits and bias. */
+#define CBFLOAT_FORMAT(exponent_bits, fraction_bits, bias) \
+    ((int64_t)(exponent_bits) + 256 * (int64_t)(fraction_bits) + 65536 * (int64_t)(bias))
+
+/* Codes are uint16_t for formats of up to 16 bits and uint32_t above; values are float unless `value_bits` is 64. */
+CBFLOAT_API void cbfloat_encode(int path, int threads, int64_t format, int64_t count, const void *values,
+                                int value_bits, void *codes);
+CBFLOAT_API void cbfloat_decode(int path, int threads, int64_t format, int64_t count, const void *codes, float *values);
+CBFLOAT_API void cbfloat_quantize(int path, int threads, int64_t format, int64_t count, const void *values,
+                                  int value_bits, float *rounded);
+CBFLOAT_API void cbfloat_convert(int path, int threads, int64_t source, int64_t destination, int64_t count,
+                                 const void *codes, void *converted);
+
+/* An operand or the initial value: element (i, j) of batch t is data[offsets[t] + i * row_stride + j * column_stride].
+ * Strides and offsets count elements and may be 0 or negative; without `offsets`, every batch is the same matrix. */
+struct cbfloat_matrix {
+    const void *data; /* null: no initial value, the totals start from +0 */
+    int64_t row_stride, column_stride;
+    const int64_t *offsets;
+};
+
+enum cbfloat_product_mode {
+    CBFLOAT_MATMUL = 0, /* (M, K) by (K, N): result (M, N) */
+    CBFLOAT_DOT = 1,    /* M is 1, a is (K, N) as b is: result[n] = sum over k of a[k, n] * b[k, n] */
+};
+
+/* One call's products, NUMERICS section 5. All fields are 8 bytes long. */
+struct cbfloat_product {
+    int64_t path, threads;
+    int64_t mode;
+    int64_t as_values; /* 1: a, b, initial and result are floats, rounded as they are read; 0: codes */
+    int64_t operand, inner, outer, result_format;
+    int64_t chunk;            /* 0: one chunk of any length */
+    int64_t batches, m, n, k; /* k at least 1 */
+    struct cbfloat_matrix a, b, initial;
+    void *result; /* batches x M x N, contiguous */
+};
+
+/* 0 when done, 1 when memory ran out (the result is then undefined). */
+CBFLOAT_API int cbfloat_multiply(const struct cbfloat_product *product);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

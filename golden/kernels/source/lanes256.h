@@ -1,0 +1,91 @@
+// Eight floats or words in one AVX2 register.
+//
+// AVX2 has no rounding of its own in an instruction: the environment rounds down, and up is the negative of the negated
+// rounded down. What does not round (products by powers of two that stay floats) gives the same in either environment.
+#pragma once
+
+#include <cstdint>
+#include <immintrin.h>
+
+namespace {
+
+struct Lanes {
+    using Floats = __m256;
+    using Words = __m256i;
+    static constexpr int COUNT = 8;
+    // Tiles for 16 registers: 12 sums of floats; fewer where constants need registers, too.
+    static constexpr int VECTORS = 2, SINGLE_ROWS = 6, SCALED_ROWS = 4;
+
+    static Floats load(const float *from) { return _mm256_loadu_ps(from); }
+    static void store(float *to, Floats x) { _mm256_storeu_ps(to, x); }
+    static Floats floats(float x) { return _mm256_set1_ps(x); }
+    static Words words(uint32_t x) { return _mm256_set1_epi32(static_cast<int>(x)); }
+    static Words as_words(Floats x) { return _mm256_castps_si256(x); }
+    static Floats as_floats(Words x) { return _mm256_castsi256_ps(x); }
+
+    static Floats multiply(Floats a, Floats b) { return _mm256_mul_ps(a, b); }
+    static Floats multiply_add(Floats a, Floats b, Floats c) { return _mm256_fmadd_ps(a, b, c); }
+
+    // An exact zero is taken from the sum rounded up: +0 but for the sum of two negative zeros, as to nearest.
+    static Words odd_of(Floats down, Floats negated_up) {
+        const Words up = _mm256_xor_si256(as_words(negated_up), words(0x80000000));
+        const Words odd = _mm256_slli_epi32(as_words(down), 31);
+        return as_words(_mm256_blendv_ps(as_floats(up), down, as_floats(odd)));
+    }
+    static Words multiply_add_to_odd(Floats a, Floats b, Floats c) {
+        return odd_of(_mm256_fmadd_ps(a, b, c), _mm256_fnmsub_ps(a, b, c));
+    }
+    static Words multiply_to_odd(Floats a, Floats b) {
+        return odd_of(_mm256_mul_ps(a, b), _mm256_mul_ps(_mm256_xor_ps(a, floats(-0.0f)), b));
+    }
+    static Words doubles_to_odd(const double *from, double factor) {
+        const __m256d low = _mm256_mul_pd(_mm256_loadu_pd(from), _mm256_set1_pd(factor));
+        const __m256d high = _mm256_mul_pd(_mm256_loadu_pd(from + 4), _mm256_set1_pd(factor));
+        const __m256d sign = _mm256_set1_pd(-0.0);
+        return odd_of(
+            _mm256_set_m128(_mm256_cvtpd_ps(high), _mm256_cvtpd_ps(low)),
+            _mm256_set_m128(_mm256_cvtpd_ps(_mm256_xor_pd(high, sign)), _mm256_cvtpd_ps(_mm256_xor_pd(low, sign))));
+    }
+
+    static Words both(Words x, Words y) { return _mm256_and_si256(x, y); }
+    static Words either(Words x, Words y) { return _mm256_or_si256(x, y); }
+    static Words or_and(Words x, Words y, Words z) { return either(x, both(y, z)); }
+    static Words add(Words x, Words y) { return _mm256_add_epi32(x, y); }
+    static Words shift_right(Words x, Words by) { return _mm256_srlv_epi32(x, by); }
+    static Words shift_left(Words x, Words by) { return _mm256_sllv_epi32(x, by); }
+    static Words smaller(Words x, Words y) { return _mm256_min_epu32(x, y); }
+    static Words larger(Words x, Words y) { return _mm256_max_epu32(x, y); }
+
+    static Words choose(Words where, Words then, Words otherwise) { return _mm256_blendv_epi8(otherwise, then, where); }
+
+    // Infinity of the sign of x where |x| >= limit; a NaN stays.
+    static Floats infinite_from(Floats x, Floats limit) {
+        const Floats sign = _mm256_and_ps(x, floats(-0.0f));
+        const Floats beyond = _mm256_cmp_ps(_mm256_xor_ps(x, sign), limit, _CMP_GE_OQ);
+        return _mm256_blendv_ps(x, _mm256_or_ps(sign, as_floats(words(0x7F800000))), beyond);
+    }
+    static Words where_nan(Floats x, Words then, Words otherwise) {
+        return choose(as_words(_mm256_cmp_ps(x, x, _CMP_UNORD_Q)), then, otherwise);
+    }
+    static Words where_equal(Words x, Words y, Words then, Words otherwise) {
+        return choose(_mm256_cmpeq_epi32(x, y), then, otherwise);
+    }
+    // Of magnitudes, which are below 2^31, so that the signed comparison is right.
+    static Words where_greater(Words x, Words y, Words then, Words otherwise) {
+        return choose(_mm256_cmpgt_epi32(x, y), then, otherwise);
+    }
+
+    static Words load_words(const uint32_t *from) {
+        return _mm256_loadu_si256(reinterpret_cast<const __m256i *>(from));
+    }
+    static void store_words(uint32_t *to, Words x) { _mm256_storeu_si256(reinterpret_cast<__m256i *>(to), x); }
+    static Words load_halves(const uint16_t *from) {
+        return _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i *>(from)));
+    }
+    static void store_halves(uint16_t *to, Words x) {
+        const Words packed = _mm256_permute4x64_epi64(_mm256_packus_epi32(x, x), 0xD8);
+        _mm_storeu_si128(reinterpret_cast<__m128i *>(to), _mm256_castsi256_si128(packed));
+    }
+};
+
+}  // namespace

@@ -1,0 +1,71 @@
+// What an instruction-set path offers: the innermost loops, reached through pointers, so that all else is compiled
+// once.
+#pragma once
+
+#include <cstdint>
+
+#include "environment.h"
+#include "format.h"
+
+// How a step is rounded into an accumulator.
+struct Rule {
+    Format format;  // of the accumulator
+    float limit;    // scaled accumulators: the first magnitude beyond the largest finite one
+};
+
+// `steps` products join a tile of accumulators: acc[row][column] = round(a[k][row] * b[k][column] + acc[row][column]),
+// k ascending. The operands are packed panels, k by rows of the tile and k by columns of the tile; acc has the row
+// pitch of a full tile. For dot products both panels are k by columns, and there is one row.
+using Chain = void (*)(int64_t steps, const void *a, const void *b, void *acc, const Rule &rule);
+
+// total[i] = round(partial[i] * factor + total[i]).
+using Join = void (*)(int64_t count, const float *partial, float *total, float factor, const Rule &rule);
+
+struct Tiles {
+    int rows, columns;    // of a full tile
+    int vector;           // columns that one vector holds
+    int element_bytes;    // of operands and accumulators: 4 (float) or 2 (half)
+    Rounding rounding;    // the environment in which its functions run
+    const Chain *chains;  // [rows - 1][vectors - 1]
+    const Chain *dots;    // [vectors - 1]
+    Join join;            // of float accumulators of the same kind
+
+    int vectors() const { return columns / vector; }
+    Chain chain(int tile_rows, int used_columns, bool dot) const {
+        const int last = (used_columns + vector - 1) / vector - 1;
+        return dot ? dots[last] : chains[(tile_rows - 1) * vectors() + last];
+    }
+};
+
+// Flat arrays. `exponent` multiplies the values by 2^exponent, exactly; the caller knows that they stay floats.
+struct Arrays {
+    Rounding rounding;
+    void (*encode)(const Format &, int64_t count, const float *values, void *codes);
+    void (*encode_double)(const Format &, int64_t count, const double *values, void *codes);
+    void (*quantize)(const Format &, int64_t count, const float *values, float *rounded, int exponent);
+    void (*quantize_double)(const Format &, int64_t count, const double *values, float *rounded);
+    void (*decode)(const Format &, int64_t count, const void *codes, float *values, int exponent);
+
+    // Nothing of float itself is rounded to odd.
+    Rounding rounding_for(const Format &format) const { return format.is_float() ? Rounding::nearest : rounding; }
+};
+
+struct Path {
+    const Arrays *plain;          // any format
+    const Arrays *fast;           // float and short formats, null if there is nothing faster
+    const Tiles *generic;         // any format, unscaled floats
+    const Tiles *single;          // accumulators in float, null if there is nothing faster
+    const Tiles *scaled;          // short formats, scaled; no result is beyond the largest finite value
+    const Tiles *scaled_limited;  // short formats, scaled
+    const Tiles *half;            // native float16, null if there is none
+    float (*largest)(int64_t count, const float *values);  // largest magnitude; infinity if one is infinite or NaN
+
+    const Arrays &arrays(const Format &format) const {
+        return fast && (format.is_float() || format.is_short()) ? *fast : *plain;
+    }
+};
+
+const Path *portable_path();
+const Path *avx2_path();  // null where the compiler has no such path; so the others
+const Path *avx512_path();
+const Path *avx512fp16_path();

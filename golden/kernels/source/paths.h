@@ -1,0 +1,6 @@
+// The paths of this processor.
+#pragma once
+
+#include "path.h"
+
+const Path *path_numbered(int path);

@@ -1,0 +1,71 @@
+#include "plan.h"
+
+namespace {
+
+// Whether every value of the format, times 2^exponent, is a float (exactly), and the factors are floats, too.
+bool packs(const Format &format, int exponent) {
+    if (format.is_float()) return exponent == 0;
+    if (!format.is_short()) return false;
+    const int factor = exponent - format.scale();
+    return format.lowest_digit() + exponent >= -149 && format.emax() + exponent <= 127 && factor >= -126 &&
+           factor <= 127;
+}
+
+Rule rule_of(const Format &format) {
+    const int limit = format.emax() + 1 + format.scale();  // 2^limit is the first value that is too large, scaled
+    return {format, limit > 127 ? INFINITY : std::ldexp(1.0f, limit)};
+}
+
+}  // namespace
+
+Plan::Plan(const cbfloat_product &product, const Path &given)
+    : path(given),
+      operand(Format::from_number(product.operand)),
+      inner(Format::from_number(product.inner)),
+      outer(Format::from_number(product.outer)),
+      result(Format::from_number(product.result_format)),
+      as_values(product.as_values != 0),
+      is_chain(inner.is_float() && outer.is_float() && product.chunk == 0),
+      dot(product.mode == CBFLOAT_DOT),
+      chain_rule(rule_of(inner)),
+      join_rule(rule_of(outer)) {
+    if (!choose_scaled()) choose_generic();
+}
+
+bool Plan::choose_scaled() {
+    if (!path.single || !(outer.is_float() || outer.is_short())) return false;
+    total_exponent = outer.is_float() ? 0 : outer.scale();
+    joining = outer.is_float() ? path.single : path.scaled_limited;
+    const bool native = path.half && operand == inner && inner == Format{5, 10, 15} && !dot;
+    if (native) {
+        tiles = limited = path.half;
+        halves = true;
+        join_factor = std::ldexp(1.0f, total_exponent);
+        return total_exponent >= -126 && total_exponent <= 127;
+    }
+    int product_exponent = 0;
+    if (inner.is_float()) {
+        tiles = limited = path.single;
+    } else if (inner.is_short()) {
+        tiles = path.scaled;
+        limited = path.scaled_limited;
+        product_exponent = inner.scale();
+    } else {
+        return false;
+    }
+    const int join_exponent = total_exponent - product_exponent;
+    if (join_exponent < -126 || join_exponent > 127) return false;
+    join_factor = std::ldexp(1.0f, join_exponent);
+    // The scale of the products is that of the second operand as far as that has room, and of the first beyond.
+    for (b_exponent = product_exponent; b_exponent != 0 && !packs(operand, b_exponent);)
+        b_exponent += b_exponent < 0 ? 1 : -1;
+    a_exponent = product_exponent - b_exponent;
+    return packs(operand, a_exponent) && packs(operand, b_exponent);
+}
+
+void Plan::choose_generic() {
+    tiles = limited = joining = path.generic;
+    a_exponent = b_exponent = total_exponent = 0;
+    join_factor = 1;
+    halves = false;
+}

@@ -1,0 +1,37 @@
+// How a product runs on a path: in which tiles, with which scales, how each number is rounded on its way.
+#pragma once
+
+#include <cmath>
+
+#include "kernels.h"
+#include "path.h"
+
+struct Plan {
+    Plan(const cbfloat_product &product, const Path &path);
+
+    const Path &path;
+    Format operand, inner, outer, result;
+    bool as_values;
+    bool is_chain;  // level 0: the total is the chain of float steps
+    bool dot;
+    const Tiles *tiles;    // of the chains
+    const Tiles *limited;  // in their place where an accumulator might overflow
+    const Tiles *joining;  // whose `join` adds partial sums to totals
+    Rule chain_rule, join_rule;
+    int a_exponent = 0, b_exponent = 0;  // the operands are packed as values times 2^exponent
+    int total_exponent = 0;              // totals are values times 2^exponent
+    float join_factor = 1;
+    bool halves = false;  // operands and partial sums are native float16
+
+    // What a partial sum of `steps` products of at most `product` in magnitude can reach, starting from `start`.
+    double bound(double start, int64_t steps, double product) const {
+        const double growth = std::pow(1 + std::ldexp(1.0, -inner.fraction_bits - 1), static_cast<double>(steps));
+        const double smallest = std::ldexp(1.0, inner.lowest_digit());
+        return (start + static_cast<double>(steps) * (product + smallest)) * growth;
+    }
+    bool may_overflow(double bound) const { return !(bound < std::ldexp(1.0, inner.emax())); }
+
+private:
+    bool choose_scaled();
+    void choose_generic();
+};

@@ -1,0 +1,332 @@
+// Matrix products and dot products, cut into regions and tiles around the chains of a path.
+//
+// Every result is one chain of steps with k ascending. Regions and threads share out the results, never the chain;
+// where k is cut into blocks, the partial sums and the totals go on from where they were.
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <new>
+
+#include "kernels.h"
+#include "pack.h"
+#include "paths.h"
+#include "plan.h"
+#include "pool.h"
+#include "scratch.h"
+
+namespace {
+
+constexpr int64_t BLOCK = 256;  // products of one packed block, unless a chunk is just longer
+constexpr int64_t REGION_ROWS = 1536, REGION_COLUMNS = 1024;
+constexpr int64_t STEPS_PER_THREAD = 1 << 18;  // fewer are not worth waking a thread
+constexpr int64_t KEPT_BYTES = 64 << 20;       // scratch memory that a thread keeps
+
+int64_t groups(int64_t count, int64_t size) { return (count + size - 1) / size; }
+
+// The products of one call, the operands possibly in exchanged roles.
+struct Call {
+    const Plan &plan;
+    int64_t batches, m, n, k, chunk;
+    cbfloat_matrix a, b, initial;  // of b, `row_stride` goes along n and `column_stride` along k, as a's along m and k
+    char *result;
+    int64_t result_row, result_column;  // strides in elements
+    int result_bytes;
+};
+
+struct Region {
+    int64_t batch, m0, m1, n0, n1;
+};
+
+const char *element(const cbfloat_matrix &matrix, int64_t batch, int64_t i, int64_t j, int bytes) {
+    const int64_t start = matrix.offsets ? matrix.offsets[batch] : 0;
+    return static_cast<const char *>(matrix.data) + (start + i * matrix.row_stride + j * matrix.column_stride) * bytes;
+}
+
+class Worker {
+public:
+    Worker(const Call &call, const Region &region)
+        : call_(call),
+          plan_(call.plan),
+          tiles_(*plan_.tiles),
+          region_(region),
+          environment_(Rounding::nearest),
+          tile_(static_cast<int64_t>(tiles_.rows) * tiles_.columns),
+          row_panels_(plan_.dot ? 1 : groups(region.m1 - region.m0, tiles_.rows)),
+          column_panels_(groups(region.n1 - region.n0, tiles_.columns)),
+          chunk_(call.chunk ? std::min(call.chunk, call.k) : call.k),
+          block_(chunk_ <= BLOCK ? BLOCK / chunk_ * chunk_ : BLOCK),
+          keeps_partial_(!plan_.is_chain && chunk_ > BLOCK) {}
+
+    void run() {
+        static thread_local Scratch scratch;
+        const int64_t a_width = plan_.dot ? tiles_.columns * column_panels_ : tiles_.rows * row_panels_;
+        const int64_t b_width = tiles_.columns * column_panels_;
+        const int64_t depth = std::min(block_, call_.k);
+        const int64_t sums = tile_ * row_panels_ * column_panels_ * int64_t{sizeof(float)};
+        const int64_t a_bytes = depth * a_width * int64_t{sizeof(float)},
+                      b_bytes = depth * b_width * int64_t{sizeof(float)};
+        const int64_t raw_bytes = depth * std::max(tiles_.rows, tiles_.columns) * int64_t{sizeof(float)};
+        char *memory = static_cast<char *>(scratch.reserve(2 * sums + a_bytes + b_bytes + raw_bytes));
+        totals_ = reinterpret_cast<float *>(memory);
+        partials_ = reinterpret_cast<float *>(memory + sums);
+        a_ = memory + 2 * sums;
+        b_ = a_ + a_bytes;
+        raw_ = b_ + b_bytes;
+
+        start();
+        for (int64_t k0 = 0; k0 < call_.k;) {
+            // A block ends where its products do, and where a chunk does that began in an earlier block.
+            int64_t k1 = std::min(k0 + block_, call_.k);
+            if (chunk_ > BLOCK) k1 = std::min(k1, (k0 / chunk_ + 1) * chunk_);
+            add_block(k0, k1);
+            k0 = k1;
+        }
+        finish();
+        scratch.release_above(KEPT_BYTES);
+    }
+
+private:
+    int64_t rows() const { return region_.m1 - region_.m0; }
+    int64_t columns() const { return region_.n1 - region_.n0; }
+    int64_t tile_rows(int64_t panel) const { return std::min<int64_t>(tiles_.rows, rows() - panel * tiles_.rows); }
+    int64_t tile_columns(int64_t panel) const {
+        return std::min<int64_t>(tiles_.columns, columns() - panel * tiles_.columns);
+    }
+    float *total(int64_t row_panel, int64_t column_panel) const {
+        return totals_ + (column_panel * row_panels_ + row_panel) * tile_;
+    }
+
+    // Visit the rows of the region's results: their place in the totals, their position, how many columns they have.
+    template <class Visit>
+    void each_row(const Visit &visit) {
+        for (int64_t column = 0; column < column_panels_; column++)
+            for (int64_t panel = 0; panel < row_panels_; panel++)
+                for (int64_t row = 0; row < tile_rows(panel); row++)
+                    visit(total(panel, column) + row * tiles_.columns, region_.m0 + panel * tiles_.rows + row,
+                          region_.n0 + column * tiles_.columns, tile_columns(column));
+    }
+
+    void start() {
+        std::memset(totals_, 0, static_cast<size_t>(tile_ * row_panels_ * column_panels_) * sizeof(float));
+        if (!call_.initial.data) return;
+        const int bytes = plan_.as_values ? 4 : plan_.outer.code_bytes();
+        each_row([&](float *totals, int64_t i, int64_t j, int64_t count) {
+            gather(element(call_.initial, region_.batch, i, j, bytes), call_.initial.column_stride, count, bytes, raw_);
+            to_floats(plan_.outer, count, raw_, totals, plan_.total_exponent);
+        });
+    }
+
+    // Codes or values, as the call has them, become values of the format times 2^exponent.
+    void to_floats(const Format &format, int64_t count, const void *from, float *to, int exponent) {
+        const Arrays &arrays = plan_.path.arrays(format);
+        environment_.change(arrays.rounding_for(format));
+        if (plan_.as_values)
+            arrays.quantize(format, count, static_cast<const float *>(from), to, exponent);
+        else
+            arrays.decode(format, count, from, to, exponent);
+    }
+
+    // Pack one operand's panels of the block; return the largest magnitude among the packed values.
+    double pack(const cbfloat_matrix &matrix, int64_t first, int64_t count, int width, int64_t k0, int64_t k1,
+                int exponent, char *packed) {
+        const int bytes = plan_.as_values ? 4 : plan_.operand.code_bytes();
+        const int64_t depth = k1 - k0, size = depth * width;
+        double largest = 0;
+        for (int64_t lane = 0; lane < count; lane += width) {
+            const char *from = element(matrix, region_.batch, first + lane, k0, bytes);
+            const int64_t lanes = std::min<int64_t>(width, count - lane);
+            char *to = packed + lane * depth * tiles_.element_bytes;
+            interleave(from, matrix.row_stride, lanes, matrix.column_stride, depth, width, bytes, raw_);
+            if (plan_.halves) {
+                to_halves(size, to);
+                continue;
+            }
+            float *floats = reinterpret_cast<float *>(to);
+            to_floats(plan_.operand, size, raw_, floats, exponent);
+            largest = std::max<double>(largest, plan_.path.largest(size, floats));
+        }
+        return std::ldexp(largest, -exponent);
+    }
+
+    void to_halves(int64_t count, char *to) {
+        if (!plan_.as_values) {
+            std::memcpy(to, raw_, static_cast<size_t>(count) * 2);
+            return;
+        }
+        const Arrays &arrays = plan_.path.arrays(plan_.operand);
+        environment_.change(arrays.rounding_for(plan_.operand));
+        arrays.encode(plan_.operand, count, reinterpret_cast<const float *>(raw_), to);
+    }
+
+    void add_block(int64_t k0, int64_t k1) {
+        const int a_width = plan_.dot ? tiles_.columns : tiles_.rows;
+        const double largest_a = plan_.dot ? pack(call_.a, region_.n0, columns(), a_width, k0, k1, plan_.a_exponent, a_)
+                                           : pack(call_.a, region_.m0, rows(), a_width, k0, k1, plan_.a_exponent, a_);
+        const double largest_b = pack(call_.b, region_.n0, columns(), tiles_.columns, k0, k1, plan_.b_exponent, b_);
+
+        const Tiles *chosen = plan_.tiles;
+        if (plan_.tiles != plan_.limited) {
+            if (k0 % chunk_ == 0) bound_ = 0;
+            bound_ = plan_.bound(bound_, std::min(k1 - k0, chunk_), largest_a * largest_b);
+            if (plan_.may_overflow(bound_)) {
+                chosen = plan_.limited;
+                bound_ = std::numeric_limits<double>::infinity();  // for the rest of the chunk
+            }
+        }
+        environment_.change(chosen->rounding);
+        const int64_t depth = k1 - k0, pitch = tiles_.element_bytes;
+        for (int64_t column = 0; column < column_panels_; column++)
+            for (int64_t row = 0; row < row_panels_; row++) {
+                const int64_t a_panel = plan_.dot ? column : row;
+                add_tile(*chosen, k0, k1, a_ + a_panel * depth * a_width * pitch, a_width * pitch,
+                         b_ + column * depth * tiles_.columns * pitch, row, column);
+            }
+    }
+
+    void add_tile(const Tiles &tiles, int64_t k0, int64_t k1, const char *a, int64_t a_step, const char *b, int64_t row,
+                  int64_t column) {
+        const int used_rows = plan_.dot ? 1 : static_cast<int>(tile_rows(row));
+        const Chain chain = tiles.chain(used_rows, static_cast<int>(tile_columns(column)), plan_.dot);
+        const int64_t b_step = tiles.columns * tiles.element_bytes;
+        float *const totals = total(row, column);
+        if (plan_.is_chain) {
+            chain(k1 - k0, a, b, totals, plan_.chain_rule);
+            return;
+        }
+        alignas(64) float local[MOST_SUMS];
+        float *const partial = keeps_partial_ ? partials_ + (totals - totals_) : local;
+        const int64_t used = static_cast<int64_t>(used_rows) * tiles.columns;
+        for (int64_t k = k0; k < k1;) {
+            const int64_t end = std::min(k1, (k / chunk_ + 1) * chunk_);
+            if (k % chunk_ == 0) std::memset(partial, 0, static_cast<size_t>(used) * sizeof(float));
+            chain(end - k, a + (k - k0) * a_step, b + (k - k0) * b_step, partial, plan_.chain_rule);
+            if (end % chunk_ == 0 || end == call_.k) join(tiles, used, partial, totals);
+            k = end;
+        }
+    }
+
+    void join(const Tiles &tiles, int64_t used, float *partial, float *totals) {
+        alignas(64) float widened[MOST_SUMS];
+        if (plan_.halves) {
+            const Format half = plan_.inner;
+            const Arrays &arrays = plan_.path.arrays(half);
+            arrays.decode(half, used, partial, widened, 0);
+            partial = widened;
+        }
+        environment_.change(plan_.joining->rounding);
+        plan_.joining->join(used, partial, totals, plan_.join_factor, plan_.join_rule);
+        environment_.change(tiles.rounding);
+    }
+
+    void finish() {
+        const Arrays &arrays = plan_.path.arrays(plan_.result);
+        const float factor = std::ldexp(1.0f, -plan_.total_exponent);
+        alignas(64) float row[MOST_SUMS];
+        environment_.change(arrays.rounding_for(plan_.result));
+        each_row([&](float *totals, int64_t i, int64_t j, int64_t count) {
+            for (int64_t c = 0; c < count; c++) totals[c] *= factor;
+            if (plan_.as_values)
+                arrays.quantize(plan_.result, count, totals, row, 0);
+            else
+                arrays.encode(plan_.result, count, totals, row);
+            const int64_t place = region_.batch * call_.m * call_.n + i * call_.result_row + j * call_.result_column;
+            scatter(row, count, call_.result_bytes, call_.result + place * call_.result_bytes, call_.result_column);
+        });
+    }
+
+    static constexpr int64_t MOST_SUMS = 1024;
+    const Call &call_;
+    const Plan &plan_;
+    const Tiles &tiles_;
+    const Region region_;
+    Environment environment_;
+    const int64_t tile_, row_panels_, column_panels_, chunk_, block_;
+    const bool keeps_partial_;
+    float *totals_ = nullptr, *partials_ = nullptr;
+    char *a_ = nullptr, *b_ = nullptr, *raw_ = nullptr;
+    double bound_ = 0;
+};
+
+// Vectors run along n: exchange the operands where that leaves fewer lanes idle (a product of two values commutes).
+bool better_exchanged(const Tiles &tiles, int64_t m, int64_t n) {
+    const auto lanes = [&](int64_t rows, int64_t columns) {
+        return rows * groups(columns, tiles.vector) * tiles.vector;
+    };
+    return lanes(n, m) < lanes(m, n);
+}
+
+Call arranged(const cbfloat_product &product, const Plan &plan) {
+    Call call{plan,      product.batches, product.m,       product.n, product.k, product.chunk,
+              product.a, product.b,       product.initial, nullptr,   product.n, 1,
+              0};
+    call.result = static_cast<char *>(product.result);
+    call.result_bytes = plan.as_values ? 4 : plan.result.code_bytes();
+    std::swap(call.b.row_stride, call.b.column_stride);
+    if (plan.dot) {
+        std::swap(call.a.row_stride, call.a.column_stride);
+    } else if (better_exchanged(*plan.tiles, call.m, call.n)) {
+        std::swap(call.a, call.b);
+        std::swap(call.m, call.n);
+        std::swap(call.initial.row_stride, call.initial.column_stride);
+        std::swap(call.result_row, call.result_column);
+    }
+    return call;
+}
+
+// How the results of a call are cut: into regions of bounded size, and so that the threads get equal shares.
+struct Cut {
+    Cut(const Call &call, int threads)
+        : row_panels(groups(call.m, call.plan.tiles->rows)), column_panels(groups(call.n, call.plan.tiles->columns)) {
+        down = groups(call.m, REGION_ROWS);
+        across = groups(call.n, REGION_COLUMNS);
+        while (threads > 1 && uneven(call.batches * down * across, threads)) {
+            const bool rows_longer = call.m * across >= call.n * down;
+            if (rows_longer ? down < row_panels : across >= column_panels && down < row_panels)
+                down++;
+            else if (across < column_panels)
+                across++;
+            else
+                break;
+        }
+    }
+
+    static bool uneven(int64_t pieces, int64_t threads) { return pieces * 10 < groups(pieces, threads) * threads * 9; }
+
+    int64_t row_panels, column_panels, down, across;
+};
+
+int64_t edge(int64_t part, int64_t parts, int64_t panels, int64_t size, int64_t end) {
+    return std::min(part * panels / parts * size, end);
+}
+
+}  // namespace
+
+int cbfloat_multiply(const cbfloat_product *product) {
+    const Path *path = path_numbered(static_cast<int>(product->path));
+    const Plan plan(*product, *path);
+    const Call call = arranged(*product, plan);
+    const double steps = static_cast<double>(call.batches) * static_cast<double>(call.m) * static_cast<double>(call.n) *
+                         static_cast<double>(call.k);
+    const int threads =
+        static_cast<int>(std::min<double>(static_cast<double>(product->threads), 1 + steps / STEPS_PER_THREAD));
+    const Cut cut(call, threads);
+    std::atomic<bool> failed{false};
+    run_pieces(threads, call.batches * cut.down * cut.across, [&](int64_t piece) {
+        const int64_t part = piece % (cut.down * cut.across), batch = piece / (cut.down * cut.across);
+        const int64_t i = part / cut.across, j = part % cut.across;
+        const int rows = plan.tiles->rows, columns = plan.tiles->columns;
+        const Region region{batch, edge(i, cut.down, cut.row_panels, rows, call.m),
+                            edge(i + 1, cut.down, cut.row_panels, rows, call.m),
+                            edge(j, cut.across, cut.column_panels, columns, call.n),
+                            edge(j + 1, cut.across, cut.column_panels, columns, call.n)};
+        if (region.m0 == region.m1 || region.n0 == region.n1) return;
+        try {
+            Worker(call, region).run();
+        } catch (const std::bad_alloc &) {
+            failed = true;
+        }
+    });
+    return failed ? 1 : 0;
+}

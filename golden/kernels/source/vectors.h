@@ -1,0 +1,308 @@
+// The loops of the vector paths, written once over the class `Lanes` that the including path defines before this point.
+//
+// A step of a short format, all in scaled values: the exact a * b + acc rounded down and rounded up; of the two the one
+// whose last bit is 1 (rounded to odd: 24 bits, of which the last says whether the sum is inexact); then to nearest at
+// the format's last place, which for scaled values is one fixed bit of a float, whether normal or subnormal.
+#pragma once
+
+#include "generic.h"
+
+namespace {
+
+using Floats = Lanes::Floats;
+using Words = Lanes::Words;
+
+constexpr uint32_t SIGN = 0x80000000, INFINITY_BITS = 0x7F800000;
+
+// Scaled values rounded to odd, to nearest at the format's last place. Infinity and a canonical NaN stay.
+class Place {
+public:
+    explicit Place(const Format &format)
+        : shift_(Lanes::words(static_cast<uint32_t>(FLOAT_FRACTION - format.fraction_bits))),
+          one_(Lanes::words(1)),
+          half_less_one_(Lanes::words((1u << (FLOAT_FRACTION - format.fraction_bits - 1)) - 1)),
+          kept_(Lanes::words(~0u << (FLOAT_FRACTION - format.fraction_bits))) {}
+
+    Words round(Words x) const {
+        // A sum that is exactly half way has bit 0 clear: the last kept bit joins there and makes ties go to even.
+        const Words sticky = Lanes::or_and(x, Lanes::shift_right(x, shift_), one_);
+        return Lanes::both(Lanes::add(sticky, half_less_one_), kept_);
+    }
+
+private:
+    Words shift_, one_, half_less_one_, kept_;
+};
+
+struct SingleStep {
+    static constexpr int ROWS = Lanes::SINGLE_ROWS;
+    explicit SingleStep(const Rule &) {}
+    Floats operator()(Floats a, Floats b, Floats acc) const { return Lanes::multiply_add(a, b, acc); }
+};
+
+struct ScaledStep {
+    static constexpr int ROWS = Lanes::SCALED_ROWS;
+    explicit ScaledStep(const Rule &rule) : place(rule.format) {}
+    Floats operator()(Floats a, Floats b, Floats acc) const {
+        return Lanes::as_floats(place.round(Lanes::multiply_add_to_odd(a, b, acc)));
+    }
+    Place place;
+};
+
+struct LimitedStep : ScaledStep {
+    explicit LimitedStep(const Rule &rule) : ScaledStep(rule), limit(Lanes::floats(rule.limit)) {}
+    Floats operator()(Floats a, Floats b, Floats acc) const {
+        return Lanes::infinite_from(ScaledStep::operator()(a, b, acc), limit);
+    }
+    Floats limit;
+};
+
+constexpr int VECTORS = Lanes::VECTORS, COLUMNS = Lanes::VECTORS * Lanes::COUNT;
+
+template <class Step, int ROWS, int USED>
+void chain(int64_t steps, const void *a, const void *b, void *acc, const Rule &rule) {
+    const Step step(rule);
+    const float *x = static_cast<const float *>(a), *y = static_cast<const float *>(b);
+    float *sums = static_cast<float *>(acc);
+    Floats sum[ROWS][USED];
+#pragma GCC unroll 8
+    for (int row = 0; row < ROWS; row++)
+#pragma GCC unroll 8
+        for (int v = 0; v < USED; v++) sum[row][v] = Lanes::load(sums + row * COLUMNS + v * Lanes::COUNT);
+    for (int64_t k = 0; k < steps; k++, x += Step::ROWS, y += COLUMNS) {
+        Floats column[USED];
+#pragma GCC unroll 8
+        for (int v = 0; v < USED; v++) column[v] = Lanes::load(y + v * Lanes::COUNT);
+#pragma GCC unroll 8
+        for (int row = 0; row < ROWS; row++) {
+            const Floats factor = Lanes::floats(x[row]);
+#pragma GCC unroll 8
+            for (int v = 0; v < USED; v++) sum[row][v] = step(factor, column[v], sum[row][v]);
+        }
+    }
+#pragma GCC unroll 8
+    for (int row = 0; row < ROWS; row++)
+#pragma GCC unroll 8
+        for (int v = 0; v < USED; v++) Lanes::store(sums + row * COLUMNS + v * Lanes::COUNT, sum[row][v]);
+}
+
+template <class Step, int USED>
+void dot(int64_t steps, const void *a, const void *b, void *acc, const Rule &rule) {
+    const Step step(rule);
+    const float *x = static_cast<const float *>(a), *y = static_cast<const float *>(b);
+    float *sums = static_cast<float *>(acc);
+    Floats sum[USED];
+#pragma GCC unroll 8
+    for (int v = 0; v < USED; v++) sum[v] = Lanes::load(sums + v * Lanes::COUNT);
+    for (int64_t k = 0; k < steps; k++, x += COLUMNS, y += COLUMNS)
+#pragma GCC unroll 8
+        for (int v = 0; v < USED; v++)
+            sum[v] = step(Lanes::load(x + v * Lanes::COUNT), Lanes::load(y + v * Lanes::COUNT), sum[v]);
+#pragma GCC unroll 8
+    for (int v = 0; v < USED; v++) Lanes::store(sums + v * Lanes::COUNT, sum[v]);
+}
+
+// `count` is that of whole tile rows, hence of whole vectors.
+template <class Step>
+void join(int64_t count, const float *partial, float *total, float factor, const Rule &rule) {
+    const Step step(rule);
+    const Floats factors = Lanes::floats(factor);
+    for (int64_t i = 0; i < count; i += Lanes::COUNT)
+        Lanes::store(total + i, step(Lanes::load(partial + i), factors, Lanes::load(total + i)));
+}
+
+template <class Step>
+struct ChainTable {
+    Chain chains[Step::ROWS * VECTORS];
+    Chain dots[VECTORS];
+
+    ChainTable() { fill<Step::ROWS, VECTORS>(); }
+
+private:
+    template <int ROW, int USED>
+    void fill() {
+        chains[(ROW - 1) * VECTORS + USED - 1] = chain<Step, ROW, USED>;
+        if constexpr (ROW == 1) dots[USED - 1] = dot<Step, USED>;
+        if constexpr (USED > 1)
+            fill<ROW, USED - 1>();
+        else if constexpr (ROW > 1)
+            fill<ROW - 1, VECTORS>();
+    }
+};
+
+template <class Step>
+const Tiles *tiles(Rounding rounding) {
+    static const ChainTable<Step> table;
+    static const Tiles tiles = {Step::ROWS, COLUMNS, Lanes::COUNT, 4, rounding, table.chains, table.dots, join<Step>};
+    return &tiles;
+}
+
+// --- flat arrays: whole vectors, then the rest through a vector on the stack ---
+
+template <class In, class Out, class Convert>
+inline void each_vector(int64_t count, const In *in, Out *out, const Convert &convert) {
+    int64_t i = 0;
+    for (; i + Lanes::COUNT <= count; i += Lanes::COUNT) convert(in + i, out + i);
+    if (i == count) return;
+    In given[Lanes::COUNT] = {};
+    Out result[Lanes::COUNT];
+    std::memcpy(given, in + i, static_cast<size_t>(count - i) * sizeof(In));
+    convert(given, result);
+    std::memcpy(out + i, result, static_cast<size_t>(count - i) * sizeof(Out));
+}
+
+// Values of one kind of source, scaled and rounded to odd.
+struct ScaleFloat {
+    using Value = float;
+    explicit ScaleFloat(const Format &format)
+        : factor(Lanes::floats(static_cast<float>(power_of_two(format.scale())))) {}
+    Words operator()(const float *values) const { return Lanes::multiply_to_odd(Lanes::load(values), factor); }
+    Floats factor;
+};
+
+struct ScaleDouble {
+    using Value = double;
+    explicit ScaleDouble(const Format &format) : factor(power_of_two(format.scale())) {}
+    Words operator()(const double *values) const { return Lanes::doubles_to_odd(values, factor); }
+    double factor;
+};
+
+template <class Code>
+inline void store_words(Code *codes, Words words) {
+    if constexpr (sizeof(Code) == 2)
+        Lanes::store_halves(codes, words);
+    else
+        Lanes::store_words(codes, words);
+}
+
+template <class Code>
+inline Words load_words(const Code *codes) {
+    if constexpr (sizeof(Code) == 2)
+        return Lanes::load_halves(codes);
+    else
+        return Lanes::load_words(codes);
+}
+
+template <class Scale, class Code>
+void encode_into(const Format &format, int64_t count, const typename Scale::Value *values, Code *codes) {
+    const Place place(format);
+    const Scale scaled(format);
+    const Words shift = Lanes::words(static_cast<uint32_t>(FLOAT_FRACTION - format.fraction_bits));
+    const Words sign_shift = Lanes::words(static_cast<uint32_t>(32 - format.width()));
+    const Words inf = Lanes::words(format.inf()), nan = Lanes::words(format.nan());
+    each_vector(count, values, codes, [&](const typename Scale::Value *from, Code *to) {
+        const Words exact = scaled(from), rounded = place.round(exact);
+        const Words magnitude = Lanes::shift_right(Lanes::both(rounded, Lanes::words(~SIGN)), shift);
+        const Words sign = Lanes::shift_right(Lanes::both(rounded, Lanes::words(SIGN)), sign_shift);
+        // Whatever is beyond the largest finite code, float's infinity included, is infinity.
+        const Words code = Lanes::either(Lanes::smaller(magnitude, inf), sign);
+        store_words(to, Lanes::where_nan(Lanes::as_floats(exact), nan, code));
+    });
+}
+
+template <class Scale>
+void encode(const Format &format, int64_t count, const typename Scale::Value *values, void *codes) {
+    if (format.code_bytes() == 2)
+        encode_into<Scale>(format, count, values, static_cast<uint16_t *>(codes));
+    else
+        encode_into<Scale>(format, count, values, static_cast<uint32_t *>(codes));
+}
+
+template <class Scale>
+void quantize(const Format &format, int64_t count, const typename Scale::Value *values, float *rounded, int exponent) {
+    const Place place(format);
+    const Scale scaled(format);
+    const Floats limit = Lanes::floats(float_of(format.inf() << (FLOAT_FRACTION - format.fraction_bits)));
+    const Floats factor = Lanes::floats(static_cast<float>(power_of_two(exponent - format.scale())));
+    const Words nan = Lanes::words(FLOAT_NAN);
+    each_vector(count, values, rounded, [&](const typename Scale::Value *from, float *to) {
+        const Floats exact = Lanes::as_floats(scaled(from));
+        const Floats nearest = Lanes::infinite_from(Lanes::as_floats(place.round(Lanes::as_words(exact))), limit);
+        const Words value = Lanes::as_words(Lanes::multiply(nearest, factor));
+        Lanes::store(to, Lanes::as_floats(Lanes::where_nan(exact, nan, value)));
+    });
+}
+
+template <class Code>
+void decode_from(const Format &format, int64_t count, const Code *codes, float *values, int exponent) {
+    const Words shift = Lanes::words(static_cast<uint32_t>(FLOAT_FRACTION - format.fraction_bits));
+    const Words sign_shift = Lanes::words(static_cast<uint32_t>(32 - format.width()));
+    const Words magnitude_bits = Lanes::words((1u << (format.width() - 1)) - 1);
+    const Words inf = Lanes::words(format.inf());
+    const Floats factor = Lanes::floats(static_cast<float>(power_of_two(exponent - format.scale())));
+    each_vector(count, codes, values, [&](const Code *from, float *to) {
+        const Words code = load_words(from);
+        const Words magnitude = Lanes::both(code, magnitude_bits);
+        const Words sign = Lanes::both(Lanes::shift_left(code, sign_shift), Lanes::words(SIGN));
+        const Words finite =
+            Lanes::as_words(Lanes::multiply(Lanes::as_floats(Lanes::shift_left(magnitude, shift)), factor));
+        Words value = Lanes::either(Lanes::where_equal(magnitude, inf, Lanes::words(INFINITY_BITS), finite), sign);
+        value = Lanes::where_greater(magnitude, inf, Lanes::words(FLOAT_NAN), value);
+        Lanes::store(to, Lanes::as_floats(value));
+    });
+}
+
+// --- float itself ---
+
+void canonical_floats(int64_t count, const float *values, float *to, int exponent) {
+    const Floats factor = Lanes::floats(static_cast<float>(power_of_two(exponent)));
+    each_vector(count, values, to, [&](const float *from, float *into) {
+        const Floats x = Lanes::load(from);
+        const Words value = Lanes::as_words(Lanes::multiply(x, factor));
+        Lanes::store(into, Lanes::as_floats(Lanes::where_nan(x, Lanes::words(FLOAT_NAN), value)));
+    });
+}
+
+// --- what the table holds ---
+
+void encode_floats(const Format &format, int64_t count, const float *values, void *codes) {
+    if (format.is_float())
+        canonical_floats(count, values, static_cast<float *>(codes), 0);
+    else
+        encode<ScaleFloat>(format, count, values, codes);
+}
+
+void encode_doubles(const Format &format, int64_t count, const double *values, void *codes) {
+    if (format.is_float())
+        generic_encode(format, count, values, codes);
+    else
+        encode<ScaleDouble>(format, count, values, codes);
+}
+
+void quantize_floats(const Format &format, int64_t count, const float *values, float *rounded, int exponent) {
+    if (format.is_float())
+        canonical_floats(count, values, rounded, exponent);
+    else
+        quantize<ScaleFloat>(format, count, values, rounded, exponent);
+}
+
+void quantize_doubles(const Format &format, int64_t count, const double *values, float *rounded) {
+    if (format.is_float())
+        generic_quantize_double(format, count, values, rounded);
+    else
+        quantize<ScaleDouble>(format, count, values, rounded, 0);
+}
+
+void decode_codes(const Format &format, int64_t count, const void *codes, float *values, int exponent) {
+    if (format.is_float())
+        canonical_floats(count, static_cast<const float *>(codes), values, exponent);
+    else if (format.code_bytes() == 2)
+        decode_from(format, count, static_cast<const uint16_t *>(codes), values, exponent);
+    else
+        decode_from(format, count, static_cast<const uint32_t *>(codes), values, exponent);
+}
+
+// Integer order is that of magnitudes, so that NaN counts as more than infinity.
+float largest_magnitude(int64_t count, const float *values) {
+    Words largest = Lanes::words(0);
+    const auto join_vector = [&](const float *from) {
+        largest = Lanes::larger(largest, Lanes::both(Lanes::as_words(Lanes::load(from)), Lanes::words(~SIGN)));
+    };
+    int64_t i = 0;
+    for (; i + Lanes::COUNT <= count; i += Lanes::COUNT) join_vector(values + i);
+    float lanes[Lanes::COUNT];
+    Lanes::store(lanes, Lanes::as_floats(largest));
+    const float rest = generic_largest(count - i, values + i), whole = generic_largest(Lanes::COUNT, lanes);
+    return rest > whole ? rest : whole;
+}
+
+}  // namespace

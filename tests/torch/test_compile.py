@@ -1,0 +1,110 @@
+"""torch.compile keeps the operators whole, follows the levels, and gives the same bits."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+import golden.torch as cstorch
+from golden.torch import operators
+
+from .oracle import assert_same_tensors, normal
+
+# The compiler makes an instance of torch.autograd.Function, against the advice of its own project.
+pytestmark = pytest.mark.filterwarnings("ignore:<class 'torch.autograd.function.Function'> should not be instantiated")
+
+BACKENDS = pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+
+
+@pytest.fixture(autouse=True)
+def nothing_compiled_before():
+    torch._dynamo.reset()
+
+
+def explicit(x, weight, bias, kernel):
+    hidden = cstorch.linear(x, weight, bias).relu()
+    with cstorch.pol(level=0):
+        hidden = cstorch.matmul(hidden, weight)
+    hidden = cstorch.pol(fwd_level=2)(cstorch.conv1d)(hidden.unsqueeze(1), kernel, padding="same")
+    mixed = cstorch.scaled_dot_product_attention(hidden, hidden, hidden, is_causal=True)
+    return cstorch.bmm(mixed, hidden.mT).sum() + cstorch.einsum("bij,bij->i", mixed, hidden).sum()
+
+
+def operands():
+    return [normal(*shape, seed=seed, grad=True) for seed, shape in enumerate([(4, 8), (5, 8), (5,), (2, 1, 3)])]
+
+
+def gradients(function):
+    given = operands()
+    result = function(*given)
+    return [result, *torch.autograd.grad(result, given)]
+
+
+@BACKENDS
+def test_compile_of_the_whole_graph_gives_the_same_bits(backend):
+    cstorch.set_half_dtype("cbfloat16")
+    compiled = torch.compile(explicit, backend=backend, fullgraph=True)
+    for level in (1, 2):  # the second compiles again: the level is part of what it was compiled for
+        with cstorch.pol(level=level):
+            for got, wanted in zip(gradients(compiled), gradients(explicit), strict=True):
+                assert_same_tensors(got, wanted)
+    cstorch.set_half_dtype("bfloat16")
+    for got, wanted in zip(gradients(compiled), gradients(explicit), strict=True):
+        assert_same_tensors(got, wanted)
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.convolution = torch.nn.Conv1d(4, 4, 3, padding=1)
+        self.first, self.second = torch.nn.Linear(8, 6), torch.nn.Linear(6, 3)
+        self.third = cstorch.pol(level=2)(torch.nn.Linear(6, 3))
+
+    def forward(self, x):
+        hidden = F.relu(self.first(self.convolution(x)))
+        result = self.second(hidden) + self.third(hidden) + cstorch.pol(level=0)(self.second)(hidden)
+        return F.log_softmax(result, -1).square().mean()
+
+
+@BACKENDS
+def test_compile_of_an_unmodified_model_in_a_context_gives_the_same_bits(backend):
+    torch.manual_seed(0)
+    model, x = Model(), normal(2, 4, 8, seed=9)
+    compiled = torch.compile(model, backend=backend, fullgraph=True)
+    parameters = list(model.parameters())
+    plain = compiled(x)
+    for half, level in (("cbfloat16", 1), ("bfloat16", 2)):
+        with cstorch.precision(half, level):
+            got, wanted = compiled(x), model(x)
+        assert_same_tensors(got, wanted)
+        assert (got != plain).any()
+        for one, other in zip(
+            torch.autograd.grad(got, parameters), torch.autograd.grad(wanted, parameters), strict=True
+        ):
+            assert_same_tensors(one, other)
+
+
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")  # of the compiler itself
+def test_compile_of_attention_in_a_context_gives_the_same_bits():
+    # Not one graph: the compiler leaves Tensor.unflatten to Python while a mode is on.
+    torch.manual_seed(0)
+    layer, x = torch.nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True), normal(2, 4, 8, seed=10)
+    compiled = torch.compile(layer, backend="eager")
+    with cstorch.precision("cbfloat16"):
+        assert_same_tensors(compiled(x), layer(x))
+
+
+def test_operators_pass_pytorchs_own_checks():
+    a, b = normal(2, 3, 4), normal(4, 5)
+    given = ["cbfloat16", 1, 32, torch.float32]
+    torch.library.opcheck(operators.matrix_product, (a, b, None, *given))
+    torch.library.opcheck(operators.matrix_product, (a, b.expand(2, 4, 5), normal(5), *given))
+    torch.library.opcheck(operators.rounded, (a, "bfloat16", torch.bfloat16))
+    torch.library.opcheck(operators.softmax16, (a, "cbfloat16", torch.float32))
+
+
+def test_operators_have_shapes_without_values():
+    with torch._subclasses.FakeTensorMode():
+        x = torch.empty(7, 2, 3, 4)
+        assert cstorch.matmul(x, torch.empty(2, 4, 5)).shape == (7, 2, 3, 5)
+        assert cstorch.scaled_dot_product_attention(x, x, x).shape == x.shape
+    assert cstorch.linear(torch.empty(2, 3, device="meta"), torch.empty(4, 3, device="meta")).shape == (2, 4)
