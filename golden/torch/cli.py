@@ -10,6 +10,7 @@ import sys
 import time
 import warnings
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -54,6 +55,13 @@ def _parser() -> argparse.ArgumentParser:
         metavar="KEY=VALUE",
         help="another value, as trainer.init.precision.precision_opt_level=2; may be repeated",
     )
+    fit.add_argument(
+        "--threads",
+        type=int,
+        default=1,
+        metavar="N",
+        help="threads of PyTorch's own operations (1: small models gain nothing from more); exact products have theirs",
+    )
     fit.add_argument("--no-progress", action="store_true", help="show no progress bar")
     commands.add_parser("examples", help="list the bundled runs")
     return parser
@@ -94,6 +102,9 @@ def _loaders(task: Task, batch_size: int, seed: int) -> tuple[DataLoader[Any], D
 
 
 def _fit(given: argparse.Namespace, console: Console) -> None:
+    if given.threads < 1:
+        raise ValueError(f"--threads: got {given.threads}, must be at least 1")
+    torch.set_num_threads(given.threads)
     document = _document(given)
     settings = parse(RunFile, document).trainer
     init = settings.init
@@ -102,7 +113,10 @@ def _fit(given: argparse.Namespace, console: Console) -> None:
         precision = precision_from_yaml(document)
     if given.restart and rank() == 0:
         shutil.rmtree(init.model_dir / "checkpoints", ignore_errors=True)
-        (init.model_dir / "log.csv").unlink(missing_ok=True)
+        for name in ("log.csv", "run.yaml"):
+            (init.model_dir / name).unlink(missing_ok=True)
+    if world_size() > 1:
+        dist.barrier()  # no rank looks for checkpoints while the first deletes them
     _seed(init.seed)
     task = init.model.task()
     train, validation = _loaders(task, settings.fit.train_dataloader.batch_size, init.seed)
@@ -121,9 +135,7 @@ def _fit(given: argparse.Namespace, console: Console) -> None:
         console.print(f"[bold]{init.model.name}[/bold]")
         for note in notes:
             console.print(f"  {note}", soft_wrap=True)
-        init.model_dir.mkdir(parents=True, exist_ok=True)
-        text = "".join(f"# {note}\n" for note in notes) + yaml.safe_dump(document, sort_keys=False)
-        (init.model_dir / "run.yaml").write_text(text, encoding="utf-8")
+        _keep(document, notes, init.model_dir / "run.yaml", resume=given.resume)
     _seed(init.seed + rank())  # every rank drops out its own units
     started = time.perf_counter()
     losses = trainer.fit(train, steps=init.loop.max_steps, resume=given.resume)
@@ -136,6 +148,15 @@ def _fit(given: argparse.Namespace, console: Console) -> None:
         console.print(f"  loss scale {scale}, {skipped} steps skipped")
         console.print(f"  [bold]{task.measure_name} on the validation data: {result:.4f}[/bold]")
         console.print(f"  log and checkpoints: {init.model_dir}", soft_wrap=True)
+
+
+def _keep(document: dict[str, Any], notes: list[str], path: Path, resume: bool) -> None:
+    """Write what a run was started with, once."""
+    if resume or path.exists():
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = "".join(f"# {note}\n" for note in notes) + yaml.safe_dump(document, sort_keys=False)
+    path.write_text(text, encoding="utf-8")
 
 
 def _about(task: Task, precision: MixedPrecision) -> list[str]:

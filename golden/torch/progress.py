@@ -3,18 +3,36 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from types import TracebackType
+from typing import TypeVar
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+    track,
+)
 
-__all__ = ["TrainingProgress", "scale_text"]
+__all__ = ["TrainingProgress", "scale_text", "shown"]
+
+
+Item = TypeVar("Item")
 
 
 def scale_text(scale: float) -> str:
     """Write a loss scale, a power of two as one."""
     fraction, exponent = math.frexp(scale)
     return f"2^{exponent - 1}" if fraction == 0.5 else f"{scale:g}"
+
+
+def shown(items: Iterable[Item], description: str, visible: bool) -> Iterable[Item]:
+    """Give the items, with a progress bar beside it that goes when it is done."""
+    return track(items, description, console=Console(stderr=True), transient=True, disable=not visible)
 
 
 class TrainingProgress:

@@ -39,7 +39,7 @@ class _Optimizer(Section):
     @model_validator(mode="after")
     def _is_one(self) -> _Optimizer:
         if len(self.model_fields_set) != 1 or (self.SGD or self.AdamW) is None:
-            raise ValueError("one optimizer, SGD or AdamW, with its settings under it")
+            raise ValueError("must be one optimizer, SGD or AdamW, with its settings under it")
         return self
 
     def build(self, parameters: Iterable[Tensor]) -> Optimizer:

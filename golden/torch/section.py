@@ -25,6 +25,19 @@ def _keys(section: type[Section]) -> set[str]:
     return set().union(*(kind.model_fields for kind in kinds)) | set(section.model_fields)
 
 
+def _place(location: tuple[int | str, ...], document: Any) -> str:
+    """Write the place of an error as the keys that lead to it, without the names that pydantic gives to choices."""
+    names = []
+    for at, name in enumerate(location):
+        is_last = at == len(location) - 1
+        if isinstance(document, dict) and name not in document and not is_last:
+            continue
+        names.append(str(name))
+        if isinstance(document, (dict, list)) and not is_last:
+            document = document[name]  # type: ignore[index]
+    return ".".join(names)
+
+
 def parse(section: type[Parsed], document: Any) -> Parsed:
     """Check what was read from a file.
 
@@ -38,12 +51,13 @@ def parse(section: type[Parsed], document: Any) -> Parsed:
     except ValidationError as error:
         lines = []
         for wrong in error.errors():
-            place = ".".join(map(str, wrong["loc"]))
+            place = _place(wrong["loc"], document)
             if wrong["type"] == "extra_forbidden":
                 above, _, key = place.rpartition(".")
                 lines.append(unknown_key(above, key, _keys(section)))
             elif wrong["type"] == "missing":
                 lines.append(f"{place}: is missing, must be there")
             else:
-                lines.append(f"{place}: got {wrong['input']!r}, must be so: {wrong['msg']}")
+                must = wrong["msg"].replace("Input should be", "must be").replace("Value error, ", "")
+                lines.append(f"{place}: got {wrong['input']!r}, {must}")
         raise ValueError("\n".join(lines)) from None

@@ -18,7 +18,7 @@ from golden.torch.amp.iteration import as_optimizer
 from golden.torch.amp.optimizer_step import clip_gradients
 from golden.torch.checkpoint import newest_checkpoint, read_checkpoint, write_checkpoint
 from golden.torch.configuration import MixedPrecision
-from golden.torch.progress import TrainingProgress
+from golden.torch.progress import TrainingProgress, shown
 from golden.torch.random_state import RandomState, capture, restore
 from golden.torch.ranks import average_gradients, rank, world_size
 from golden.torch.run_log import RunLog
@@ -186,7 +186,10 @@ class Trainer:
         was_training = self.model.training
         self.model.eval()
         with self.precision.autocast():
-            values = [measure(self.model(inputs), targets).double().reshape(-1) for inputs, targets in loader]
+            values = [
+                measure(self.model(inputs), targets).double().reshape(-1)
+                for inputs, targets in shown(loader, "evaluating", visible=self._progress and rank() == 0)
+            ]
         self.model.train(was_training)
         return torch.cat(values).mean().item()
 

@@ -9,6 +9,7 @@ import sysconfig
 from pathlib import Path
 from typing import Literal, Self
 
+import numpy as np
 import torch
 from pydantic import PositiveInt, model_validator
 from torch import Tensor, nn
@@ -27,6 +28,7 @@ _FILES = (
 # Of Python 3.11.2, which Debian 12 carries.
 _SHA256 = "6bf39c447db09c7e85cf2328e697c1aebb844128419c48932319964b8697ed99"
 _LETTERS = string.printable
+_VALIDATION = 8192  # letters, at the end of the text
 
 
 class CharacterGpt(Section):
@@ -39,12 +41,12 @@ class CharacterGpt(Section):
     layers: PositiveInt = 2
     width: PositiveInt = 64
     heads: PositiveInt = 4
-    context: PositiveInt = 64
+    context: PositiveInt = 32
 
     @model_validator(mode="after")
     def _heads_divide_the_width(self) -> Self:
         if self.width % self.heads:
-            raise ValueError(f"width must be a multiple of heads, {self.heads}")
+            raise ValueError(f"width must be a multiple of heads, and {self.width} is none of {self.heads}")
         return self
 
     def task(self) -> Task:
@@ -54,8 +56,11 @@ class CharacterGpt(Section):
         notes = [f"text: {len(text):,} letters, SHA-256 {digest}"]
         if digest != _SHA256:
             notes.append("the text is not that of Python 3.11.2: figures of other runs compare in kind, not in digits")
-        codes = torch.tensor([max(_LETTERS.find(letter), 0) for letter in text])
-        split = len(codes) * 9 // 10
+        place = torch.zeros(256, dtype=torch.long)
+        place[list(_LETTERS.encode())] = torch.arange(len(_LETTERS))
+        # The few letters that are not ASCII become question marks.
+        codes = place[torch.tensor(np.frombuffer(text.encode("ascii", "replace"), np.uint8), dtype=torch.long)]
+        split = len(codes) - _VALIDATION
         train, validation = _Windows(codes[:split], self.context), _Windows(codes[split:], self.context)
         model = _Gpt(self.layers, self.width, self.heads, self.context)
         return Task(model, _loss, train, validation, "bits per letter", _bits, tuple(notes))
