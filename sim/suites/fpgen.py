@@ -4,12 +4,14 @@ A line has operation, rounding mode, trapped exceptions if any, operands, result
 fraction is a hexadecimal integer: 7FFFFF is 23 ones. A NaN, Q or S, has no payload; here it is the canonical one, or
 the one with the lowest fraction bit.
 
-Two rules are not ours:
+Three things are not ours:
 
 - A trapped overflow, underflow or invalid operation has another result, or none: such a line is left out. A trap of
   what the line does not raise changes nothing, nor does one of an inexact result.
 - Tininess is detected before rounding: flag u. It differs from tininess after rounding only where an inexact result
   is the smallest normal number, and there the exact result tells which it is.
+- Lines with a signalling NaN after a quiet one raise nothing, while IEEE 754-2008, 7.2, has every signalling NaN raise
+  invalid: such a line is left out, too.
 """
 
 from __future__ import annotations
@@ -107,7 +109,11 @@ def _reason_to_leave_out(line: re.Match[str], function: Function | None) -> str 
     for letter, exception in _CHANGES_THE_RESULT.items():
         if letter in (line["traps"] or "") and letter in (line["raised"] or ""):
             return f"trapped {exception}"
-    return "no result given" if line["result"] == "#" else None
+    if line["result"] == "#":
+        return "no result given"
+    if "S" in line["operands"].split() and "i" not in (line["raised"] or ""):
+        return "signalling NaN that raises nothing"
+    return None
 
 
 def _numbers(line: re.Match[str], function: Function) -> tuple[list[int], int, Flag]:
