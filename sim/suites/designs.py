@@ -31,9 +31,12 @@ THREE = StepFormats((CBFLOAT16, FP16, BF16), (CBFLOAT16, FP16, BF16, FP32))
 def run_golden(unit: Unit, operands: Sequence[Codes]) -> tuple[Codes, Codes]:
     """Run the array functions."""
     if isinstance(unit, Conversion):
-        return golden.convert(*operands, unit.source, unit.destination, return_flags=True)
+        return golden.convert(operands[0], unit.source, unit.destination, return_flags=True)
     a, b, acc = operands
-    return golden.multiply_accumulate(a, b, acc, operand=unit.operand, accumulator=unit.accumulator, return_flags=True)
+    results, flags = golden.multiply_accumulate(
+        a, b, acc, operand=unit.operand, accumulator=unit.accumulator, return_flags=True
+    )
+    return results, flags
 
 
 def run_reference(unit: Unit, operands: Sequence[Codes]) -> tuple[Codes, Codes]:

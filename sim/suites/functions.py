@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import permutations
 from typing import Any, TypeAlias
 
@@ -94,22 +95,35 @@ class Vectors:
     lines: Codes
 
 
+def _as_given(fmt: FloatFormat, *codes: Codes) -> tuple[Codes, ...]:
+    return codes
+
+
+def _sum(fmt: FloatFormat, x: Codes, y: Codes) -> tuple[Codes, ...]:
+    return x, np.full_like(x, fmt.one), y
+
+
+def _difference(fmt: FloatFormat, x: Codes, y: Codes) -> tuple[Codes, ...]:
+    return y, np.full_like(y, fmt.one | fmt.sign_mask), x
+
+
+def _product(fmt: FloatFormat, x: Codes, y: Codes) -> tuple[Codes, ...]:
+    # A zero of the product's sign leaves a zero product its sign.
+    return x, y, (x ^ y) & x.dtype.type(fmt.sign_mask)
+
+
 def _functions() -> Iterator[Function]:
     types = {"f16": FP16, "bf16": BF16, "f32": FP32}
     for source, destination in permutations(types, 2):
-        conversion = Conversion(types[source], types[destination])
-        yield Function(f"{source}_to_{destination}", (types[source],), conversion, lambda code: (code,))
+        fmt = types[source]
+        conversion = Conversion(fmt, types[destination])
+        yield Function(f"{source}_to_{destination}", (fmt,), conversion, partial(_as_given, fmt))
     for name, fmt in types.items():
-        one, sign_mask = fmt.one, fmt.sign_mask
-        for operation, arguments in {
-            "mulAdd": lambda a, b, acc: (a, b, acc),
-            "add": lambda a, b, one=one: (a, np.full_like(a, one), b),
-            "sub": lambda a, b, minus_one=one | sign_mask: (b, np.full_like(b, minus_one), a),
-            # A zero of the product's sign leaves a zero product its sign.
-            "mul": lambda a, b, sign_mask=sign_mask: (a, b, (a ^ b) & a.dtype.type(sign_mask)),
-        }.items():
-            count = 3 if operation == "mulAdd" else 2
-            yield Function(f"{name}_{operation}", (fmt,) * count, Step(fmt, fmt), arguments)
+        step = Step(fmt, fmt)
+        yield Function(f"{name}_mulAdd", (fmt, fmt, fmt), step, partial(_as_given, fmt))
+        yield Function(f"{name}_add", (fmt, fmt), step, partial(_sum, fmt))
+        yield Function(f"{name}_sub", (fmt, fmt), step, partial(_difference, fmt))
+        yield Function(f"{name}_mul", (fmt, fmt), step, partial(_product, fmt))
 
 
 #: Every function that the converters and fused steps can compute, by name.

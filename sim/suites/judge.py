@@ -22,7 +22,7 @@ class Tally:
 
     Attributes
     ----------
-    applied : Counter of (function)
+    applied : int
         Vectors that were run.
     judged, wrong : Counter of (function, unit, design)
         The same vectors, counted for each unit that computes them and each design of it.
@@ -32,7 +32,7 @@ class Tally:
         The first mismatches.
     """
 
-    applied: Counter[str] = field(default_factory=Counter)
+    applied: int = 0
     judged: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     wrong: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     left_out: Counter[str] = field(default_factory=Counter)
@@ -55,12 +55,13 @@ def judge(vectors: Vectors, designs: Sequence[str], name: str, tally: Tally, *, 
     shown : int
         Length to which the list of examples may grow.
     """
-    tally.applied[vectors.function.name] += len(vectors.lines)
+    was_run = np.zeros(len(vectors.lines), bool)
     for unit, chosen, operands in _ways(vectors):
         for design in designs:
             made = DESIGNS[design](unit, operands)
             if made is None:
                 continue
+            was_run[chosen] = True
             results, flags = made
             row = (vectors.function.name, str(unit), design)
             wrong = (results != vectors.results[chosen]) | (flags != vectors.flags[chosen])
@@ -75,6 +76,9 @@ def judge(vectors: Vectors, designs: Sequence[str], name: str, tally: Tally, *, 
                     f"{name}:{vectors.lines[line]}: {vectors.function.name}, {unit}, {design}: {arguments} -> "
                     f"got {got}, must be {wanted}"
                 )
+    tally.applied += int(was_run.sum())
+    if not was_run.all():
+        tally.left_out["computed by none of the designs"] += int((~was_run).sum())
 
 
 def _ways(vectors: Vectors) -> Iterator[tuple[Unit, Codes, list[Codes]]]:

@@ -17,7 +17,7 @@ def print_report(console: Console, tally: Tally) -> None:
         judged.add_column(column)
     for column in ("vectors", "mismatches"):
         judged.add_column(column, justify="right")
-    for row in tally.judged:
+    for row in sorted(tally.judged):
         wrong = tally.wrong[row]
         judged.add_row(*row, f"{tally.judged[row]:,}", f"{wrong:,}", style="red" if wrong else None)
     if tally.judged:
@@ -35,7 +35,7 @@ def print_report(console: Console, tally: Tally) -> None:
         console.print(example, style="red", highlight=False, markup=False, soft_wrap=True)
     if tally.wrong.total() > len(tally.examples):
         console.print(f"... and {tally.wrong.total() - len(tally.examples):,} more")
-    applied, left = tally.applied.total(), tally.left_out.total()
+    applied, left = tally.applied, tally.left_out.total()
     console.print(
         f"{applied + left:,} vectors read, {applied:,} run, {left:,} left out, "
         f"{tally.judged.total():,} comparisons, {tally.wrong.total():,} mismatches",

@@ -68,7 +68,7 @@ def _columns(text: bytes, digits: list[int], length: int) -> list[Codes] | None:
         nibbles = _NIBBLES[characters[:, end - width : end]]
         if (nibbles == _NOT_HEX).any():
             return None
-        code = np.zeros(len(nibbles), np.uint16 if width <= 4 else np.uint32)
+        code: Codes = np.zeros(len(nibbles), np.uint16 if width <= 4 else np.uint32)
         for column in nibbles.T:
             code = code << 4 | column
         columns.append(code)
