@@ -10,8 +10,8 @@ Three things are not ours:
   what the line does not raise changes nothing, nor does one of an inexact result.
 - Tininess is detected before rounding: flag u. It differs from tininess after rounding only where an inexact result
   is the smallest normal number, and there the exact result tells which it is.
-- Lines with a signalling NaN after a quiet one raise nothing, while IEEE 754-2008, 7.2, has every signalling NaN raise
-  invalid: such a line is left out, too.
+- Lines whose first operand is a quiet NaN and another one a signalling NaN raise nothing, while IEEE 754-2008, 7.2, has
+  every signalling NaN raise invalid: such a line is left out, too.
 """
 
 from __future__ import annotations
