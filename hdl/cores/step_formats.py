@@ -11,6 +11,10 @@ from hdl.cores.words import choose
 
 __all__ = ["StepFormats"]
 
+#: Bits of a significand whose product, difference and sign fit the 32 places of the near path. Every format of up to
+#: 16 bits has fewer, or as many.
+WIDEST_PRECISION = 14
+
 
 @dataclass(frozen=True)
 class StepFormats:
@@ -22,10 +26,23 @@ class StepFormats:
         What `a` and `b` may be.
     accumulators : tuple of FloatFormat
         What the accumulator, and the result, may be.
+
+    Raises
+    ------
+    ValueError
+        If the product of two operands has more places than the near path shifts by.
     """
 
     operands: tuple[FloatFormat, ...]
     accumulators: tuple[FloatFormat, ...]
+
+    def __post_init__(self) -> None:
+        for fmt in self.operands:
+            if fmt.precision > WIDEST_PRECISION:
+                raise ValueError(
+                    f"operands: got {fmt} with a significand of {fmt.precision} bits, must have at most "
+                    f"{WIDEST_PRECISION}: the near path shifts by at most 31 places"
+                )
 
     @property
     def operand_width(self) -> int:

@@ -199,6 +199,21 @@ def test_step_of_a_named_case_has_the_result_worked_out_by_hand(three, operand, 
     assert (hex(by_golden[0]), raised[0]) == (hex(result), flags)
 
 
+def test_step_of_wider_operands_than_the_near_path_shifts_is_refused():
+    # Built for float32 operands, 0xb3a66c00 * 0x5b496da0 + 0x4f82f210 (FPgen) was 0x3f000080 and not 0x3f800000.
+    with pytest.raises(ValueError, match="operands: got float32 with a significand of 24 bits, must have at most 14"):
+        StepFormats((FP32,), (FP32,))
+
+
+def test_step_of_the_longest_significands_cancels_as_far_as_they_reach():
+    # (2 - 2^-13)^2 is 4 - 2^-11 + 2^-26: what is left beside 4 - 2^-11 is the product's lowest bit.
+    fmt = FloatFormat("e2m13", 2, 13)
+    a, acc = np.array([0x3FFF], np.uint16), golden.encode(-(4 - 2.0**-11), FP32)[np.newaxis]
+    assert Step(StepFormats((fmt,), (FP32,))).check(a, a, acc, fmt, FP32) == {0}
+    near = np.arange(-40, 41) + int(acc[0])
+    Step(StepFormats((fmt,), (FP32,))).check(a, a, near.astype(np.uint32), fmt, FP32)
+
+
 def test_step_of_products_far_below_float32s_accumulator_keeps_the_accumulator():
     # The product, 2^-120 and less, became 0x0d160000, for want of a bit in the difference of the exponents.
     step = Step(StepFormats((FAR_BELOW,), (FP32,)))
