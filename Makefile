@@ -17,7 +17,7 @@ SIMULATOR_EXTRAS := .venv/.installed-sim $(if $(filter verilator,$(SIM)),.venv/.
 # command line or in the environment, reach the recipes by themselves.
 export AMARANTH_USE_YOSYS := builtin
 
-.PHONY: help sim test verilog fpga bitstream train sim-mutants lint clean distclean prepare-simulator
+.PHONY: help sim test verilog fpga bitstream train figures bench replay sim-mutants lint clean distclean prepare-simulator
 
 help: ## print this list
 	@echo 'usage: make TARGET [VARIABLE=value ...]'
@@ -32,7 +32,8 @@ help: ## print this list
 #> WAVES   ## 1: sim writes waveforms
 #> UNITS   ## units that sim runs, comma-separated (default: all)
 #> ARGS    ## further arguments of sim (python -m sim), test (pytest), fpga (python -m hdl.fpga),
-#>         ## bitstream (python -m sim.bitstream) and train (python -m golden.torch fit)
+#>         ## bitstream (python -m sim.bitstream), train (python -m golden.torch fit), figures
+#>         ## (python -m golden.torch.figures), bench (python -m sim.speed) and replay (python -m sim.replay)
 #> BOARD   ## board of bitstream: ulx3s (the default), ulx3s-12f, -25f, -45f, -85f or icepi-zero
 #> PYTHON  ## interpreter that makes .venv (default: python3)
 
@@ -66,6 +67,21 @@ train: .venv/.installed-train ## train the bundled examples: digits with an MLP 
 	@for run in digits_mlp digits_cnn character_gpt; do \
 	    echo "==> Training $$run" && $(BIN)/python -m golden.torch fit $$run --restart $(ARGS) || exit 1; \
 	done
+
+figures: .venv/.installed-figures ## draw what formats and levels do to sums and training, into build/figures
+	@echo '==> Pictures into build/figures'
+	@$(BIN)/python -m golden.torch.figures $(ARGS)
+
+# qtorch compiles itself when it is first imported, and finds Ninja on the path.
+bench: SIMULATOR_NEEDS := compiler
+bench: prepare-simulator .venv/.installed-bench ## time golden's products beside other libraries, into build/bench
+	@echo '==> Speed and wrong outputs, beside PyTorch and other libraries'
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m sim.speed $(ARGS)
+
+replay: SIMULATOR_NEEDS := compiler
+replay: prepare-simulator .venv/.installed-replay ## compute products of training runs with the Verilog, and compare
+	@echo '==> Training runs, replayed through the Verilog'
+	@$(BIN)/python -m sim.replay $(ARGS)
 
 # mypy reads the types of what the code imports, so the packages of simulation and training belong to its input.
 lint: .venv/.installed-sim .venv/.installed-lint ## check style, formatting and types

@@ -70,7 +70,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     jobs = list(itertools.product(products, LEVELS))
     with ThreadPoolExecutor(given.jobs) as pool:
         verdicts = list(
-            track(pool.map(lambda job: judge(*job, netlist), jobs), "replaying", total=len(jobs), console=console)
+            track(
+                pool.map(lambda job: judge(job[0], job[1], netlist), jobs),
+                "replaying",
+                total=len(jobs),
+                console=console,
+            )
         )
     table = markdown(totals(verdicts))
     given.output.mkdir(parents=True, exist_ok=True)

@@ -153,7 +153,9 @@ def _gfloat_loop(fmt: FloatFormat) -> Contestant:
 
         return product
 
-    return Contestant("gfloat.round_ndarray, a loop", "gfloat", fmt, chain(fmt), prepare, np.float32)
+    return Contestant(
+        "gfloat.round_ndarray, a loop", "gfloat", fmt, chain(fmt), prepare, lambda total: total.astype(np.float32)
+    )
 
 
 def _numpy_loop(fmt: FloatFormat, distribution: str, dtype: Any) -> Contestant:

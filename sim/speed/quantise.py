@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import ml_dtypes
@@ -40,23 +41,21 @@ def _ways(values: np.ndarray[Any, np.dtype[np.float32]]) -> Iterator[tuple[str, 
     copy = torch.empty_like(tensor)
     yield "torch copy", "", lambda: copy.copy_(tensor)
     for fmt in FORMATS:
-        yield "golden.quantize", fmt.name, lambda fmt=fmt: golden.quantize(values, fmt)
+        yield "golden.quantize", fmt.name, partial(golden.quantize, values, fmt)
     yield "torch to bfloat16 and back", BF16.name, lambda: tensor.bfloat16().float().numpy()
     yield "ml_dtypes and back", BF16.name, lambda: values.astype(ml_dtypes.bfloat16).astype(np.float32)
     with suppress(ImportError):
         from qtorch.quant import float_quantize
 
         for fmt in FORMATS:
-            yield (
-                "qtorch.float_quantize", fmt.name,
-                lambda fmt=fmt: float_quantize(tensor, fmt.exponent_bits, fmt.fraction_bits, "nearest").numpy(),
-            )  # fmt: skip
+            widths = fmt.exponent_bits, fmt.fraction_bits
+            yield "qtorch.float_quantize", fmt.name, partial(float_quantize, tensor, *widths, "nearest")
     with suppress(ImportError):
         import pychop
 
         for fmt in FORMATS:
             chop = pychop.Chop(fmt.exponent_bits, fmt.fraction_bits)
-            yield "pychop.Chop", fmt.name, lambda chop=chop: chop(values)
+            yield "pychop.Chop", fmt.name, partial(chop, values)
 
 
 def measure_quantising(repetitions: int) -> Iterator[QuantiseRow]:
@@ -64,7 +63,7 @@ def measure_quantising(repetitions: int) -> Iterator[QuantiseRow]:
     rng = np.random.default_rng(3)
     values = (rng.standard_normal(VALUES) * 2.0 ** rng.integers(-45, 45, VALUES)).astype(np.float32)
     torch.set_num_threads(1)
-    with kernels.use(threads=1):
+    with kernels.use(threads=1), np.errstate(all="ignore"):  # pychop lets NumPy warn
         for name, fmt, run in _ways(values):
             result = np.asarray(run(), np.float32)
             seconds = []
