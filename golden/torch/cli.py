@@ -84,7 +84,10 @@ def _document(given: argparse.Namespace) -> dict[str, Any]:
             section = section.setdefault(name, {})
             if not isinstance(section, dict):
                 raise ValueError(f"--set: got {place}, must be a key within sections; {name} is a value")
-        section[key] = yaml_value(text)
+        try:
+            section[key] = yaml_value(text)
+        except ValueError as error:
+            raise ValueError(f"--set: got {place}={text}, whose value {error}") from None
     return document
 
 

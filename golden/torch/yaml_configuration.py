@@ -73,7 +73,7 @@ def yaml_value(text: str) -> Any:
     try:
         return yaml.load(text, Loader=_Loader)
     except yaml.YAMLError as error:
-        raise ValueError(f"{text if len(text) < 40 else 'the text'}: is not YAML: {error}") from None
+        raise ValueError(f"is not YAML: {error}") from None
 
 
 def read_yaml(path: str | Path) -> dict[str, Any]:

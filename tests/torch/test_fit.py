@@ -132,6 +132,7 @@ def test_wrong_key_is_refused_by_its_place(tmp_path, capsys, setting, message):
     ("arguments", "message"),
     [
         (["fit", "digits"], "run: got 'digits', must be a YAML file or one of character_gpt, digits_cnn, digits_mlp"),
+        (["fit", "digits_mlp", "--set", "x=["], "--set: got x=[, whose value is not YAML: "),
         (["fit", "digits_mlp", "--set", "x"], "--set: got 'x', must be KEY=VALUE"),
         (["fit", "digits_mlp", "--threads", "0"], "--threads: got 0, must be at least 1"),
         (["fit", "digits_mlp", "--resume", "--restart"], "not allowed with argument"),
