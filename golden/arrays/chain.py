@@ -4,17 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import prod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from golden.arrays.rounding import Flags, Float64
+from golden.arrays.checks import code_dtype
+from golden.arrays.conversion import convert
+from golden.arrays.rounding import Flags, Float64, codes_to_float64, float64_to_codes, is_signalling
 from golden.arrays.steps import fused_step, step_flags
 from golden.flags import Flag
 from golden.formats import FloatFormat
+from golden.kernels.library import warn_of_slowness
 from golden.reduction import Reduction
 
-__all__ = ["Chain"]
+__all__ = ["Chain", "reduce_codes"]
+
+Codes = NDArray[Any]
+
+_SECONDS_PER_STEP = 5e-8  # roughly
 
 
 @dataclass
@@ -56,3 +65,38 @@ class Chain:
                 partial = self.step(*pair(k), partial, plan.inner)
             total = self.step(partial, one, total, plan.outer)
         return total
+
+
+def reduce_codes(
+    a: Codes,
+    b: Codes,
+    shape: tuple[int, ...],
+    *,
+    operand: FloatFormat,
+    plan: Reduction,
+    start: Codes | None,
+    out: FloatFormat | None,
+    with_flags: bool,
+) -> tuple[Codes, Flags]:
+    """Reduce over axis 0 of `a` and `b`, whose other axes broadcast to `shape`; return codes and their flags."""
+    if start is None:
+        start = np.zeros((), code_dtype(plan.outer))
+    chain = Chain(shape, with_flags)
+    length = a.shape[0]
+    warn_of_slowness(length * prod(shape) * _SECONDS_PER_STEP)
+    if with_flags and length:
+        chain.note_signalling(is_signalling(start, plan.outer))
+        chain.note_signalling(is_signalling(a, operand).any(axis=0))
+        chain.note_signalling(is_signalling(b, operand).any(axis=0))
+    if length == 0:
+        codes = np.broadcast_to(start, shape).copy()
+    else:
+        with np.errstate(all="ignore"):
+            x, y = codes_to_float64(a, operand), codes_to_float64(b, operand)
+            total = chain.reduce(length, lambda k: (x[k], y[k]), plan, codes_to_float64(start, plan.outer))
+            codes = float64_to_codes(total, plan.outer)
+    # Also into the outer format itself: the initial value that an empty reduction gives may be any NaN.
+    if out is not None:
+        codes, raised = convert(codes, plan.outer, out, return_flags=True)
+        chain.flags = chain.flags | raised
+    return codes[()], chain.flags[()]

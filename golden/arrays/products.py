@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from math import prod
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from golden.arrays.chain import Chain
+from golden.arrays.chain import Chain, reduce_codes
 from golden.arrays.checks import as_codes, as_format, as_values, code_dtype, same_shape
-from golden.arrays.conversion import convert, decode, encode
+from golden.arrays.conversion import decode, encode
 from golden.arrays.rounding import Flags, codes_to_float64, float64_to_codes, is_signalling
 from golden.formats import FloatFormat
 from golden.kernels import products as kernels
-from golden.kernels.library import warn_of_slowness
 from golden.reduction import DEFAULT_CHUNK, Reduction
 
 __all__ = ["dot", "matmul", "matmul_values", "multiply_accumulate"]
-
-_SECONDS_PER_STEP = 5e-8  # on NumPy, roughly
 
 Codes = NDArray[Any]
 
@@ -65,50 +62,29 @@ def multiply_accumulate(
     return (codes, chain.flags[()]) if return_flags else codes
 
 
+_plan_for_level = lru_cache(maxsize=256)(Reduction.for_level)
+
+
 def _plan(operand: FloatFormat, level: int, chunk: int | None, reduction: Reduction | None) -> Reduction:
     if reduction is None:
-        return Reduction.for_level(level, operand, chunk=chunk)
+        plain = type(level) is int and (chunk is None or type(chunk) is int)  # what the cache tells apart
+        return (_plan_for_level if plain else Reduction.for_level)(level, operand, chunk=chunk)
     if not isinstance(reduction, Reduction):
         raise TypeError(f"reduction: got {reduction!r}, must be a Reduction or None")
     return reduction
 
 
-def _reduce(
-    a: Codes,
-    b: Codes,
-    shape: tuple[int, ...],
-    *,
-    operand: FloatFormat,
-    plan: Reduction,
-    start: Codes,
-    out: FloatFormat | None,
-    with_flags: bool,
-) -> tuple[Codes, Flags]:
-    """Reduce on NumPy over axis 0 of `a` and `b`, whose other axes broadcast to `shape`."""
-    chain = Chain(shape, with_flags)
-    length = a.shape[0]
-    warn_of_slowness(length * prod(shape) * _SECONDS_PER_STEP)
-    if with_flags and length:
-        chain.note_signalling(is_signalling(start, plan.outer))
-        chain.note_signalling(is_signalling(a, operand).any(axis=0))
-        chain.note_signalling(is_signalling(b, operand).any(axis=0))
-    if length == 0:
-        codes = np.broadcast_to(start, shape).copy()
-    else:
-        with np.errstate(all="ignore"):
-            x, y = codes_to_float64(a, operand), codes_to_float64(b, operand)
-            total = chain.reduce(length, lambda k: (x[k], y[k]), plan, codes_to_float64(start, plan.outer))
-            codes = float64_to_codes(total, plan.outer)
-    # Also into the outer format itself: the initial value that an empty reduction gives may be any NaN.
-    if out is not None:
-        codes, raised = convert(codes, plan.outer, out, return_flags=True)
-        chain.flags = chain.flags | raised
-    return codes[()], chain.flags[()]
-
-
 def _check_initial(start: NDArray[Any], shape: tuple[int, ...]) -> None:
-    if same_shape("initial", start.shape, shape) != shape:
+    if start.shape != shape and same_shape("initial", start.shape, shape) != shape:
         raise ValueError(f"initial: got shape {start.shape}, must broadcast to the result's shape {shape}")
+
+
+def _as_start(initial: ArrayLike | None, plan: Reduction, shape: tuple[int, ...]) -> Codes | None:
+    if initial is None:
+        return None
+    start = as_codes(initial, plan.outer, "initial")
+    _check_initial(start, shape)
+    return start
 
 
 def _matmul_shape(x: NDArray[Any], y: NDArray[Any]) -> tuple[int, ...]:
@@ -177,18 +153,17 @@ def dot(
     shape = same_shape("a, b", x.shape[:-1], y.shape[:-1])
     plan = _plan(operand, level, chunk, reduction)
     destination = None if out is None else as_format(out, "out")
-    start = as_codes(0 if initial is None else initial, plan.outer, "initial")
-    _check_initial(start, shape)
+    start = _as_start(initial, plan, shape)
     x, y = (np.broadcast_to(codes, shape + codes.shape[-1:]) for codes in (x, y))
     if not return_flags and x.size:
         result = np.empty(shape, code_dtype(destination or plan.outer))
         rows, columns = (codes.reshape(-1, codes.shape[-1]) for codes in (x, y))
-        begin = None if initial is None else np.broadcast_to(start, shape).ravel()
+        begin = None if start is None else np.broadcast_to(start, shape).ravel()
         formats = kernels.Formats(operand, plan, destination or plan.outer, as_values=False)
         if kernels.dot(rows, columns, begin, result.reshape(-1), formats):
             return result[()]
     x, y = np.moveaxis(x, -1, 0), np.moveaxis(y, -1, 0)
-    codes, flags = _reduce(
+    codes, flags = reduce_codes(
         x, y, shape, operand=operand, plan=plan, start=start, out=destination, with_flags=return_flags
     )
     return (codes, flags) if return_flags else codes
@@ -217,18 +192,16 @@ def matmul(
     shape = _matmul_shape(x, y)
     plan = _plan(operand, level, chunk, reduction)
     destination = None if out is None else as_format(out, "out")
-    start = as_codes(0 if initial is None else initial, plan.outer, "initial")
-    _check_initial(start, shape)
+    start = _as_start(initial, plan, shape)
     if x.shape[-1]:
         result = np.empty(shape, code_dtype(destination or plan.outer))
-        begin = None if initial is None else start
         formats = kernels.Formats(operand, plan, destination or plan.outer, as_values=False)
-        if kernels.matmul(x, y, begin, result, formats):
+        if kernels.matmul(x, y, start, result, formats):
             return result
     batch = shape[:-2]
     x = np.moveaxis(np.broadcast_to(x, batch + x.shape[-2:]), -1, 0)[..., :, np.newaxis]
     y = np.moveaxis(np.broadcast_to(y, batch + y.shape[-2:]), -2, 0)[..., np.newaxis, :]
-    return _reduce(x, y, shape, operand=operand, plan=plan, start=start, out=destination, with_flags=False)[0]
+    return reduce_codes(x, y, shape, operand=operand, plan=plan, start=start, out=destination, with_flags=False)[0]
 
 
 def matmul_values(

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from golden.formats import FloatFormat
-from golden.kernels.library import active, format_number
+from golden.kernels.library import active, address, format_number
 
 __all__ = ["convert", "decode", "encode", "quantize"]
 
@@ -30,7 +30,7 @@ def encode(values: NDArray[Any], fmt: FloatFormat) -> NDArray[Any] | None:
     given, codes = _plain(values), np.empty(values.shape, _code_dtype(fmt))
     bits = 8 * given.itemsize
     served.library.cbfloat_encode(
-        served.path, served.threads, format_number(fmt), given.size, given.ctypes.data, bits, codes.ctypes.data
+        served.path, served.threads, format_number(fmt), given.size, address(given), bits, address(codes)
     )
     return codes
 
@@ -43,7 +43,7 @@ def quantize(values: NDArray[Any], fmt: FloatFormat, out: NDArray[np.float32]) -
     given = _plain(values)
     bits = 8 * given.itemsize
     served.library.cbfloat_quantize(
-        served.path, served.threads, format_number(fmt), given.size, given.ctypes.data, bits, out.ctypes.data
+        served.path, served.threads, format_number(fmt), given.size, address(given), bits, address(out)
     )
     return True
 
@@ -55,7 +55,7 @@ def decode(codes: NDArray[Any], fmt: FloatFormat) -> NDArray[np.float32] | None:
         return None
     given, values = _plain(codes), np.empty(codes.shape, np.float32)
     served.library.cbfloat_decode(
-        served.path, served.threads, format_number(fmt), given.size, given.ctypes.data, values.ctypes.data
+        served.path, served.threads, format_number(fmt), given.size, address(given), address(values)
     )
     return values
 
@@ -68,6 +68,6 @@ def convert(codes: NDArray[Any], source: FloatFormat, destination: FloatFormat) 
     given, converted = _plain(codes), np.empty(codes.shape, _code_dtype(destination))
     formats = format_number(source), format_number(destination)
     served.library.cbfloat_convert(
-        served.path, served.threads, *formats, given.size, given.ctypes.data, converted.ctypes.data
+        served.path, served.threads, *formats, given.size, address(given), address(converted)
     )
     return converted

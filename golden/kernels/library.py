@@ -10,11 +10,13 @@ from contextlib import contextmanager
 from functools import lru_cache
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from numpy.typing import NDArray
 
 from golden.formats import FloatFormat
 
-__all__ = ["Active", "active", "format_number", "kernel_info", "paths", "use", "warn_of_slowness"]
+__all__ = ["Active", "active", "address", "format_number", "kernel_info", "paths", "use", "warn_of_slowness"]
 
 #: The paths of the library, fastest first; a path's number in the C interface is its place from the end.
 COMPILED_PATHS = ("avx512fp16", "avx512", "avx2", "portable")
@@ -206,7 +208,14 @@ def warn_of_slowness(seconds: float) -> None:
     )
 
 
-@lru_cache(maxsize=256)
+def address(array: NDArray[Any]) -> int:
+    """Return where an array's first element lies: what ``array.ctypes.data`` says, sooner where that is possible."""
+    flags = array.flags
+    if flags.c_contiguous and flags.writeable and array.size:
+        return ctypes.addressof(ctypes.c_char.from_buffer(array))  # type: ignore[arg-type]  # an array is a buffer
+    return array.ctypes.data
+
+
 def format_number(fmt: FloatFormat) -> int:
     """Return the format as the C interface has it, see CBFLOAT_FORMAT in kernels.h."""
     return fmt.exponent_bits + 256 * fmt.fraction_bits + 65536 * fmt.bias

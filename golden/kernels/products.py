@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from golden.formats import FloatFormat
-from golden.kernels.library import active, format_number
+from golden.kernels.library import active, address, format_number
 from golden.reduction import Reduction
 
 __all__ = ["Formats", "dot", "matmul"]
@@ -68,13 +68,13 @@ def _multiply(mode: int, a: Matrix, b: Matrix, initial: Matrix | None, result: M
         offsets = 0
         if batches != 1:
             kept.append(_offsets(array, tuple(batch)))  # lives until the call is over
-            offsets = kept[-1].ctypes.data
-        matrices += [array.ctypes.data, array.strides[-2] // size, array.strides[-1] // size, offsets]
+            offsets = address(kept[-1])
+        matrices += [address(array), array.strides[-2] // size, array.strides[-1] // size, offsets]
     if initial is None:
         matrices += [0, 0, 0, 0]
     numbers = served.path, served.threads, mode, *formats.numbers()
     sizes = batches, rows, columns, a.shape[-2] if mode == _DOT else a.shape[-1]
-    failed = served.library.cbfloat_multiply(_PRODUCT.pack(*numbers, *sizes, *matrices, result.ctypes.data))
+    failed = served.library.cbfloat_multiply(_PRODUCT.pack(*numbers, *sizes, *matrices, address(result)))
     if failed:
         raise MemoryError(f"no memory for the product of shapes {a.shape} and {b.shape}")
     return True

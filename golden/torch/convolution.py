@@ -36,7 +36,7 @@ def conv2d(
     x : tensor of shape (B, C, H, W) or (C, H, W)
     weight : tensor of shape (N, C / groups, rows, columns)
     bias : tensor of shape (N,), optional
-        The reductions start from it; its gradient is a sum in fp32, rounded once.
+        The reductions start from it; its gradient is a sum in fp32, in order, rounded once.
     stride, padding, dilation : int or pair
         `padding` may also be ``"valid"`` or, with a stride of 1, ``"same"``.
     groups : int

@@ -4,8 +4,9 @@ Defined here: how a gradient is summed where one operand meets many.
 
 - A two-dimensional operand beside a batched one is shared by all matrices of the batch (the weight of a linear layer,
   the kernel of a convolution). Its gradient is one reduction over everything, batch by batch, in their order.
-- Where the batch axes of an operand were broadcast, the gradients of its copies are products of their own, summed in
-  fp32 and rounded once more. The gradient of an initial value (a bias) is such a sum, too.
+- Where the batch axes of an operand were broadcast, the gradients of its copies are products of their own. They are
+  summed in fp32, in their order, and rounded once: a product by ones at level 0. The gradient of an initial value (a
+  bias) is such a sum of the result's gradient, too.
 
 The functions set up their contexts in `forward`: PyTorch binds the arguments of a `setup_context` anew in every call,
 which takes longer than a small product.
@@ -46,7 +47,7 @@ class _MatrixProduct(torch.autograd.Function):
         shape, dtype = ctx.initial
         grad_a = _gradient_of_left(a, b, gradient, ctx.plan) if for_a else None
         grad_b = _gradient_of_right(a, b, gradient, ctx.plan) if for_b else None
-        grad_initial = _summed(gradient, shape, dtype, ctx.plan[0]) if for_initial else None
+        grad_initial = _summed(gradient, shape, dtype, ctx.plan) if for_initial else None
         return grad_a, grad_b, grad_initial, None, None
 
 
@@ -56,7 +57,7 @@ def _gradient_of_left(a: torch.Tensor, b: torch.Tensor, gradient: torch.Tensor, 
         wide = gradient.movedim(-2, 0).reshape(a.shape[0], columns)
         tall = b.mT.expand(*gradient.shape[:-2], *b.mT.shape[-2:]).reshape(columns, a.shape[1])
         return exact_product(wide, tall, None, plan, a.dtype)
-    return _summed(exact_product(gradient, b.mT, None, plan, a.dtype), a.shape, a.dtype, plan[0])
+    return _summed(exact_product(gradient, b.mT, None, plan, a.dtype), a.shape, a.dtype, plan)
 
 
 def _gradient_of_right(a: torch.Tensor, b: torch.Tensor, gradient: torch.Tensor, plan: _Plan) -> torch.Tensor:
@@ -64,14 +65,21 @@ def _gradient_of_right(a: torch.Tensor, b: torch.Tensor, gradient: torch.Tensor,
         rows = math.prod(gradient.shape[:-1])
         tall = a.reshape(rows, a.shape[-1])
         return exact_product(tall.mT, gradient.reshape(rows, b.shape[1]), None, plan, b.dtype)
-    return _summed(exact_product(a.mT, gradient, None, plan, b.dtype), b.shape, b.dtype, plan[0])
+    return _summed(exact_product(a.mT, gradient, None, plan, b.dtype), b.shape, b.dtype, plan)
 
 
-def _summed(gradient: torch.Tensor, shape: torch.Size, dtype: torch.dtype, half: HalfType) -> torch.Tensor:
-    """Sum over the axes that were broadcast, in fp32, and round once; nothing where there are none."""
-    if gradient.shape == shape and gradient.dtype == dtype:
-        return gradient
-    return round_to_half(gradient.float().sum_to_size(shape), half, dtype)
+def _summed(gradient: torch.Tensor, shape: torch.Size, dtype: torch.dtype, plan: _Plan) -> torch.Tensor:
+    """Sum over the axes that were broadcast from `shape`; nothing where there are none."""
+    half, _, _, chunk = plan
+    new = gradient.ndim - len(shape)
+    grown = [new + axis for axis, length in enumerate(shape) if length == 1 != gradient.shape[new + axis]]
+    summed = [*range(new), *grown]
+    if not summed:
+        return gradient if gradient.dtype == dtype else round_to_half(gradient, half, dtype)
+    rest = [axis for axis in range(gradient.ndim) if axis not in summed]
+    count = math.prod([gradient.shape[axis] for axis in summed])
+    terms = gradient.permute(*summed, *rest).reshape(count, shape.numel())
+    return exact_product(terms.new_ones(1, count), terms, None, (half, 0, 0, chunk), dtype).reshape(shape)
 
 
 class _Rounded(torch.autograd.Function):

@@ -225,6 +225,17 @@ COMPOSITES: dict[Function, Function] = {
 }
 
 
+_PRODUCTS = frozenset({*_EXACT_BY_NAME, *_PRODUCTS_WITHOUT_EXACT_PATH.split(), "einsum", "tensordot"})
+
+
+def _operator_name(function: Any) -> str | None:
+    """Return the name of an operator of PyTorch called directly, as in ``torch.ops.aten.mm``."""
+    packet = getattr(function, "overloadpacket", function)
+    if not isinstance(packet, torch._ops.OpOverloadPacket):
+        return None
+    return packet._qualified_op_name.removeprefix("aten::")
+
+
 Kind = Literal["exact", "refused", "composite", "in fp32", "plain"]
 
 
@@ -233,7 +244,7 @@ def kind_of(function: Function) -> Kind:
     """Tell what a precision context does with a function of PyTorch."""
     if function in EXACT:
         return "exact"
-    if function in WITHOUT_EXACT_PATH:
+    if function in WITHOUT_EXACT_PATH or _operator_name(function) in _PRODUCTS:
         return "refused"
     if function in COMPOSITES:
         return "composite"

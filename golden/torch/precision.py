@@ -34,7 +34,8 @@ class precision(TorchFunctionMode, ContextDecorator):
     - Everything else is PyTorch's own, in the widest type of its inputs. With cbfloat16 in its float32 proxy, a sum of
       two half values, say, stays in fp32 until the next product rounds it.
     - A product without an exact path (conv3d, transposed convolutions, LSTM, ...) raises NotImplementedError, so that
-      nothing bypasses the kernels unseen. Products of float64 or integers are PyTorch's own, as with torch.autocast.
+      nothing bypasses the kernels unseen. Products of float64 or integers are PyTorch's own, as with torch.autocast,
+      and so is whatever runs inside TorchScript, which no context sees.
 
     A forward pass decides for its backward pass, wherever that runs; but activation checkpointing computes the forward
     pass again, so keep ``backward()`` inside the context then, and a `pol` inside the function that is checkpointed.
@@ -114,6 +115,10 @@ class precision(TorchFunctionMode, ContextDecorator):
             kwargs = {name: _widened(given) for name, given in kwargs.items()}
         elif _eligible(args) and _eligible(kwargs.values()):
             if kind == "exact":
+                if kwargs.pop("out", None) is not None:
+                    raise NotImplementedError(
+                        f"out: got a tensor for {func.__name__}, must be None in a precision context"
+                    )
                 return EXACT[func](*args, **kwargs)
             raise NotImplementedError(
                 f"{resolve_name(func) or func.__name__}: has no exact path; run it inside "

@@ -105,7 +105,7 @@ def linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = No
     weight : tensor of shape (N, K), or (K,) for a result without its last axis
         Its gradient is one reduction over all rows of `x`.
     bias : tensor of shape (N,) or (), optional
-        Its gradient is the sum over the rows in fp32, rounded once.
+        Its gradient is the sum over the rows in fp32, in their order, rounded once.
 
     Returns
     -------

@@ -65,9 +65,13 @@ def assert_same_tensors(got, wanted):
     assert_same_bits(array(got).view(np.uint32), array(wanted).view(np.uint32))
 
 
-def rounded_sum(values, half):
-    """Codes of an fp32 sum over axis 0 that PyTorch did, rounded once."""
-    return golden.encode(array(values.float().sum(0)), half)
+def sum_of_codes(given, half):
+    """Codes of the sum over axis 0: fp32 from +0, in order, rounded once to the half format."""
+    total = np.zeros(given.shape[1:], np.uint32)
+    one = golden.format_named(half).one
+    for term in given:
+        total = golden.multiply_accumulate(term, one, total, operand=half, accumulator=FP32)
+    return golden.convert(total, FP32, half)
 
 
 __all__ = [
@@ -80,5 +84,5 @@ __all__ = [
     "normal",
     "product",
     "reference_product",
-    "rounded_sum",
+    "sum_of_codes",
 ]

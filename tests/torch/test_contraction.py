@@ -19,6 +19,7 @@ def cbfloat16_in_chunks_of_8():
 EQUATIONS = [
     ("ik,kj->ij", (3, 9), (9, 4)),
     ("ik,kj", (3, 9), (9, 4)),
+    ("kj,ik", (9, 4), (3, 9)),  # its result is ij
     ("ki,jk->ji", (9, 3), (4, 9)),
     ("bik,bkj->bij", (2, 3, 9), (2, 9, 4)),
     ("bik,kj->jib", (2, 3, 9), (9, 4)),

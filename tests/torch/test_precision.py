@@ -137,6 +137,8 @@ REFUSED = {
     "chain_matmul": lambda: torch.chain_matmul(torch.ones(2, 2), torch.ones(2, 2)),
     "addmm_": lambda: torch.ones(2, 2).addmm_(torch.ones(2, 2), torch.ones(2, 2)),
     "matrix_power": lambda: torch.linalg.matrix_power(torch.ones(2, 2), 3),
+    "mm": lambda: torch.ops.aten.mm(torch.ones(2, 2), torch.ones(2, 2)),
+    "mm.default": lambda: torch.ops.aten.mm.default(torch.ones(2, 2), torch.ones(2, 2)),
     "_sparse_mm": lambda: torch.sparse.mm(torch.ones(2, 2), torch.ones(2, 2)),
 }
 
@@ -149,6 +151,14 @@ def test_precision_refuses_products_without_an_exact_path(name):
             REFUSED[name]()
         with contextlib.suppress(RuntimeError), cstorch.precision(enabled=False):
             REFUSED[name]()
+
+
+def test_precision_refuses_a_tensor_to_write_into():
+    out = torch.empty(6, 5)
+    with cstorch.precision(HALF):
+        with pytest.raises(NotImplementedError, match=r"^out: got a tensor for mm, must be None"):
+            torch.mm(A, B, out=out)
+        assert_codes(torch.mm(A, B, out=None), product(A, B, HALF, 1), HALF)
 
 
 def test_precision_disabled_runs_pytorchs_own_products():

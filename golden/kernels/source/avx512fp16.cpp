@@ -1,2 +1,40 @@
+// AVX-512 with float16 arithmetic: chains of float16 are single instructions, all else is the path without it.
 #include "path.h"
+
+#if (defined(__x86_64__) || defined(_M_X64)) && \
+    ((defined(__clang__) && __clang_major__ >= 14) || (!defined(__clang__) && defined(__GNUC__) && __GNUC__ >= 12))
+
+#include "halves512.h"
+#include "chains.h"
+
+namespace {
+
+struct HalfStep : Halves {
+    static constexpr int VECTORS = 4, ROWS = 6;  // 24 sums of the 32 registers
+    explicit HalfStep(const Rule &) {}
+    Vector operator()(Vector a, Vector b, Vector acc) const { return multiply_add(a, b, acc); }
+};
+
+Path with_halves(const Path &path) {
+    static const Tiles tiles = tiles_of<HalfStep>(Rounding::nearest, nullptr);
+    Path extended = path;
+    extended.half = &tiles;
+    return extended;
+}
+
+}  // namespace
+
+const Path *avx512fp16_path() {
+    static const Path path = with_halves(*avx512_path());
+    return &path;
+}
+
+#if defined(__clang__)
+#pragma clang attribute pop
+#endif
+
+#else
+
 const Path *avx512fp16_path() { return nullptr; }
+
+#endif

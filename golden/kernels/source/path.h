@@ -28,7 +28,7 @@ struct Tiles {
     Rounding rounding;    // the environment in which its functions run
     const Chain *chains;  // [rows - 1][vectors - 1]
     const Chain *dots;    // [vectors - 1]
-    Join join;            // of float accumulators of the same kind
+    Join join;            // of float accumulators of the same kind, null for halves
 
     int vectors() const { return columns / vector; }
     Chain chain(int tile_rows, int used_columns, bool dot) const {

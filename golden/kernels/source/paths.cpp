@@ -18,10 +18,7 @@ bool runs(int path) {
             return avx2;
         case CBFLOAT_AVX512:
             return avx512;
-#if defined(CBFLOAT_EMULATED_FP16)
-        case CBFLOAT_AVX512FP16:
-            return avx512;
-#elif (defined(__clang__) && __clang_major__ >= 14) || (!defined(__clang__) && __GNUC__ >= 12)
+#if (defined(__clang__) && __clang_major__ >= 14) || (!defined(__clang__) && __GNUC__ >= 12)
         case CBFLOAT_AVX512FP16:
             return avx512 && __builtin_cpu_supports("avx512fp16");
 #endif

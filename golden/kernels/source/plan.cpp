@@ -36,7 +36,7 @@ bool Plan::choose_scaled() {
     if (!path.single || !(outer.is_float() || outer.is_short())) return false;
     total_exponent = outer.is_float() ? 0 : outer.scale();
     joining = outer.is_float() ? path.single : path.scaled_limited;
-    const bool native = path.half && operand == inner && inner == Format{5, 10, 15} && !dot;
+    const bool native = path.half && operand == inner && inner == Format{5, 10, 15};
     if (native) {
         tiles = limited = path.half;
         halves = true;

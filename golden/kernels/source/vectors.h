@@ -5,6 +5,7 @@
 // the format's last place, which for scaled values is one fixed bit of a float, whether normal or subnormal.
 #pragma once
 
+#include "chains.h"
 #include "generic.h"
 
 namespace {
@@ -33,13 +34,22 @@ private:
     Words shift_, one_, half_less_one_, kept_;
 };
 
-struct SingleStep {
+struct FloatLanes {
+    using Element = float;
+    using Vector = Floats;
+    static constexpr int COUNT = Lanes::COUNT, VECTORS = Lanes::VECTORS;
+    static Vector load(const float *from) { return Lanes::load(from); }
+    static void store(float *to, Vector x) { Lanes::store(to, x); }
+    static Vector all(float x) { return Lanes::floats(x); }
+};
+
+struct SingleStep : FloatLanes {
     static constexpr int ROWS = Lanes::SINGLE_ROWS;
     explicit SingleStep(const Rule &) {}
     Floats operator()(Floats a, Floats b, Floats acc) const { return Lanes::multiply_add(a, b, acc); }
 };
 
-struct ScaledStep {
+struct ScaledStep : FloatLanes {
     static constexpr int ROWS = Lanes::SCALED_ROWS;
     explicit ScaledStep(const Rule &rule) : place(rule.format) {}
     Floats operator()(Floats a, Floats b, Floats acc) const {
@@ -56,83 +66,9 @@ struct LimitedStep : ScaledStep {
     Floats limit;
 };
 
-constexpr int VECTORS = Lanes::VECTORS, COLUMNS = Lanes::VECTORS * Lanes::COUNT;
-
-template <class Step, int ROWS, int USED>
-void chain(int64_t steps, const void *a, const void *b, void *acc, const Rule &rule) {
-    const Step step(rule);
-    const float *x = static_cast<const float *>(a), *y = static_cast<const float *>(b);
-    float *sums = static_cast<float *>(acc);
-    Floats sum[ROWS][USED];
-#pragma GCC unroll 8
-    for (int row = 0; row < ROWS; row++)
-#pragma GCC unroll 8
-        for (int v = 0; v < USED; v++) sum[row][v] = Lanes::load(sums + row * COLUMNS + v * Lanes::COUNT);
-    for (int64_t k = 0; k < steps; k++, x += Step::ROWS, y += COLUMNS) {
-        Floats column[USED];
-#pragma GCC unroll 8
-        for (int v = 0; v < USED; v++) column[v] = Lanes::load(y + v * Lanes::COUNT);
-#pragma GCC unroll 8
-        for (int row = 0; row < ROWS; row++) {
-            const Floats factor = Lanes::floats(x[row]);
-#pragma GCC unroll 8
-            for (int v = 0; v < USED; v++) sum[row][v] = step(factor, column[v], sum[row][v]);
-        }
-    }
-#pragma GCC unroll 8
-    for (int row = 0; row < ROWS; row++)
-#pragma GCC unroll 8
-        for (int v = 0; v < USED; v++) Lanes::store(sums + row * COLUMNS + v * Lanes::COUNT, sum[row][v]);
-}
-
-template <class Step, int USED>
-void dot(int64_t steps, const void *a, const void *b, void *acc, const Rule &rule) {
-    const Step step(rule);
-    const float *x = static_cast<const float *>(a), *y = static_cast<const float *>(b);
-    float *sums = static_cast<float *>(acc);
-    Floats sum[USED];
-#pragma GCC unroll 8
-    for (int v = 0; v < USED; v++) sum[v] = Lanes::load(sums + v * Lanes::COUNT);
-    for (int64_t k = 0; k < steps; k++, x += COLUMNS, y += COLUMNS)
-#pragma GCC unroll 8
-        for (int v = 0; v < USED; v++)
-            sum[v] = step(Lanes::load(x + v * Lanes::COUNT), Lanes::load(y + v * Lanes::COUNT), sum[v]);
-#pragma GCC unroll 8
-    for (int v = 0; v < USED; v++) Lanes::store(sums + v * Lanes::COUNT, sum[v]);
-}
-
-// `count` is that of whole tile rows, hence of whole vectors.
-template <class Step>
-void join(int64_t count, const float *partial, float *total, float factor, const Rule &rule) {
-    const Step step(rule);
-    const Floats factors = Lanes::floats(factor);
-    for (int64_t i = 0; i < count; i += Lanes::COUNT)
-        Lanes::store(total + i, step(Lanes::load(partial + i), factors, Lanes::load(total + i)));
-}
-
-template <class Step>
-struct ChainTable {
-    Chain chains[Step::ROWS * VECTORS];
-    Chain dots[VECTORS];
-
-    ChainTable() { fill<Step::ROWS, VECTORS>(); }
-
-private:
-    template <int ROW, int USED>
-    void fill() {
-        chains[(ROW - 1) * VECTORS + USED - 1] = chain<Step, ROW, USED>;
-        if constexpr (ROW == 1) dots[USED - 1] = dot<Step, USED>;
-        if constexpr (USED > 1)
-            fill<ROW, USED - 1>();
-        else if constexpr (ROW > 1)
-            fill<ROW - 1, VECTORS>();
-    }
-};
-
 template <class Step>
 const Tiles *tiles(Rounding rounding) {
-    static const ChainTable<Step> table;
-    static const Tiles tiles = {Step::ROWS, COLUMNS, Lanes::COUNT, 4, rounding, table.chains, table.dots, join<Step>};
+    static const Tiles tiles = tiles_of<Step>(rounding, join<Step>);
     return &tiles;
 }
 
