@@ -174,6 +174,22 @@ def test_loader_without_batches_is_refused():
         trainer(nn.Linear(4, 3)).fit([], epochs=1)
 
 
+def test_sampler_is_told_every_epoch():
+    class Sampler:
+        def __init__(self):
+            self.epochs = []
+
+        def set_epoch(self, epoch):
+            self.epochs.append(epoch)
+
+    class Loader(list):
+        sampler = Sampler()
+
+    loader = Loader(batches(2))
+    trainer(nn.Linear(4, 3)).fit(loader, epochs=3)
+    assert loader.sampler.epochs == [0, 1, 2]
+
+
 def test_loss_that_is_no_single_number_is_refused():
     net = nn.Linear(4, 3)
     wrong = Trainer(net, torch.optim.SGD(net.parameters()), lambda outputs, targets: outputs, DYNAMIC, progress=False)

@@ -16,8 +16,8 @@ PRECISION = MixedPrecision(fp16_type="cbfloat16", loss_scaling_factor="dynamic",
 
 
 def data(ranks):
-    torch.manual_seed(3)
-    dataset = TensorDataset(torch.randn(24, 4), torch.randint(3, (24,)))
+    fixed = torch.Generator().manual_seed(3)  # the global one is each rank's own, for its dropout
+    dataset = TensorDataset(torch.randn(24, 4, generator=fixed), torch.randint(3, (24,), generator=fixed))
     dataset.tensors[0][5] = 1e30  # overflows on the one rank that draws it
     sampler = DistributedSampler(dataset, ranks, dist.get_rank() if dist.is_initialized() else 0, seed=1)
     return DataLoader(dataset, batch_size=4, sampler=sampler)
