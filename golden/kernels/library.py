@@ -34,15 +34,19 @@ class Active(NamedTuple):
     threads: int
 
 
-@lru_cache(maxsize=1)
-def _library() -> ctypes.CDLL | None:
-    found = next((file for suffix in EXTENSION_SUFFIXES if (file := _FOLDER / f"native{suffix}").is_file()), None)
-    if found is None:
-        return None
-    library = ctypes.CDLL(str(found))
+def declared(library: ctypes.CDLL) -> ctypes.CDLL:
+    """Return the library with the types of its functions declared.
+
+    Raises
+    ------
+    ImportError
+        If it is of another version than this file.
+    """
     version = library.cbfloat_kernels_version()
     if version != _VERSION:
-        raise ImportError(f"{found} has version {version}, must be {_VERSION}: build it again with pip install -e .")
+        raise ImportError(
+            f"{library._name}: got version {version}, must be {_VERSION}; build it again with pip install -e ."
+        )
     number, pointer, integer = ctypes.c_int64, ctypes.c_void_p, ctypes.c_int
     library.cbfloat_encode.argtypes = [integer, integer, number, number, pointer, integer, pointer]
     library.cbfloat_quantize.argtypes = [integer, integer, number, number, pointer, integer, pointer]
@@ -52,6 +56,12 @@ def _library() -> ctypes.CDLL | None:
         getattr(library, f"cbfloat_{name}").restype = None
     library.cbfloat_multiply.argtypes = [ctypes.c_char_p]
     return library
+
+
+@lru_cache(maxsize=1)
+def _library() -> ctypes.CDLL | None:
+    found = next((file for suffix in EXTENSION_SUFFIXES if (file := _FOLDER / f"native{suffix}").is_file()), None)
+    return None if found is None else declared(ctypes.CDLL(str(found)))
 
 
 def _path_number(path: str) -> int:

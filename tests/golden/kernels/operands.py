@@ -50,3 +50,28 @@ def codes(kind: str, fmt: FloatFormat, shape: tuple[int, ...], rng: np.random.Ge
     if kind == "special":
         return np.where(rng.random(shape) < 0.1, rng.choice(specials(fmt), shape), values)
     return values
+
+
+def late_overflow(fmt: FloatFormat) -> tuple[np.ndarray, np.ndarray]:
+    """Factors (1, 601) and (601, 1) of a chain that overflows in its second packed block, where all factors are small.
+
+    The largest value stands alone in the first block of 256 products, single ulps of it fill the second, and its
+    negative stands in the third: an infinity stays, a sum that was not made one comes back to a finite value.
+    """
+    ones = np.full((601, 1), fmt.one, code_dtype(fmt))
+    a = np.zeros((1, 601), code_dtype(fmt))
+    a[0, 0], a[0, 512] = fmt.max_finite, fmt.max_finite | fmt.sign_mask
+    a[0, 256:512] = (fmt.emax - fmt.fraction_bits + fmt.bias) << fmt.fraction_bits
+    return a, ones
+
+
+def beyond_double(fmt: FloatFormat) -> tuple[np.ndarray, np.ndarray]:
+    """Factors (2, 2) and (2, 1): a tiny product of either sign, then one half way between two values of the format.
+
+    The sign of the tiny product decides the rounding, though float64 has not the bits to hold the sum.
+    """
+    halfway = range(2**fmt.precision + 1, 2 ** (fmt.precision + 1), 2)
+    large, small = next((product // x, x) for product in halfway for x in range(3, 99, 2) if product % x == 0)
+    large_value, tiny = large * 2.0 ** (fmt.emax - 3 - fmt.precision), 2.0 ** (fmt.emin - fmt.fraction_bits)
+    a = np.array([[-tiny, large_value], [tiny, large_value]])
+    return encode(a, fmt), encode(np.array([[1.0], [small]]), fmt)

@@ -9,7 +9,7 @@ from golden import FP16, FP32, FloatFormat, Reduction, dot, kernels, matmul, ref
 from golden.formats import BF16, CBFLOAT16
 
 from ..judges import assert_same_bits
-from .operands import COMPILED, FORMATS, KINDS, ODD_ONES, SIXTEEN_BITS, codes
+from .operands import COMPILED, FORMATS, KINDS, ODD_ONES, SIXTEEN_BITS, beyond_double, codes, late_overflow
 
 SIXTEEN = pytest.mark.parametrize("fmt", SIXTEEN_BITS, ids=str)
 LEVELS = pytest.mark.parametrize("level", [0, 1, 2])
@@ -63,6 +63,26 @@ def test_matmul_compiled_of_ragged_shapes_is_numpys(path, level, rows, columns):
     for threads in THREADS:
         with kernels.use(path, threads):
             assert_same_bits(matmul(a, b, operand=CBFLOAT16, level=level), wanted)
+
+
+@COMPILED
+@SIXTEEN
+def test_matmul_compiled_overflows_in_a_block_of_small_factors(path, fmt):
+    a, b = late_overflow(fmt)
+    wanted, _ = reference.dot(a[0].tolist(), b[:, 0].tolist(), operand=fmt, level=2, chunk=None)
+    assert wanted == fmt.inf
+    with kernels.use(path):
+        assert int(matmul(a, b, operand=fmt, level=2, chunk=None)[0, 0]) == wanted
+
+
+@COMPILED
+@SIXTEEN
+def test_matmul_compiled_of_a_sum_beyond_float64_is_rounded_by_its_last_bit(path, fmt):
+    a, b = beyond_double(fmt)
+    wanted = np.array(reference.matmul(a.tolist(), b.tolist(), operand=fmt, level=2))
+    assert wanted[0, 0] + 1 == wanted[1, 0]  # the tiny product decides
+    with kernels.use(path):
+        assert_same_bits(matmul(a, b, operand=fmt, level=2), wanted)
 
 
 @COMPILED

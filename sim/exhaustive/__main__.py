@@ -1,0 +1,90 @@
+"""``python -m sim.exhaustive``: every one of the 2^32 float32 values, rounded into each 16-bit format, bit for bit."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Sequence
+from functools import partial
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Column, Table
+
+from golden import kernels
+from sim.exhaustive.check import Check, Outcome, run
+from sim.exhaustive.quantisers import quantiser_checks
+
+__all__ = ["main"]
+
+
+def _jobs(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= 1024:
+        raise argparse.ArgumentTypeError(f"got {text!r}, must be a number of threads from 1 to 1024")
+    return int(text)
+
+
+def _parser(names: Sequence[str]) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m sim.exhaustive", description=__doc__)
+    parser.add_argument("checks", nargs="*", metavar="CHECK", help=f"checks to run (default: all): {', '.join(names)}")
+    parser.add_argument(
+        "--path",
+        default="auto",
+        choices=["auto", *kernels.paths()],
+        help="compiled path that is checked (default: the fastest of this machine)",
+    )
+    parser.add_argument(
+        "--jobs", type=_jobs, default=os.cpu_count() or 1, help="threads (default: one per processor, %(default)s)"
+    )
+    return parser
+
+
+def _run_all(checks: Sequence[Check], jobs: int, console: Console) -> list[tuple[Outcome, float]]:
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    results = []
+    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+        for check in checks:
+            task = progress.add_task(check.name, total=check.total)
+            if not console.is_terminal:
+                console.print(f"{check.name}: {check.total} inputs")
+            started = time.perf_counter()
+            outcome = run(check, jobs, partial(progress.advance, task))
+            results.append((outcome, time.perf_counter() - started))
+    return results
+
+
+def _report(results: Sequence[tuple[Outcome, float]], console: Console) -> None:
+    table = Table(Column("check", no_wrap=True), "judged by", "compared", "wrong", "seconds", "result")
+    for outcome, seconds in results:
+        numbers = f"{outcome.count}", f"{outcome.wrong}", f"{seconds:.0f}"
+        table.add_row(outcome.check.name, outcome.check.against, *numbers, "pass" if outcome.passed else "FAIL")
+    console.print(table)
+    for outcome, _ in results:
+        for example in outcome.examples:
+            console.print(f"{outcome.check.name}: {example}", highlight=False)
+        if not outcome.complete:
+            console.print(f"{outcome.check.name}: compared {outcome.count} of {outcome.check.total} inputs")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; return 0 if every check has passed, else 1."""
+    names = [check.name for check in quantiser_checks()]
+    parser = _parser(names)
+    given = parser.parse_args(arguments)
+    unknown = [name for name in given.checks if name not in names]
+    if unknown:
+        parser.error(f"CHECK: got {', '.join(unknown)}, must be of {', '.join(names)}")
+    console = Console()
+    # The pieces run side by side, so that a call needs no threads of its own.
+    with kernels.use(given.path, threads=1):
+        known = {check.name: check for check in quantiser_checks()}
+        console.print(f"path {kernels.kernel_info()['path']}, {given.jobs} threads")
+        results = _run_all([known[name] for name in given.checks or names], given.jobs, console)
+    _report(results, console)
+    return 0 if all(outcome.passed for outcome, _ in results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

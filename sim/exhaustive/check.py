@@ -1,0 +1,105 @@
+"""What a check over all inputs is, and running one: every input once, counted."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Check", "Comparison", "Outcome", "compare_bits", "run"]
+
+#: Differences that a report shows.
+SHOWN = 5
+
+
+@dataclass
+class Comparison:
+    """What the inputs of one range gave: how many were compared, how many differed, the first differences in words."""
+
+    count: int
+    wrong: int = 0
+    examples: list[str] = field(default_factory=list)
+
+    def add(self, other: Comparison) -> None:
+        """Join the findings about the same inputs."""
+        if other.count != self.count:
+            raise ValueError(f"other: got a comparison of {other.count} inputs, must be of the same {self.count}")
+        self.wrong += other.wrong
+        self.examples = (self.examples + other.examples)[:SHOWN]
+
+
+def compare_bits(label: str, inputs: NDArray, got: NDArray, wanted: NDArray) -> Comparison:
+    """Compare the codes that inputs gave; `wanted` may be one code for all; `label` begins each difference."""
+    if got.shape != inputs.shape:
+        raise ValueError(f"got: got shape {got.shape}, must be that of inputs, {inputs.shape}")
+    wanted = np.broadcast_to(wanted, inputs.shape)
+    differ = np.flatnonzero(got != wanted)
+    examples = [f"{label}: {inputs[at]:#x} gives {got[at]:#x}, must be {wanted[at]:#x}" for at in differ[:SHOWN]]
+    return Comparison(inputs.size, len(differ), examples)
+
+
+@dataclass(frozen=True)
+class Check:
+    """A comparison over the inputs 0 to total - 1.
+
+    Parameters
+    ----------
+    name : str
+    total : int
+        How many inputs there are.
+    against : str
+        In words, what judges.
+    compare : callable
+        ``compare(start, stop)`` compares the inputs from `start` up to `stop`; several threads call it.
+    piece : int
+        Inputs of one call: a power of two, few enough that all that is computed from them stays in the caches.
+    """
+
+    name: str
+    total: int
+    against: str
+    compare: Callable[[int, int], Comparison]
+    piece: int = 1 << 16
+
+    def ranges(self) -> Iterator[tuple[int, int]]:
+        """Cut all inputs into pieces."""
+        return ((start, min(start + self.piece, self.total)) for start in range(0, self.total, self.piece))
+
+
+@dataclass
+class Outcome:
+    """What a whole check gave. It has passed when nothing differs *and* every input was compared."""
+
+    check: Check
+    count: int = 0
+    wrong: int = 0
+    examples: list[str] = field(default_factory=list)
+
+    @property
+    def complete(self) -> bool:
+        """Whether as many inputs were compared as there are."""
+        return self.count == self.check.total
+
+    @property
+    def passed(self) -> bool:
+        """Whether the check holds."""
+        return self.complete and self.wrong == 0
+
+
+def run(check: Check, jobs: int, advance: Callable[[int], object] = lambda _: None) -> Outcome:
+    """Run a check on some threads; `advance` is told how many inputs each piece held."""
+    outcome = Outcome(check)
+    with ThreadPoolExecutor(jobs) as pool:
+        pieces = check.ranges()
+        # As many pieces at a time as keep the threads busy: a list of all would be as long as the check.
+        while batch := list(itertools.islice(pieces, 8 * jobs)):
+            for found in pool.map(lambda piece: check.compare(*piece), batch):
+                outcome.count += found.count
+                outcome.wrong += found.wrong
+                outcome.examples = (outcome.examples + found.examples)[:SHOWN]
+                advance(found.count)
+    return outcome

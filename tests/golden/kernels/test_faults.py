@@ -1,0 +1,149 @@
+"""The comparisons can fail: with a fault put into the source, results differ from NumPy's; without one they do not."""
+
+import numpy as np
+import pytest
+
+from golden import BF16, CBFLOAT16, FP16, FP32, FloatFormat, Reduction, encode, kernels, matmul, matmul_values, quantize
+
+from .build import SOURCE, Change, extension
+from .operands import KINDS, beyond_double, codes, late_overflow
+
+ROUND = "const Words sticky = Lanes::or_and(x, Lanes::shift_right(x, shift_), one_);"
+LIMIT = "return Lanes::infinite_from(ScaledStep::operator()(a, b, acc), limit);"
+
+FAULTS = {
+    "ties go down": ("avx512", Change("vectors.h", ROUND, "const Words sticky = x;")),
+    "truncated": ("avx512", Change("vectors.h", "Lanes::add(sticky, half_less_one_)", "sticky")),
+    "not rounded to odd, AVX-512": (
+        "avx512",
+        Change(
+            "lanes512.h", "return _mm512_mask_mov_epi32(as_words(up), odd, as_words(down));", "return as_words(up);"
+        ),
+    ),
+    "rounded twice, AVX-512": (
+        "avx512",
+        Change(
+            "lanes512.h",
+            "return odd_of(_mm512_fmadd_round_ps(a, b, c, DOWN), _mm512_fmadd_round_ps(a, b, c, UP));",
+            "return as_words(_mm512_fmadd_ps(a, b, c));",
+        ),
+    ),
+    "negative zero where a sum is exactly zero": (
+        "avx512",
+        Change(
+            "lanes512.h",
+            "_mm512_mask_mov_epi32(as_words(up), odd, as_words(down))",
+            "_mm512_mask_mov_epi32(as_words(down), _mm512_knot(odd) & _mm512_cmpneq_epu32_mask(as_words(up), "
+            "as_words(down)) & _mm512_test_epi32_mask(as_words(up), words(1)), as_words(up))",
+        ),
+    ),
+    "not rounded to odd, AVX2": (
+        "avx2",
+        Change("lanes256.h", "_mm256_blendv_ps(as_floats(up), down, as_floats(odd))", "as_floats(up)"),
+    ),
+    "AVX2 in an environment that rounds to nearest": (
+        "avx2",
+        Change("avx2.cpp", "tiles<ScaledStep>(Rounding::down)", "tiles<ScaledStep>(Rounding::nearest)"),
+    ),
+    "promotion that rounds down": (
+        "avx2",
+        Change("product.cpp", "environment_.change(plan_.joining->rounding);", ""),
+    ),
+    "not rounded to odd, portable": (
+        "portable",
+        Change("generic.h", "const bool move = finite && error != 0 && (bits & 1) == 0;", "const bool move = false;"),
+    ),
+    "subnormals lost, portable": (
+        "portable",
+        Change("generic.h", "field = field < lowest_ ? lowest_ : field;", "field = field < 1 ? lowest_ : field;"),
+    ),
+    "no infinity": ("avx512", Change("vectors.h", LIMIT, "return ScaledStep::operator()(a, b, acc);")),
+    "overflow not expected": (
+        "avx512",
+        Change("plan.h", "{ return !(bound < std::ldexp(1.0, inner.emax())); }", "{ return bound < 0; }"),
+    ),
+    "bound of the last block only": (
+        "avx512",
+        Change("product.cpp", "if (k0 % chunk_ == 0) bound_ = 0;", "bound_ = 0;"),
+    ),
+    "chunk that does not start from zero": (
+        "avx512",
+        Change("product.cpp", "if (k % chunk_ == 0) std::memset(partial,", "if (k == 0) std::memset(partial,"),
+    ),
+    "promotion missing at the end": (
+        "avx512",
+        Change("product.cpp", "if (end % chunk_ == 0 || end == call_.k) join(", "if (end % chunk_ == 0) join("),
+    ),
+    "NaN with its payload": (
+        "avx512",
+        Change(
+            "vectors.h",
+            "Lanes::store(into, Lanes::as_floats(Lanes::where_nan(x, Lanes::words(FLOAT_NAN), value)));",
+            "Lanes::store(into, Lanes::as_floats(value));",
+        ),
+    ),
+    "codes beyond infinity": ("avx512", Change("vectors.h", "Lanes::smaller(magnitude, inf)", "magnitude")),
+    "rows of the last panel": (
+        "avx512",
+        Change("product.cpp", "return std::min<int64_t>(tiles_.rows, rows()", "return std::min<int64_t>(1, rows()"),
+    ),
+}
+
+# A narrow format overflows and rounds to its subnormals often.
+NARROW = FloatFormat("e4m3", 4, 3)
+
+
+def results():
+    """Products and roundings that meet every part of the kernels; NaNs shown by their bits."""
+    rng = np.random.default_rng(130)
+    found = []
+    for fmt in (CBFLOAT16, BF16, FP16, NARROW):
+        for kind in KINDS:
+            a, b = codes(kind, fmt, (5, 301), rng), codes(kind, fmt, (301, 20), rng)
+            for level in (0, 1, 2):
+                found.append(matmul(a, b, operand=fmt, level=level))
+            found.append(matmul(a[:, :13], b[:13], operand=fmt, level=2, chunk=None))
+        found += [matmul(*late_overflow(fmt), operand=fmt, level=2, chunk=None)]
+        found += [matmul(*beyond_double(fmt), operand=fmt, level=2)]
+        patterns = rng.integers(0, 2**32, 3001, dtype=np.uint32).view(np.float32)
+        found += [encode(patterns, fmt), quantize(patterns, fmt).view(np.uint32)]
+    values = rng.integers(0, 2**32, (30, 30), dtype=np.uint32).view(np.float32)
+    found.append(quantize(values, FP32).view(np.uint32))
+    plan = Reduction(FP32, 3, CBFLOAT16)
+    found.append(matmul_values(values, values, operand=CBFLOAT16, reduction=plan).view(np.uint32))
+    return found
+
+
+@pytest.fixture(scope="module")
+def wanted():
+    with kernels.use("numpy"):
+        return results()
+
+
+def differences(wanted):
+    return sum(int((got != want).sum()) for got, want in zip(results(), wanted, strict=True))
+
+
+RUN = [path for path in ("avx512", "avx2", "portable") if path in kernels.paths()]
+
+
+@pytest.mark.parametrize("path", RUN)
+def test_unchanged_source_built_without_optimisation_agrees(builder, load, wanted, path):
+    load(builder.build(f"unchanged-{path}", Change("format.h", "#pragma once", "#pragma once\n")), [path])
+    with kernels.use(path):
+        assert differences(wanted) == 0
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_fault_in_the_source_is_seen(builder, load, wanted, fault):
+    path, change = FAULTS[fault]
+    if path not in RUN:
+        pytest.skip(f"this machine does not run {path}")
+    load(builder.build(fault.replace(" ", "-"), change), [path])
+    with kernels.use(path):
+        assert differences(wanted) > 0
+
+
+def test_project_file_lists_the_source_as_it_is():
+    listed = {*extension()["sources"], *extension()["depends"]}
+    assert listed == {f"golden/kernels/source/{path.name}" for path in SOURCE.iterdir()}
