@@ -40,8 +40,10 @@ def _ways(values: np.ndarray[Any, np.dtype[np.float32]]) -> Iterator[tuple[str, 
     tensor = torch.from_numpy(values)
     copy = torch.empty_like(tensor)
     yield "torch copy", "", lambda: copy.copy_(tensor)
+    place = np.empty_like(values)
     for fmt in FORMATS:
         yield "golden.quantize", fmt.name, partial(golden.quantize, values, fmt)
+        yield "golden.quantize into an array", fmt.name, partial(golden.quantize, values, fmt, out=place)
     yield "torch to bfloat16 and back", BF16.name, lambda: tensor.bfloat16().float().numpy()
     yield "ml_dtypes and back", BF16.name, lambda: values.astype(ml_dtypes.bfloat16).astype(np.float32)
     with suppress(ImportError):
