@@ -3,9 +3,10 @@
 `golden` needs NumPy only. `golden.reference` is the same contract on exact Python integers.
 """
 
+from golden.arrays.accumulation import multiply_accumulate
 from golden.arrays.conversion import convert, decode, encode, quantize
 from golden.arrays.normalisation import softmax
-from golden.arrays.products import dot, matmul, matmul_values, multiply_accumulate
+from golden.arrays.products import dot, matmul, matmul_values
 from golden.flags import Flag
 from golden.formats import BF16, CB16, CBFLOAT16, FORMATS, FP16, FP32, FloatFormat, format_named
 from golden.kernels import kernel_info

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from golden import reference
-from golden.arrays.checks import as_codes, as_format
+from golden.arrays.accumulation import multiply_accumulate
+from golden.arrays.checks import as_codes, as_format, code_dtype
+from golden.arrays.conversion import decode, encode
+from golden.arrays.products import matmul
 from golden.arrays.rounding import Float64, codes_to_float64, float64_to_codes, round_float64
 from golden.arrays.steps import add_rounded_to_odd
 from golden.formats import FloatFormat
+from golden.reduction import Reduction
 
 __all__ = ["softmax"]
 
@@ -60,12 +65,45 @@ def softmax(codes: ArrayLike, fmt: FloatFormat | str, *, axis: int = -1) -> NDAr
         raise ValueError(f"axis: got {axis}, must be {-given.ndim} to {given.ndim - 1} for shape {given.shape}")
     if given.shape[axis] == 0:
         raise ValueError(f"codes: got shape {given.shape}, axis {axis} must not be empty")
+    rows = np.moveaxis(given, axis, -1)
     with np.errstate(all="ignore"):
-        x = codes_to_float64(np.moveaxis(given, axis, 0), fmt)
-        difference = round_float64(add_rounded_to_odd(x, -x.max(axis=0)), fmt)
-        exponential = _rounded_exponential(difference, fmt)
-        total = np.zeros(x.shape[1:])
-        for term in exponential:
+        exponentials = _exponentials(_differences(rows, fmt), fmt)
+        quotients = encode(codes_to_float64(exponentials, fmt) / _sums(exponentials, fmt), fmt)
+    return np.moveaxis(quotients, -1, axis)
+
+
+def _differences(rows: NDArray[Any], fmt: FloatFormat) -> NDArray[Any]:
+    """Return the codes of ``round(x - max(x))`` along the last axis."""
+    if not fmt.has_one:  # then there is no step with b = 1 to subtract with
+        x = codes_to_float64(rows, fmt)
+        return encode(add_rounded_to_odd(x, -x.max(axis=-1, keepdims=True)), fmt)
+    largest = encode(-decode(rows, fmt).max(axis=-1, keepdims=True), fmt)
+    return multiply_accumulate(rows, fmt.one, largest, operand=fmt, accumulator=fmt)
+
+
+def _exponentials(codes: NDArray[Any], fmt: FloatFormat) -> NDArray[Any]:
+    """Return the codes of exp of codes that are zero, negative or NaN."""
+    if fmt.width <= 16:
+        return _exponential_table(fmt)[codes]
+    return float64_to_codes(_rounded_exponential(codes_to_float64(codes, fmt), fmt), fmt)
+
+
+@lru_cache(maxsize=32)
+def _exponential_table(fmt: FloatFormat) -> NDArray[Any]:
+    table = np.full(1 << fmt.width, fmt.nan, code_dtype(fmt))
+    reached = np.append(0, np.arange(fmt.sign_mask, (fmt.sign_mask | fmt.inf) + 1))
+    table[reached] = float64_to_codes(_rounded_exponential(codes_to_float64(reached, fmt), fmt), fmt)
+    table.flags.writeable = False
+    return table
+
+
+def _sums(codes: NDArray[Any], fmt: FloatFormat) -> Float64:
+    """Return the sequential sums along the last axis, every step rounded to the format, from +0."""
+    if not fmt.has_one:  # then there is no step with b = 1 to sum with
+        total = np.zeros(codes.shape[:-1])
+        for term in np.moveaxis(codes_to_float64(codes, fmt), -1, 0):
             total = round_float64(add_rounded_to_odd(total, term), fmt)
-        quotient = round_float64(exponential / total, fmt)
-    return np.moveaxis(float64_to_codes(quotient, fmt), 0, axis)
+        return total[..., np.newaxis]
+    rows, ones = codes.reshape(-1, codes.shape[-1]), np.full((codes.shape[-1], 1), fmt.one, code_dtype(fmt))
+    sums = matmul(rows, ones, operand=fmt, reduction=Reduction(fmt, None, fmt))
+    return codes_to_float64(sums, fmt).reshape(*codes.shape[:-1], 1)

@@ -1,4 +1,4 @@
-"""Fused steps and reductions on code arrays (NUMERICS sections 4 and 5)."""
+"""Reductions of code arrays and of values (NUMERICS section 5)."""
 
 from __future__ import annotations
 
@@ -8,58 +8,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from golden.arrays.chain import Chain, reduce_codes
+from golden.arrays.chain import reduce_codes
 from golden.arrays.checks import as_codes, as_format, as_values, code_dtype, same_shape
 from golden.arrays.conversion import decode, encode
-from golden.arrays.rounding import Flags, codes_to_float64, float64_to_codes, is_signalling
+from golden.arrays.rounding import Flags
 from golden.formats import FloatFormat
 from golden.kernels import products as kernels
 from golden.reduction import DEFAULT_CHUNK, Reduction
 
-__all__ = ["dot", "matmul", "matmul_values", "multiply_accumulate"]
+__all__ = ["dot", "matmul", "matmul_values"]
 
 Codes = NDArray[Any]
-
-
-def multiply_accumulate(
-    a: ArrayLike,
-    b: ArrayLike,
-    acc: ArrayLike,
-    *,
-    operand: FloatFormat | str,
-    accumulator: FloatFormat | str,
-    return_flags: bool = False,
-) -> Codes | tuple[Codes, Flags]:
-    """One fused step ``round(a * b + acc)``, one rounding, elementwise.
-
-    Parameters
-    ----------
-    a, b : unsigned arrays or Python ints
-        Codes in `operand`; the three arguments broadcast.
-    acc : unsigned array or Python int
-        Codes in `accumulator`, which is also the format of the result.
-    operand, accumulator : FloatFormat or str
-    return_flags : bool
-        Also return a uint8 array of `Flag` bits.
-
-    Raises
-    ------
-    TypeError
-        If an argument is not unsigned codes.
-    ValueError
-        If a code is wider than its format, the shapes do not broadcast, or a name names no format.
-    """
-    operand, accumulator = as_format(operand, "operand"), as_format(accumulator, "accumulator")
-    given = as_codes(a, operand, "a"), as_codes(b, operand, "b"), as_codes(acc, accumulator, "acc")
-    shape = same_shape("a, b, acc", *(codes.shape for codes in given))
-    chain = Chain(shape, return_flags)
-    with np.errstate(all="ignore"):
-        x, y = codes_to_float64(given[0], operand), codes_to_float64(given[1], operand)
-        result = chain.step(x, y, codes_to_float64(given[2], accumulator), accumulator)
-    for codes, fmt in zip(given, (operand, operand, accumulator), strict=True):
-        chain.note_signalling(is_signalling(codes, fmt))
-    codes = float64_to_codes(np.broadcast_to(result, shape), accumulator)[()]
-    return (codes, chain.flags[()]) if return_flags else codes
 
 
 _plan_for_level = lru_cache(maxsize=256)(Reduction.for_level)
@@ -159,7 +118,7 @@ def dot(
         result = np.empty(shape, code_dtype(destination or plan.outer))
         rows, columns = (codes.reshape(-1, codes.shape[-1]) for codes in (x, y))
         begin = None if start is None else np.broadcast_to(start, shape).ravel()
-        formats = kernels.Formats(operand, plan, destination or plan.outer, as_values=False)
+        formats = kernels.Formats.of(operand, plan, destination or plan.outer)
         if kernels.dot(rows, columns, begin, result.reshape(-1), formats):
             return result[()]
     x, y = np.moveaxis(x, -1, 0), np.moveaxis(y, -1, 0)
@@ -195,7 +154,7 @@ def matmul(
     start = _as_start(initial, plan, shape)
     if x.shape[-1]:
         result = np.empty(shape, code_dtype(destination or plan.outer))
-        formats = kernels.Formats(operand, plan, destination or plan.outer, as_values=False)
+        formats = kernels.Formats.of(operand, plan, destination or plan.outer)
         if kernels.matmul(x, y, start, result, formats):
             return result
     batch = shape[:-2]
@@ -251,7 +210,7 @@ def matmul_values(
         _check_initial(start, shape)
     if x.shape[-1]:
         result = np.empty(shape, np.float32)
-        formats = kernels.Formats(operand, plan, destination, as_values=True)
+        formats = kernels.Formats.of(operand, plan, destination, as_values=True)
         if kernels.matmul(x, y, start, result, formats):
             return result
     codes = matmul(

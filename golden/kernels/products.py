@@ -13,7 +13,7 @@ from golden.formats import FloatFormat
 from golden.kernels.library import active, address, format_number
 from golden.reduction import Reduction
 
-__all__ = ["Formats", "dot", "matmul"]
+__all__ = ["Formats", "dot", "matmul", "multiply_accumulate"]
 
 Matrix = NDArray[Any]
 
@@ -23,17 +23,25 @@ _MATMUL, _DOT = 0, 1
 
 
 class Formats(NamedTuple):
-    """What the arrays of a product hold (float32 values, or codes), and the reduction."""
+    """What the arrays of a product hold (float32 values, or codes), and how it is summed."""
 
     operand: FloatFormat
-    plan: Reduction
+    inner: FloatFormat
+    chunk: int | None
+    outer: FloatFormat
     destination: FloatFormat
-    as_values: bool
+    as_values: bool = False
+    is_step: bool = False  # no chunks: the total is the chain of steps itself, inner and outer are one format
+
+    @classmethod
+    def of(cls, operand: FloatFormat, plan: Reduction, destination: FloatFormat, *, as_values: bool = False) -> Formats:
+        """Return the formats of a reduction."""
+        return cls(operand, plan.inner, plan.chunk, plan.outer, destination, as_values)
 
     def numbers(self) -> tuple[int, ...]:
         """Return the fields of the C interface, in its order."""
-        formats = self.operand, self.plan.inner, self.plan.outer, self.destination
-        return (self.as_values, *map(format_number, formats), self.plan.chunk or 0)
+        formats = self.operand, self.inner, self.outer, self.destination
+        return (self.as_values, *map(format_number, formats), -1 if self.is_step else self.chunk or 0)
 
 
 def _strided(array: Matrix) -> Matrix:
@@ -111,3 +119,11 @@ def dot(a: Matrix, b: Matrix, initial: Matrix | None, result: Matrix, formats: F
         return False
     start = None if initial is None else _strided(initial)
     return _multiply(_DOT, _strided(a).T, _strided(b).T, start, result[np.newaxis], formats)
+
+
+def multiply_accumulate(a: Matrix, b: Matrix, acc: Matrix, result: Matrix, formats: Formats) -> bool:
+    """Fill `result` with one step ``round(a * b + acc)`` for each element, to whose shape the others broadcast."""
+    if active() is None:
+        return False
+    x, y, z = (_strided(np.broadcast_to(array, result.shape).reshape(1, -1)) for array in (a, b, acc))
+    return _multiply(_DOT, x, y, z, result.reshape(1, -1), formats)

@@ -65,7 +65,8 @@ struct cbfloat_product {
     int64_t mode;
     int64_t as_values; /* 1: a, b, initial and result are floats, rounded as they are read; 0: codes */
     int64_t operand, inner, outer, result_format;
-    int64_t chunk;            /* 0: one chunk of any length */
+    int64_t chunk; /* 0: one chunk of any length; -1: no chunks, the total is itself the chain of steps, for which
+                      inner and outer are one format (as level 0 has it, in any format) */
     int64_t batches, m, n, k; /* k at least 1 */
     struct cbfloat_matrix a, b, initial;
     void *result; /* batches x M x N, contiguous */

@@ -25,7 +25,7 @@ Plan::Plan(const cbfloat_product &product, const Path &given)
       outer(Format::from_number(product.outer)),
       result(Format::from_number(product.result_format)),
       as_values(product.as_values != 0),
-      is_chain(inner.is_float() && outer.is_float() && product.chunk == 0),
+      is_chain(product.chunk < 0 || (inner.is_float() && outer.is_float() && product.chunk == 0)),
       dot(product.mode == CBFLOAT_DOT),
       chain_rule(rule_of(inner)),
       join_rule(rule_of(outer)) {
@@ -36,7 +36,7 @@ bool Plan::choose_scaled() {
     if (!path.single || !(outer.is_float() || outer.is_short())) return false;
     total_exponent = outer.is_float() ? 0 : outer.scale();
     joining = outer.is_float() ? path.single : path.scaled_limited;
-    const bool native = path.half && operand == inner && inner == Format{5, 10, 15};
+    const bool native = path.half && !is_chain && operand == inner && inner == Format{5, 10, 15};
     if (native) {
         tiles = limited = path.half;
         halves = true;

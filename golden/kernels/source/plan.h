@@ -12,7 +12,7 @@ struct Plan {
     const Path &path;
     Format operand, inner, outer, result;
     bool as_values;
-    bool is_chain;  // level 0: the total is the chain of float steps
+    bool is_chain;  // the total is the chain of steps, as at level 0
     bool dot;
     const Tiles *tiles;    // of the chains
     const Tiles *limited;  // in their place where an accumulator might overflow

@@ -6,7 +6,6 @@
 #include <atomic>
 #include <cmath>
 #include <cstring>
-#include <limits>
 #include <new>
 
 #include "kernels.h"
@@ -55,7 +54,7 @@ public:
           tile_(static_cast<int64_t>(tiles_.rows) * tiles_.columns),
           row_panels_(plan_.dot ? 1 : groups(region.m1 - region.m0, tiles_.rows)),
           column_panels_(groups(region.n1 - region.n0, tiles_.columns)),
-          chunk_(call.chunk ? std::min(call.chunk, call.k) : call.k),
+          chunk_(call.chunk > 0 ? std::min(call.chunk, call.k) : call.k),
           block_(chunk_ <= BLOCK ? BLOCK / chunk_ * chunk_ : BLOCK),
           keeps_partial_(!plan_.is_chain && chunk_ > BLOCK) {}
 
@@ -168,11 +167,12 @@ private:
 
         const Tiles *chosen = plan_.tiles;
         if (plan_.tiles != plan_.limited) {
-            if (k0 % chunk_ == 0) bound_ = 0;
+            // A chain begins with the initial value, of which no bound is known.
+            if (k0 % chunk_ == 0) bound_ = plan_.is_chain ? INFINITY : 0;
             bound_ = plan_.bound(bound_, std::min(k1 - k0, chunk_), largest_a * largest_b);
             if (plan_.may_overflow(bound_)) {
                 chosen = plan_.limited;
-                bound_ = std::numeric_limits<double>::infinity();  // for the rest of the chunk
+                bound_ = INFINITY;  // for the rest of the chunk
             }
         }
         environment_.change(chosen->rounding);

@@ -64,7 +64,7 @@ FAULTS = {
     ),
     "bound of the last block only": (
         "avx512",
-        Change("product.cpp", "if (k0 % chunk_ == 0) bound_ = 0;", "bound_ = 0;"),
+        Change("product.cpp", "if (k0 % chunk_ == 0) bound_ = plan_.is_chain ? INFINITY : 0;", "bound_ = 0;"),
     ),
     "chunk that does not start from zero": (
         "avx512",

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from golden import FP16, FP32, FloatFormat, Reduction, dot, kernels, matmul, reference
+from golden import FP16, FP32, FloatFormat, Reduction, dot, kernels, matmul, multiply_accumulate, reference
 from golden.formats import BF16, CBFLOAT16
 
 from ..judges import assert_same_bits
@@ -229,5 +229,36 @@ def test_dot_compiled_of_any_shape_is_numpys(path, level, shapes):
     for threads in THREADS:
         with kernels.use(path, threads):
             got = dot(a, b, **options)
+        assert_same_bits(got, wanted)
+        assert np.ndim(got) == np.ndim(wanted)
+
+
+@COMPILED
+@pytest.mark.parametrize("fmt", FORMATS, ids=str)
+@pytest.mark.parametrize("kind", KINDS)
+def test_multiply_accumulate_compiled_is_the_references(path, fmt, kind):
+    rng = np.random.default_rng(95)
+    for accumulator in (fmt, FP32, CBFLOAT16):
+        a, b = codes(kind, fmt, (70,), rng), codes(kind, fmt, (70,), rng)
+        acc = codes(kind, accumulator, (70,), rng)
+        formats = {"operand": fmt, "accumulator": accumulator}
+        steps = zip(a.tolist(), b.tolist(), acc.tolist(), strict=True)
+        wanted = [reference.multiply_accumulate(*operands, **formats)[0] for operands in steps]
+        with kernels.use(path):
+            assert_same_bits(multiply_accumulate(a, b, acc, **formats), np.array(wanted), a, b, acc)
+
+
+@COMPILED
+@pytest.mark.parametrize(
+    "shapes", [((), (), ()), ((3, 1), (1, 5), ()), ((0, 2), (2,), (1,)), ((400, 1), (700,), (1, 1))]
+)
+def test_multiply_accumulate_compiled_broadcasts_as_numpy_does(path, shapes):
+    rng = np.random.default_rng(96)
+    a, b, acc = (codes("special", CBFLOAT16, shape, rng) for shape in shapes)
+    formats = {"operand": CBFLOAT16, "accumulator": CBFLOAT16}
+    wanted = on_numpy(multiply_accumulate, a, b, acc, **formats)
+    for threads in THREADS:
+        with kernels.use(path, threads):
+            got = multiply_accumulate(a, b, acc, **formats)
         assert_same_bits(got, wanted)
         assert np.ndim(got) == np.ndim(wanted)
