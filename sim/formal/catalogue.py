@@ -1,0 +1,34 @@
+"""All proofs, in the order of the table."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+
+from sim.formal.converters import converter_proofs
+from sim.formal.proof import Proof
+
+__all__ = ["TIERS", "catalogue", "select"]
+
+TIERS = ("fast", "full")
+
+
+def catalogue() -> list[Proof]:
+    """Return every proof."""
+    return [*converter_proofs()]
+
+
+def select(tier: str, names: str) -> list[Proof]:
+    """Return the proofs of a tier whose names are listed, comma-separated, ``*`` standing for anything.
+
+    Raises
+    ------
+    ValueError
+        If a name matches none.
+    """
+    proofs = [proof for proof in catalogue() if tier == "full" or proof.fast]
+    wanted = [name.strip() for name in names.split(",") if name.strip()]
+    for name in wanted:
+        if not any(fnmatchcase(proof.name, f"{name}*") for proof in proofs):
+            units = ", ".join(dict.fromkeys(proof.unit for proof in proofs))
+            raise ValueError(f"proofs: got {name!r}, must begin a name of the {tier} tier, such as {units}")
+    return [proof for proof in proofs if not wanted or any(fnmatchcase(proof.name, f"{name}*") for name in wanted)]

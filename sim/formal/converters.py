@@ -1,0 +1,70 @@
+"""What is proven of the converters: every pair of formats, code and flags."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path
+
+from golden import reference
+from golden.formats import FORMATS, FloatFormat
+from hdl.cores.conversion import Convert
+from sim.formal import by_interval, by_theory
+from sim.formal.netlist import Netlist, of_component
+from sim.formal.proof import BITWUZLA, CVC5, Z3_CADICAL, Proof
+from sim.formal.terms import define, refute, slice_of
+
+__all__ = ["converter_proofs", "formula", "say_result", "split_result"]
+
+
+def converter_proofs() -> Iterator[Proof]:
+    """Yield the proofs of the combinational converters."""
+    for source, destination in itertools.permutations(FORMATS, 2):
+        for specification, module, engine in (
+            ("to_fp", by_theory, Z3_CADICAL),
+            ("to_fp", by_theory, CVC5),
+            ("interval", by_interval, BITWUZLA),
+        ):
+            yield Proof(
+                "converter",
+                f"{source} to {destination}",
+                specification,
+                engine,
+                partial(_build, source, destination, module.conversion),
+                timeout=120,
+                fast=True,
+                explain=partial(_explain, source, destination),
+            )
+
+
+def _build(source: FloatFormat, destination: FloatFormat, specification: by_theory.Conversion, folder: Path) -> str:
+    return formula(of_component(Convert(source, destination), folder), source, destination, specification)
+
+
+def formula(
+    netlist: Netlist, source: FloatFormat, destination: FloatFormat, specification: by_theory.Conversion
+) -> str:
+    """Return what has a solution if a netlist with the ports of `Convert` is no conversion."""
+    text = netlist.text + split_result(netlist, destination)
+    return text + specification(netlist.port("code"), source, destination, "out", "flags") + refute("correct")
+
+
+def split_result(netlist: Netlist, fmt: FloatFormat) -> str:
+    """Define ``out`` and ``flags``, the fields of a `result_layout` at the port ``o``."""
+    high = netlist.outputs["o"] - 1
+    text = define("out", f"(_ BitVec {fmt.width})", slice_of(netlist.port("o"), fmt.width - 1, 0))
+    return text + define("flags", "(_ BitVec 5)", slice_of(netlist.port("o"), high, high - 4))
+
+
+def _explain(source: FloatFormat, destination: FloatFormat, ports: Mapping[str, int]) -> str:
+    return say_result(reference.convert(ports["code"], source, destination), ports["o"], destination, destination.width)
+
+
+def say_result(wanted: tuple[int, int], given: int, fmt: FloatFormat, width: int) -> str:
+    """Say what golden says of operands, and who is wrong: the unit or the specification."""
+    got = given & (1 << fmt.width) - 1, given >> width
+    text = (
+        f"golden.reference gives {wanted[0]:#x} with flags {int(wanted[1]):#x}, the unit {got[0]:#x} with {got[1]:#x}"
+    )
+    return text + (": the unit is right, the specification is not" if got == wanted else "")
