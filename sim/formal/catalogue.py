@@ -5,7 +5,9 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 
 from sim.formal.converters import converter_proofs
+from sim.formal.pipelines import pipeline_proofs
 from sim.formal.proof import Proof
+from sim.formal.steps import step_proofs
 
 __all__ = ["TIERS", "catalogue", "select"]
 
@@ -14,7 +16,7 @@ TIERS = ("fast", "full")
 
 def catalogue() -> list[Proof]:
     """Return every proof."""
-    return [*converter_proofs()]
+    return [*converter_proofs(), *step_proofs(), *pipeline_proofs()]
 
 
 def select(tier: str, names: str) -> list[Proof]:

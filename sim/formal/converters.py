@@ -11,11 +11,12 @@ from golden import reference
 from golden.formats import FORMATS, FloatFormat
 from hdl.cores.conversion import Convert
 from sim.formal import by_interval, by_theory
-from sim.formal.netlist import Netlist, of_component
+from sim.formal.netlist import Netlist
 from sim.formal.proof import BITWUZLA, CVC5, Z3_CADICAL, Proof
-from sim.formal.terms import define, refute, slice_of
+from sim.formal.terms import refute, split_result
+from sim.formal.yosys import netlist_of
 
-__all__ = ["converter_proofs", "formula", "say_result", "split_result"]
+__all__ = ["converter_proofs", "formula", "say_result"]
 
 
 def converter_proofs() -> Iterator[Proof]:
@@ -39,22 +40,16 @@ def converter_proofs() -> Iterator[Proof]:
 
 
 def _build(source: FloatFormat, destination: FloatFormat, specification: by_theory.Conversion, folder: Path) -> str:
-    return formula(of_component(Convert(source, destination), folder), source, destination, specification)
+    return formula(netlist_of(Convert(source, destination), folder), source, destination, specification)
 
 
 def formula(
     netlist: Netlist, source: FloatFormat, destination: FloatFormat, specification: by_theory.Conversion
 ) -> str:
     """Return what has a solution if a netlist with the ports of `Convert` is no conversion."""
-    text = netlist.text + split_result(netlist, destination)
-    return text + specification(netlist.port("code"), source, destination, "out", "flags") + refute("correct")
-
-
-def split_result(netlist: Netlist, fmt: FloatFormat) -> str:
-    """Define ``out`` and ``flags``, the fields of a `result_layout` at the port ``o``."""
-    high = netlist.outputs["o"] - 1
-    text = define("out", f"(_ BitVec {fmt.width})", slice_of(netlist.port("o"), fmt.width - 1, 0))
-    return text + define("flags", "(_ BitVec 5)", slice_of(netlist.port("o"), high, high - 4))
+    unit = netlist.instance()
+    text = unit.text + unit.shown + split_result(unit, destination)
+    return text + specification(unit.port("code"), source, destination, "out", "flags") + refute("correct")
 
 
 def _explain(source: FloatFormat, destination: FloatFormat, ports: Mapping[str, int]) -> str:

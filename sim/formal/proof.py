@@ -166,12 +166,8 @@ def prove(proof: Proof, folder: Path) -> Outcome:
 
 
 def _ports(model: Mapping[str, str]) -> dict[str, int]:
-    """Return the ports of a solution: constants such as ``top.acc``, but not the state they are taken from."""
-    return {
-        name.partition(".")[2]: int(value, 16)
-        for name, value in sorted(model.items())
-        if "." in name and not name.endswith(".state")
-    }
+    """Return the ports of a solution: constants such as ``top.acc``."""
+    return {name.partition(".")[2]: int(value, 16) for name, value in sorted(model.items()) if "." in name}
 
 
 def _ask(engine: str, text: str, file: Path, timeout: int) -> dict[str, object]:

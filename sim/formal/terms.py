@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from golden.formats import FloatFormat
+from sim.formal.netlist import Instance
 
 __all__ = [
     "Sort", "bits", "both", "define", "either", "equal", "from_bits", "inverse", "is_infinite", "is_nan",
-    "is_signalling", "number", "power_of_two", "refute", "round_to", "sign_bit", "slice_of", "verdict",
+    "is_signalling", "number", "power_of_two", "refute", "round_to", "sign_bit", "slice_of", "split_result", "verdict",
 ]  # fmt: skip
 
 
@@ -144,3 +145,10 @@ def verdict(correct_bits: str, flags: str) -> str:
 def refute(claim: str) -> str:
     """Ask for a solution in which a claim does not hold."""
     return f"(assert (not {claim}))\n"
+
+
+def split_result(netlist: Instance, fmt: FloatFormat) -> str:
+    """Define ``out`` and ``flags``, the fields of a `result_layout` at the port ``o``."""
+    high = netlist.outputs["o"] - 1
+    text = define("out", f"(_ BitVec {fmt.width})", slice_of(netlist.port("o"), fmt.width - 1, 0))
+    return text + define("flags", "(_ BitVec 5)", slice_of(netlist.port("o"), high, high - 4))
