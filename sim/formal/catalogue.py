@@ -5,7 +5,8 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 
 from sim.formal.converters import converter_proofs
-from sim.formal.pipelines import pipeline_proofs
+from sim.formal.lanes import lane_proofs
+from sim.formal.pipelines import pipeline_proofs, primitive_proofs
 from sim.formal.proof import Proof
 from sim.formal.steps import step_proofs
 
@@ -16,7 +17,7 @@ TIERS = ("fast", "full")
 
 def catalogue() -> list[Proof]:
     """Return every proof."""
-    return [*converter_proofs(), *step_proofs(), *pipeline_proofs()]
+    return [*converter_proofs(), *step_proofs(), *lane_proofs(), *primitive_proofs(), *pipeline_proofs()]
 
 
 def select(tier: str, names: str) -> list[Proof]:

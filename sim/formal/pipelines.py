@@ -16,13 +16,21 @@ from pathlib import Path
 from golden.formats import FORMATS, FloatFormat
 from hdl.converter import FloatConverter
 from hdl.cores.conversion import Convert
+from hdl.cores.multiplier import Multiplier
 from sim.formal.netlist import Instance, Netlist
 from sim.formal.proof import BITWUZLA, Z3_CADICAL, Proof
 from sim.formal.terms import both, either, equal, inverse, refute
 from sim.formal.yosys import SEQUENTIAL, netlist_of
 
-__all__ = ["following", "pipeline_proofs"]
+__all__ = ["following", "pipeline_proofs", "primitive_proofs"]
 
+_MODEL = Path(__file__).with_name("mult18x18d.v")
+_RANKS = {
+    (False, False): ("none",),
+    (True, False): ("before",),
+    (False, True): ("behind",),
+    (True, True): ("before", "behind"),
+}
 _QUIET = {"rst": "#b0", "clk": "#b0"}
 
 
@@ -40,6 +48,38 @@ def pipeline_proofs() -> Iterator[Proof]:
                     timeout=120,
                     fast=engine == BITWUZLA,
                 )
+
+
+def primitive_proofs() -> Iterator[Proof]:
+    """Yield the proofs that a multiplier of an FPGA's primitive, by its model, is the generic one."""
+    for width in (8, 10, 11):
+        for ranks in _RANKS:
+            for engine in (BITWUZLA, Z3_CADICAL):
+                yield Proof(
+                    "multiplier: MULT18X18D",
+                    f"{width} bits, {sum(ranks)} rank{'s' * (sum(ranks) != 1)} ({', '.join(_RANKS[ranks])})",
+                    "generic multiplier",
+                    engine,
+                    partial(_primitive, width, ranks),
+                    timeout=300,
+                    fast=engine == BITWUZLA,
+                )
+
+
+def _primitive(width: int, ranks: tuple[bool, bool], folder: Path) -> str:
+    """Return what has a solution if from any state both give different products after as many cycles as ranks."""
+    kinds = {"generic": (), "ecp5": (_MODEL,)}
+    text, products = "", []
+    shared = f"(declare-const a (_ BitVec {width}))\n(declare-const b (_ BitVec {width}))\n"
+    for kind, models in kinds.items():
+        component = Multiplier(width, input_rank=ranks[0], output_rank=ranks[1], kind=kind)
+        unit = netlist_of(component, folder, SEQUENTIAL, models)
+        given = {name: term for name, term in (_QUIET | {"a": "a", "b": "b"}).items() if name in unit.inputs}
+        first = unit.instance(kind, given=given)
+        cycles = [first, *following(unit, sum(ranks), kind, first, [{}] * sum(ranks))]
+        text += "".join(cycle.text for cycle in cycles)
+        products.append(cycles[-1].port("o"))
+    return shared + text + refute(equal(*products))
 
 
 def following(

@@ -12,64 +12,56 @@ from hdl.cores.step_formats import StepFormats
 from sim.formal import cut
 from sim.formal.cut import Mode
 from sim.formal.halves import FirstHalf, SecondHalf
+from sim.formal.lanes import no_ranks
 from sim.formal.proof import BITWUZLA, Z3_CADICAL, Proof
+from sim.formal.stored import lane_is_step
 from sim.formal.terms import Sort
 from sim.formal.yosys import EVERTED, netlist_of
 
-__all__ = ["CONFIGURABLE", "MODES", "step_proofs"]
+__all__ = ["CONFIGURABLE", "CORES", "MODES", "step_proofs"]
 
 #: What the multiply-accumulate unit with several formats is built around.
 CONFIGURABLE = StepFormats((CBFLOAT16, FP16, BF16), (CBFLOAT16, FP16, BF16, FP32))
-_SINGLE = [
-    Mode(StepFormats((operand,), (accumulator,)), operand, accumulator)
-    for operand in (CBFLOAT16, FP16, BF16, CB16)
+_OPERANDS = (CBFLOAT16, FP16, BF16, CB16)
+#: The formats of a core, and what it is called: of one level, of all levels, of all levels and several formats.
+CORES = {
+    **{StepFormats((operand,), (operand,)): f"{operand}, level 2" for operand in _OPERANDS},
+    **{StepFormats((operand,), (FP32,)): f"{operand}, level 0" for operand in _OPERANDS},
+    **{StepFormats((operand,), (operand, FP32)): str(operand) for operand in _OPERANDS},
+    CONFIGURABLE: "configurable",
+}
+#: Every mode of every core.
+MODES = [
+    Mode(formats, operand, accumulator)
+    for formats in CORES
+    for operand in formats.operands
     for accumulator in (operand, FP32)
+    if accumulator in formats.accumulators
 ]
-_CHOSEN = [
-    Mode(CONFIGURABLE, operand, accumulator) for operand in CONFIGURABLE.operands for accumulator in (operand, FP32)
-]
-#: Every mode of every core that is proven.
-MODES = [*_SINGLE, *_CHOSEN]
 #: bitwuzla knows no smaller format that holds the products; z3 gets the smallest, as wide as products and midpoints.
 _CARRIERS = {BITWUZLA: Sort(11, 53), Z3_CADICAL: Sort(10, 27)}
 
 
 def step_proofs() -> Iterator[Proof]:
     """Yield the proofs of the combinational step: of its halves, that they are the step, and of the whole."""
-    for formats in dict.fromkeys(mode.formats for mode in MODES):
-        for engine in (BITWUZLA, Z3_CADICAL):
-            named = str(formats.operands[0]) if len(formats.operands) == 1 else "configurable"
-            yield Proof(
-                "step: joined",
-                f"{named}, {len(formats.accumulators)} accumulator format{'s' * (len(formats.accumulators) > 1)}"
-                f" with {formats.accumulators[-1]}",
-                "same netlist",
-                engine,
-                partial(_joined, formats),
-                timeout=120,
-                fast=True,
-            )
+    for formats, core in CORES.items():
+        for engine in _CARRIERS:
+            build = partial(_joined, formats)
+            yield Proof("step: joined halves", core, "step", engine, build, timeout=120, fast=True)
     for mode in MODES:
+        name = f"{CORES[mode.formats]}: {mode}"
         for engine, carrier in _CARRIERS.items():
-            name = f"{mode}{' (configurable)' * (mode.formats == CONFIGURABLE)}"
-            yield Proof(
-                "step: first half",
-                name,
-                "exact product",
-                engine,
-                partial(_first_half, mode, carrier),
-                timeout=120,
-                fast=True,
-            )
-            yield Proof(
-                "step: second half",
-                name,
-                "interval",
-                engine,
-                partial(_second_half, mode, carrier),
-                timeout=900,
-                fast=engine == BITWUZLA and mode.formats != CONFIGURABLE,
-            )
+            build = partial(_first_half, mode, carrier)
+            yield Proof("step: first half", name, "exact product", engine, build, timeout=120, fast=True)
+        if len(mode.formats.accumulators) > 1:
+            for engine in _CARRIERS:
+                build = partial(lane_is_step, no_ranks(mode.formats.operands), mode)
+                yield Proof("lane: own form", name, "step", engine, build, timeout=300, fast=engine == BITWUZLA)
+        for engine, carrier in _CARRIERS.items():
+            build = partial(_second_half, mode, carrier)
+            # Those of units with all levels of a single format; the others are the same step in other widths.
+            fast = engine == BITWUZLA and len(mode.formats.operands) == 1 and len(mode.formats.accumulators) == 2
+            yield Proof("step: second half", name, "interval", engine, build, timeout=900, fast=fast)
 
 
 def _joined(formats: StepFormats, folder: Path) -> str:

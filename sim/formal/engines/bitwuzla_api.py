@@ -17,6 +17,8 @@ def decide(text: str) -> tuple[str, dict[str, str]]:
     answer = str(solver.check_sat()).rpartition(".")[2].lower()
     if answer != "sat":
         return answer, {}
-    return "sat", {
-        term.symbol().strip("|"): hex(int(solver.get_value(term).value(16), 16)) for term in parser.get_declared_funs()
-    }
+    return "sat", {term.symbol().strip("|"): _hex(solver.get_value(term)) for term in parser.get_declared_funs()}
+
+
+def _hex(value: bitwuzla.Term) -> str:
+    return hex(int(value.value() if value.sort().is_bool() else int(value.value(16), 16)))

@@ -25,7 +25,8 @@ def decide(text: str) -> tuple[str, dict[str, str]]:
     result = solver.checkSat()
     if not result.isSat():
         return "unsat" if result.isUnsat() else "unknown", {}
-    return "sat", {
-        str(term).strip("|"): hex(int(solver.getValue(term).getBitVectorValue(16), 16))
-        for term in symbols.getDeclaredTerms()
-    }
+    return "sat", {str(term).strip("|"): _hex(solver.getValue(term)) for term in symbols.getDeclaredTerms()}
+
+
+def _hex(value: cvc5.Term) -> str:
+    return hex(int(value.getBooleanValue()) if value.isBooleanValue() else int(value.getBitVectorValue(16), 16))

@@ -22,9 +22,12 @@ def decide(text: str, clauses: Path) -> tuple[str, dict[str, str]]:
     constants = _constants(assertions)
     # As Booleans with names, the bits of the constants can be found among the variables of the clauses.
     words = {
-        name: [z3.Bool(f"{name}[{bit}]") for bit in range(constant.size())] for name, constant in constants.items()
+        name: [z3.Bool(f"{name}[{bit}]") for bit in range(constant.size() if z3.is_bv(constant) else 1)]
+        for name, constant in constants.items()
     }
-    exchanged = [(constants[name], _word(bits)) for name, bits in words.items()]
+    exchanged = [
+        (constants[name], _word(bits) if z3.is_bv(constants[name]) else bits[0]) for name, bits in words.items()
+    ]
     goal = z3.Goal()
     goal.add(*(z3.substitute(assertion, *exchanged) for assertion in assertions))
     (flat,) = z3.Then(*TACTICS)(goal)
@@ -64,7 +67,7 @@ def _word(bits: list[z3.BoolRef]) -> z3.BitVecRef:
     return z3.Concat(*ones) if len(ones) > 1 else ones[0]
 
 
-def _constants(assertions: z3.AstVector) -> dict[str, z3.BitVecRef]:
+def _constants(assertions: z3.AstVector) -> dict[str, z3.ExprRef]:
     found, seen, waiting = {}, set(), list(assertions)
     while waiting:
         term = waiting.pop()
@@ -72,8 +75,8 @@ def _constants(assertions: z3.AstVector) -> dict[str, z3.BitVecRef]:
             continue
         seen.add(term.get_id())
         if z3.is_const(term) and term.decl().kind() == z3.Z3_OP_UNINTERPRETED:
-            if not z3.is_bv(term):
-                raise ToolError(f"z3: got {term.decl()} of sort {term.sort()}, must be a bit-vector")
+            if not z3.is_bv(term) and not z3.is_bool(term):
+                raise ToolError(f"z3: got {term.decl()} of sort {term.sort()}, must be Boolean or a bit-vector")
             found[str(term.decl().name())] = term
         waiting += term.children()
     return found
