@@ -13,7 +13,7 @@ from rich.console import Console
 
 from hdl.fpga.report import replace_region
 from sim.formal.catalogue import TIERS, select
-from sim.formal.proof import Outcome, Verdict, prove
+from sim.formal.proof import Outcome, Verdict
 from sim.formal.report import BEGIN, END, markdown, summary, table, write_json
 from sim.run.options import ROOT
 
@@ -53,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with ThreadPoolExecutor(given.jobs) as pool:
         # The slow ones first, so that none of them is left over at the end.
         order = sorted(range(len(proofs)), key=lambda at: -proofs[at].timeout)
-        futures = {pool.submit(prove, proofs[at], given.folder): at for at in order}
+        futures = {pool.submit(proofs[at].run, given.folder): at for at in order}
         for future in as_completed(futures):
             outcome = done[futures[future]] = future.result()
             minutes, seconds = divmod(int(time.monotonic() - started), 60)
@@ -61,12 +61,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             line = f"[{count}] {minutes:>2}:{seconds:02} {outcome.verdict.value:<8}"
             name, remark = proofs[futures[future]].name, f": {outcome.remark}" if outcome.remark else ""
             spent = f"{outcome.seconds:.1f} s{' *' if outcome.cached else ''}"
-            style = None if outcome.verdict is Verdict.PROVEN else "bold red"
+            style = None if outcome.verdict.is_good else "bold red"
             console.print(f"{line} {name} {spent}{remark}", style=style, markup=False, highlight=False, soft_wrap=True)
     outcomes = [done[at] for at in range(len(proofs))]
     console.print(table(outcomes))
     given.folder.mkdir(parents=True, exist_ok=True)
-    failed = [one for one in outcomes if one.verdict is not Verdict.PROVEN]
+    failed = [one for one in outcomes if not one.verdict.is_good]
     only_tools = bool(failed) and all(one.verdict is Verdict.TOOL_ERROR for one in failed)
     if not only_tools:
         write_json(outcomes, given.folder / "formal.json")

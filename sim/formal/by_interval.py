@@ -17,6 +17,7 @@ from fractions import Fraction
 
 from golden.formats import FloatFormat
 from sim.formal.terms import (
+    DOUBLE,
     Sort,
     bits,
     both,
@@ -35,9 +36,7 @@ from sim.formal.terms import (
     verdict,
 )
 
-__all__ = ["DOUBLE", "addition", "conversion", "decode", "fused_step"]
-
-DOUBLE = Sort(11, 53)
+__all__ = ["addition", "conversion", "decode", "fused_step"]
 
 
 def decode(code: str, fmt: FloatFormat, carrier: Sort, *, fraction_bits: int | None = None) -> str:

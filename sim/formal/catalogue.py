@@ -6,6 +6,7 @@ from fnmatch import fnmatchcase
 
 from sim.formal.converters import converter_proofs
 from sim.formal.lanes import lane_proofs
+from sim.formal.mutants import Mutant, mutants
 from sim.formal.pipelines import pipeline_proofs, primitive_proofs
 from sim.formal.proof import Proof
 from sim.formal.steps import step_proofs
@@ -15,12 +16,12 @@ __all__ = ["TIERS", "catalogue", "select"]
 TIERS = ("fast", "full")
 
 
-def catalogue() -> list[Proof]:
-    """Return every proof."""
-    return [*converter_proofs(), *step_proofs(), *lane_proofs(), *primitive_proofs(), *pipeline_proofs()]
+def catalogue() -> list[Proof | Mutant]:
+    """Return every proof, and the changes by which they are tried."""
+    return [*converter_proofs(), *step_proofs(), *lane_proofs(), *primitive_proofs(), *pipeline_proofs(), *mutants()]
 
 
-def select(tier: str, names: str) -> list[Proof]:
+def select(tier: str, names: str) -> list[Proof | Mutant]:
     """Return the proofs of a tier whose names are listed, comma-separated, ``*`` standing for anything.
 
     Raises
@@ -32,6 +33,6 @@ def select(tier: str, names: str) -> list[Proof]:
     wanted = [name.strip() for name in names.split(",") if name.strip()]
     for name in wanted:
         if not any(fnmatchcase(proof.name, f"{name}*") for proof in proofs):
-            units = ", ".join(dict.fromkeys(proof.unit for proof in proofs))
+            units = ", ".join(dict.fromkeys(proof.name.split()[0] for proof in proofs))
             raise ValueError(f"proofs: got {name!r}, must begin a name of the {tier} tier, such as {units}")
     return [proof for proof in proofs if not wanted or any(fnmatchcase(proof.name, f"{name}*") for name in wanted)]

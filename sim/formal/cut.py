@@ -12,6 +12,7 @@ number and the accumulator. Proven of both: joined they are the step.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from golden.formats import FloatFormat
@@ -35,7 +36,7 @@ from sim.formal.terms import (
     split_result,
 )
 
-__all__ = ["HANDED_ON", "Mode", "first_half", "joined", "second_half"]
+__all__ = ["HANDED_ON", "Mode", "first_half", "joined", "product_facts", "second_half"]
 
 #: What the first half hands on and the second half takes.
 HANDED_ON = ("significand", "exponent", "low_exponent", "sign", "is_infinite", "is_nan", "invalid")
@@ -117,6 +118,17 @@ def contract(netlist: Instance, mode: Mode) -> str:
     invalid = either(inverse(_holds(netlist, "invalid")), _holds(netlist, "is_nan"))
     text = define("is_zero_product", "Bool", zero) + define("is_special_product", "Bool", special)
     return text + define("contract", "Bool", both(invalid, either("is_special_product", "is_zero_product", ordinary)))
+
+
+def product_facts(factors: Sequence[str], product: str, width: int) -> str:
+    """Assert what is true of every product of two words of so many bits, where it stands for a multiplier left out.
+
+    Zero times anything is zero, and two leading ones leave no two leading zeros.
+    """
+    normalised = both(*(equal(slice_of(factor, width - 1, width - 1), "#b1") for factor in factors))
+    leads = inverse(equal(slice_of(product, 2 * width - 1, 2 * width - 2), "#b00"))
+    some_zero = either(*(equal(factor, bits(0, width)) for factor in factors))
+    return f"(assert (=> {some_zero} {equal(product, bits(0, 2 * width))}))\n(assert (=> {normalised} {leads}))\n"
 
 
 def first_half(netlist: Instance, mode: Mode, carrier: Sort) -> str:

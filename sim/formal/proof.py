@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
 from functools import cache
 from pathlib import Path
@@ -40,14 +40,24 @@ _ROOT = Path(__file__).resolve().parents[2]
 
 
 class Verdict(Enum):
-    """What came of a proof. Only one of them is good."""
+    """What came of a proof."""
 
     PROVEN = "proven"
+    #: Of a change of the unit: the specification tells it from the original; or it is proven to be none.
+    CAUGHT = "caught"
+    EQUIVALENT = "equivalent"
+    #: Of a change of the unit: the specification allows it.
+    SURVIVED = "SURVIVED"
     REFUTED = "REFUTED"
     #: The engine gave up, or its time was over.
     UNKNOWN = "unknown"
     #: Nothing is said about the unit.
     TOOL_ERROR = "tool error"
+
+    @property
+    def is_good(self) -> bool:
+        """Whether this is as it should be."""
+        return self in (Verdict.PROVEN, Verdict.CAUGHT, Verdict.EQUIVALENT)
 
 
 @dataclass(frozen=True)
@@ -86,6 +96,10 @@ class Proof:
         """Unit, mode, specification and engine."""
         return f"{self.unit} {self.mode} [{self.specification}, {self.engine}]"
 
+    def run(self, folder: Path) -> Outcome:
+        """Decide it."""
+        return prove(self, folder)
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -102,6 +116,8 @@ class Outcome:
         Operands in hex and what golden says of them, or what went wrong.
     cached : bool
         Whether it was decided in an earlier run.
+    ports : dict of str to int
+        Values of all ports in a solution.
     """
 
     unit: str
@@ -112,6 +128,11 @@ class Outcome:
     seconds: float
     remark: str = ""
     cached: bool = False
+    ports: Mapping[str, int] = field(default_factory=dict)
+
+    def but(self, verdict: Verdict, remark: str, seconds: float | None = None) -> Outcome:
+        """Return the same with another verdict."""
+        return replace(self, verdict=verdict, remark=remark, seconds=self.seconds if seconds is None else seconds)
 
     def to_json(self) -> dict[str, object]:
         """Return what `json` can write."""
@@ -161,7 +182,7 @@ def prove(proof: Proof, folder: Path) -> Outcome:
         ports = _ports(answer["model"])
         shown = ", ".join(f"{name} {value:#x}" for name, value in ports.items())
         said = f"; {proof.explain(ports)}" if proof.explain else ""
-        return replace(result, verdict=Verdict.REFUTED, remark=shown + said)
+        return replace(result, verdict=Verdict.REFUTED, remark=shown + said, ports=ports)
     return replace(result, remark=answer.get("why", f"{proof.engine} gave up"))
 
 

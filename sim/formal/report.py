@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.table import Table
 
-from sim.formal.proof import ENGINES, Outcome, Verdict, engine_version
+from sim.formal.proof import ENGINES, Outcome, engine_version
 
 __all__ = ["BEGIN", "END", "markdown", "summary", "table", "write_json"]
 
@@ -29,7 +29,7 @@ def table(outcomes: Sequence[Outcome]) -> Table:
         shown.add_column(heading, justify="right" if heading == _HEADINGS[-1] else "left")
     for one, row in zip(outcomes, _rows(outcomes), strict=True):
         seconds = row[-1] + (" *" if one.cached else "")
-        shown.add_row(*row[:-1], seconds, style=None if one.verdict is Verdict.PROVEN else "bold red")
+        shown.add_row(*row[:-1], seconds, style=None if one.verdict.is_good else "bold red")
     return shown
 
 
@@ -54,7 +54,7 @@ def summary(outcomes: Sequence[Outcome]) -> str:
     ]
     for group in dict.fromkeys((one.unit, one.specification, one.engine) for one in outcomes):
         members = [one for one in outcomes if (one.unit, one.specification, one.engine) == group]
-        proven = sum(one.verdict is Verdict.PROVEN for one in members)
+        proven = sum(one.verdict.is_good for one in members)
         seconds = [one.seconds for one in members]
         unit, specification, engine = group
         cells = (unit, f"{specification}, {engine}", len(members), proven, f"{sum(seconds):.0f}", f"{max(seconds):.1f}")

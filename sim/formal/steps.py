@@ -15,7 +15,7 @@ from sim.formal.halves import FirstHalf, SecondHalf
 from sim.formal.lanes import no_ranks
 from sim.formal.proof import BITWUZLA, Z3_CADICAL, Proof
 from sim.formal.stored import lane_is_step
-from sim.formal.terms import Sort
+from sim.formal.terms import DOUBLE, Sort
 from sim.formal.yosys import EVERTED, netlist_of
 
 __all__ = ["CONFIGURABLE", "CORES", "MODES", "step_proofs"]
@@ -39,7 +39,7 @@ MODES = [
     if accumulator in formats.accumulators
 ]
 #: bitwuzla knows no smaller format that holds the products; z3 gets the smallest, as wide as products and midpoints.
-_CARRIERS = {BITWUZLA: Sort(11, 53), Z3_CADICAL: Sort(10, 27)}
+_CARRIERS = {BITWUZLA: DOUBLE, Z3_CADICAL: Sort(10, 27)}
 
 
 def step_proofs() -> Iterator[Proof]:

@@ -15,7 +15,7 @@ from golden.formats import FloatFormat
 from hdl.cores.fused_step import FusedStep
 from hdl.mac.lane import class_layout, number_layout, operand_layout
 from hdl.mac.parameters import MacParameters
-from sim.formal.cut import Mode
+from sim.formal.cut import Mode, product_facts
 from sim.formal.lanes import LaneAlone
 from sim.formal.netlist import Instance
 from sim.formal.terms import (
@@ -159,13 +159,9 @@ def lane_is_step(parameters: MacParameters, mode: Mode, folder: Path) -> str:
     special = either(
         *(either(is_nan(codes[name], mode.operand), is_infinite(codes[name], mode.operand)) for name in "ab")
     )
-    width, high = formats.product_width, formats.operand_precision - 1
+    width = formats.product_width
     product, factors = step.port("multiplier.o"), [step.port(f"multiplier.{name}") for name in ("a", "b")]
-    # What is true of every product: zero times anything is zero, and two leading ones leave no two leading zeros.
-    normalised = both(*(equal(slice_of(factor, high, high), "#b1") for factor in factors))
-    leads = inverse(equal(slice_of(product, width - 1, width - 2), "#b00"))
-    some_zero = either(*(equal(factor, bits(0, high + 1)) for factor in factors))
-    text += f"(assert (=> {some_zero} {equal(product, bits(0, width))}))\n(assert (=> {normalised} {leads}))\n"
+    text += product_facts(factors, product, formats.operand_precision)
     text += define("is_special", "Bool", special) + f"(declare-const noise_product (_ BitVec {width}))\n"
     text += define("lane_product", f"(_ BitVec {width})", f"(ite is_special noise_product {product})")
     given = {

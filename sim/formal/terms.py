@@ -9,7 +9,7 @@ from golden.formats import FloatFormat
 from sim.formal.netlist import Instance
 
 __all__ = [
-    "Sort", "bits", "both", "define", "either", "equal", "from_bits", "inverse", "is_infinite", "is_nan",
+    "DOUBLE", "Sort", "bits", "both", "define", "either", "equal", "from_bits", "inverse", "is_infinite", "is_nan",
     "is_signalling", "number", "power_of_two", "refute", "round_to", "sign_bit", "slice_of", "split_result", "verdict",
 ]  # fmt: skip
 
@@ -34,6 +34,10 @@ class Sort:
 
     def __str__(self) -> str:
         return f"(_ FloatingPoint {self.exponent_bits} {self.precision})"
+
+
+#: The widest format that every engine knows.
+DOUBLE = Sort(11, 53)
 
 
 def bits(value: int, width: int) -> str:
