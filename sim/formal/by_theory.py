@@ -69,30 +69,51 @@ def conversion(code: str, source: FloatFormat, destination: FloatFormat, out: st
 def fused_step(a: str, b: str, acc: str, operand: FloatFormat, accumulator: FloatFormat, out: str, flags: str) -> str:
     """Return definitions up to ``correct``: `out` and `flags` are ``round(a * b + acc)``.
 
-    Where the widths of both formats and their offsets agree with it, that is ``fp.fma`` in the accumulator's format.
-    Elsewhere `a` takes the powers of two by which the formats are offset, which its format may not hold: the step is
-    then done with more exponent bits, and rounded to the accumulator's range by the second rounding below.
+    That is ``fp.fma`` in the accumulator's format, which mostly holds the operands' numbers, too. Where it does not, or
+    an offset differs, so that the first factor takes a power of two: see `_step_rounded_twice`.
     """
+    sort, codes = sort_of(accumulator), ((a, operand), (b, operand), (acc, accumulator))
     wide = Sort(max(operand.exponent_bits, accumulator.exponent_bits) + 2, accumulator.precision)
-    move = offset(accumulator) - 2 * offset(operand)
     text = ""
-    for name, code, fmt in (("x", a, operand), ("y", b, operand), ("z", acc, accumulator)):
+    for name, (code, fmt) in zip(("x", "y", "z"), codes, strict=True):
         text += define(name, sort_of(fmt), from_bits(code, sort_of(fmt)))
-        text += define(f"wide_{name}", wide, round_to(wide, name))
-    scaled = f"(fp.mul RNE wide_x {power_of_two(move, wide)})" if move else "wide_x"
-    text += define("unbounded", wide, f"(fp.fma RNE {scaled} wide_y wide_z)")
-    sort = sort_of(accumulator)
-    for mode in ("RNE", "RTP", "RTN"):
+    move = offset(accumulator) - 2 * offset(operand)
+    if move or operand.precision > sort.precision or operand.exponent_bits > sort.exponent_bits:
+        text += _step_rounded_twice(move, max(operand.precision, sort.precision) + 2, sort, wide)
+    else:
+        text += define("unbounded", wide, f"(fp.fma RNE {' '.join(round_to(wide, name) for name in 'xyz')})")
         factors = " ".join(round_to(sort, name) if sort_of(operand) != sort else name for name in ("x", "y"))
-        text += define(f"rounded_{mode}", sort, f"(fp.fma {mode} {factors} z)")
+        for mode in ("RNE", "RTP", "RTN"):
+            text += define(f"rounded_{mode}", sort, f"(fp.fma {mode} {factors} z)")
     text += define("is_nan", "Bool", "(fp.isNaN unbounded)")
     times_zero = either(both("(fp.isInfinite x)", "(fp.isZero y)"), both("(fp.isZero x)", "(fp.isInfinite y)"))
-    is_quiet = either(*(is_nan(code, fmt) for code, fmt in ((a, operand), (b, operand), (acc, accumulator))))
-    signalling = (is_signalling(code, fmt) for code, fmt in ((a, operand), (b, operand), (acc, accumulator)))
-    text += define("is_invalid", "Bool", either(*signalling, times_zero, both("is_nan", inverse(is_quiet))))
-    operands_are_finite = (inverse(f"(fp.isInfinite {name})") for name in ("x", "y", "z"))
+    given_nan = either(*(is_nan(code, fmt) for code, fmt in codes))
+    signalling = (is_signalling(code, fmt) for code, fmt in codes)
+    text += define("is_invalid", "Bool", either(*signalling, times_zero, both("is_nan", inverse(given_nan))))
+    operands_are_finite = (inverse(f"(fp.isInfinite {name})") for name in "xyz")
     text += define("is_number", "Bool", both(inverse("is_nan"), *operands_are_finite))
     return text + _conclusion(accumulator, wide, out, flags)
+
+
+def _step_rounded_twice(move: int, precision: int, sort: Sort, wide: Sort) -> str:
+    """Define the results of a step with a factor of ``2**move``: rounded twice, to the effect of once.
+
+    The first time into a format with at least two more bits of significand and of exponent. To round up or down twice is to do
+    it once. To round to nearest, the first rounding is towards zero: if that has lost anything, the exact result is
+    larger than what is left, so that what looks like a tie is none, and is rounded away from zero.
+    """
+    longer = Sort(wide.exponent_bits, precision)
+    x, y, z = (round_to(longer, name) for name in "xyz")
+    text = define("scaled", longer, f"(fp.mul RNE {x} {power_of_two(move, longer)})")
+    for mode in ("RTZ", "RTP", "RTN"):
+        text += define(f"longer_{mode}", longer, f"(fp.fma {mode} scaled {y} {z})")
+    for mode in ("RTP", "RTN"):
+        text += define(f"rounded_{mode}", sort, round_to(sort, f"longer_{mode}", mode))
+    # The sign of an exact zero is that of rounding to nearest in this mode, too.
+    for name, target in (("rounded_RNE", sort), ("unbounded", wide)):
+        nearest = (round_to(target, "longer_RTZ", mode) for mode in ("RNE", "RNA"))
+        text += define(name, target, f"(ite (fp.eq longer_RTP longer_RTN) {' '.join(nearest)})")
+    return text
 
 
 def _conclusion(destination: FloatFormat, unbounded: Sort, out: str, flags: str) -> str:

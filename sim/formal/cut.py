@@ -42,6 +42,9 @@ __all__ = ["HANDED_ON", "Mode", "first_half", "joined", "product_facts", "second
 HANDED_ON = ("significand", "exponent", "low_exponent", "sign", "is_infinite", "is_nan", "invalid")
 
 
+Distances = tuple[int | None, int | None]
+
+
 @dataclass(frozen=True)
 class Mode:
     """One choice of the formats of a step.
@@ -168,10 +171,25 @@ def first_half(netlist: Instance, mode: Mode, carrier: Sort) -> str:
     return text + refute(both(*claims))
 
 
-def second_half(netlist: Instance, mode: Mode, carrier: Sort) -> str:
-    """Return what has a solution if the second half rounds the sum of product and accumulator wrongly."""
+def second_half(netlist: Instance, mode: Mode, carrier: Sort, distances: Distances = (None, None)) -> str:
+    """Return what has a solution if the second half rounds the sum of product and accumulator wrongly.
+
+    With `distances`, only if the exponent of the product, biased, less the exponent field of the accumulator is one of
+    ``range(*distances)``, where None is no limit.
+    """
     formats, accumulator = mode.formats, mode.accumulator
     text = netlist.text + netlist.shown + mode.chosen(netlist) + contract(netlist, mode) + "(assert contract)\n"
+    size, bias = formats.product_exponent_width + 2, formats.product_bias(mode.operand, accumulator)
+    field = slice_of(netlist.port("acc"), accumulator.width - 2, accumulator.fraction_bits)
+    biased = f"(bvadd ((_ sign_extend 2) {netlist.port('exponent')}) {bits(bias, size)})"
+    text += define(
+        "distance",
+        f"(_ BitVec {size})",
+        f"(bvsub {biased} ((_ zero_extend {size - accumulator.exponent_bits}) {field}))",
+    )
+    first, end = distances
+    text += "" if first is None else f"(assert (bvsge distance {bits(first, size)}))\n"
+    text += "" if end is None else f"(assert (bvslt distance {bits(end, size)}))\n"
     change = 2 - 2 * mode.operand.bias - 2 * formats.operand_precision
     power = _power(netlist.port("exponent"), formats.product_exponent_width, change, carrier)
     text += define("magnitude", carrier, f"(fp.mul RNE {_unsigned(netlist.port('significand'), carrier)} {power})")
