@@ -98,9 +98,9 @@ def fused_step(a: str, b: str, acc: str, operand: FloatFormat, accumulator: Floa
 def _step_rounded_twice(move: int, precision: int, sort: Sort, wide: Sort) -> str:
     """Define the results of a step with a factor of ``2**move``: rounded twice, to the effect of once.
 
-    The first time into a format with at least two more bits of significand and of exponent. To round up or down twice is to do
-    it once. To round to nearest, the first rounding is towards zero: if that has lost anything, the exact result is
-    larger than what is left, so that what looks like a tie is none, and is rounded away from zero.
+    The first time into a format with at least two more bits of significand and of exponent. To round up or down twice
+    is to do it once. To round to nearest, the first rounding is towards zero: if that has lost anything, the exact
+    result is larger than what is left, so that what looks like a tie is none, and is rounded away from zero.
     """
     longer = Sort(wide.exponent_bits, precision)
     x, y, z = (round_to(longer, name) for name in "xyz")
