@@ -13,7 +13,7 @@ from rich.console import Console
 
 from hdl.fpga.report import replace_region
 from sim.formal.catalogue import TIERS, select
-from sim.formal.proof import Outcome, Verdict
+from sim.formal.proof import Outcome, Verdict, stop
 from sim.formal.report import BEGIN, END, markdown, summary, table, write_json
 from sim.run.options import ROOT
 
@@ -23,7 +23,9 @@ __all__ = ["main"]
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m sim.formal", description=__doc__)
     parser.add_argument("--tier", choices=TIERS, default="full", help="how much is proven (default %(default)s)")
-    parser.add_argument("--proofs", default="", help="beginnings of names, comma-separated, * stands for anything")
+    parser.add_argument(
+        "proofs", nargs="*", metavar="PROOF", help="beginnings of names such as 'step: *cb16' (default: all)"
+    )
     parser.add_argument("--jobs", type=int, default=2, help="solvers at a time (default %(default)s)")
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "formal", help="default: build/formal")
     parser.add_argument("--list", action="store_true", help="list the proofs and stop")
@@ -36,8 +38,17 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     except ValueError as error:
         parser.error(str(error))
     if given.update_readme and (given.proofs or given.tier != "full"):
-        parser.error("--update-readme: must be given without --proofs and with --tier full, the table is of all proofs")
+        parser.error("--update-readme: must be given without PROOF and with --tier full, the table is of all proofs")
     return given
+
+
+def _tell(console: Console, name: str, outcome: Outcome, done: int, count: int, started: float) -> None:
+    minutes, seconds = divmod(int(time.monotonic() - started), 60)
+    line = f"[{done:>{len(str(count))}}/{count}] {minutes:>2}:{seconds:02} {outcome.verdict.value:<8}"
+    spent = f"{outcome.seconds:.1f} s{' *' if outcome.cached else ''}"
+    remark = f": {outcome.remark}" if outcome.remark else ""
+    style = None if outcome.verdict.is_good else "bold red"
+    console.print(f"{line} {name} {spent}{remark}", style=style, markup=False, highlight=False, soft_wrap=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -54,15 +65,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The slow ones first, so that none of them is left over at the end.
         order = sorted(range(len(proofs)), key=lambda at: -proofs[at].timeout)
         futures = {pool.submit(proofs[at].run, given.folder): at for at in order}
-        for future in as_completed(futures):
-            outcome = done[futures[future]] = future.result()
-            minutes, seconds = divmod(int(time.monotonic() - started), 60)
-            count = f"{len(done):>{len(str(len(proofs)))}}/{len(proofs)}"
-            line = f"[{count}] {minutes:>2}:{seconds:02} {outcome.verdict.value:<8}"
-            name, remark = proofs[futures[future]].name, f": {outcome.remark}" if outcome.remark else ""
-            spent = f"{outcome.seconds:.1f} s{' *' if outcome.cached else ''}"
-            style = None if outcome.verdict.is_good else "bold red"
-            console.print(f"{line} {name} {spent}{remark}", style=style, markup=False, highlight=False, soft_wrap=True)
+        try:
+            for future in as_completed(futures):
+                done[futures[future]] = future.result()
+                _tell(console, proofs[futures[future]].name, future.result(), len(done), len(proofs), started)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            stop()
+            raise
     outcomes = [done[at] for at in range(len(proofs))]
     console.print(table(outcomes))
     given.folder.mkdir(parents=True, exist_ok=True)
@@ -81,7 +91,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         said = ", ".join(f"{count} {verdict.value}" for verdict, count in counts.items() if count)
         console.print(f"FAILED: of {len(outcomes)} proofs {said}", style="bold red", highlight=False)
         return 2 if only_tools else 1
-    console.print(f"all {len(outcomes)} are proven", style="green", highlight=False)
+    told = sum(one.verdict is not Verdict.PROVEN for one in outcomes)
+    changes = f", all {told} changes of the netlists are caught or proven to be none" if told else ""
+    console.print(f"all {len(outcomes) - told} proofs are done{changes}", style="green", highlight=False)
     return 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
 from sim.formal.converters import converter_proofs
@@ -21,8 +22,8 @@ def catalogue() -> list[Proof | Mutant]:
     return [*converter_proofs(), *step_proofs(), *lane_proofs(), *primitive_proofs(), *pipeline_proofs(), *mutants()]
 
 
-def select(tier: str, names: str) -> list[Proof | Mutant]:
-    """Return the proofs of a tier whose names are listed, comma-separated, ``*`` standing for anything.
+def select(tier: str, names: Sequence[str]) -> list[Proof | Mutant]:
+    """Return the proofs of a tier whose names begin as one of those given, ``*`` standing for anything; all for none.
 
     Raises
     ------
@@ -30,9 +31,8 @@ def select(tier: str, names: str) -> list[Proof | Mutant]:
         If a name matches none.
     """
     proofs = [proof for proof in catalogue() if tier == "full" or proof.fast]
-    wanted = [name.strip() for name in names.split(",") if name.strip()]
-    for name in wanted:
+    for name in names:
         if not any(fnmatchcase(proof.name, f"{name}*") for proof in proofs):
             units = ", ".join(dict.fromkeys(proof.name.split()[0] for proof in proofs))
             raise ValueError(f"proofs: got {name!r}, must begin a name of the {tier} tier, such as {units}")
-    return [proof for proof in proofs if not wanted or any(fnmatchcase(proof.name, f"{name}*") for name in wanted)]
+    return [proof for proof in proofs if not names or any(fnmatchcase(proof.name, f"{name}*") for name in names)]

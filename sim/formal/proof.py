@@ -28,6 +28,7 @@ __all__ = [
     "Verdict",
     "engine_version",
     "prove",
+    "stop",
 ]
 
 Z3_CADICAL, BITWUZLA, CVC5 = "z3+cadical", "bitwuzla", "cvc5"
@@ -37,6 +38,8 @@ MEBIBYTES = 8192
 #: Raised when what an engine does with a formula changes: answers that were kept then count no longer.
 _REVISION = 1
 _ROOT = Path(__file__).resolve().parents[2]
+#: Solvers at work: they have sessions of their own, so that nobody but `stop` ends them early.
+_RUNNING: set[subprocess.Popen[str]] = set()
 
 
 class Verdict(Enum):
@@ -94,7 +97,7 @@ class Proof:
     @property
     def name(self) -> str:
         """Unit, mode, specification and engine."""
-        return f"{self.unit} {self.mode} [{self.specification}, {self.engine}]"
+        return f"{self.unit} {self.mode} ({self.specification}, {self.engine})"
 
     def run(self, folder: Path) -> Outcome:
         """Decide it."""
@@ -205,11 +208,13 @@ def _ask(engine: str, text: str, file: Path, timeout: int) -> dict[str, object]:
         text=True,
         start_new_session=True,
     )
+    _RUNNING.add(process)
     try:
         out, said = process.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
         return {"answer": "unknown", "seconds": float(timeout), "why": f"not decided within {timeout} s"}
     finally:
+        _RUNNING.discard(process)
         _end(process)
         for path in (file, file.with_suffix(".cnf")):
             path.unlink(missing_ok=True)
@@ -222,6 +227,12 @@ def _ask(engine: str, text: str, file: Path, timeout: int) -> dict[str, object]:
         )
         return {"error": f"{engine}: {lines[-1]} (status {process.returncode}){memory}"}
     return answer
+
+
+def stop() -> None:
+    """End all solvers that are at work."""
+    for process in list(_RUNNING):
+        _end(process)
 
 
 def _end(process: subprocess.Popen[str]) -> None:

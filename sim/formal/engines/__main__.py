@@ -32,8 +32,9 @@ def _main(engine: str, file: str, mebibytes: str) -> int:
     except ToolError as error:
         print(json.dumps({"error": str(error)}))
         return 3
-    except MemoryError:
-        print(json.dumps({"error": f"{engine}: out of memory ({mebibytes} MiB)"}))
+    except (MemoryError, ImportError, OSError) as error:
+        # A library that finds no place fails as one that is missing does.
+        print(json.dumps({"error": f"{engine}: {error or 'out of memory'} (within {mebibytes} MiB)"}))
         return 3
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     seconds = sum(usage.ru_utime + usage.ru_stime for usage in used)
