@@ -17,8 +17,8 @@ SIMULATOR_EXTRAS := .venv/.installed-sim $(if $(filter verilator,$(SIM)),.venv/.
 # command line or in the environment, reach the recipes by themselves.
 export AMARANTH_USE_YOSYS := builtin
 
-.PHONY: help sim test exhaustive replay verilog fpga bitstream train figures bench sim-mutants lint clean distclean
-.PHONY: prepare-simulator prepare-compiler
+.PHONY: help sim test formal exhaustive replay verilog fpga bitstream train figures bench sim-mutants lint clean
+.PHONY: distclean prepare-simulator prepare-compiler
 
 help: ## print this list
 	@echo 'usage: make TARGET [VARIABLE=value ...]'
@@ -27,15 +27,15 @@ help: ## print this list
 	@echo
 	@awk -F ' *## ' '/^#> / {printf "  %-12s %s\n", substr($$1, 4), $$2}' $(MAKEFILE_LIST)
 
-#> JOBS    ## processes of sim, test and fpga, threads of exhaustive (default: all processors)
+#> JOBS    ## processes of sim, test, formal and fpga, threads of exhaustive (default: all processors)
 #> SEED    ## seed of sim's random stimulus
 #> SIM     ## simulator of sim: icarus or verilator
 #> WAVES   ## 1: sim writes waveforms
 #> UNITS   ## units that sim runs, comma-separated (default: all)
-#> ARGS    ## further arguments of sim (python -m sim), test (pytest), fpga (python -m hdl.fpga),
+#> ARGS    ## further arguments of sim (python -m sim), test (pytest), formal (python -m sim.formal),
+#>         ## exhaustive (python -m sim.exhaustive), replay (python -m sim.replay), fpga (python -m hdl.fpga),
 #>         ## bitstream (python -m sim.bitstream), train (python -m golden.torch fit), figures
-#>         ## (python -m golden.torch.figures), bench (python -m sim.speed), exhaustive (python -m sim.exhaustive)
-#>         ## and replay (python -m sim.replay)
+#>         ## (python -m golden.torch.figures) and bench (python -m sim.speed)
 #> BOARD   ## board of bitstream: ulx3s (the default), ulx3s-12f, -25f, -45f, -85f or icepi-zero
 #> PYTHON  ## interpreter that makes .venv (default: python3)
 
@@ -46,6 +46,11 @@ sim: prepare-simulator $(SIMULATOR_EXTRAS) ## run the RTL regression against the
 sim-mutants: prepare-simulator $(SIMULATOR_EXTRAS) ## check that the regression catches bugs put into the RTL
 	@echo '==> Regression on mutated RTL'
 	@$(BIN)/python -m sim.mutants $(ARGS)
+
+formal: .venv/.installed-formal ## prove for every input that the RTL is right; ARGS=--tier=fast for the short proofs
+	@$(PREPARE) venv cadical
+	@echo '==> Formal proofs'
+	@$(BIN)/python -m sim.formal --jobs $(PROCESSORS) $(ARGS)
 
 # hdl's tests compile the arithmetic cores, and golden's the kernels with faults put in.
 test: SIMULATOR_NEEDS += compiler

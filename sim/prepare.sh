@@ -1,7 +1,7 @@
 #!/bin/sh
 # Check for what pip cannot install, and install it where that needs no questions (root or passwordless sudo, apt).
 #
-# usage: sim/prepare.sh NEED...     NEED: venv, libpython, iverilog, compiler
+# usage: sim/prepare.sh NEED...     NEED: venv, libpython, iverilog, compiler, cadical
 # PYTHON names the interpreter that makes .venv (default python3).
 set -eu
 
@@ -35,7 +35,8 @@ has() {
     libpython) has_libpython ;;
     iverilog) command -v iverilog >/dev/null ;;
     compiler) command -v c++ >/dev/null && command -v perl >/dev/null ;;
-    *) stop "unknown need '$1': must be venv, libpython, iverilog or compiler" ;;
+    cadical) command -v cadical >/dev/null ;;
+    *) stop "unknown need '$1': must be venv, libpython, iverilog, compiler or cadical" ;;
     esac
 }
 
@@ -49,6 +50,7 @@ package() {
     venv:* | libpython:*) echo python ;;
     iverilog:brew) echo icarus-verilog ;;
     iverilog:*) echo iverilog ;;
+    cadical:*) echo cadical ;;
     compiler:debian) echo g++ perl ;;
     compiler:fedora) echo gcc-c++ perl ;;
     compiler:arch) echo gcc perl ;;

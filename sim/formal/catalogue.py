@@ -1,0 +1,38 @@
+"""All proofs, in the order of the table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+
+from sim.formal.converters import converter_proofs
+from sim.formal.lanes import lane_proofs
+from sim.formal.mutants import Mutant, mutants
+from sim.formal.pipelines import pipeline_proofs, primitive_proofs
+from sim.formal.proof import Proof
+from sim.formal.steps import step_proofs
+
+__all__ = ["TIERS", "catalogue", "select"]
+
+TIERS = ("fast", "full")
+
+
+def catalogue() -> list[Proof | Mutant]:
+    """Return every proof, and the changes by which they are tried."""
+    return [*converter_proofs(), *step_proofs(), *lane_proofs(), *primitive_proofs(), *pipeline_proofs(), *mutants()]
+
+
+def select(tier: str, names: Sequence[str]) -> list[Proof | Mutant]:
+    """Return the proofs of a tier whose names begin as one of those given, ``*`` standing for anything; all for none.
+
+    Raises
+    ------
+    ValueError
+        If a name matches none.
+    """
+    proofs = [proof for proof in catalogue() if tier == "full" or proof.fast]
+    for name in names:
+        if not any(fnmatchcase(proof.name, f"{name}*") for proof in proofs):
+            units = ", ".join(dict.fromkeys(proof.name.split()[0] for proof in proofs))
+            raise ValueError(f"proofs: got {name!r}, must begin a name of the {tier} tier, such as {units}")
+    return [proof for proof in proofs if not names or any(fnmatchcase(proof.name, f"{name}*") for name in names)]

@@ -1,0 +1,69 @@
+"""What the proofs say: a table on the terminal, Markdown, JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.table import Table
+
+from sim.formal.proof import ENGINES, Outcome, engine_version
+
+__all__ = ["BEGIN", "END", "markdown", "summary", "table", "write_json"]
+
+BEGIN, END = "<!-- formal-table:begin -->", "<!-- formal-table:end -->"
+_HEADINGS = ("unit", "mode", "specification", "engine", "verdict", "CPU seconds")
+
+
+def _rows(outcomes: Sequence[Outcome]) -> list[tuple[str, ...]]:
+    return [
+        (one.unit, one.mode, one.specification, one.engine, one.verdict.value, f"{one.seconds:.1f}") for one in outcomes
+    ]
+
+
+def table(outcomes: Sequence[Outcome]) -> Table:
+    """Return the table for the terminal; what came from the cache is marked with a star."""
+    shown = Table(caption="* from the cache" if any(one.cached for one in outcomes) else None)
+    for heading in _HEADINGS:
+        shown.add_column(heading, justify="right" if heading == _HEADINGS[-1] else "left")
+    for one, row in zip(outcomes, _rows(outcomes), strict=True):
+        seconds = row[-1] + (" *" if one.cached else "")
+        shown.add_row(*row[:-1], seconds, style=None if one.verdict.is_good else "bold red")
+    return shown
+
+
+def markdown(outcomes: Sequence[Outcome]) -> str:
+    """Return one row for every proof, as Markdown."""
+    lines = [_engines(outcomes), "", f"| {' | '.join(_HEADINGS)} |", "|---|---|---|---|---|---:|"]
+    lines += [f"| {' | '.join(row)} |" for row in _rows(outcomes)]
+    lines += [f"\n{one.unit} {one.mode}, {one.engine}: {one.remark}" for one in outcomes if one.remark]
+    return "\n".join(lines) + "\n"
+
+
+def _engines(outcomes: Sequence[Outcome]) -> str:
+    used = {one.engine for one in outcomes}
+    return "; ".join(engine_version(engine) for engine in ENGINES if engine in used)
+
+
+def summary(outcomes: Sequence[Outcome]) -> str:
+    """Return one row for every unit and specification, for the README."""
+    lines = [
+        "| unit | specification, engine | proofs | proven | CPU seconds | longest |",
+        "|---|---|---:|---:|---:|---:|",
+    ]
+    for group in dict.fromkeys((one.unit, one.specification, one.engine) for one in outcomes):
+        members = [one for one in outcomes if (one.unit, one.specification, one.engine) == group]
+        proven = sum(one.verdict.is_good for one in members)
+        seconds = [one.seconds for one in members]
+        unit, specification, engine = group
+        cells = (unit, f"{specification}, {engine}", len(members), proven, f"{sum(seconds):.0f}", f"{max(seconds):.1f}")
+        lines.append(f"| {' | '.join(map(str, cells))} |")
+    return "\n".join([*lines, "", f"Versions: {_engines(outcomes)}."]) + "\n"
+
+
+def write_json(outcomes: Sequence[Outcome], path: Path) -> None:
+    """Write all outcomes into a file."""
+    used = dict.fromkeys(one.engine for one in outcomes)
+    report = {"engines": [engine_version(engine) for engine in used], "proofs": [one.to_json() for one in outcomes]}
+    path.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
