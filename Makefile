@@ -53,7 +53,7 @@ formal: .venv/.installed-formal ## prove for every input that the RTL is right; 
 	@$(BIN)/python -m sim.formal --jobs $(PROCESSORS) $(ARGS)
 
 # hdl's tests compile the arithmetic cores, and golden's the kernels with faults put in.
-test: SIMULATOR_NEEDS += compiler
+test: SIMULATOR_NEEDS += compiler cadical
 test: prepare-simulator $(SIMULATOR_EXTRAS) .venv/.installed-test ## run the tests of golden, hdl, sim and the project
 	@echo '==> Tests'
 	@$(BIN)/python -m pytest -n $(PROCESSORS) $(ARGS)
