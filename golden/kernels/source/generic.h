@@ -3,11 +3,15 @@
 // Included by each path after its target is set; everything here is local to the including file.
 #pragma once
 
+#include <cfloat>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 
 #include "path.h"
+
+// Sums must be rounded to the type of their operands. Elsewhere (x87) the library is not built, and NumPy serves.
+static_assert(FLT_EVAL_METHOD == 0, "float and double expressions must be evaluated in their own precision");
 
 namespace {
 

@@ -30,7 +30,7 @@ enum cbfloat_path {
     CBFLOAT_AVX512FP16 = 3, /* and AVX512-FP16 */
 };
 
-/* 1 if this processor runs the path and the library contains it, else 0. */
+/* 1 if this processor runs the path and the library contains it, else 0. The functions below take such paths only. */
 CBFLOAT_API int cbfloat_path_available(int path);
 
 /* A format in one number, from its exponent bits, fraction bits and bias. */

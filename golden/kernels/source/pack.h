@@ -4,7 +4,30 @@
 #include <cstdint>
 #include <cstring>
 
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+
 namespace packing {
+
+// to[k][lane] = from[lane][k] for four of each.
+inline void transpose_4x4(const uint32_t *from, int64_t from_pitch, uint32_t *to, int64_t to_pitch) {
+#if defined(__SSE2__)
+    __m128 row[4];
+    for (int lane = 0; lane < 4; lane++)
+        row[lane] = _mm_loadu_ps(reinterpret_cast<const float *>(from + lane * from_pitch));
+    _MM_TRANSPOSE4_PS(row[0], row[1], row[2], row[3]);
+    for (int k = 0; k < 4; k++) _mm_storeu_ps(reinterpret_cast<float *>(to + k * to_pitch), row[k]);
+#else
+    for (int lane = 0; lane < 4; lane++)
+        for (int k = 0; k < 4; k++) to[k * to_pitch + lane] = from[lane * from_pitch + k];
+#endif
+}
+
+inline void transpose_4x4(const uint16_t *from, int64_t from_pitch, uint16_t *to, int64_t to_pitch) {
+    for (int lane = 0; lane < 4; lane++)
+        for (int k = 0; k < 4; k++) to[k * to_pitch + lane] = from[lane * from_pitch + k];
+}
 
 template <class Element>
 void interleave(const Element *from, int64_t lane_stride, int64_t lanes, int64_t k_stride, int64_t depth, int64_t width,
@@ -18,7 +41,12 @@ void interleave(const Element *from, int64_t lane_stride, int64_t lanes, int64_t
     constexpr int64_t LINE = 64 / sizeof(Element);  // of k at once: a cache line of each lane, if k is contiguous
     for (int64_t k0 = 0; k0 < depth; k0 += LINE) {
         const int64_t k1 = k0 + LINE < depth ? k0 + LINE : depth;
-        for (int64_t lane = 0; lane < lanes; lane++)
+        int64_t lane = 0;
+        if (k_stride == 1 && k1 - k0 == LINE)
+            for (; lane + 4 <= lanes; lane += 4)
+                for (int64_t k = k0; k < k1; k += 4)
+                    transpose_4x4(from + lane * lane_stride + k, lane_stride, to + k * width + lane, width);
+        for (; lane < lanes; lane++)
             for (int64_t k = k0; k < k1; k++) to[k * width + lane] = from[lane * lane_stride + k * k_stride];
     }
 }
