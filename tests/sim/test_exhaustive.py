@@ -96,7 +96,7 @@ def test_compare_bits_counts_all_and_shows_the_first():
 
 def run_command(monkeypatch, compare, *arguments):
     small = [Check("float32_to_some", 1000, "nobody", compare, piece=64)]
-    monkeypatch.setattr(command, "quantiser_checks", lambda: small)
+    monkeypatch.setattr(command, "_groups", lambda: {"quantisers": small, "netlists": [], "tiny-steps": []})
     return command.main(list(arguments))
 
 
