@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from golden import BF16, CB16, CBFLOAT16, FP16, FP32, Flag, FloatFormat, reference
 from hdl import FloatConverter
-from sim.exhaustive import converters, steps
+from sim.exhaustive import converters, softfloat, steps
 from sim.exhaustive.check import Check, run
 from sim.exhaustive.converters import PAIRS, converter_checks
 from sim.exhaustive.rounding import codes_from_float32, flags_from_float32, round_float32
@@ -129,6 +129,30 @@ def test_steps_in_a_mode_of_the_shared_core_are_checked_on_a_sample():
     (check,) = sampled_step_checks([(CBFLOAT16, FP32)], sample=10_000)
     outcome = run(check, 2)
     assert (outcome.count, outcome.examples, outcome.passed) == (10_000, [], True)
+
+
+def test_softfloat_gives_the_references_steps():
+    operands = steps._biased_operands(FP16, FP16)(0, 3000)
+    codes, flags = softfloat.fused_steps(operands)
+    rows = zip(*(each.tolist() for each in operands), strict=True)
+    wanted = [reference.multiply_accumulate(a, b, acc, operand=FP16, accumulator=FP16) for a, b, acc in rows]
+    assert list(zip(codes.tolist(), flags.tolist(), strict=True)) == wanted
+
+
+def test_softfloat_alone_sees_a_fault_that_golden_shares(monkeypatch):
+    (check,) = sampled_step_checks([(FP16, FP16)], sample=4096)
+    right = steps.fused_steps
+
+    def wrong(operands):
+        codes, flags = right(operands)
+        codes[7] ^= 1
+        flags[9] ^= 2
+        return codes, flags
+
+    monkeypatch.setattr(steps, "fused_steps", wrong)
+    outcome = run(check, 1)
+    assert (outcome.count, outcome.wrong, outcome.passed) == (4096, 2, False)
+    assert [example.split(":")[0] for example in outcome.examples] == ["bits by SoftFloat", "flags by SoftFloat"]
 
 
 def with_a_changed_gate(monkeypatch, which):
