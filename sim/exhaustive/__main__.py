@@ -42,6 +42,9 @@ def _groups() -> dict[str, list[Check]]:
     }
 
 
+#: Characters in a line of what is not written to a terminal.
+_FILE_WIDTH = 130
+
 #: Groups that run when none is named.
 _DEFAULT = ("quantisers", "netlists", "tiny-steps")
 
@@ -95,10 +98,12 @@ def _run_all(checks: Sequence[Check], jobs: int, console: Console) -> list[tuple
 
 
 def _report(results: Sequence[tuple[Outcome, float]], console: Console) -> None:
-    table = Table(Column("check", no_wrap=True), "judged by", "compared", "wrong", "seconds", "result")
+    # The counts are what the run is for: they are never cut, however narrow the terminal.
+    numbers = (Column(title, justify="right", no_wrap=True, min_width=10) for title in ("compared", "wrong", "seconds"))
+    table = Table(Column("check", no_wrap=True), Column("judged by", overflow="fold"), *numbers, "result")
     for outcome, seconds in results:
-        numbers = f"{outcome.count}", f"{outcome.wrong}", f"{seconds:.0f}"
-        table.add_row(outcome.check.name, outcome.check.against, *numbers, "pass" if outcome.passed else "FAIL")
+        counts = f"{outcome.count}", f"{outcome.wrong}", f"{seconds:.0f}"
+        table.add_row(outcome.check.name, outcome.check.against, *counts, "pass" if outcome.passed else "FAIL")
     console.print(table)
     for outcome, _ in results:
         for example in outcome.examples:
@@ -111,7 +116,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return 0 if every check has passed, else 1."""
     parser = _parser(list(_groups()))
     given = parser.parse_args(arguments)
-    console = Console()
+    console = Console(width=None if sys.stdout.isatty() else _FILE_WIDTH)
     # The pieces run side by side, so that a call needs no threads of its own.
     with kernels.use(given.path, threads=1):
         chosen = _chosen(given.checks, _groups(), parser)
