@@ -59,8 +59,8 @@ test: prepare-simulator $(SIMULATOR_EXTRAS) .venv/.installed-test ## run the tes
 	@$(BIN)/python -m pytest -n $(PROCESSORS) $(ARGS)
 
 # On NumPy, without a compiler, it would run for hours.
-exhaustive: prepare-compiler .venv/.installed-exhaustive ## round all 2^32 float32 values into each 16-bit format
-	@echo '==> All float32 values'
+exhaustive: prepare-compiler .venv/.installed-exhaustive ## check quantisers and converters on every input there is
+	@echo '==> Every input of quantisers, converters and tiny steps'
 	@$(BIN)/python -m sim.exhaustive --jobs $(PROCESSORS) $(ARGS)
 
 verilog: .venv/.installed-hdl ## generate the Verilog of all units into build/verilog

@@ -19,6 +19,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -208,8 +209,16 @@ def _headers() -> Path:
     return Path(package.origin).parent / "share" / "include" / "backends" / "cxxrtl" / "runtime"
 
 
-def library(source: str, include: Path) -> Path:
+def library(source: str, include: Path | None = None, options: Sequence[str] = ()) -> Path:
     """Return the shared library of a C++ source, compiled unless it already has been.
+
+    Parameters
+    ----------
+    source : str
+    include : Path, optional
+        Folder of headers.
+    options : sequence of str
+        Further options for the compiler; they win over its usual ones.
 
     Raises
     ------
@@ -220,13 +229,15 @@ def library(source: str, include: Path) -> Path:
     if shutil.which(compiler) is None:
         raise RuntimeError(f"{compiler} not found: install a C++ compiler (Debian: g++), or name one in CXX")
 
-    ingredients = "\n".join([source, compiler, *_COMPILER_OPTIONS])
+    options = [*_COMPILER_OPTIONS, *options]
+    ingredients = "\n".join([source, compiler, *options])
     path = FOLDER / f"{hashlib.sha256(ingredients.encode()).hexdigest()[:20]}.so"
     if not path.exists():
         FOLDER.mkdir(parents=True, exist_ok=True)
         # Several processes may compile the same source: each its own file, and the last to finish stays.
         mine = path.with_suffix(f".{os.getpid()}.so")
-        command = [compiler, *_COMPILER_OPTIONS, "-I", str(include), "-x", "c++", "-", "-o", str(mine)]
+        headers = ["-I", str(include)] if include else []
+        command = [compiler, *options, *headers, "-x", "c++", "-", "-o", str(mine)]
         made = subprocess.run(command, input=source, capture_output=True, text=True, check=False)
         if made.returncode:
             raise RuntimeError(f"{' '.join(command)} failed with status {made.returncode}:\n{made.stderr}")

@@ -1,4 +1,9 @@
-"""``python -m sim.exhaustive``: every one of the 2^32 float32 values, rounded into each 16-bit format, bit for bit."""
+"""``python -m sim.exhaustive``: every input of the quantisers and of the netlists, bit for bit.
+
+Groups of checks: quantisers (the compiled kernels, all float32 values), netlists (the converters between every two
+formats, all codes), tiny-steps (fused steps of tiny formats, all operands), steps (fused steps of the formats in use,
+10^8 biased operands for each mode; minutes, and only if asked for).
+"""
 
 from __future__ import annotations
 
@@ -6,7 +11,7 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from rich.console import Console
@@ -15,7 +20,9 @@ from rich.table import Column, Table
 
 from golden import kernels
 from sim.exhaustive.check import Check, Outcome, run
+from sim.exhaustive.converters import converter_checks
 from sim.exhaustive.quantisers import quantiser_checks
+from sim.exhaustive.steps import sampled_step_checks, tiny_step_checks
 
 __all__ = ["main"]
 
@@ -26,19 +33,54 @@ def _jobs(text: str) -> int:
     return int(text)
 
 
-def _parser(names: Sequence[str]) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m sim.exhaustive", description=__doc__)
-    parser.add_argument("checks", nargs="*", metavar="CHECK", help=f"checks to run (default: all): {', '.join(names)}")
+def _groups() -> dict[str, list[Check]]:
+    return {
+        "quantisers": quantiser_checks(),
+        "netlists": converter_checks(),
+        "tiny-steps": tiny_step_checks(),
+        "steps": sampled_step_checks(),
+    }
+
+
+#: Characters in a line of what is not written to a terminal.
+_FILE_WIDTH = 130
+
+#: Groups that run when none is named.
+_DEFAULT = ("quantisers", "netlists", "tiny-steps")
+
+
+def _parser(groups: Sequence[str]) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m sim.exhaustive", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "checks",
+        nargs="*",
+        metavar="CHECK",
+        help=f"a group ({', '.join(groups)}; default: all but steps) or one of its checks, as the table names it",
+    )
     parser.add_argument(
         "--path",
         default="auto",
         choices=["auto", *kernels.paths()],
-        help="compiled path that is checked (default: the fastest of this machine)",
+        help="compiled path of the quantisers (default: the fastest of this machine)",
     )
     parser.add_argument(
         "--jobs", type=_jobs, default=os.cpu_count() or 1, help="threads (default: one per processor, %(default)s)"
     )
     return parser
+
+
+def _chosen(
+    given: Sequence[str], groups: Mapping[str, Sequence[Check]], parser: argparse.ArgumentParser
+) -> list[Check]:
+    """Return the checks that are named, each once; end the program at a name that there is not."""
+    known = {check.name: [check] for checks in groups.values() for check in checks} | dict(groups)
+    unknown = [name for name in given if name not in known]
+    if unknown:
+        names = ", ".join(known)
+        parser.error(f"CHECK: got {', '.join(unknown)}, must be of {names}")
+    return list({check.name: check for name in given or _DEFAULT for check in known[name]}.values())
 
 
 def _run_all(checks: Sequence[Check], jobs: int, console: Console) -> list[tuple[Outcome, float]]:
@@ -56,10 +98,12 @@ def _run_all(checks: Sequence[Check], jobs: int, console: Console) -> list[tuple
 
 
 def _report(results: Sequence[tuple[Outcome, float]], console: Console) -> None:
-    table = Table(Column("check", no_wrap=True), "judged by", "compared", "wrong", "seconds", "result")
+    # The counts are what the run is for: they are never cut, however narrow the terminal.
+    numbers = (Column(title, justify="right", no_wrap=True, min_width=10) for title in ("compared", "wrong", "seconds"))
+    table = Table(Column("check", no_wrap=True), Column("judged by", overflow="fold"), *numbers, "result")
     for outcome, seconds in results:
-        numbers = f"{outcome.count}", f"{outcome.wrong}", f"{seconds:.0f}"
-        table.add_row(outcome.check.name, outcome.check.against, *numbers, "pass" if outcome.passed else "FAIL")
+        counts = f"{outcome.count}", f"{outcome.wrong}", f"{seconds:.0f}"
+        table.add_row(outcome.check.name, outcome.check.against, *counts, "pass" if outcome.passed else "FAIL")
     console.print(table)
     for outcome, _ in results:
         for example in outcome.examples:
@@ -70,18 +114,14 @@ def _report(results: Sequence[tuple[Outcome, float]], console: Console) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return 0 if every check has passed, else 1."""
-    names = [check.name for check in quantiser_checks()]
-    parser = _parser(names)
+    parser = _parser(list(_groups()))
     given = parser.parse_args(arguments)
-    unknown = [name for name in given.checks if name not in names]
-    if unknown:
-        parser.error(f"CHECK: got {', '.join(unknown)}, must be of {', '.join(names)}")
-    console = Console()
+    console = Console(width=None if sys.stdout.isatty() else _FILE_WIDTH)
     # The pieces run side by side, so that a call needs no threads of its own.
     with kernels.use(given.path, threads=1):
-        known = {check.name: check for check in quantiser_checks()}
+        chosen = _chosen(given.checks, _groups(), parser)
         console.print(f"path {kernels.kernel_info()['path']}, {given.jobs} threads")
-        results = _run_all([known[name] for name in given.checks or names], given.jobs, console)
+        results = _run_all(chosen, given.jobs, console)
     _report(results, console)
     return 0 if all(outcome.passed for outcome, _ in results) else 1
 

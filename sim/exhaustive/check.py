@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Check", "Comparison", "Outcome", "compare_bits", "run"]
+__all__ = ["Check", "Comparison", "Outcome", "compare_bits", "compare_operands", "run"]
 
 #: Differences that a report shows.
 SHOWN = 5
@@ -34,12 +34,21 @@ class Comparison:
 
 def compare_bits(label: str, inputs: NDArray, got: NDArray, wanted: NDArray) -> Comparison:
     """Compare the codes that inputs gave; `wanted` may be one code for all; `label` begins each difference."""
-    if got.shape != inputs.shape:
-        raise ValueError(f"got: got shape {got.shape}, must be that of inputs, {inputs.shape}")
-    wanted = np.broadcast_to(wanted, inputs.shape)
+    return compare_operands(label, [inputs], got, wanted)
+
+
+def compare_operands(label: str, operands: Sequence[NDArray], got: NDArray, wanted: NDArray) -> Comparison:
+    """Compare the codes that several operands gave together; otherwise as `compare_bits`."""
+    shape = operands[0].shape
+    if got.shape != shape:
+        raise ValueError(f"got: got shape {got.shape}, must be that of inputs, {shape}")
+    wanted = np.broadcast_to(wanted, shape)
     differ = np.flatnonzero(got != wanted)
-    examples = [f"{label}: {inputs[at]:#x} gives {got[at]:#x}, must be {wanted[at]:#x}" for at in differ[:SHOWN]]
-    return Comparison(inputs.size, len(differ), examples)
+    examples = []
+    for at in differ[:SHOWN]:
+        given = ", ".join(f"{each[at]:#x}" for each in operands)
+        examples.append(f"{label}: {given} gives {got[at]:#x}, must be {wanted[at]:#x}")
+    return Comparison(got.size, len(differ), examples)
 
 
 @dataclass(frozen=True)
@@ -57,6 +66,8 @@ class Check:
         ``compare(start, stop)`` compares the inputs from `start` up to `stop`; several threads call it.
     piece : int
         Inputs of one call: a power of two, few enough that all that is computed from them stays in the caches.
+    prepare : callable
+        ``prepare()`` is called once, before the first comparison, to build what is compared.
     """
 
     name: str
@@ -64,6 +75,7 @@ class Check:
     against: str
     compare: Callable[[int, int], Comparison]
     piece: int = 1 << 16
+    prepare: Callable[[], object] = lambda: None
 
     def ranges(self) -> Iterator[tuple[int, int]]:
         """Cut all inputs into pieces."""
@@ -93,6 +105,7 @@ class Outcome:
 def run(check: Check, jobs: int, advance: Callable[[int], object] = lambda _: None) -> Outcome:
     """Run a check on some threads; `advance` is told how many inputs each piece held."""
     outcome = Outcome(check)
+    check.prepare()
     with ThreadPoolExecutor(jobs) as pool:
         pieces = check.ranges()
         # As many pieces at a time as keep the threads busy: a list of all would be as long as the check.

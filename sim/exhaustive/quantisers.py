@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import ml_dtypes
 import numpy as np
@@ -17,8 +16,6 @@ from sim.exhaustive.rounding import codes_from_float32, values_of_codes
 __all__ = ["FORMATS", "quantiser_checks"]
 
 FORMATS = (CBFLOAT16, FP16, BF16, CB16)
-
-_value_bits = lru_cache(maxsize=None)(values_of_codes)
 
 
 @dataclass(frozen=True)
@@ -56,7 +53,7 @@ def _compare(fmt: FloatFormat) -> Callable[[int, int], Comparison]:
         values, wanted = inputs.view(np.float32), codes_from_float32(inputs, fmt)
         found = compare_bits(f"encode on {path}", inputs, encode(values, fmt), wanted)
         rounded = quantize(values, fmt).view(np.uint32)
-        found.add(compare_bits(f"quantize on {path}", inputs, rounded, _value_bits(fmt)[wanted]))
+        found.add(compare_bits(f"quantize on {path}", inputs, rounded, values_of_codes(fmt)[wanted]))
         judged = cast.judge(inputs, fmt, wanted) if cast else None
         if judged:
             found.add(judged)

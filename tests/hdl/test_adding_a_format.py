@@ -11,10 +11,10 @@ from hdl.cores.fused_step import FusedStep
 from hdl.cores.result import result_layout
 from hdl.cores.step_formats import StepFormats
 from sim.compiled import Compiled, fields
+from sim.exhaustive.operands import step_operands
 
 from ..golden.judges import all_codes, assert_same_bits, boundary_codes
 from .mac_bench import reduction, run
-from .stimulus import step_operands
 
 E7M8 = FloatFormat("e7m8", 7, 8)
 

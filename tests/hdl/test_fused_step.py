@@ -14,9 +14,9 @@ from hdl.cores.outcome import finish, pack_result
 from hdl.cores.result import result_layout
 from hdl.cores.step_formats import StepFormats
 from sim.compiled import Compiled, fields
+from sim.exhaustive.operands import step_operands
 
 from ..golden.judges import all_codes, assert_same_bits, boundary_codes, code_dtype
-from .stimulus import step_operands
 
 E3M2, E3M3 = FloatFormat("e3m2", 3, 2), FloatFormat("e3m3", 3, 3)
 FAR_BELOW = FloatFormat("e4m3_high_bias", 4, 3, bias=60)

@@ -6,9 +6,9 @@ import pytest
 import golden
 from golden import BF16, CB16, CBFLOAT16, FP16, FP32, FloatFormat
 from hdl import Error, MultiplyAccumulate
+from sim.exhaustive.operands import factors
 
 from .mac_bench import Product, reduction, run, sometimes
-from .stimulus import factors
 
 E3M2 = FloatFormat("e3m2", 3, 2)
 THREE = (CBFLOAT16, FP16, BF16)

@@ -7,9 +7,9 @@ import golden
 from golden import BF16, CB16, CBFLOAT16, FP16
 from hdl import Error, VectorMac
 from hdl.vector.parameters import VectorParameters
+from sim.exhaustive.operands import factors
 
 from .mac_bench import sometimes
-from .stimulus import factors
 from .vector_bench import Beat, beats_of, element_results, elements, reduction, refused, run
 
 THREE = (CBFLOAT16, FP16, BF16)

@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from golden import BF16, CB16, CBFLOAT16, FP16, convert, decode, kernels, reference
 from golden.formats import FP32
 from sim.exhaustive import __main__ as command
 from sim.exhaustive import quantisers
-from sim.exhaustive.check import SHOWN, Check, Comparison, compare_bits, run
+from sim.exhaustive.check import SHOWN, Check, Comparison, Outcome, compare_bits, run
 from sim.exhaustive.quantisers import quantiser_checks
 from sim.exhaustive.rounding import codes_from_float32, values_of_codes
 
@@ -96,7 +97,7 @@ def test_compare_bits_counts_all_and_shows_the_first():
 
 def run_command(monkeypatch, compare, *arguments):
     small = [Check("float32_to_some", 1000, "nobody", compare, piece=64)]
-    monkeypatch.setattr(command, "quantiser_checks", lambda: small)
+    monkeypatch.setattr(command, "_groups", lambda: {"quantisers": small, "netlists": [], "tiny-steps": []})
     return command.main(list(arguments))
 
 
@@ -112,10 +113,32 @@ def test_command_reports_and_returns_0_only_if_all_is_right(monkeypatch, capsys)
     assert "float32_to_some: compared 0 of 1000 inputs" in capsys.readouterr().out
 
 
+def test_report_shows_counts_of_ten_digits_whole(capsys):
+    check = Check("netlist_float32_to_cbfloat16", 2**32, "golden.multiply_accumulate, and somebody else", None)
+    for width in (80, 130):
+        command._report([(Outcome(check, 2**32), 1000.0)], Console(width=width))
+        assert "4294967296" in capsys.readouterr().out
+
+
+def test_groups_and_checks_are_chosen_by_name_each_once(monkeypatch, capsys):
+    ran = []
+
+    def check(name):
+        return Check(name, 64, "nobody", lambda start, stop: ran.append(name) or Comparison(stop - start))
+
+    groups = {"quantisers": [check("q")], "netlists": [check("n"), check("m")], "tiny-steps": [], "steps": [check("s")]}
+    monkeypatch.setattr(command, "_groups", lambda: groups)
+    for given, wanted in (([], ["q", "n", "m"]), (["steps"], ["s"]), (["m", "netlists", "m"], ["m", "n"])):
+        ran.clear()
+        assert command.main(given) == 0
+        assert ran == wanted
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["float8"], "CHECK: got float8, must be of float32_to_cbfloat16, float32_to_float16"),
+        (["netlist_float8", "steps"], "CHECK: got netlist_float8, must be of float32_to_cbfloat16"),
         (["--jobs", "0"], "argument --jobs: got '0', must be a number of threads from 1 to 1024"),
         (["--path", "sse"], "argument --path: invalid choice: 'sse'"),
     ],

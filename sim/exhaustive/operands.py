@@ -4,8 +4,7 @@ import numpy as np
 
 import golden
 from golden import FloatFormat
-
-from ..golden.judges import code_dtype
+from golden.arrays.checks import code_dtype
 
 
 def factors(rng: np.random.Generator, fmt: FloatFormat, count: int) -> np.ndarray:
