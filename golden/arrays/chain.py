@@ -23,7 +23,7 @@ __all__ = ["Chain", "reduce_codes"]
 
 Codes = NDArray[Any]
 
-_SECONDS_PER_STEP = 5e-8  # roughly
+_SECONDS_PER_STEP = 1.5e-8  # roughly
 
 
 @dataclass

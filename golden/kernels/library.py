@@ -207,7 +207,9 @@ _warned = False
 def warn_of_slowness(seconds: float) -> None:
     """Say once, ahead of an operation that takes long on NumPy, that a compiled library would serve it sooner."""
     global _warned
-    if _warned or seconds < _SLOW_SECONDS or _current().asked_for:
+    setting = _current()
+    # With a library, NumPy serves what returns flags, and there is nothing to install.
+    if _warned or seconds < _SLOW_SECONDS or setting.asked_for or setting.path != "numpy":
         return
     _warned = True
     warnings.warn(

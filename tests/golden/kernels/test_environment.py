@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import golden
-from golden import BF16, CBFLOAT16, FP16, encode, kernels, matmul, quantize
+from golden import BF16, CBFLOAT16, FP16, dot, encode, kernels, matmul, quantize
 from golden.kernels import library
 
 from ..judges import assert_same_bits
@@ -200,11 +200,14 @@ def test_a_long_operation_without_compiled_kernels_says_so_once(monkeypatch):
         matmul(a, a.T, operand=CBFLOAT16)
 
 
-def test_numpy_that_was_asked_for_is_not_complained_about(monkeypatch):
+def test_numpy_that_was_asked_for_or_gives_flags_is_not_complained_about(monkeypatch):
     monkeypatch.setattr(library, "_warned", False)
     monkeypatch.setattr(library, "_SLOW_SECONDS", 0.0)
     with kernels.use("numpy"):
         quantize(np.ones(100), CBFLOAT16)
+    for path in kernels.paths()[:-1]:
+        monkeypatch.setattr(library, "_setting", library._Setting(path, 1, asked_for=False))
+        dot(encode(np.ones(9), CBFLOAT16), encode(np.ones(9), CBFLOAT16), operand=CBFLOAT16, return_flags=True)
 
 
 def test_the_library_is_not_loaded_by_import():
