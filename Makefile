@@ -47,12 +47,12 @@ sim-mutants: prepare-simulator $(SIMULATOR_EXTRAS) ## check that the regression 
 	@echo '==> Regression on mutated RTL'
 	@$(BIN)/python -m sim.mutants $(ARGS)
 
-formal: .venv/.installed-formal ## prove for every input that the RTL is right; ARGS=--tier=fast for the short proofs
+formal: .venv/.installed-formal ## prove that the RTL is right for every input (ARGS=--tier=fast: the short proofs)
 	@$(PREPARE) venv cadical
 	@echo '==> Formal proofs'
 	@$(BIN)/python -m sim.formal --jobs $(PROCESSORS) $(ARGS)
 
-# hdl's tests compile the arithmetic cores, and golden's the kernels with faults put in.
+# hdl's tests compile the arithmetic cores, golden's the kernels with faults put in; those of the proofs need a solver.
 test: SIMULATOR_NEEDS += compiler cadical
 test: prepare-simulator $(SIMULATOR_EXTRAS) .venv/.installed-test ## run the tests of golden, hdl, sim and the project
 	@echo '==> Tests'

@@ -5,24 +5,39 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
+from sim.formal.control import control_proofs
 from sim.formal.converters import converter_proofs
+from sim.formal.faults import PinnedFault, pinned_faults
 from sim.formal.lanes import lane_proofs
 from sim.formal.mutants import Mutant, mutants
 from sim.formal.pipelines import pipeline_proofs, primitive_proofs
 from sim.formal.proof import Proof
 from sim.formal.steps import step_proofs
 
-__all__ = ["TIERS", "catalogue", "select"]
+__all__ = ["TIERS", "catalogue", "proofs", "select"]
 
 TIERS = ("fast", "full")
+Entry = Proof | Mutant | PinnedFault
 
 
-def catalogue() -> list[Proof | Mutant]:
-    """Return every proof, and the changes by which they are tried."""
-    return [*converter_proofs(), *step_proofs(), *lane_proofs(), *primitive_proofs(), *pipeline_proofs(), *mutants()]
+def proofs() -> list[Proof]:
+    """Return every proof."""
+    return [
+        *converter_proofs(),
+        *step_proofs(),
+        *lane_proofs(),
+        *primitive_proofs(),
+        *pipeline_proofs(),
+        *control_proofs(),
+    ]
 
 
-def select(tier: str, names: Sequence[str]) -> list[Proof | Mutant]:
+def catalogue() -> list[Entry]:
+    """Return every proof, and the changes of the units by which they are tried."""
+    return [*proofs(), *mutants(), *pinned_faults()]
+
+
+def select(tier: str, names: Sequence[str]) -> list[Entry]:
     """Return the proofs of a tier whose names begin as one of those given, ``*`` standing for anything; all for none.
 
     Raises
@@ -30,9 +45,9 @@ def select(tier: str, names: Sequence[str]) -> list[Proof | Mutant]:
     ValueError
         If a name matches none.
     """
-    proofs = [proof for proof in catalogue() if tier == "full" or proof.fast]
+    found = [proof for proof in catalogue() if tier == "full" or proof.fast]
     for name in names:
-        if not any(fnmatchcase(proof.name, f"{name}*") for proof in proofs):
-            units = ", ".join(dict.fromkeys(proof.name.split()[0] for proof in proofs))
+        if not any(fnmatchcase(proof.name, f"{name}*") for proof in found):
+            units = ", ".join(dict.fromkeys(proof.name.split()[0] for proof in found))
             raise ValueError(f"proofs: got {name!r}, must begin a name of the {tier} tier, such as {units}")
-    return [proof for proof in proofs if not names or any(fnmatchcase(proof.name, f"{name}*") for name in names)]
+    return [proof for proof in found if not names or any(fnmatchcase(proof.name, f"{name}*") for name in names)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -49,15 +50,17 @@ def _engines(outcomes: Sequence[Outcome]) -> str:
 def summary(outcomes: Sequence[Outcome]) -> str:
     """Return one row for every unit and specification, for the README."""
     lines = [
-        "| unit | specification, engine | proofs | proven | CPU seconds | longest |",
-        "|---|---|---:|---:|---:|---:|",
+        "| what | against | engine | proofs | proven | CPU seconds | longest |",
+        "|---|---|---|---:|---:|---:|---:|",
     ]
     for group in dict.fromkeys((one.unit, one.specification, one.engine) for one in outcomes):
         members = [one for one in outcomes if (one.unit, one.specification, one.engine) == group]
-        proven = sum(one.verdict.is_good for one in members)
+        counts = Counter(one.verdict.value for one in members)
+        told = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
+        told = told.removesuffix(" proven") if set(counts) == {"proven"} else told
         seconds = [one.seconds for one in members]
         unit, specification, engine = group
-        cells = (unit, f"{specification}, {engine}", len(members), proven, f"{sum(seconds):.0f}", f"{max(seconds):.1f}")
+        cells = (unit, specification, engine, len(members), told, f"{sum(seconds):.0f}", f"{max(seconds):.1f}")
         lines.append(f"| {' | '.join(map(str, cells))} |")
     return "\n".join([*lines, "", f"Versions: {_engines(outcomes)}."]) + "\n"
 

@@ -21,7 +21,7 @@ from sim.formal.stored import lane_is_step
 from sim.formal.terms import DOUBLE, Sort, refute, split_result
 from sim.formal.yosys import EVERTED, netlist_of
 
-__all__ = ["CONFIGURABLE", "CORES", "MODES", "step_proofs"]
+__all__ = ["CONFIGURABLE", "CORES", "MODES", "explain_sum", "step_proofs"]
 
 #: What the multiply-accumulate unit with several formats is built around.
 CONFIGURABLE = StepFormats((CBFLOAT16, FP16, BF16), (CBFLOAT16, FP16, BF16, FP32))
@@ -75,7 +75,8 @@ def step_proofs() -> Iterator[Proof]:
                 # Those of units with all levels of a single format; the others are the same step in other widths.
                 is_unit = len(mode.formats.operands) == 1 and len(mode.formats.accumulators) == 2
                 fast = engine == Z3_CADICAL and is_unit and not case
-                yield Proof("step: second half", name + case, "interval", engine, build, timeout=900, fast=fast)
+                explain = partial(explain_sum, mode)
+                yield Proof("step: second half", name + case, "interval", engine, build, 900, fast, explain)
     for operand, accumulator in itertools.product(_SMALL, repeat=2):
         mode = Mode(StepFormats((operand,), (accumulator,)), operand, accumulator)
         for engine, specification in ((Z3_CADICAL, by_theory.fused_step), (BITWUZLA, by_interval.fused_step)):
@@ -109,3 +110,19 @@ def _explain(mode: Mode, ports: Mapping[str, int]) -> str:
     codes = (ports[name] for name in ("a", "b", "acc"))
     wanted = reference.multiply_accumulate(*codes, operand=mode.operand, accumulator=mode.accumulator)
     return say_result(wanted, ports["o"], mode.accumulator, mode.formats.accumulator_width)
+
+
+def explain_sum(mode: Mode, ports: Mapping[str, int]) -> str:
+    """Say what golden says of a product, as the first half hands it on, and an accumulator."""
+    formats, operand, accumulator = mode.formats, mode.operand, mode.accumulator
+    z = reference.decode(ports["acc"] & (1 << accumulator.width) - 1, accumulator)
+    if ports["is_nan"] or ports["is_infinite"] or z.kind is not reference.Class.FINITE:
+        return "of NaNs and infinities the flags of the product say it all"
+    size = formats.product_exponent_width
+    exponent = ports["exponent"] - (ports["exponent"] >> size - 1 << size)
+    place = exponent - 2 * operand.bias - 2 * (formats.operand_precision - 1)
+    product = reference.Value(reference.Class.FINITE, ports["sign"], ports["significand"], place)
+    total = product.as_fraction() + z.as_fraction()
+    sign = int(total < 0) if total else product.sign & z.sign
+    wanted = reference.round_value(reference.Value(reference.Class.FINITE, sign, abs(total), 0), accumulator)
+    return say_result(wanted, ports["o"], accumulator, formats.accumulator_width)

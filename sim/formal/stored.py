@@ -33,7 +33,7 @@ from sim.formal.terms import (
 )
 from sim.formal.yosys import EVERTED, EVERTED_LANE, netlist_of
 
-__all__ = ["lane_is_step"]
+__all__ = ["lane_is_step", "plain_operand"]
 
 
 def _field(term: str, layout: data.StructLayout, name: str) -> str:
@@ -92,6 +92,11 @@ def _plain(code: str, fmt: FloatFormat, layout: data.StructLayout) -> dict[str, 
     }
 
 
+def plain_operand(code: str, fmt: FloatFormat, layout: data.StructLayout) -> str:
+    """Return a code as an operand that enters."""
+    return _fields(layout, _plain(code, fmt, layout))
+
+
 def _operands(a: str, b: str, fmt: FloatFormat, layout: data.StructLayout) -> str:
     """Define ``lane_a`` and ``lane_b``: what codes are as operands, as they enter or as a promotion brings them.
 
@@ -100,7 +105,7 @@ def _operands(a: str, b: str, fmt: FloatFormat, layout: data.StructLayout) -> st
     sign, _, _ = _parts(a, fmt)
     noise = {key: _field("noise_operand", layout, key) for key, _ in layout}
     infinite = noise | {"sign": sign, "is_infinite": "#b1", "is_nan": "#b0"}
-    plain = _fields(layout, _plain(a, fmt, layout))
+    plain = plain_operand(a, fmt, layout)
     promoted = (
         f"(ite {is_nan(a, fmt)} {_fields(layout, noise | {'is_nan': '#b1'})} "
         f"(ite {is_infinite(a, fmt)} {_fields(layout, infinite)} {plain}))"
@@ -109,7 +114,7 @@ def _operands(a: str, b: str, fmt: FloatFormat, layout: data.StructLayout) -> st
     by_one = equal(b, bits(fmt.bias << fmt.fraction_bits, fmt.width))
     text += f"(assert (=> is_promotion {both(inverse(is_signalling(a, fmt)), by_one)}))\n"
     text += define("lane_a", f"(_ BitVec {layout.size})", f"(ite is_promotion {promoted} {plain})")
-    return text + define("lane_b", f"(_ BitVec {layout.size})", _fields(layout, _plain(b, fmt, layout)))
+    return text + define("lane_b", f"(_ BitVec {layout.size})", plain_operand(b, fmt, layout))
 
 
 def _accumulator(code: str, fmt: FloatFormat, number: data.StructLayout, its_class: data.StructLayout) -> str:
@@ -225,7 +230,7 @@ def _promoted_claim(promoted: str, code: str, fmt: FloatFormat, layout: data.Str
         inverse(_holds(promoted, layout, "is_nan")),
         equal(_field(promoted, layout, "sign"), sign),
     )
-    same = equal(promoted, _fields(layout, _plain(code, fmt, layout)))
+    same = equal(promoted, plain_operand(code, fmt, layout))
     return (
         f"(ite {is_nan(code, fmt)} {_holds(promoted, layout, 'is_nan')} "
         f"(ite {is_infinite(code, fmt)} {either(says_infinite, same)} {same}))"

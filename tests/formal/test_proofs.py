@@ -10,16 +10,18 @@ import pytest
 from golden import BF16, CB16, CBFLOAT16, FP16
 from hdl.converter import FloatConverter
 from hdl.cores.conversion import Convert
+from hdl.cores.step_formats import StepFormats
 from sim.formal import by_interval, by_theory, cut, errors, proof
 from sim.formal.__main__ import main
 from sim.formal.catalogue import catalogue, select
 from sim.formal.converters import converter_proofs, formula
+from sim.formal.cut import Mode
 from sim.formal.engines import bitwuzla_api
 from sim.formal.halves import SecondHalf
 from sim.formal.mutants import CORES
 from sim.formal.pipelines import stream_formula
 from sim.formal.proof import BITWUZLA, CVC5, ENGINES, Z3_CADICAL, Proof, Verdict, engine_version, prove
-from sim.formal.steps import MODES
+from sim.formal.steps import MODES, explain_sum
 from sim.formal.terms import DOUBLE
 from sim.formal.yosys import SEQUENTIAL, netlist_of
 
@@ -126,6 +128,23 @@ def test_premises_of_the_halves_can_be_met(mode, folder):
     premises = cut.second_half(unit, mode, DOUBLE).rpartition("(assert (not ")[0]
     for case in ("is_zero_product", "is_special_product", "(not (or is_zero_product is_special_product))"):
         assert bitwuzla_api.decide(f"{premises}(assert {case})\n")[0] == "sat"
+
+
+def test_refuted_sum_is_told_with_goldens_word():
+    mode = Mode(StepFormats((CBFLOAT16,), (CBFLOAT16,)), CBFLOAT16, CBFLOAT16)
+    ones = {
+        "significand": 1 << 18,
+        "exponent": 2 * CBFLOAT16.bias,
+        "sign": 0,
+        "is_nan": 0,
+        "is_infinite": 0,
+        "o": 0x4001,
+    }
+    told = explain_sum(mode, {**ones, "acc": CBFLOAT16.one})
+    assert told == "golden.reference gives 0x4000 with flags 0x0, the unit 0x4001 with 0x0"
+    # A sum of zeros, and an exponent far below everything, as a zero product has it.
+    zero = {**ones, "significand": 0, "exponent": 0x180, "sign": 1, "o": 0x8000}
+    assert explain_sum(mode, {**zero, "acc": 0x8000}).startswith("golden.reference gives 0x8000 with flags 0x0")
 
 
 def stream(unit, stages, folder):

@@ -17,7 +17,8 @@ def decide(text: str) -> tuple[str, dict[str, str]]:
     answer = str(solver.check_sat()).rpartition(".")[2].lower()
     if answer != "sat":
         return answer, {}
-    return "sat", {term.symbol().strip("|"): _hex(solver.get_value(term)) for term in parser.get_declared_funs()}
+    constants = (term for term in parser.get_declared_funs() if not term.sort().is_fun())
+    return "sat", {term.symbol().strip("|"): _hex(solver.get_value(term)) for term in constants}
 
 
 def _hex(value: bitwuzla.Term) -> str:

@@ -15,7 +15,7 @@ def decide(text: str) -> tuple[str, dict[str, str]]:
         solver.setOption(option, "true")
     symbols = cvc5.SymbolManager(manager)
     parser = cvc5.InputParser(solver, symbols)
-    parser.setStringInput(cvc5.InputLanguage.SMT_LIB_2_6, "(set-logic QF_BVFP)\n" + text, "proof")
+    parser.setStringInput(cvc5.InputLanguage.SMT_LIB_2_6, "(set-logic QF_UFBVFP)\n" + text, "proof")
     while True:
         command = parser.nextCommand()
         if command.isNull():
@@ -25,7 +25,8 @@ def decide(text: str) -> tuple[str, dict[str, str]]:
     result = solver.checkSat()
     if not result.isSat():
         return "unsat" if result.isUnsat() else "unknown", {}
-    return "sat", {str(term).strip("|"): _hex(solver.getValue(term)) for term in symbols.getDeclaredTerms()}
+    constants = (term for term in symbols.getDeclaredTerms() if not term.getSort().isFunction())
+    return "sat", {str(term).strip("|"): _hex(solver.getValue(term)) for term in constants}
 
 
 def _hex(value: cvc5.Term) -> str:

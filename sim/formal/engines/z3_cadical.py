@@ -13,6 +13,8 @@ __all__ = ["TACTICS", "decide"]
 
 #: From floating point to clauses.
 TACTICS = ("simplify", "fpa2bv", "simplify", "bit-blast", "simplify", "aig", "tseitin-cnf")
+#: The same for formulas with functions of which nothing is known.
+_WITH_FUNCTIONS = ("simplify", "ackermannize_bv", *TACTICS)
 _SATISFIABLE, _UNSATISFIABLE = 10, 20
 
 
@@ -30,7 +32,7 @@ def decide(text: str, clauses: Path) -> tuple[str, dict[str, str]]:
     ]
     goal = z3.Goal()
     goal.add(*(z3.substitute(assertion, *exchanged) for assertion in assertions))
-    (flat,) = z3.Then(*TACTICS)(goal)
+    (flat,) = z3.Then(*(_WITH_FUNCTIONS if "(declare-fun" in text else TACTICS))(goal)
     if flat.inconsistent():
         return "unsat", {}
     dimacs = flat.dimacs()

@@ -1,0 +1,138 @@
+"""The deliberate faults of `sim.mutants`, which the proofs must refute where they are of what is proven."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from sim.formal.control import SIZES
+from sim.formal.errors import ToolError
+from sim.formal.proof import BITWUZLA, Outcome, Proof, Verdict, prove
+from sim.mutants.faults import MUTANTS
+from sim.mutants.mutant import Mutant as Fault
+from sim.run.options import ROOT
+
+__all__ = ["PinnedFault", "pinned_faults"]
+
+_FIRST_HALF = "step: first half cbfloat16: cbfloat16 into cbfloat16 (exact product, bitwuzla)"
+_OWN_FORM = "lane: own form cbfloat16: cbfloat16 into cbfloat16 (step, bitwuzla)"
+_SECOND_HALF = "step: second half cbfloat16: cbfloat16 into cbfloat16 (interval, bitwuzla)"
+_WIDE = "step: second half cbfloat16: cbfloat16 into float32 (interval, bitwuzla)"
+_CONVERTERS = {
+    "float32_to_cbfloat16": "converter float32 to cbfloat16 (interval, bitwuzla)",
+    "cbfloat16_to_float32": "converter cbfloat16 to float32 (interval, bitwuzla)",
+}
+#: Which proofs are to refute a fault of a file: one of them is enough.
+_OF_FILE = {
+    "cores/operand.py": (_FIRST_HALF, _OWN_FORM),
+    "cores/product.py": (_FIRST_HALF, _SECOND_HALF),
+    "cores/near.py": (_SECOND_HALF, _WIDE),
+    "cores/far.py": (_SECOND_HALF, _WIDE),
+    "cores/round_step.py": (_OWN_FORM, _SECOND_HALF, _WIDE),
+    "cores/outcome.py": (_OWN_FORM, _SECOND_HALF),
+    "cores/fused_step.py": (_SECOND_HALF,),
+    "cores/words.py": (_SECOND_HALF,),
+    "mac/lane.py": (_OWN_FORM,),
+    "converter.py": ("converter: stream float32 to cbfloat16, 2 stages (queue of the core's results, bitwuzla)",),
+}
+#: Around the lane: in units of these depths, of which the deeper one holds a beat before it is issued.
+_CONTROL = (
+    "mac/chunks.py",
+    "mac/issue.py",
+    "mac/hazards.py",
+    "mac/decode.py",
+    "mac/results.py",
+    "mac/register_file.py",
+    "mac/multiply_accumulate.py",
+    "mac/parameters.py",
+)
+_CONTROLS = tuple(f"mac: control {size} (sequential model, bitwuzla)" for size in SIZES)
+
+
+@dataclass(frozen=True)
+class PinnedFault:
+    """A fault of `sim.mutants`.
+
+    Parameters
+    ----------
+    fault : Fault
+    proofs : tuple of str
+        Names of the proofs of which one must refute it.
+    """
+
+    fault: Fault
+    proofs: tuple[str, ...]
+    timeout: int = 600
+    fast: bool = False
+
+    @property
+    def name(self) -> str:
+        """As of a proof."""
+        return f"fault {self.fault.name}"
+
+    def run(self, folder: Path) -> Outcome:
+        """Put the fault into a copy of `hdl` and see whether a proof refutes it."""
+        outcome = Outcome("faults", self.fault.name, "as its proof", BITWUZLA, Verdict.SURVIVED, 0.0)
+        seconds = 0.0
+        with TemporaryDirectory() as work:
+            for name in self.proofs:
+                proof = Proof(
+                    "faults", self.fault.name, name, BITWUZLA, _Text(self.fault, name, Path(work)), self.timeout
+                )
+                outcome = prove(proof, folder)
+                seconds += outcome.seconds
+                if outcome.verdict is Verdict.REFUTED:
+                    return outcome.but(Verdict.CAUGHT, f"{name}: {outcome.remark}", seconds)
+                if outcome.verdict is not Verdict.PROVEN:
+                    return outcome
+        return outcome.but(Verdict.SURVIVED, f"proven all the same: {', '.join(self.proofs)}", seconds)
+
+
+@dataclass(frozen=True)
+class _Text:
+    """Gives the formula of a proof of a faulty `hdl`."""
+
+    fault: Fault
+    name: str
+    work: Path
+
+    def __call__(self, netlists: Path) -> str:
+        fault = self.fault
+        shutil.rmtree(self.work / "hdl", ignore_errors=True)
+        shutil.copytree(ROOT / "hdl", self.work / "hdl", ignore=shutil.ignore_patterns("__pycache__"))
+        source = self.work / "hdl" / fault.file
+        text = source.read_text(encoding="utf-8")
+        if text.count(fault.old) != 1:
+            raise ToolError(f"{fault.file}: got {text.count(fault.old)} matches of {fault.old!r}, must be exactly 1")
+        source.write_text(text.replace(fault.old, fault.new), encoding="utf-8")
+        # The folder comes first, both as the working folder and on the path: its `hdl` is found before the project's.
+        paths = {"PYTHONPATH": os.pathsep.join([str(self.work), str(ROOT)]), "PYTHONDONTWRITEBYTECODE": "1"}
+        file = self.work / "formula.smt2"
+        done = subprocess.run(
+            [sys.executable, "-m", "sim.formal.text", str(netlists.resolve()), str(file), self.name],
+            cwd=self.work,
+            env=os.environ | paths,
+            capture_output=True,
+            text=True,
+        )
+        if done.returncode != 0 or Path(done.stdout.strip()) != self.work.resolve() / "hdl":
+            said = (done.stderr.strip() or done.stdout.strip() or "no message").splitlines()[-1]
+            raise ToolError(f"{fault.name}: no formula of its own hdl: {said}")
+        return file.read_text(encoding="utf-8")
+
+
+def pinned_faults() -> Iterator[PinnedFault]:
+    """Yield the faults of what is proven."""
+    for fault in MUTANTS:
+        if fault.unit in _CONVERTERS and fault.file.startswith("cores/"):
+            yield PinnedFault(fault, (_CONVERTERS[fault.unit],), fast=True)
+        elif fault.file in _OF_FILE and not fault.unit.startswith("vector"):
+            yield PinnedFault(fault, _OF_FILE[fault.file])
+        elif fault.file in _CONTROL and fault.unit not in ("vector_mac", "mac_axi_stream"):
+            yield PinnedFault(fault, _CONTROLS)
