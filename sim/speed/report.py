@@ -78,9 +78,18 @@ def _label(axes: Any, rows: list[Row]) -> None:
     """Name every cluster of points once: those of one library lie together."""
     clusters: dict[str, list[Row]] = {}
     for row in rows:
-        key = row.name if row.name.startswith(("golden", "torch.mm, fp32")) else row.name.split(",")[0].split(" of ")[0]
-        clusters.setdefault(key, []).append(row)
+        clusters.setdefault(_cluster(row.name), []).append(row)
     for name, members in clusters.items():
         rightmost = max(members, key=lambda row: row.wrong)
         share = max(rightmost.wrong / rightmost.judged, _NONE_WRONG)
         axes.annotate(name, (share, rightmost.rate), xytext=(7, 4), textcoords="offset points", fontsize=8)
+
+
+def _cluster(name: str) -> str:
+    if name in ("golden, level 1", "golden, level 2"):
+        return "golden, levels 1 and 2"
+    if name.startswith(("golden", "torch")):
+        return name
+    if name.endswith(", a loop"):
+        return name.partition(" of ")[2] or name
+    return name.partition(",")[0].partition(" of ")[0]
