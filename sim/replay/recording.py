@@ -55,7 +55,8 @@ class Recorder(TorchDispatchMode):
 
     A gradient's product is told by the operand that it shares with a forward product: the right one (a weight) makes it
     grad_input, the left one (an activation) grad_weight. The latter may be a copy; then it is of the layer whose
-    gradient came before. Initial values (biases) are left out: the unit loads none.
+    gradient came before. Biases are left out: the unit loads no initial value, and their gradients are sums in fp32,
+    which run as products by ones.
 
     Parameters
     ----------
@@ -99,7 +100,8 @@ class Recorder(TorchDispatchMode):
         if func is torch.ops.cbfloat.matrix_product.default:
             a, b, operand = args[0], args[1], format_named(args[3])
             layer, direction = self._place(a, b)
-            for left, right in _matrices(a, b):
+            is_sum = direction != "forward" and a.shape[-2] == 1 and bool((a == 1).all())
+            for left, right in () if is_sum else _matrices(a, b):
                 x, y = (golden.encode(part.float().numpy(force=True), operand) for part in (left, right))
                 self.products.append(Product(layer, direction, x, y, operand))
         return func(*args, **(kwargs or {}))
