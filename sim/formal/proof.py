@@ -216,6 +216,9 @@ def _ask(engine: str, text: str, file: Path, timeout: int) -> dict[str, object]:
     finally:
         _RUNNING.discard(process)
         _end(process)
+        for pipe in (process.stdout, process.stderr):
+            if pipe:
+                pipe.close()
         for path in (file, file.with_suffix(".cnf")):
             path.unlink(missing_ok=True)
     try:
