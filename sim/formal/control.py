@@ -31,6 +31,7 @@ from sim.formal.model import REGISTERS, Model
 from sim.formal.netlist import Instance, Netlist
 from sim.formal.proof import BITWUZLA, Z3_CADICAL, Proof
 from sim.formal.terms import bits, both, either, equal, inverse, refute, slice_of
+from sim.formal.unknown_step import UnknownStep
 from sim.formal.yosys import netlist_of_verilog
 
 __all__ = ["SIZES", "ControlAlone", "control_proofs", "formula"]
@@ -140,16 +141,17 @@ def formula(component: ControlAlone, netlist: Netlist, cycles: int, drain: int) 
     """
     parameters = component.unit.parameters
     beat, answer = product_beat_layout(parameters), result_beat_layout(parameters)
-    model = Model(parameters)
+    unknown = UnknownStep(parameters)
+    model = Model(unknown)
     given: dict[str, str] = {"clk": "#b0", "rst": "#b0", "chunk": "chunk"}
     draining = given | {"i__valid": "#b0", "o__ready": "#b1"}
-    text = model.declarations + f"(declare-const chunk (_ BitVec {parameters.chunk_bits}))\n"
+    text = unknown.declarations + f"(declare-const chunk (_ BitVec {parameters.chunk_bits}))\n"
     instances: list[Instance] = []
     for cycle in range(cycles + drain):
         held = instances[-1].registers if instances else None
         instances.append(netlist.instance(f"t{cycle}", given=given if cycle < cycles else draining, held=held))
         text += instances[-1].text
-    text += f"(assert {instances[0].initial})\n" + _lane(model, component, instances)
+    text += f"(assert {instances[0].initial})\n" + _lane(unknown, component, instances)
 
     for cycle, unit in enumerate(instances[:cycles]):
         takes = both(equal(unit.port("i__valid"), "#b1"), equal(unit.port("i__ready"), "#b1"))
@@ -164,7 +166,7 @@ def _field(term: str, layout: data.StructLayout, name: str) -> str:
     return slice_of(term, field.offset + field.width - 1, field.offset)
 
 
-def _lane(model: Model, component: ControlAlone, instances: list[Instance]) -> str:
+def _lane(unknown: UnknownStep, component: ControlAlone, instances: list[Instance]) -> str:
     """Assert what the lane gives of what it was given, cycles before."""
     parameters = component.unit.parameters
     last, pack = len(parameters.operation_ranks), "pack" in parameters.ranks
@@ -173,14 +175,14 @@ def _lane(model: Model, component: ControlAlone, instances: list[Instance]) -> s
         places = {"stored": cycle + parameters.position("read"), "stored_class": cycle + parameters.position("align")}
         if max(places.values(), default=0) >= len(instances):
             break
-        term = model.step(
+        term = unknown.step(
             unit.port("a"),
             unit.port("b"),
             instances[places["stored"]].port("stored"),
             instances[places["stored_class"]].port("stored_class"),
             unit.port("accumulator_format"),
         )
-        text += f"(define-fun given_{cycle} () {model.sort} {term})\n"
+        text += f"(define-fun given_{cycle} () {unknown.sort} {term})\n"
         wide = unit.port("accumulator_format")
         for at, ports in (
             (cycle + last - 1, ("number", "word")),
@@ -189,7 +191,7 @@ def _lane(model: Model, component: ControlAlone, instances: list[Instance]) -> s
         ):
             if at < len(instances):
                 for port in ports:
-                    wanted = model.lane_output(port, f"given_{cycle}", wide)
+                    wanted = unknown.lane_output(port, f"given_{cycle}", wide)
                     text += f"(assert {equal(instances[at].port(port), wanted)})\n"
     return text
 

@@ -29,7 +29,7 @@ from sim.formal.netlist import Instance
 from sim.formal.pipelines import following
 from sim.formal.proof import BITWUZLA, Z3_CADICAL, Proof
 from sim.formal.terms import both, equal, refute
-from sim.formal.yosys import SEQUENTIAL, netlist_of
+from sim.formal.yosys import EVERTED_LANE, SEQUENTIAL_LANE, netlist_of
 
 __all__ = ["LaneAlone", "lane_proofs", "no_ranks"]
 
@@ -129,10 +129,13 @@ def lane_proofs() -> Iterator[Proof]:
 
 
 def _pipeline(operands: tuple[FloatFormat, ...], stages: int, folder: Path) -> str:
-    """Return what has a solution if a lane with ranks gives another result than the one without."""
+    """Return what has a solution if a lane with ranks gives another result than the one without.
+
+    The multiplier, with the ranks that it has inside, is left out: see `sim.formal.pipelines.primitive_proofs`.
+    """
     parameters = MacParameters(operands=operands, stages=stages)
-    unit = netlist_of(LaneAlone(parameters), folder, SEQUENTIAL)
-    core = netlist_of(LaneAlone(no_ranks(operands)), folder, SEQUENTIAL)
+    unit = netlist_of(LaneAlone(parameters), folder, SEQUENTIAL_LANE)
+    core = netlist_of(LaneAlone(no_ranks(operands)), folder, EVERTED_LANE)
     gates = core.instance("core", given={name: term for name, term in _QUIET.items() if name in core.inputs})
     last = len(parameters.operation_ranks)
     cycles: list[dict[str, str]] = [dict(_QUIET) for _ in range(last + 2)]
@@ -140,6 +143,11 @@ def _pipeline(operands: tuple[FloatFormat, ...], stages: int, folder: Path) -> s
     cycles[0] |= {name: gates.port(name) for name in ("a", "b")}
     cycles[parameters.position("read")]["stored"] = gates.port("stored")
     cycles[parameters.position("align")]["stored_class"] = gates.port("stored_class")
+    multiplies = parameters.position("operands")
+    multiplied = multiplies + sum(step in parameters.ranks for step in ("operands", "product"))
+    # A multiplier with a rank behind it gives its product by the name of that.
+    (product,) = (name for name in unit.inputs if name.startswith("lane.multiplier."))
+    cycles[multiplied][product] = gates.port("lane.multiplier.o")
     for at in range(last + 1):
         for name in ("format", "accumulator_format"):
             cycles[at][f"{name}_{at}"] = gates.port(f"{name}_0")
@@ -150,6 +158,7 @@ def _pipeline(operands: tuple[FloatFormat, ...], stages: int, folder: Path) -> s
     def same(instance: Instance, *names: str) -> list[str]:
         return [equal(instance.port(name), gates.port(name)) for name in names]
 
-    claims = same(units[last - 1], "number", "word") + same(units[last], "result", "result_class", "promoted")
+    claims = same(units[multiplies], "lane.multiplier.a", "lane.multiplier.b")
+    claims += same(units[last - 1], "number", "word") + same(units[last], "result", "result_class", "promoted")
     claims += same(units[last + ("pack" in parameters.ranks)], "code")
     return text + refute(both(*claims))

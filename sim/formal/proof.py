@@ -199,7 +199,7 @@ def _ask(engine: str, text: str, file: Path, timeout: int) -> dict[str, object]:
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text, encoding="utf-8")
     command = [sys.executable, "-m", "sim.formal.engines", engine, str(file), str(MEBIBYTES)]
-    solver = subprocess.Popen(
+    process = subprocess.Popen(
         command,
         cwd=_ROOT,
         stdin=subprocess.DEVNULL,
@@ -208,17 +208,19 @@ def _ask(engine: str, text: str, file: Path, timeout: int) -> dict[str, object]:
         text=True,
         start_new_session=True,
     )
-    with solver as process:
-        _RUNNING.add(process)
-        try:
-            out, said = process.communicate(timeout=timeout)
-        except subprocess.TimeoutExpired:
-            return {"answer": "unknown", "seconds": float(timeout), "why": f"not decided within {timeout} s"}
-        finally:
-            _RUNNING.discard(process)
-            _end(process)
-            for path in (file, file.with_suffix(".cnf")):
-                path.unlink(missing_ok=True)
+    _RUNNING.add(process)
+    try:
+        out, said = process.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        return {"answer": "unknown", "seconds": float(timeout), "why": f"not decided within {timeout} s"}
+    finally:
+        _RUNNING.discard(process)
+        _end(process)
+        for pipe in (process.stdout, process.stderr):
+            if pipe:
+                pipe.close()
+        for path in (file, file.with_suffix(".cnf")):
+            path.unlink(missing_ok=True)
     try:
         answer: dict[str, object] = json.loads(out)
     except json.JSONDecodeError:

@@ -21,6 +21,7 @@ __all__ = [
     "EVERTED",
     "EVERTED_LANE",
     "SEQUENTIAL",
+    "SEQUENTIAL_LANE",
     "WITH_MEMORIES",
     "netlist_of",
     "netlist_of_verilog",
@@ -42,6 +43,8 @@ EVERTED_LANE = (
 )
 #: For components with registers.
 SEQUENTIAL = f"{COMBINATIONAL}; memory -nomap; memory_map; opt -full; dffunmap; opt_clean"
+#: A lane with registers, its multiplier left out.
+SEQUENTIAL_LANE = f"{EVERTED_LANE}; dffunmap; opt_clean"
 #: For components with memories and power-up values, which a stronger optimisation of registers would lose.
 WITH_MEMORIES = (
     "hierarchy -top top; proc; flatten -noscopeinfo; opt_expr -full; opt_clean; memory -nomap; memory_map; "
