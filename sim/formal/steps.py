@@ -31,6 +31,8 @@ CORES = {
     **{StepFormats((operand,), (operand,)): f"{operand}, level 2" for operand in _OPERANDS},
     **{StepFormats((operand,), (FP32,)): f"{operand}, level 0" for operand in _OPERANDS},
     **{StepFormats((operand,), (operand, FP32)): str(operand) for operand in _OPERANDS},
+    StepFormats(CONFIGURABLE.operands, CONFIGURABLE.operands): "configurable, level 2",
+    StepFormats(CONFIGURABLE.operands, (FP32,)): "configurable, level 0",
     CONFIGURABLE: "configurable",
 }
 #: Every mode of every core.
@@ -62,7 +64,7 @@ def step_proofs() -> Iterator[Proof]:
         for engine, carrier in _CARRIERS.items():
             build = partial(_first_half, mode, carrier)
             yield Proof("step: first half", name, "exact product", engine, build, timeout=120, fast=True)
-        if len(mode.formats.accumulators) > 1:
+        if mode.formats == no_ranks(mode.formats.operands).formats:
             for engine in _CARRIERS:
                 build = partial(lane_is_step, no_ranks(mode.formats.operands), mode)
                 yield Proof("lane: own form", name, "step", engine, build, timeout=300, fast=engine == BITWUZLA)
