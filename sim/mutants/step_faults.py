@@ -100,6 +100,7 @@ STEP_FAULTS = (
         "sticky=(one & lower[0]) | (two & by_one[:2].any())",
         "sticky=two & by_one[:2].any()",
         "mac_level_2",
+        effort=1.0,  # few operands show it
     ),
     Mutant(
         "sticky_bit_of_groups_dropped",
