@@ -21,6 +21,7 @@ from hdl.cores.product import product_bias
 from hdl.cores.result import result_layout
 from hdl.cores.step_formats import StepFormats
 from hdl.cores.words import select_width
+from sim.formal.cut import HANDED_ON
 
 __all__ = ["FirstHalf", "SecondHalf"]
 
@@ -125,9 +126,8 @@ class SecondHalf(wiring.Component):
         self._m = m = Module()
         formats, index = self.formats, self.accumulator_format
         number, its_class = code_of(m, formats, self, self.acc)
-        names = ("significand", "exponent", "low_exponent", "sign", "is_infinite", "is_nan", "invalid")
         product = Bundle(
-            **{name: getattr(self, name) for name in names}, bias=product_bias(m, formats, self.format, index)
+            **{name: getattr(self, name) for name in HANDED_ON}, bias=product_bias(m, formats, self.format, index)
         )
         rounded = add_product(m, formats, self, product, lambda: number, lambda: its_class)
         finished = finish(m, formats, index, rounded)

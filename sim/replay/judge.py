@@ -94,16 +94,15 @@ def _swamped(product: Product, level: int) -> float:
     b = product.b[:, columns].T[None]
     inner = Reduction.for_level(level, product.operand, chunk=CHUNK).inner
     partial = np.zeros((len(rows), len(columns)), np.uint32)
-    nonzero = unmoved = 0
+    x, y = golden.decode(a, product.operand), golden.decode(b, product.operand)
+    moves = (x != 0) & (y != 0) & np.isfinite(x) & np.isfinite(y)
+    unmoved = 0
     for k in range(product.a.shape[1]):
         if level and k % CHUNK == 0:
             partial = np.zeros_like(partial)
-        x, y = golden.decode(a[..., k], product.operand), golden.decode(b[..., k], product.operand)
         following = np.asarray(
             golden.multiply_accumulate(a[..., k], b[..., k], partial, operand=product.operand, accumulator=inner)
         )
-        moves = (x != 0) & (y != 0) & np.isfinite(x) & np.isfinite(y)
-        nonzero += int(moves.sum())
-        unmoved += int((moves & (following == partial)).sum())
+        unmoved += int((moves[..., k] & (following == partial)).sum())
         partial = following
-    return unmoved / nonzero if nonzero else 0.0
+    return unmoved / int(moves.sum()) if moves.any() else 0.0

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import importlib.util
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,7 +59,7 @@ class Netlist:
     def _constants(self) -> str:
         """Return what the driver must know of the payloads."""
         beat, answer = self.unit.i.payload.shape(), self.unit.o.payload.shape()
-        offsets: dict[str, int] = {name.upper(): beat[name].offset for name in _names(beat)}
+        offsets: dict[str, int] = {name.upper(): field.offset for name, field in beat}
         offsets |= {name.upper(): answer[name].offset for name in ("result", "flags", "error")}
         offsets["ANSWER_REGISTER"] = answer["register"].offset
         offsets["REGISTER_BITS"] = beat["register"].width
@@ -106,10 +105,6 @@ class Netlist:
         if not cycles and codes.size:
             raise RuntimeError(f"the unit does not answer {m} × {k} × {n} products of {operand} at level {level}")
         return codes, flags, cycles
-
-
-def _names(layout: Any) -> list[str]:
-    return [name for name, _ in layout]
 
 
 def _translate(verilog: str) -> tuple[str, Path]:

@@ -14,12 +14,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import golden
 from golden import FloatFormat, format_named
 
-__all__ = ["PASSES", "Product", "Recorder"]
+__all__ = ["Product", "Recorder"]
 
 #: Matrices of a batch that are kept, the first ones: attention has one for every head of every text.
 _BATCHED = 4
-
-PASSES = ("forward", "grad_input", "grad_weight")
 
 
 @dataclass(frozen=True)
@@ -31,7 +29,7 @@ class Product:
     layer : str
         Name of the module that multiplied.
     direction : str
-        One of `PASSES`.
+        ``forward``, ``grad_input`` or ``grad_weight``.
     a, b : uint16 arrays of shapes (M, K) and (K, N)
         Codes in `operand`.
     operand : FloatFormat

@@ -8,6 +8,7 @@ from junitparser import Failure, JUnitXml, TestCase, TestSuite
 from rich.console import Console
 from rich.table import Table
 
+from hdl.fpga.report import replace_region
 from sim.run.judge import read_cases
 from sim.run.outcome import Outcome
 
@@ -75,11 +76,8 @@ def update_readme(table: Path, readme: Path) -> None:
     ValueError
         If the README lacks the markers.
     """
-    text = readme.read_text(encoding="utf-8")
-    if BEGIN not in text or END not in text:
-        raise ValueError(f"{readme.name}: got no region {BEGIN} ... {END}, must have one for the table")
-    head, tail = text[: text.index(BEGIN) + len(BEGIN)], text[text.index(END) :]
-    readme.write_text(f"{head}\n{table.read_text(encoding='utf-8')}{tail}", encoding="utf-8")
+    text = replace_region(readme.read_text(encoding="utf-8"), table.read_text(encoding="utf-8"), BEGIN, END)
+    readme.write_text(text, encoding="utf-8")
 
 
 def write_junit(outcomes: list[Outcome], results: dict[str, Path], path: Path) -> None:

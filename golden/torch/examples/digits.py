@@ -13,7 +13,7 @@ from torch.utils.data import TensorDataset
 from golden.torch.examples.task import Task
 from golden.torch.section import Section
 
-__all__ = ["DigitsCnn", "DigitsMlp"]
+__all__ = ["DigitsCnn", "DigitsMlp", "digits"]
 
 _VALIDATION = 360  # images, one in five
 
@@ -51,13 +51,17 @@ class DigitsCnn(Section):
         )
 
 
-def _task(model: nn.Module) -> Task:
+def digits() -> tuple[Tensor, Tensor]:
+    """Return the images as (1797, 1, 8, 8) float32 from 0 to 1, and what they show as (1797,) integers."""
     # Here and not at the top: the other examples do without scikit-learn, which takes a second to load.
     from sklearn.datasets import load_digits
 
-    digits = load_digits()
-    images = torch.tensor(digits.images, dtype=torch.float32)[:, None] / 16
-    targets = torch.tensor(digits.target)
+    bundled = load_digits()
+    return torch.tensor(bundled.images, dtype=torch.float32)[:, None] / 16, torch.tensor(bundled.target)
+
+
+def _task(model: nn.Module) -> Task:
+    images, targets = digits()
     order = torch.randperm(len(targets), generator=torch.Generator().manual_seed(0))  # the same split for every seed
     train, validation = (
         TensorDataset(images[part], targets[part]) for part in (order[_VALIDATION:], order[:_VALIDATION])

@@ -8,22 +8,21 @@ from functools import cache
 
 import numpy as np
 import torch
-from sklearn.datasets import load_digits
 from torch import Tensor, nn
 
 from golden.torch.amp import GradScaler
+from golden.torch.examples.digits import digits
 from golden.torch.precision import precision
 
-__all__ = ["digits", "final_loss", "mlp", "train"]
+__all__ = ["final_loss", "mlp", "train"]
 
 _BATCH = 128
 
 
 @cache
-def digits() -> tuple[Tensor, Tensor]:
-    """Return the images as (1797, 64) float32 from 0 to 1, and their digits."""
-    bundled = load_digits()
-    return torch.from_numpy((bundled.data / 16).astype(np.float32)), torch.from_numpy(bundled.target)
+def _flat_digits() -> tuple[Tensor, Tensor]:
+    images, targets = digits()
+    return images.flatten(1), targets
 
 
 def mlp(seed: int) -> nn.Sequential:
@@ -56,7 +55,7 @@ def train(
         Called with the model after every backward pass, its gradients unscaled.
     """
     torch.set_num_threads(1)  # its products are so small that threads would only wait for each other
-    images, targets = digits()
+    images, targets = _flat_digits()
     order = np.random.default_rng(seed)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
     with precision(half=half, level=1) if half else nullcontext():
@@ -76,6 +75,6 @@ def train(
 
 def final_loss(model: nn.Module) -> float:
     """Return the loss on all images, in fp32."""
-    images, targets = digits()
+    images, targets = _flat_digits()
     with torch.no_grad():
         return float(nn.functional.cross_entropy(model(images), targets))

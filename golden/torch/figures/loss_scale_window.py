@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from golden.torch.figures.digits_run import final_loss, mlp, train
-from golden.torch.figures.style import COLOURS, FORMATS, picture, plain, power_label
+from golden.torch.figures.style import COLOURS, FORMATS, median_and_range, picture, plain, power_label
 
 __all__ = ["draw", "measure"]
 
@@ -44,9 +44,8 @@ def draw(found: dict[str, dict[str, list[float]]], path: Path) -> None:
     with picture(path, figsize=(8, 4.2)) as (_, (axes,)):
         # Where they agree, the widest line shows beneath the others.
         for number, fmt in enumerate(reversed(FORMATS)):
-            losses = np.array([found[fmt.name][str(exponent)] for exponent in EXPONENTS])
-            axes.fill_between(EXPONENTS, losses.min(1), losses.max(1), color=COLOURS[fmt], alpha=0.2, lw=0)
-            axes.plot(EXPONENTS, np.median(losses, 1), color=COLOURS[fmt], lw=5 - 1.8 * number, label=fmt.name)
+            losses = [found[fmt.name][str(exponent)] for exponent in EXPONENTS]
+            median_and_range(axes, EXPONENTS, losses, fmt, lw=5 - 1.8 * number, label=fmt.name)
             dynamic = np.array(found[fmt.name]["dynamic"])
             axes.errorbar(
                 EXPONENTS[-1] + 3 + number, np.median(dynamic), color=COLOURS[fmt], marker="o",

@@ -8,7 +8,7 @@ import numpy as np
 
 import golden
 from golden.reduction import LEVELS
-from golden.torch.figures.style import COLOURS, FORMATS, LEVEL_STYLES, picture, plain, power_label
+from golden.torch.figures.style import FORMATS, LEVEL_STYLES, median_and_range, picture, plain, power_label
 
 __all__ = ["draw", "measure"]
 
@@ -49,11 +49,8 @@ def draw(found: dict[str, dict[int, list[list[float]]]], path: Path) -> None:
     with picture(path, len(FORMATS), figsize=(10, 3.6), sharey=True) as (_, panels):
         for axes, fmt in zip(panels, FORMATS, strict=True):
             for level in LEVELS:
-                errors = np.array(found[fmt.name][level])
-                axes.fill_between(_LENGTHS, errors.min(1), errors.max(1), color=COLOURS[fmt], alpha=0.2, lw=0)
-                axes.plot(
-                    _LENGTHS, np.median(errors, 1), LEVEL_STYLES[level], color=COLOURS[fmt], label=f"level {level}"
-                )
+                samples = found[fmt.name][level]
+                median_and_range(axes, _LENGTHS, samples, fmt, LEVEL_STYLES[level], label=f"level {level}")
             axes.axhline(2.0**-(fmt.precision), color="#888", lw=0.8)
             axes.text(_LENGTHS[-1], 2.0 ** -(fmt.precision + 0.3), "half an ulp of 1", ha="right", va="top", fontsize=8)
             axes.set_xscale("log", base=2)

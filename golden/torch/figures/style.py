@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import matplotlib
+import numpy as np
 from matplotlib import pyplot
 
 from golden.formats import BF16, CBFLOAT16, FP16, FloatFormat
 
-__all__ = ["COLOURS", "FORMATS", "LEVEL_STYLES", "picture", "plain", "power_label"]
+__all__ = ["COLOURS", "FORMATS", "LEVEL_STYLES", "median_and_range", "picture", "plain", "power_label"]
 
 FORMATS = (CBFLOAT16, FP16, BF16)
 COLOURS: dict[FloatFormat, str] = {CBFLOAT16: "#b4451f", FP16: "#2a6f97", BF16: "#4a7c2c"}
@@ -38,6 +39,29 @@ def picture(path: Path, panels: int = 1, **options: Any) -> Iterator[tuple[Any, 
         path.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path, metadata={"Date": None})
         pyplot.close(figure)
+
+
+def median_and_range(
+    axes: Any, places: Sequence[int], samples: list[list[float]], fmt: FloatFormat, line: str = "-", **options: Any
+) -> None:
+    """Draw the medians of some samples as a line in a format's colour, and from their lowest to their highest a band.
+
+    Parameters
+    ----------
+    axes
+    places : sequence of int
+        Where the samples stand on the horizontal axis.
+    samples : list of list of float
+        Those of each place.
+    fmt : FloatFormat
+    line : str
+        Style of the line.
+    options
+        Of the line.
+    """
+    values = np.array(samples)
+    axes.fill_between(places, values.min(1), values.max(1), color=COLOURS[fmt], alpha=0.2, lw=0)
+    axes.plot(places, np.median(values, 1), line, color=COLOURS[fmt], **options)
 
 
 def plain(axes: Any) -> None:

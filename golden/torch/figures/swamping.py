@@ -13,7 +13,7 @@ import numpy as np
 import golden
 from golden.formats import FloatFormat
 from golden.reduction import Reduction
-from golden.torch.figures.style import COLOURS, FORMATS, picture, plain, power_label
+from golden.torch.figures.style import FORMATS, median_and_range, picture, plain, power_label
 
 __all__ = ["draw", "measure"]
 
@@ -59,10 +59,7 @@ def draw(found: dict[str, dict[str, list[list[float]]]], path: Path) -> None:
     with picture(path, len(_SUMS), figsize=(10, 3.6), sharey=True) as (_, panels):
         for axes, name in zip(panels, _SUMS, strict=True):
             for fmt in FORMATS:
-                quotients = np.array(found[fmt.name][name])
-                middle = np.median(quotients, axis=1)
-                axes.fill_between(_LENGTHS, quotients.min(1), quotients.max(1), color=COLOURS[fmt], alpha=0.2, lw=0)
-                axes.plot(_LENGTHS, middle, color=COLOURS[fmt], label=fmt.name)
+                median_and_range(axes, _LENGTHS, found[fmt.name][name], fmt, label=fmt.name)
             axes.set_xscale("log", base=2)
             axes.set_xticks(_LENGTHS[::3], [power_label(np.log2(length)) for length in _LENGTHS[::3]])
             axes.set_title({_SUMS[1]: f"level 2, chunks of {_CHUNK}", _SUMS[2]: f"level 1, chunks of {_CHUNK}"}.get(
