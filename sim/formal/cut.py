@@ -8,6 +8,12 @@ Proven of the first half, for all operands:
 
 Proven of the second half, for all that `contract` allows and for all accumulators: it rounds the sum of the product's
 number and the accumulator. Proven of both: joined they are the step.
+
+So is the second half of a core of one operand format and all levels. In a core of other formats it is the same in other
+widths, so it is proven to be that: its words differ only in length, which solvers see at once::
+
+    wide core    product  [ p p p p p p 0 0 ]    +  accumulator  [ 0 | a a a a a ]  ->  the same code and flags
+    its model    product  [ p p p p p p ]        +  accumulator      [ a a a a a ]
 """
 
 from __future__ import annotations
@@ -15,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from golden.formats import FloatFormat
+from golden.formats import FP32, FloatFormat
 from hdl.cores.step_formats import StepFormats
 from sim.formal.by_interval import addition, decode
 from sim.formal.netlist import Instance, Netlist
@@ -36,7 +42,7 @@ from sim.formal.terms import (
     split_result,
 )
 
-__all__ = ["HANDED_ON", "Mode", "first_half", "joined", "product_facts", "second_half"]
+__all__ = ["HANDED_ON", "Mode", "first_half", "joined", "product_facts", "same_second_half", "second_half"]
 
 #: What the first half hands on and the second half takes.
 HANDED_ON = ("significand", "exponent", "low_exponent", "sign", "is_infinite", "is_nan", "invalid")
@@ -73,6 +79,16 @@ class Mode:
             for name, index in choices.items()
             if name in netlist.inputs
         )
+
+    @property
+    def spare_product_bits(self) -> int:
+        """How many of the low bits of a product's significand only wider operands need."""
+        return 2 * (self.formats.operand_precision - self.operand.precision)
+
+    @property
+    def model(self) -> Mode:
+        """The same operands and accumulators in the core of this one operand format and all levels."""
+        return Mode(StepFormats((self.operand,), (self.operand, FP32)), self.operand, self.accumulator)
 
     @property
     def exponents(self) -> tuple[int, int]:
@@ -117,6 +133,8 @@ def contract(netlist: Instance, mode: Mode) -> str:
         f"(bvsle {exponent} {bits(greatest, size)})",
         equal(netlist.port("low_exponent"), slice_of(biased, 1, 0)),
     )
+    if spare := mode.spare_product_bits:
+        ordinary = both(ordinary, equal(slice_of(significand, spare - 1, 0), bits(0, spare)))
     special = either(_holds(netlist, "is_infinite"), _holds(netlist, "is_nan"))
     invalid = either(inverse(_holds(netlist, "invalid")), _holds(netlist, "is_nan"))
     text = define("is_zero_product", "Bool", zero) + define("is_special_product", "Bool", special)
@@ -206,6 +224,34 @@ def second_half(netlist: Instance, mode: Mode, carrier: Sort, distances: Distanc
     text += define("product_is_invalid", "Bool", invalid)
     text += split_result(netlist, accumulator)
     return text + addition(code, accumulator, "out", "flags", carrier) + refute("correct")
+
+
+def same_second_half(netlist: Instance, model: Netlist, mode: Mode) -> str:
+    """Return what has a solution if the second half differs from that of ``mode.model``."""
+    own, other = mode.formats, mode.model.formats
+    text = netlist.text + netlist.shown + mode.chosen(netlist) + contract(netlist, mode) + "(assert contract)\n"
+    spare, width = mode.spare_product_bits, other.product_exponent_width
+    exponent = _resized(netlist.port("exponent"), own.product_exponent_width, width, "sign_extend")
+    given = {name: netlist.port(name) for name in HANDED_ON} | {
+        "significand": slice_of(netlist.port("significand"), own.product_width - 1, spare),
+        "exponent": f"(ite is_zero_product {bits(other.exponent_of_zero, width)} {exponent})",
+        "acc": _resized(netlist.port("acc"), own.accumulator_width, other.accumulator_width, "zero_extend"),
+    }
+    twin = model.instance("model", given=given)
+    text += twin.text + mode.model.chosen(twin)
+    pairs = []
+    for unit in (netlist, twin):
+        high = unit.outputs["o"] - 1
+        code = slice_of(unit.port("o"), mode.accumulator.width - 1, 0)
+        pairs.append(f"(concat {slice_of(unit.port('o'), high, high - 4)} {code})")
+    return text + refute(equal(*pairs))
+
+
+def _resized(word: str, width: int, wanted: int, extend: str) -> str:
+    """Cut a word, or extend it."""
+    if wanted <= width:
+        return slice_of(word, wanted - 1, 0)
+    return f"((_ {extend} {wanted - width}) {word})"
 
 
 def joined(step: Netlist, first: Netlist, second: Netlist) -> str:

@@ -23,6 +23,7 @@ from sim.formal.yosys import EVERTED, netlist_of
 
 __all__ = ["CONFIGURABLE", "CORES", "MODES", "explain_sum", "step_proofs"]
 
+SECOND_HALF = "step: second half"
 #: What the multiply-accumulate unit with several formats is built around.
 CONFIGURABLE = StepFormats((CBFLOAT16, FP16, BF16), (CBFLOAT16, FP16, BF16, FP32))
 _OPERANDS = (CBFLOAT16, FP16, BF16, CB16)
@@ -68,17 +69,7 @@ def step_proofs() -> Iterator[Proof]:
             for engine in _CARRIERS:
                 build = partial(lane_is_step, no_ranks(mode.formats.operands), mode)
                 yield Proof("lane: own form", name, "step", engine, build, timeout=300, fast=engine == BITWUZLA)
-        cuts = _DISTANCES.get((mode.operand, mode.accumulator), (None, None))
-        for distances in itertools.pairwise(cuts):
-            first, end = ("" if limit is None else str(limit) for limit in distances)
-            case = "" if cuts == (None, None) else f", distances {first}..{end}"
-            for engine, carrier in _CARRIERS.items():
-                build = partial(_second_half, mode, carrier, distances)
-                # Those of units with all levels of a single format; the others are the same step in other widths.
-                is_unit = len(mode.formats.operands) == 1 and len(mode.formats.accumulators) == 2
-                fast = engine == Z3_CADICAL and is_unit and not case
-                explain = partial(explain_sum, mode)
-                yield Proof("step: second half", name + case, "interval", engine, build, 900, fast, explain)
+        yield from _second_half_proofs(mode, name)
     for operand, accumulator in itertools.product(_SMALL, repeat=2):
         mode = Mode(StepFormats((operand,), (accumulator,)), operand, accumulator)
         for engine, specification in ((Z3_CADICAL, by_theory.fused_step), (BITWUZLA, by_interval.fused_step)):
@@ -88,6 +79,23 @@ def step_proofs() -> Iterator[Proof]:
             yield Proof("step: whole", str(mode), named, engine, build, timeout=600, fast=fast, explain=explain)
 
 
+def _second_half_proofs(mode: Mode, name: str) -> Iterator[Proof]:
+    explain = partial(explain_sum, mode)
+    if mode.formats != mode.model.formats:
+        for engine in _CARRIERS:
+            build = partial(_same_second_half, mode)
+            yield Proof(SECOND_HALF, name, f"that of {mode.operand}", engine, build, 120, fast=True, explain=explain)
+        return
+    cuts = _DISTANCES.get((mode.operand, mode.accumulator), (None, None))
+    for distances in itertools.pairwise(cuts):
+        first, end = ("" if limit is None else str(limit) for limit in distances)
+        case = "" if cuts == (None, None) else f", distances {first}..{end}"
+        for engine, carrier in _CARRIERS.items():
+            build = partial(_second_half, mode, carrier, distances)
+            fast = engine == Z3_CADICAL and not case
+            yield Proof(SECOND_HALF, name + case, "interval", engine, build, 900, fast, explain)
+
+
 def _joined(formats: StepFormats, folder: Path) -> str:
     step, first = (netlist_of(core(formats), folder, EVERTED) for core in (FusedStep, FirstHalf))
     return cut.joined(step, first, netlist_of(SecondHalf(formats), folder))
@@ -95,6 +103,11 @@ def _joined(formats: StepFormats, folder: Path) -> str:
 
 def _first_half(mode: Mode, carrier: Sort, folder: Path) -> str:
     return cut.first_half(netlist_of(FirstHalf(mode.formats), folder).instance(), mode, carrier)
+
+
+def _same_second_half(mode: Mode, folder: Path) -> str:
+    unit, model = (netlist_of(SecondHalf(formats), folder) for formats in (mode.formats, mode.model.formats))
+    return cut.same_second_half(unit.instance(), model, mode)
 
 
 def _second_half(mode: Mode, carrier: Sort, distances: cut.Distances, folder: Path) -> str:
