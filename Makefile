@@ -17,7 +17,7 @@ SIMULATOR_EXTRAS := .venv/.installed-sim $(if $(filter verilator,$(SIM)),.venv/.
 # command line or in the environment, reach the recipes by themselves.
 export AMARANTH_USE_YOSYS := builtin
 
-.PHONY: help sim test formal exhaustive replay verilog fpga bitstream train figures bench sim-mutants lint clean
+.PHONY: help sim test formal exhaustive replay evidence verilog fpga bitstream train figures bench sim-mutants lint clean
 .PHONY: distclean prepare-simulator prepare-compiler
 
 help: ## print this list
@@ -33,9 +33,10 @@ help: ## print this list
 #> WAVES   ## 1: sim writes waveforms
 #> UNITS   ## units that sim runs, comma-separated (default: all)
 #> ARGS    ## further arguments of sim (python -m sim), test (pytest), formal (python -m sim.formal),
-#>         ## exhaustive (python -m sim.exhaustive), replay (python -m sim.replay), fpga (python -m hdl.fpga),
-#>         ## bitstream (python -m sim.bitstream), train (python -m golden.torch fit), figures
-#>         ## (python -m golden.torch.figures) and bench (python -m sim.speed)
+#>         ## exhaustive (python -m sim.exhaustive), replay (python -m sim.replay), evidence
+#>         ## (python -m sim.evidence), fpga (python -m hdl.fpga), bitstream
+#>         ## (python -m sim.bitstream), train (python -m golden.torch fit), figures (python -m golden.torch.figures)
+#>         ## and bench (python -m sim.speed)
 #> BOARD   ## board of bitstream: ulx3s (the default), ulx3s-12f, -25f, -45f, -85f or icepi-zero
 #> PYTHON  ## interpreter that makes .venv (default: python3)
 
@@ -92,6 +93,9 @@ bench: prepare-compiler .venv/.installed-bench ## time golden's products beside 
 replay: prepare-compiler .venv/.installed-replay ## compute products of training runs with the Verilog, and compare
 	@echo '==> Training runs, replayed through the Verilog'
 	@$(BIN)/python -m sim.replay $(ARGS)
+
+evidence: .venv/.installed-replay ## show what the last runs of all this have found, unit by unit
+	@$(BIN)/python -m sim.evidence $(ARGS)
 
 # mypy reads the types of what the code imports, so the packages of simulation and training belong to its input.
 lint: .venv/.installed-sim .venv/.installed-lint ## check style, formatting and types

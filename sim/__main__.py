@@ -8,15 +8,25 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
+from sim.evidence.record import Kind, Record, note, of_rtl
 from sim.run.options import ROOT, parse
 from sim.run.outcome import Outcome
 from sim.run.pool import run_all
 from sim.run.report import print_outcome, print_table, update_readme, write_junit, write_markdown
 from sim.run.simulate import Job
 from sim.run.simulators import MissingSimulator, check_simulator
-from sim.units import select
+from sim.units import UNITS, select
 
 __all__ = ["main"]
+
+
+def _evidence(outcomes: Sequence[Outcome]) -> list[Record]:
+    """Return how many vectors the units of each kind were compared on."""
+    parts = {part: [one for one in outcomes if of_rtl(one.unit) is part] for part in map(of_rtl, UNITS)}
+    return [
+        Record(part, Kind.SAMPLED, sum(one.vectors for one in its), "vectors", sum(not one.passed for one in its))
+        for part, its in parts.items()
+    ]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -51,6 +61,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     heading = f"{vectors:,} vectors in {seconds:.0f} s, {given.jobs} units at a time, {given.sim}, seed {given.seed}:"
     write_markdown(outcomes, heading, folder / "table.md")
     write_junit(outcomes, {job.unit: job.folder / "results.xml" for job in jobs}, folder / "results.xml")
+    if len(units) == len(UNITS) and not given.scenarios:
+        note("sim", _evidence(outcomes))
     if given.update_readme:
         update_readme(folder / "table.md", ROOT / "README.md")
     if failed:

@@ -19,6 +19,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Column, Table
 
 from golden import kernels
+from sim.evidence.record import Kind, Record, Unit, note
 from sim.exhaustive.check import Check, Outcome, run
 from sim.exhaustive.converters import converter_checks
 from sim.exhaustive.quantisers import quantiser_checks
@@ -44,6 +45,14 @@ def _groups() -> dict[str, list[Check]]:
 
 #: Characters in a line of what is not written to a terminal.
 _FILE_WIDTH = 130
+
+#: What each group is about, and what keeps it from being all there is.
+_EVIDENCE = {
+    "quantisers": (Unit.KERNELS, Kind.EVERY_INPUT, ""),
+    "netlists": (Unit.CONVERTERS, Kind.EVERY_INPUT, ""),
+    "tiny-steps": (Unit.STEP, Kind.EVERY_INPUT, "of tiny formats"),
+    "steps": (Unit.STEP, Kind.SAMPLED, ""),
+}
 
 #: Groups that run when none is named.
 _DEFAULT = ("quantisers", "netlists", "tiny-steps")
@@ -112,6 +121,17 @@ def _report(results: Sequence[tuple[Outcome, float]], console: Console) -> None:
             console.print(f"{outcome.check.name}: compared {outcome.count} of {outcome.check.total} inputs")
 
 
+def _note(results: Sequence[tuple[Outcome, float]]) -> None:
+    """Leave the counts of the groups that have run as a whole."""
+    outcomes = {outcome.check.name: outcome for outcome, _ in results}
+    for group, checks in _groups().items():
+        if all(check.name in outcomes for check in checks):
+            its = [outcomes[check.name] for check in checks]
+            unit, kind, limit = _EVIDENCE[group]
+            count, wrong = (sum(getattr(one, name) for one in its) for name in ("count", "wrong"))
+            note(f"exhaustive {group}", [Record(unit, kind, count, "inputs", wrong, limit)])
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return 0 if every check has passed, else 1."""
     parser = _parser(list(_groups()))
@@ -123,6 +143,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         console.print(f"path {kernels.kernel_info()['path']}, {given.jobs} threads")
         results = _run_all(chosen, given.jobs, console)
     _report(results, console)
+    _note(results)
     return 0 if all(outcome.passed for outcome, _ in results) else 1
 
 

@@ -12,9 +12,10 @@ from pathlib import Path
 from rich.console import Console
 
 from hdl.fpga.report import replace_region
+from sim.evidence.record import note
 from sim.formal.catalogue import TIERS, select
 from sim.formal.proof import Outcome, Verdict, stop
-from sim.formal.report import BEGIN, END, markdown, summary, table, write_json
+from sim.formal.report import BEGIN, END, evidence, markdown, summary, table, write_json
 from sim.run.options import ROOT
 
 __all__ = ["main"]
@@ -82,6 +83,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         write_json(outcomes, given.folder / "formal.json")
         (given.folder / "formal.md").write_text(markdown(outcomes), encoding="utf-8")
         console.print(f"also in {given.folder / 'formal.md'} and {given.folder / 'formal.json'}", highlight=False)
+        if given.tier == "full" and not given.proofs:
+            note("formal", evidence(outcomes))
     if given.update_readme and not failed:
         readme = ROOT / "README.md"
         text = replace_region(readme.read_text(encoding="utf-8"), summary(outcomes), BEGIN, END)

@@ -9,11 +9,15 @@ from pathlib import Path
 
 from rich.table import Table
 
-from sim.formal.proof import ENGINES, Outcome, engine_version
+from sim.evidence.record import Kind, Record, Unit
+from sim.formal.proof import ENGINES, Outcome, Verdict, engine_version
+from sim.mutants.faults import MUTANTS
 
-__all__ = ["BEGIN", "END", "markdown", "summary", "table", "write_json"]
+__all__ = ["BEGIN", "END", "evidence", "markdown", "summary", "table", "write_json"]
 
 BEGIN, END = "<!-- formal-table:begin -->", "<!-- formal-table:end -->"
+#: What is proven only up to a length.
+_LIMITS = {"mac: control": "up to 6 beats"}
 _HEADINGS = ("unit", "mode", "specification", "engine", "verdict", "CPU seconds")
 
 
@@ -63,6 +67,33 @@ def summary(outcomes: Sequence[Outcome]) -> str:
         cells = (unit, specification, engine, len(members), told, f"{sum(seconds):.0f}", f"{max(seconds):.1f}")
         lines.append(f"| {' | '.join(map(str, cells))} |")
     return "\n".join([*lines, "", f"Versions: {_engines(outcomes)}."]) + "\n"
+
+
+def _unit(outcome: Outcome) -> Unit:
+    """Return what a proof is about; of a change of a unit, what is changed."""
+    if outcome.unit == "faults":
+        return next(fault.part for fault in MUTANTS if fault.name == outcome.mode)
+    about = outcome.mode if outcome.unit == "mutants" else outcome.unit
+    beginnings = {"converter": Unit.CONVERTERS, "step": Unit.STEP, "first": Unit.STEP, "second": Unit.STEP}
+    beginnings["vector"] = Unit.VECTOR
+    return next((unit for name, unit in beginnings.items() if about.startswith(name)), Unit.MAC)
+
+
+def evidence(outcomes: Sequence[Outcome]) -> list[Record]:
+    """Return the counts of proofs, and of changes that they have judged, for every unit."""
+    counts: Counter[tuple[Unit, Kind, str]] = Counter()
+    wrong: Counter[tuple[Unit, Kind, str]] = Counter()
+    for one in outcomes:
+        is_change = one.unit in ("faults", "mutants")
+        limit = "" if is_change else next((text for name, text in _LIMITS.items() if one.unit.startswith(name)), "")
+        group = _unit(one), Kind.FAULTS if is_change else Kind.PROVEN, limit
+        if one.verdict is not Verdict.EQUIVALENT:
+            counts[group] += 1
+            wrong[group] += not one.verdict.is_good
+    return [
+        Record(unit, kind, count, "by proof" if kind is Kind.FAULTS else "proofs", wrong[unit, kind, limit], limit)
+        for (unit, kind, limit), count in counts.items()
+    ]
 
 
 def write_json(outcomes: Sequence[Outcome], path: Path) -> None:

@@ -17,6 +17,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from sim.evidence.record import Kind, Record, note
 from sim.mutants.faults import MUTANTS, Mutant
 from sim.run.options import ROOT, parse
 from sim.run.simulate import Job, run_unit
@@ -129,6 +130,16 @@ def _select(names: str) -> list[Mutant]:
     return [mutant for mutant in MUTANTS if not wanted or any(fnmatchcase(mutant.name, name) for name in wanted)]
 
 
+def _evidence(verdicts: Sequence[Verdict]) -> list[Record]:
+    """Return how many faults of each unit there were, and were not caught."""
+    results = {verdict.name: verdict for verdict in verdicts}
+    parts = {mutant.part: [results[each.name] for each in MUTANTS if each.part is mutant.part] for mutant in MUTANTS}
+    return [
+        Record(part, Kind.FAULTS, len(its), "by simulation", sum(not one.is_good for one in its))
+        for part, its in parts.items()
+    ]
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run all mutants; return 0 if each one was caught, 1 if not, 2 if it could not start."""
     given = parse(arguments, "python -m sim.mutants", __doc__ or "", mutants=True)
@@ -175,6 +186,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         style = None if verdict.is_good else "bold red"
         table.add_row(verdict.name, verdict.unit, verdict.result, f"{verdict.seconds:.1f}", style=style)
     console.print(table)
+    if len(mutants) == len(MUTANTS):
+        note("sim.mutants", _evidence(verdicts))
     bad = [verdict.name for verdict in verdicts if not verdict.is_good]
     if bad:
         console.print(f"FAILED: {', '.join(bad)} (seed {given.seed})", style="bold red", highlight=False)

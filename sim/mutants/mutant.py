@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sim.evidence.record import Unit, of_rtl
+
 __all__ = ["Mutant"]
 
 
@@ -33,3 +35,9 @@ class Mutant:
     unit: str = "mac_cbfloat16"
     scenarios: str = ""
     effort: float = 0.15
+
+    @property
+    def part(self) -> Unit:
+        """What it is a fault of: the unit, or the step inside it."""
+        unit = of_rtl(self.unit)
+        return Unit.STEP if self.file.startswith("cores/") and unit is not Unit.CONVERTERS else unit

@@ -16,6 +16,7 @@ from rich.progress import track
 
 from golden import BF16, CBFLOAT16, FP16, LEVELS, FloatFormat
 from hdl import MultiplyAccumulate
+from sim.evidence.record import Kind, Record, Unit, note
 from sim.replay.judge import judge
 from sim.replay.netlist import Netlist
 from sim.replay.recording import Product
@@ -25,6 +26,7 @@ from sim.replay.training import EXAMPLES, recorded_products
 __all__ = ["main"]
 
 FORMATS = (CBFLOAT16, FP16, BF16)
+_ENOUGH = 10_000_000
 _PICTURE = Path(__file__).resolve().parents[2] / "docs" / "figures" / "replay.svg"
 
 
@@ -49,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--products",
         type=int,
-        default=10_000_000,
+        default=_ENOUGH,
         help="multiply-accumulates of each format at each level, at least (default %(default)s)",
     )
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="threads (default: processors)")
@@ -77,7 +79,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 console=console,
             )
         )
-    table = markdown(totals(verdicts))
+    counts = totals(verdicts)
+    table = markdown(counts)
+    count, differ = (sum(getattr(row, name) for row in counts) for name in ("products", "differ"))
+    if given.products >= _ENOUGH:
+        note("replay", [Record(Unit.MAC, Kind.REPLAYED, count, "products", differ)])
     given.output.mkdir(parents=True, exist_ok=True)
     (given.output / "replay.md").write_text(table, encoding="utf-8")
     draw(verdicts, given.output / "replay.svg")

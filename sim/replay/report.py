@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from golden.torch.figures.style import picture
 from sim.replay.judge import Verdict
 
 __all__ = ["Total", "draw", "markdown", "totals"]
@@ -60,44 +61,35 @@ def markdown(rows: list[Total]) -> str:
 
 def draw(verdicts: list[Verdict], path: Path) -> None:
     """Draw a panel each for the shares of overflowed and underflowed outputs and of swamped products."""
-    import matplotlib
+    from matplotlib.colors import LogNorm
 
-    matplotlib.use("svg")
-    from matplotlib import colors, pyplot
-
-    layers = list(dict.fromkeys(f"{each.product.layer} {each.product.direction}" for each in verdicts))
+    layers = list(dict.fromkeys(_layer(each) for each in verdicts))
     modes = list(dict.fromkeys((each.product.operand.name, each.level) for each in verdicts))
-    with matplotlib.rc_context({"svg.hashsalt": "replay", "svg.fonttype": "none", "font.size": 8}):
-        figure, panels = pyplot.subplots(
-            1, len(_KINDS), figsize=(11, 1.6 + 0.17 * len(layers)), sharey=True, layout="constrained"
-        )
+    size = (11, 1.6 + 0.17 * len(layers))
+    with picture(path, len(_KINDS), figsize=size, sharey=True) as (figure, panels):
         for axes, kind in zip(panels, _KINDS, strict=True):
             shares = np.full((len(layers), len(modes)), np.nan)
             for row, layer in enumerate(layers):
                 for column, mode in enumerate(modes):
-                    found = [
-                        getattr(each, kind)
-                        for each in verdicts
-                        if f"{each.product.layer} {each.product.direction}" == layer
-                        and (each.product.operand.name, each.level) == mode
-                    ]
+                    its = [each for each in verdicts if _layer(each) == layer]
+                    found = [getattr(each, kind) for each in its if (each.product.operand.name, each.level) == mode]
                     if found:
                         shares[row, column] = np.mean(found)
             image = axes.imshow(
-                np.where(shares == 0, np.nan, shares), aspect="auto", cmap="YlOrRd", norm=colors.LogNorm(1e-4, 1)
+                np.where(shares == 0, np.nan, shares), aspect="auto", cmap="YlOrRd", norm=LogNorm(1e-4, 1)
             )
             axes.set_title({"swamped": "swamped products"}.get(kind, f"{kind} outputs"), fontsize=9)
             axes.set_xticks(range(len(modes)), [f"{name} {level}" for name, level in modes], rotation=90)
             axes.set_yticks(range(len(layers)), layers)
-            axes.tick_params(length=0)
             axes.set_xticks(np.arange(len(modes)) - 0.5, minor=True)
             axes.set_yticks(np.arange(len(layers)) - 0.5, minor=True)
             axes.grid(which="minor", color="#ddd", lw=0.5)
-            axes.tick_params(which="minor", length=0)
+            axes.tick_params(which="both", length=0, labelsize=8)
             for side in axes.spines.values():
                 side.set_visible(False)
         bar = figure.colorbar(image, ax=panels, shrink=0.6, pad=0.01)
         bar.set_label("share; white: none")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(path, metadata={"Date": None})
-        pyplot.close(figure)
+
+
+def _layer(verdict: Verdict) -> str:
+    return f"{verdict.product.layer} {verdict.product.direction}"

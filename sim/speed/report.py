@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from golden.torch.figures.style import COLOURS, picture, plain
 from sim.speed.measure import Row
 from sim.speed.quantise import VALUES, QuantiseRow
 
 __all__ = ["BEGIN", "END", "draw", "products_markdown", "quantising_markdown"]
 
 BEGIN, END = "<!-- bench-table:begin -->", "<!-- bench-table:end -->"
-_COLOURS = {"cbfloat16": "#b4451f", "float16": "#2a6f97", "bfloat16": "#4a7c2c"}
+_COLOURS = {fmt.name: colour for fmt, colour in COLOURS.items()}
 #: Where the plot puts what has no wrong output: a logarithm has no place for 0.
 _NONE_WRONG = 3e-5
 
@@ -45,33 +46,22 @@ def quantising_markdown(rows: list[QuantiseRow]) -> str:
 
 def draw(rows: list[Row], path: Path) -> None:
     """Draw speed against the share of wrong outputs."""
-    import matplotlib
-
-    matplotlib.use("svg")
-    matplotlib.rcParams["svg.hashsalt"] = "speed"
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(figsize=(9, 5.2), layout="constrained")
     shown = [row for row in rows if row.threads == 1]
-    for row in shown:
-        share = max(row.wrong / row.judged, _NONE_WRONG)
-        axes.scatter(
-            share, row.rate, s=60, color=_COLOURS[row.operand], marker="*" if row.name.startswith("golden") else "o"
-        )
-    _label(axes, shown)
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.set_xlim(_NONE_WRONG / 2, 6)
-    axes.set_xlabel("share of outputs with a wrong bit, K = 2048")
-    axes.set_ylabel("multiply-accumulates per second, one thread")
-    axes.set_xticks([_NONE_WRONG, 1e-4, 1e-3, 1e-2, 1e-1, 1], ["none", "0.01 %", "0.1 %", "1 %", "10 %", "100 %"])
-    axes.grid(alpha=0.3)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
-    for number, (name, colour) in enumerate(_COLOURS.items()):
-        axes.text(0.99, 0.03 + 0.05 * number, name, color=colour, transform=axes.transAxes, ha="right")
-    figure.savefig(path, metadata={"Date": None})
-    pyplot.close(figure)
+    with picture(path, figsize=(9, 5.2)) as (_, (axes,)):
+        for row in shown:
+            share = max(row.wrong / row.judged, _NONE_WRONG)
+            marker = "*" if row.name.startswith("golden") else "o"
+            axes.scatter(share, row.rate, s=60, color=_COLOURS[row.operand], marker=marker)
+        _label(axes, shown)
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        axes.set_xlim(_NONE_WRONG / 2, 6)
+        axes.set_xlabel("share of outputs with a wrong bit, K = 2048")
+        axes.set_ylabel("multiply-accumulates per second, one thread")
+        axes.set_xticks([_NONE_WRONG, 1e-4, 1e-3, 1e-2, 1e-1, 1], ["none", "0.01 %", "0.1 %", "1 %", "10 %", "100 %"])
+        plain(axes)
+        for number, (name, colour) in enumerate(_COLOURS.items()):
+            axes.text(0.99, 0.03 + 0.05 * number, name, color=colour, transform=axes.transAxes, ha="right")
 
 
 def _label(axes: Any, rows: list[Row]) -> None:
