@@ -41,7 +41,7 @@ class Step:
         results = self.compiled(a=a, b=b, acc=acc, **used)
         return fields(result_layout(formats.accumulator_width), results["o"])
 
-    def check(self, a, b, acc, operand, accumulator):
+    def assert_goldens(self, a, b, acc, operand, accumulator):
         got = self(a, b, acc, operand, accumulator)
         wanted, flags = golden.multiply_accumulate(
             a, b, acc, operand=operand, accumulator=accumulator, return_flags=True
@@ -59,7 +59,7 @@ def three():
 @pytest.mark.parametrize("fmt", [E3M2, E3M3], ids=str)
 def test_step_of_a_tiny_format_on_every_operand_is_goldens(fmt):
     a, b, acc = (x.ravel() for x in np.meshgrid(*[all_codes(fmt)] * 3))
-    raised = Step(StepFormats((fmt,), (fmt,))).check(a, b, acc, fmt, fmt)
+    raised = Step(StepFormats((fmt,), (fmt,))).assert_goldens(a, b, acc, fmt, fmt)
     assert raised == {0, 1, 3, 5, 16}
 
 
@@ -71,7 +71,7 @@ def test_step_of_the_smallest_product_minus_a_smaller_accumulator_needs_the_whol
     places, low, sign = (x.ravel() for x in np.meshgrid(np.arange(1, 27), np.arange(64), [0, FP32.sign_mask]))
     acc = (sign | (product_exponent - places + FP32.bias << FP32.fraction_bits) | low).astype(np.uint32)
     a = np.full(acc.shape, fmt.min_subnormal, np.uint16)
-    assert Step(StepFormats((fmt,), (FP32,))).check(a, a, acc, fmt, FP32) == {0, 1}
+    assert Step(StepFormats((fmt,), (FP32,))).assert_goldens(a, a, acc, fmt, FP32) == {0, 1}
 
 
 @pytest.mark.parametrize("fmt", [E3M2, E3M3], ids=str)
@@ -82,14 +82,14 @@ def test_step_of_a_tiny_format_into_float32_on_every_factor_is_goldens(fmt):
     beside = golden.encode(finite, FP32)[:, None] + np.array([-1, 0, 1, 1 << 12], np.int64)
     acc = np.concatenate([boundary_codes(FP32)[::9], beside.ravel() % 2**32]).astype(np.uint32)
     a, b, acc = (x.ravel() for x in np.meshgrid(all_codes(fmt), all_codes(fmt), acc[:: 1 if fmt == E3M2 else 4]))
-    Step(StepFormats((fmt,), (FP32,))).check(a, b, acc, fmt, FP32)
+    Step(StepFormats((fmt,), (FP32,))).assert_goldens(a, b, acc, fmt, FP32)
 
 
 @pytest.mark.parametrize("fmt", [*SIXTEEN_BITS, FAR_BELOW], ids=str)
 def test_step_of_a_format_on_biased_operands_is_goldens(fmt):
     step = Step(StepFormats((fmt,), (fmt, FP32)))
     for seed, accumulator in enumerate((fmt, FP32)):
-        raised = step.check(*step_operands(fmt, accumulator, 150_000, 20 + seed), fmt, accumulator)
+        raised = step.assert_goldens(*step_operands(fmt, accumulator, 150_000, 20 + seed), fmt, accumulator)
         assert {0, 1, 16} <= raised
 
 
@@ -97,7 +97,7 @@ def test_step_of_a_format_on_biased_operands_is_goldens(fmt):
 @pytest.mark.parametrize("operand", THREE.operands, ids=str)
 def test_step_built_for_three_formats_is_goldens_in_each_of_them(three, operand, accumulator):
     accumulator = FP32 if accumulator == "float32" else operand
-    three.check(*step_operands(operand, accumulator, 150_000, 30), operand, accumulator)
+    three.assert_goldens(*step_operands(operand, accumulator, 150_000, 30), operand, accumulator)
 
 
 def test_step_without_flags_gives_the_same_codes_and_no_flags():
@@ -209,9 +209,9 @@ def test_step_of_the_longest_significands_cancels_as_far_as_they_reach():
     # (2 - 2^-13)^2 is 4 - 2^-11 + 2^-26: what is left beside 4 - 2^-11 is the product's lowest bit.
     fmt = FloatFormat("e2m13", 2, 13)
     a, acc = np.array([0x3FFF], np.uint16), golden.encode(-(4 - 2.0**-11), FP32)[np.newaxis]
-    assert Step(StepFormats((fmt,), (FP32,))).check(a, a, acc, fmt, FP32) == {0}
+    assert Step(StepFormats((fmt,), (FP32,))).assert_goldens(a, a, acc, fmt, FP32) == {0}
     near = np.arange(-40, 41) + int(acc[0])
-    Step(StepFormats((fmt,), (FP32,))).check(a, a, near.astype(np.uint32), fmt, FP32)
+    Step(StepFormats((fmt,), (FP32,))).assert_goldens(a, a, near.astype(np.uint32), fmt, FP32)
 
 
 def test_step_of_products_far_below_float32s_accumulator_keeps_the_accumulator():

@@ -28,7 +28,8 @@ def folder(trained, step=4):
 
 def test_weights_are_a_plain_state_dictionary_in_safetensors(trained):
     weights = safetensors.torch.load_file(folder(trained) / "weights.safetensors")
-    model().load_state_dict(weights)
+    found = model().load_state_dict(weights)
+    assert (found.missing_keys, found.unexpected_keys) == ([], [])
 
 
 def test_newest_checkpoint_is_that_of_the_largest_step(tmp_path):
