@@ -24,8 +24,8 @@ _FIRST_HALF = "step: first half cbfloat16: cbfloat16 into cbfloat16 (exact produ
 _OWN_FORM = "lane: own form cbfloat16: cbfloat16 into cbfloat16 (step, bitwuzla)"
 _SECOND_HALF = "step: second half cbfloat16: cbfloat16 into cbfloat16 (interval, bitwuzla)"
 _WIDE = "step: second half cbfloat16: cbfloat16 into float32 (interval, bitwuzla)"
-#: Only where the numbers of one format are narrower than those of another do bits fall out of the first shift.
-_LEVEL_2 = "step: second half configurable, level 2: cbfloat16 into cbfloat16 (that of cbfloat16, bitwuzla)"
+#: Only where words are no longer than a product do bits fall out of the first shift.
+_LEVEL_2 = "step: second half cbfloat16, level 2: cbfloat16 into cbfloat16 (that of cbfloat16, bitwuzla)"
 _CONVERTERS = {
     "float32_to_cbfloat16": "converter float32 to cbfloat16 (interval, bitwuzla)",
     "cbfloat16_to_float32": "converter cbfloat16 to float32 (interval, bitwuzla)",
