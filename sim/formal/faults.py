@@ -41,6 +41,7 @@ _OF_FILE = {
     "cores/fused_step.py": (_SECOND_HALF,),
     "cores/words.py": (_SECOND_HALF,),
     "mac/lane.py": (_OWN_FORM,),
+    "axi_stream.py": ("mac: AXI4-Stream cbfloat16 (wire by wire, bitwuzla)",),
     "converter.py": ("converter: stream float32 to cbfloat16, 2 stages (queue of the core's results, bitwuzla)",),
 }
 #: Around the lane: in units of these depths, of which the deeper one holds a beat before it is issued.

@@ -24,6 +24,7 @@ from sim.formal.terms import (
     define,
     either,
     equal,
+    field_of,
     inverse,
     is_infinite,
     is_nan,
@@ -36,13 +37,8 @@ from sim.formal.yosys import EVERTED, EVERTED_LANE, netlist_of
 __all__ = ["lane_is_step", "plain_operand"]
 
 
-def _field(term: str, layout: data.StructLayout, name: str) -> str:
-    field = layout[name]
-    return slice_of(term, field.offset + field.width - 1, field.offset)
-
-
 def _holds(term: str, layout: data.StructLayout, name: str) -> str:
-    return equal(_field(term, layout, name), "#b1")
+    return equal(field_of(term, layout, name), "#b1")
 
 
 def _bit(condition: str) -> str:
@@ -103,7 +99,7 @@ def _operands(a: str, b: str, fmt: FloatFormat, layout: data.StructLayout) -> st
     A promotion multiplies a result, which is no signalling NaN, by 1.0.
     """
     sign, _, _ = _parts(a, fmt)
-    noise = {key: _field("noise_operand", layout, key) for key, _ in layout}
+    noise = {key: field_of("noise_operand", layout, key) for key, _ in layout}
     infinite = noise | {"sign": sign, "is_infinite": "#b1", "is_nan": "#b0"}
     plain = plain_operand(a, fmt, layout)
     promoted = (
@@ -130,14 +126,14 @@ def _accumulator(code: str, fmt: FloatFormat, number: data.StructLayout, its_cla
         "was_normal": _bit(was_normal),
         "sign": sign,
     }
-    noise = {key: _field("noise", number, key) for key, _ in number}
+    noise = {key: field_of("noise", number, key) for key, _ in number}
     body = (
         f"(ite {is_nan(code, fmt)} noise "
         f"(ite {is_infinite(code, fmt)} {_fields(number, noise | {'sign': sign})} {_fields(number, plain)}))"
     )
     text += define("lane_number", f"(_ BitVec {number.size})", body)
     flags = (
-        {"flags": _field("class_noise", its_class, "flags")} if any(name == "flags" for name, _ in its_class) else {}
+        {"flags": field_of("class_noise", its_class, "flags")} if any(name == "flags" for name, _ in its_class) else {}
     )
     is_nan_too = both(is_nan(code, fmt), _holds("class_noise", its_class, "is_infinite"))
     classes = {
@@ -196,7 +192,7 @@ def _result_claims(lane: Instance, step: Instance, mode: Mode, parameters: MacPa
     top = number["fraction"].offset + number["fraction"].width - 1
     is_smallest = equal(field, bits(1, fmt.exponent_bits))
     same_number = both(
-        equal(_field(result, number, "field"), _widened(field, fmt.exponent_bits, number["field"].width)),
+        equal(field_of(result, number, "field"), _widened(field, fmt.exponent_bits, number["field"].width)),
         equal(slice_of(result, top, top - fmt.fraction_bits + 1), fraction),
         either(is_smallest, equal(_holds(result, number, "was_normal"), _has_field(code, fmt))),
     )
@@ -205,12 +201,12 @@ def _result_claims(lane: Instance, step: Instance, mode: Mode, parameters: MacPa
         equal(lane.port("number"), result),
         equal(_holds(result_class, its_class, "is_nan"), nan),
         either(nan, equal(_holds(result_class, its_class, "is_infinite"), infinite)),
-        either(nan, equal(_field(result, number, "sign"), sign)),
+        either(nan, equal(field_of(result, number, "sign"), sign)),
         either(nan, infinite, same_number),
         inverse(is_signalling(code, fmt)),
     ]
     if parameters.flags:
-        claims.append(equal(_field(result_class, its_class, "flags"), slice_of(step.port("o"), high, high - 4)))
+        claims.append(equal(field_of(result_class, its_class, "flags"), slice_of(step.port("o"), high, high - 4)))
     low = formats.low_fraction_bits
     word, whole = lane.port("word"), lane.outputs["number"]
     if fmt.precision == formats.accumulator_precision and low:
@@ -228,7 +224,7 @@ def _promoted_claim(promoted: str, code: str, fmt: FloatFormat, layout: data.Str
     says_infinite = both(
         _holds(promoted, layout, "is_infinite"),
         inverse(_holds(promoted, layout, "is_nan")),
-        equal(_field(promoted, layout, "sign"), sign),
+        equal(field_of(promoted, layout, "sign"), sign),
     )
     same = equal(promoted, plain_operand(code, fmt, layout))
     return (

@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+from amaranth.lib import data
+
 from golden.formats import FloatFormat
 from sim.formal.netlist import Instance
 
 __all__ = [
-    "DOUBLE", "Sort", "bits", "both", "define", "either", "equal", "from_bits", "inverse", "is_infinite", "is_nan",
-    "is_signalling", "number", "power_of_two", "refute", "round_to", "sign_bit", "slice_of", "split_result", "verdict",
+    "DOUBLE", "Sort", "bits", "both", "define", "either", "equal", "field_of", "from_bits", "inverse", "is_infinite",
+    "is_nan", "is_signalling", "number", "power_of_two", "refute", "round_to", "sign_bit", "slice_of", "split_result",
+    "verdict",
 ]  # fmt: skip
 
 
@@ -48,6 +51,12 @@ def bits(value: int, width: int) -> str:
 def slice_of(word: str, high: int, low: int) -> str:
     """Return the bits from `high` down to `low`."""
     return f"((_ extract {high} {low}) {word})"
+
+
+def field_of(word: str, layout: data.StructLayout, name: str) -> str:
+    """Return a field of a word."""
+    field = layout[name]
+    return slice_of(word, field.offset + field.width - 1, field.offset)
 
 
 def define(name: str, sort: Sort | str, body: str) -> str:

@@ -20,6 +20,7 @@ __all__ = [
     "COMBINATIONAL",
     "EVERTED",
     "EVERTED_LANE",
+    "EVERTED_UNIT",
     "SEQUENTIAL",
     "SEQUENTIAL_LANE",
     "WITH_MEMORIES",
@@ -36,6 +37,8 @@ _ONE_MODULE = "flatten -noscopeinfo; opt -full"
 COMBINATIONAL = f"hierarchy -top top; proc; {_ONE_MODULE}"
 #: The same, but the component's multiplier stays outside: its ports become ports.
 EVERTED = f"hierarchy -top top; proc; expose -evert top/multiplier; hierarchy -top top; {_ONE_MODULE}"
+#: The same for a wrapper around a unit.
+EVERTED_UNIT = EVERTED.replace("top/multiplier", "top/unit")
 #: The same for a multiplier in a submodule.
 EVERTED_LANE = (
     "hierarchy -top top; proc; setattr -mod -set keep_hierarchy 1 top.lane.multiplier; flatten -noscopeinfo; "

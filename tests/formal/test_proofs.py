@@ -8,11 +8,13 @@ from functools import partial
 import pytest
 
 from golden import BF16, CB16, CBFLOAT16, FP16
+from hdl.axi_stream import AxiStreamMac
 from hdl.converter import FloatConverter
 from hdl.cores.conversion import Convert
 from hdl.cores.step_formats import StepFormats
 from sim.formal import by_interval, by_theory, cut, errors, proof
 from sim.formal.__main__ import main
+from sim.formal.axi_stream import wiring_formula
 from sim.formal.catalogue import catalogue, select
 from sim.formal.converters import converter_proofs, formula
 from sim.formal.cut import Mode
@@ -23,7 +25,7 @@ from sim.formal.pipelines import stream_formula
 from sim.formal.proof import BITWUZLA, CVC5, ENGINES, Z3_CADICAL, Proof, Verdict, engine_version, prove
 from sim.formal.steps import MODES, explain_sum
 from sim.formal.terms import DOUBLE
-from sim.formal.yosys import SEQUENTIAL, netlist_of
+from sim.formal.yosys import EVERTED_UNIT, SEQUENTIAL, netlist_of
 
 SQUARE_OF_THREE = "(declare-const |top.x| (_ BitVec 8))\n(assert (= (bvmul |top.x| |top.x|) #x09))\n"
 NO_SOLUTION = "(declare-const |top.x| (_ BitVec 8))\n(assert (= (bvmul |top.x| |top.x|) #x03))\n"
@@ -183,3 +185,23 @@ def test_command_writes_reports_and_tells_tool_errors_by_its_status(monkeypatch,
     monkeypatch.setattr(shutil, "which", lambda name: None)
     assert main(["converter float16 to float32 (to_fp, z3", "--folder", str(tmp_path)]) == 2
     assert "cadical is not installed" in capsys.readouterr().out
+
+
+def test_second_half_of_several_formats_is_not_that_of_another_format(folder):
+    # The mode says cbfloat16, the ports of the core choose bfloat16: the same widths, another rounding.
+    mode = next(mode for mode in MODES if len(mode.formats.operands) == 3 and mode.operand == CBFLOAT16)
+    unit, model = (netlist_of(SecondHalf(formats), folder) for formats in (mode.formats, mode.model.formats))
+    right = cut.same_second_half(unit.instance(), model, mode)
+    wrong = right.replace("(assert (= |top.format| (_ bv0 2)))", "(assert (= |top.format| (_ bv2 2)))")
+    assert wrong != right
+    assert prove(proof_of(right), folder).verdict is Verdict.PROVEN
+    assert prove(proof_of(wrong), folder).verdict is Verdict.REFUTED
+
+
+def test_wiring_that_refuses_the_second_format_of_two_is_refuted(folder):
+    component = AxiStreamMac(registers=8)
+    netlist = netlist_of(component, folder, EVERTED_UNIT)
+    assert prove(proof_of(wiring_formula(component, netlist)), folder).verdict is Verdict.PROVEN
+    # The unit has one format; said to have two, it is wrong to refuse the second.
+    component.unit.operands = (CBFLOAT16, FP16)
+    assert prove(proof_of(wiring_formula(component, netlist)), folder).verdict is Verdict.REFUTED
