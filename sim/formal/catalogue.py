@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 from sim.formal.control import control_proofs
 from sim.formal.converters import converter_proofs
 from sim.formal.faults import PinnedFault, pinned_faults
+from sim.formal.induction import induction_proofs
 from sim.formal.lanes import lane_proofs
 from sim.formal.mutants import Mutant, mutants
 from sim.formal.pipelines import pipeline_proofs, primitive_proofs
@@ -29,6 +30,7 @@ def proofs() -> list[Proof]:
         *primitive_proofs(),
         *pipeline_proofs(),
         *control_proofs(),
+        *induction_proofs(),
     ]
 
 

@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 
 from sim.formal.control import SIZES
 from sim.formal.errors import ToolError
+from sim.formal.induction import INDUCTIONS
 from sim.formal.proof import BITWUZLA, Outcome, Proof, Verdict, prove
 from sim.mutants.faults import MUTANTS
 from sim.mutants.mutant import Mutant as Fault
@@ -43,7 +44,7 @@ _OF_FILE = {
     "mac/lane.py": (_OWN_FORM,),
     "converter.py": ("converter: stream float32 to cbfloat16, 2 stages (queue of the core's results, bitwuzla)",),
 }
-#: Around the lane: in units of these depths, of which the deeper one holds a beat before it is issued.
+#: Around the lane: by induction in a unit of full depth, which holds a beat before it is issued, and in smaller ones.
 _CONTROL = (
     "mac/chunks.py",
     "mac/issue.py",
@@ -54,7 +55,7 @@ _CONTROL = (
     "mac/multiply_accumulate.py",
     "mac/parameters.py",
 )
-_CONTROLS = tuple(f"mac: control {size} (sequential model, bitwuzla)" for size in SIZES)
+_CONTROLS = tuple(f"mac: control {size} (sequential model, bitwuzla)" for size in (INDUCTIONS[0], *SIZES))
 
 
 @dataclass(frozen=True)

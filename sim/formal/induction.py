@@ -1,0 +1,169 @@
+"""What is proven of the multiply-accumulate unit around its lane at its full depth, for beats without end.
+
+By induction over cycles: `Invariant` and `Delivery` hold at reset; if they hold in a cycle, what the unit does in it is
+what the sequential model says, and they hold in the next one. So every operation is given the operands and the
+accumulator that the model says, and every result that leaves is that of the model, in the order of its register.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from amaranth import Cat, Const, Module, Mux, Value
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from golden.formats import FloatFormat
+from hdl.mac.lane import operand_layout
+from hdl.mac.multiply_accumulate import MultiplyAccumulate
+from hdl.mac.ports import product_beat_layout, result_beat_layout
+from sim.formal.delivery import Delivery
+from sim.formal.ghost import Ghost
+from sim.formal.invariant import Invariant, agrees, plain
+from sim.formal.opened import OpenedUnit
+from sim.formal.proof import BITWUZLA, Z3_CADICAL, Proof
+from sim.formal.record import given_layout
+from sim.formal.terms import bits, both, either, equal, inverse
+from sim.formal.yosys import netlist_of_verilog
+
+__all__ = ["DEPTHS", "INDUCTIONS", "ControlWithModel", "component", "induction", "induction_proofs"]
+
+#: As small as can be: nothing is computed in it here.
+_TINY = FloatFormat("1-2-1", 2, 1)
+#: Those of the units with one operand format and with more.
+DEPTHS = (11, 13)
+#: The same in words.
+INDUCTIONS = tuple(f"{stages} stages, any beats" for stages in DEPTHS)
+#: More than there are conditions.
+_MOST = 600
+
+
+class ControlWithModel(wiring.Component):
+    """A unit without its lane beside the sequential model.
+
+    Ports
+    -----
+    i, o, chunk
+        As of `MultiplyAccumulate`.
+    given, total_given, watch : in
+        Left to chance: see `Ghost` and `Delivery`.
+    legal : out
+        What is issued continues only what was of its level, in its register.
+    conditions, claims : out
+        One bit for each, in the order of `names`; those without a name are set.
+    """
+
+    def __init__(self, **given: Any) -> None:
+        self.unit = unit = MultiplyAccumulate(**given)
+        parameters = unit.parameters
+        #: Names of the conditions and the claims, known when it has been elaborated.
+        self.names: dict[str, list[str]] = {}
+        super().__init__(
+            {
+                "i": In(stream.Signature(product_beat_layout(parameters))),
+                "o": Out(stream.Signature(result_beat_layout(parameters))),
+                "chunk": In(parameters.chunk_bits),
+                "given": In(given_layout(parameters)),
+                "total_given": In(given_layout(parameters)),
+                "watch": In(1),
+                "legal": Out(1),
+                "conditions": Out(_MOST),
+                "claims": Out(_MOST),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        unit = self.unit
+        opened = OpenedUnit(unit, platform)
+        m.submodules.unit = opened.fragment
+        m.d.comb += [
+            unit.i.payload.eq(self.i.payload),
+            unit.i.valid.eq(self.i.valid),
+            self.i.ready.eq(unit.i.ready),
+            unit.chunk.eq(self.chunk),
+            self.o.payload.eq(unit.o.payload),
+            self.o.valid.eq(unit.o.valid),
+            unit.o.ready.eq(self.o.ready),
+        ]
+        operations = opened.lane.operations
+        ghost = Ghost(m, unit.parameters, self.given, self.total_given, self.chunk)
+        issued = operations[0]
+        m.d.comb += ghost.is_issued.eq((issued.is_product & issued.writes) | Cat(issued.error).any())
+        ghost.take(m, self.i.payload, self.i.valid & self.i.ready)
+        _lane(m, opened, ghost)
+        invariant = Invariant(m, opened, operations, ghost, self.chunk)
+        leaves = self.o.valid & self.o.ready
+        delivery = Delivery(m, opened, ghost, self.watch, self.o.payload, leaves)
+        claims = [*_issue(self, opened, ghost), *delivery.claims]
+        for name, found in (("conditions", invariant.conditions + delivery.conditions), ("claims", claims)):
+            self.names[name] = [each for each, _ in found]
+            values = Cat(value.any() for _, value in found)
+            m.d.comb += getattr(self, name).eq(Cat(values, Const(-1, _MOST - len(values))))
+        m.d.comb += self.legal.eq(ghost.is_legal)
+        return m
+
+
+def _lane(m: Module, opened: OpenedUnit, ghost: Ghost) -> None:
+    """Let the lane give what the records say."""
+    lane, low_bits = opened.lane, ghost.parameters.formats.low_fraction_bits
+    ahead, last = ghost.records[-2], ghost.records[-1]
+    number, given = ahead.fields.given.number, last.fields.given
+    wide_word = Cat(number[:low_bits], ahead.fields.given.noise)
+    m.d.comb += [
+        lane.number.eq(number),
+        lane.word.eq(Mux(ahead.wide, wide_word, number[low_bits:])),
+        lane.result.eq(given.number),
+        lane.result_class.eq(Cat(given.its_class, given.flags)),
+        lane.promoted.eq(given.promoted),
+        lane.code.eq(ghost.delivered.fields.given.code),
+    ]
+
+
+def _issue(top: ControlWithModel, opened: OpenedUnit, ghost: Ghost) -> list[tuple[str, Value]]:
+    """Return that a beat is neither lost nor made, and that an operation starts as its record says."""
+    parameters, new, lane = ghost.parameters, ghost.records[0], opened.lane
+    layout, fmt = operand_layout(parameters.formats), parameters.operands[0]
+    promoted = ghost.records[-1].fields.given.promoted
+    a = Mux(ghost.is_promoting, promoted, plain(ghost.beat.a, layout, fmt.fraction_bits))
+    b = plain(Mux(ghost.is_promoting, fmt.one, ghost.beat.b)[: fmt.width], layout, fmt.fraction_bits)
+    is_given = (Cat(lane.a) == a) & (Cat(lane.b) == b)
+    return [
+        ("issue", ~ghost.is_issued | (ghost.beat_valid & ~ghost.is_promoting)),
+        ("no beat lost", ~(top.i.ready & ghost.beat_valid) | ghost.is_issued),
+        ("operation", agrees(lane.operations[0], new, is_settled=False, has_flags=False)),
+        ("operands", ~new.fields.writes | is_given),
+    ]
+
+
+def induction_proofs() -> Iterator[Proof]:
+    """Yield the proofs of units of full depth."""
+    for stages, name in zip(DEPTHS, INDUCTIONS, strict=True):
+        for engine in (BITWUZLA, Z3_CADICAL):
+            yield Proof("mac: control", name, "sequential model", engine, partial(_build, stages), timeout=900)
+
+
+def _build(stages: int, folder: Path) -> str:
+    return induction(component(stages), folder)
+
+
+def component(stages: int) -> ControlWithModel:
+    """Return a unit beside its model: as small as can be in all but its depth."""
+    return ControlWithModel(operands=(_TINY,), levels=(0, 1, 2), registers=2, chunk_bits=2, stages=stages)
+
+
+def induction(top: ControlWithModel, folder: Path) -> str:
+    """Return what has a solution if the invariant does not hold at reset, or in a cycle but not behind it."""
+    netlist = netlist_of_verilog(top, folder)
+    given = {"clk": "#b0", "rst": "#b0", "chunk": "chunk"}
+    now = netlist.instance("now", given=given)
+    then = netlist.instance("then", given=given, held=now.registers)
+    text = f"(declare-const chunk (_ BitVec {netlist.inputs['chunk']}))\n" + now.text + then.text
+    ones = bits(-1, _MOST)
+    start = both(now.initial, inverse(equal(now.port("conditions"), ones)))
+    right = both(equal(now.port("claims"), ones), equal(then.port("conditions"), ones))
+    step = both(equal(now.port("conditions"), ones), equal(now.port("legal"), "#b1"), inverse(right))
+    return text + f"(assert {either(start, step)})\n"
