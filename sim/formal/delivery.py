@@ -44,6 +44,10 @@ class Delivery:
         Invariants.
     claims : list of (str, Value)
         What leaves is right.
+    used : Value
+        Places of the queue that are taken: two cycles longer than the results are there.
+    offers : Value
+        Whether the unit offers a result just if it has one.
     """
 
     def __init__(self, m: Module, unit: OpenedUnit, ghost: Ghost, watch: Value, o: Any, leaves: Value) -> None:
@@ -69,6 +73,7 @@ class Delivery:
         )
         is_it = self._is_watched & (self._consume == self._at)
         self.claims: list[Condition] = [("watched result", ~(leaves & is_it) | right)]
+        self.offers: Value = unit.results.o_valid == (self._level != 0)
 
     def _advance(self, watch: Value, o: Any, leaves: Value) -> None:
         m, record = self._m, self._ghost.delivered
@@ -138,6 +143,7 @@ class Delivery:
     def _places_left(self) -> Iterator[Condition]:
         unit, places = self._unit, self._places
         used = named(self._m, "used", self._on_their_way + self._level)
+        self.used: Value = named(self._m, "used_places", used + unit.taking)
         counted = used - unit.reserving + unit.taking
         yield "beyond two", unit.beyond_two == places - 2 - counted
         yield "beyond one", unit.beyond_one == places - 1 - counted

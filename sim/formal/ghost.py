@@ -45,6 +45,8 @@ class Ghost:
     issued, numbers : list of Signal
         How many results of each kind have been issued.
     is_issued, is_sound, is_legal, is_promoting : Value
+    error : Value
+        Of the beat.
     """
 
     def __init__(self, m: Module, parameters: MacParameters, given: Any, total_given: Any, chunk: Value) -> None:
@@ -52,6 +54,8 @@ class Ghost:
         self.depth = len(parameters.operation_ranks)
         layout = record_layout(parameters)
         self.beat, self.beat_valid = Signal(product_beat_layout(parameters)), Signal()
+        #: Cycles since a product of a level with chunks wanted to be issued, or a promotion was.
+        self.since_others = Signal(5)
         fields = [Signal(layout, name=f"record_{place}") for place in range(self.depth + 1)]
         self.records = [Record(m, each) for each in fields]
         self.delivered = self.records[-1]
@@ -71,8 +75,12 @@ class Ghost:
         self._given, self._total_given, self._chunk = given, total_given, chunk
         self._issue(m)
 
-    def take(self, m: Module, beat: Any, takes: Value) -> None:
-        """Take a beat; what has been issued is no longer there."""
+    def take(self, m: Module, beat: Any, valid: Value, ready: Value) -> None:
+        """Take a beat; what has been issued is no longer there. Without a rank for it, it is the one that is offered."""
+        if not self.parameters.has_input_rank:
+            m.d.comb += [self.beat.eq(beat), self.beat_valid.eq(valid)]
+            return
+        takes = valid & ready
         m.d.sync += self.beat_valid.eq(takes | self.beat_valid & ~self.is_issued)
         with m.If(takes):
             m.d.sync += self.beat.eq(beat)
@@ -83,7 +91,8 @@ class Ghost:
         state = Signal(model_layout(self.parameters), name="model_here")
         m.d.comb += state.eq(Mux(register, self.registers[1].as_value(), self.registers[0].as_value()))
         is_chain, is_wide = beat.level == 0, beat.level != 2
-        error = self.error = Mux(beat.level == 3, Error.UNSUPPORTED, Mux(is_wide & register, Error.ALIGNMENT, Error.NONE))
+        unsupported = (beat.level == 3) | (beat.format >= len(self.parameters.operands))
+        error = self.error = Mux(unsupported, Error.UNSUPPORTED, Mux(is_wide & register, Error.ALIGNMENT, Error.NONE))
         sound = Signal(name="is_sound")
         m.d.comb += sound.eq(error == 0)
         self.is_sound = sound
@@ -91,6 +100,9 @@ class Ghost:
         same_level = Mux(is_wide, both_levels, state.level == beat.level)
         self.is_legal: Value = ~self.is_issued | ~sound | beat.first | same_level
         self.is_promoting = last_one.is_pending
+        other = self.is_promoting | (self.beat_valid & sound & ~is_chain)
+        since = self.since_others
+        m.d.sync += since.eq(Mux(other, 0, since + ~since.all()))
 
         new = self.records[0].fields
         starts = beat.first | ~state.open
@@ -111,6 +123,7 @@ class Ghost:
             "ends": beat.last | ((self._chunk != 0) & (length == self._chunk)),
             "is_first": is_first,
             "register": register,
+            "format": beat.format,
             "error": error,
             "count": state.count,
             "open": state.open,

@@ -12,12 +12,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from amaranth import Cat, Const, Module, Mux, Value
+from amaranth import C, Cat, Const, Module, Mux, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from golden.formats import FloatFormat
-from hdl.mac.lane import operand_layout
+from hdl.cores.words import choose
 from hdl.mac.multiply_accumulate import MultiplyAccumulate
 from hdl.mac.ports import product_beat_layout, result_beat_layout
 from sim.formal.delivery import Delivery
@@ -93,12 +93,12 @@ class ControlWithModel(wiring.Component):
         ghost = Ghost(m, unit.parameters, self.given, self.total_given, self.chunk)
         issued = operations[0]
         m.d.comb += ghost.is_issued.eq((issued.is_product & issued.writes) | Cat(issued.error).any())
-        ghost.take(m, self.i.payload, self.i.valid & self.i.ready)
+        ghost.take(m, self.i.payload, self.i.valid, self.i.ready)
         _lane(m, opened, ghost)
         invariant = Invariant(m, opened, operations, ghost, self.chunk)
         leaves = self.o.valid & self.o.ready
         delivery = Delivery(m, opened, ghost, self.watch, self.o.payload, leaves)
-        claims = [*_issue(self, opened, ghost), *delivery.claims]
+        claims = [*_issue(self, opened, ghost), *invariant.claims, *delivery.claims, *_progress(ghost, delivery)]
         for name, found in (("conditions", invariant.conditions + delivery.conditions), ("claims", claims)):
             self.names[name] = [each for each, _ in found]
             values = Cat(value.any() for _, value in found)
@@ -126,16 +126,46 @@ def _lane(m: Module, opened: OpenedUnit, ghost: Ghost) -> None:
 def _issue(top: ControlWithModel, opened: OpenedUnit, ghost: Ghost) -> list[tuple[str, Value]]:
     """Return that a beat is neither lost nor made, and that an operation starts as its record says."""
     parameters, new, lane = ghost.parameters, ghost.records[0], opened.lane
-    layout, fmt = operand_layout(parameters.formats), parameters.operands[0]
     promoted = ghost.records[-1].fields.given.promoted
-    a = Mux(ghost.is_promoting, promoted, plain(ghost.beat.a, layout, fmt.fraction_bits))
-    b = plain(Mux(ghost.is_promoting, fmt.one, ghost.beat.b)[: fmt.width], layout, fmt.fraction_bits)
+    a = Mux(ghost.is_promoting, promoted, plain(parameters, ghost.beat.format, ghost.beat.a))
+    ones = [C(fmt.one, parameters.formats.operand_width) for fmt in parameters.operands]
+    one = plain(parameters, new.fields.format, choose(new.fields.format, ones))
+    b = Mux(ghost.is_promoting, one, plain(parameters, ghost.beat.format, ghost.beat.b))
     is_given = (Cat(lane.a) == a) & (Cat(lane.b) == b)
     return [
         ("issue", ~ghost.is_issued | (ghost.beat_valid & ~ghost.is_promoting)),
         ("no beat lost", ~(top.i.ready & ghost.beat_valid) | ghost.is_issued),
-        ("operation", agrees(lane.operations[0], new, is_settled=False, has_flags=False)),
+        ("no beat twice", ~ghost.is_issued | top.i.ready),
+        (
+            "operation",
+            agrees(
+                lane.operations[0],
+                new,
+                is_settled=parameters.chunk_delay == 0,
+                has_flags=parameters.position("align") == 0,
+                wide_format=len(parameters.operands),
+            ),
+        ),
         ("operands", ~new.fields.writes | is_given),
+    ]
+
+
+def _progress(ghost: Ghost, delivery: Delivery) -> list[tuple[str, Value]]:
+    """Return that what waits has a reason: then a unit that is left alone gives all its results.
+
+    The reasons are those of `hdl.mac.issue.Issue`: a promotion, a product of the same register, operations of other
+    levels ahead of one of level 0, and a result that would find no place. Each is over after so many cycles, the last
+    one as soon as results are taken, of which the queue offers one whenever it has any.
+    """
+    parameters, beat = ghost.parameters, ghost.beat
+    recent = ghost.records[1 : parameters.accumulate_latency]
+    same = Cat(each.is_sound_product & (each.fields.register == beat.register) for each in recent).any()
+    others = (beat.level == 0) & (ghost.since_others <= parameters.stages)
+    is_full = (beat.last | ~ghost.is_sound) & (delivery.used > parameters.stages + 2)
+    reason = ghost.is_promoting | same | others | is_full
+    return [
+        ("waits for a reason", ~ghost.beat_valid | ghost.is_issued | reason),
+        ("offers what it has", delivery.offers),
     ]
 
 

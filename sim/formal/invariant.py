@@ -12,9 +12,10 @@ from typing import Any
 from amaranth import C, Cat, Module, Mux, Value
 from amaranth.lib import data
 
-from hdl.cores.words import named
+from hdl.cores.words import choose, named
 from hdl.mac.decode import decoded_control
 from hdl.mac.lane import operand_layout
+from hdl.mac.parameters import MacParameters
 from hdl.mac.ports import product_beat_layout
 from sim.formal.contents import PLACES, Contents, meets
 from sim.formal.ghost import Ghost
@@ -26,14 +27,24 @@ __all__ = ["Invariant", "agrees", "plain"]
 Condition = tuple[str, Value]
 
 
-def plain(code: Value, layout: data.StructLayout, fraction_bits: int) -> Value:
-    """Return a code as an operand that enters, as its layout says."""
-    fraction, field, sign = code[:fraction_bits], code[fraction_bits:-1], code[-1]
-    parts = {"sign": sign, "field": field, "fraction": fraction, "is_normal": field != 0}
-    return Cat(parts.get(name, C(0, 1)) for name, _ in layout)
+def plain(parameters: MacParameters, index: Value, code: Value) -> Value:
+    """Return a code of one of the formats as an operand that enters: the top fraction bits stand at one place."""
+    layout = operand_layout(parameters.formats)
+    width = layout["fraction"].width
+    codes = []
+    for fmt in parameters.operands:
+        fraction, field = code[: fmt.fraction_bits], code[fmt.fraction_bits : fmt.width - 1]
+        parts = {
+            "fraction": Cat(C(0, width - fmt.fraction_bits), fraction),
+            "field": Cat(field, C(0, layout["field"].width - fmt.exponent_bits)),
+            "sign": code[fmt.width - 1],
+            "is_normal": field != 0,
+        }
+        codes.append(Cat(parts.get(name, C(0, 1)) for name, _ in layout))
+    return choose(index, codes)
 
 
-def agrees(operation: Any, record: Record, *, is_settled: bool, has_flags: bool) -> Value:
+def agrees(operation: Any, record: Record, *, is_settled: bool, has_flags: bool, wide_format: int) -> Value:
     """Tell whether an operation of the unit is that of a record.
 
     Parameters
@@ -44,6 +55,8 @@ def agrees(operation: Any, record: Record, *, is_settled: bool, has_flags: bool)
         Whether it is known already what it does to its chunk.
     has_flags : bool
         Whether the flags of its accumulator have joined it.
+    wide_format : int
+        Index of fp32 among the formats of accumulators.
     """
     fields = record.fields
     is_chunk = record.counts
@@ -51,7 +64,8 @@ def agrees(operation: Any, record: Record, *, is_settled: bool, has_flags: bool)
     pending = record.is_pending if is_settled else C(0, 1)
     same_step = (
         (operation.register == fields.register)
-        & (operation.accumulator_format == record.wide)
+        & (operation.format == fields.format)
+        & (operation.accumulator_format == Mux(record.wide, wide_format, fields.format))
         & (operation.wide == record.wide)
         & (operation.is_product == fields.is_product)
         & (operation.partial == is_chunk)
@@ -93,13 +107,18 @@ class Invariant:
             m.d.comb += [row.addr.eq(place) for place, row in enumerate(memory.rows)]
         self.conditions: list[Condition] = [
             *self._records(),
-            *self._held(),
+            *(self._held() if parameters.has_input_rank else ()),
+            *self._others(),
             *self._distances(),
-            *self._chunks(),
+            *(self._chunks_on_their_way() if parameters.chunk_delay else ()),
+            *self._chunk_states(),
             *self._contents(is_class=False),
             *self._contents(is_class=True),
-            *self._reading(),
         ]
+        #: What needs the beat that is offered, where an accumulator is read in the cycle of its issue.
+        self.claims: list[Condition] = []
+        for place, name, condition in self._reading():
+            (self.conditions if place else self.claims).append((name, condition))
 
     # -- what is in flight
 
@@ -113,6 +132,7 @@ class Invariant:
                     record,
                     is_settled=place >= parameters.chunk_delay,
                     has_flags=place >= parameters.position("align"),
+                    wide_format=len(parameters.operands),
                 ),
             )
             fields = record.fields
@@ -129,15 +149,15 @@ class Invariant:
             yield f"record {place}", sane
 
     def _held(self) -> Iterator[Condition]:
-        """The beat that waits; hazards; operations of other levels."""
+        """The beat that waits behind its rank, and how long."""
         unit, ghost, parameters = self._unit, self._ghost, self._parameters
         beat, held = ghost.beat, unit.issue._held
         yield "held valid", unit.issue._held_valid == ghost.beat_valid
-        layout, fmt = operand_layout(parameters.formats), parameters.operands[0]
         sound = ghost.is_sound
         wanted = {
-            "a": plain(beat.a, layout, fmt.fraction_bits),
-            "b": plain(beat.b, layout, fmt.fraction_bits),
+            "a": plain(parameters, beat.format, beat.a),
+            "b": plain(parameters, beat.format, beat.b),
+            "format": beat.format,
             "register": beat.register,
             "first": beat.first,
             "last": beat.last,
@@ -149,17 +169,27 @@ class Invariant:
         }
         control = decoded_control(product_beat_layout(parameters))
         for name in ("a", "b", *control):
-            if name != "format":
-                yield f"held {name}", ~ghost.beat_valid | (Cat(held[name]) == wanted[name])
-        for place in range(1, self._latency):
-            record = ghost.records[place]
-            hazard = ghost.beat_valid & record.is_sound_product & (record.fields.register == beat.register)
-            waits = [Cat(row[cycle : cycle + 1] for row in unit.rows).any() for cycle in range(self._latency - place)]
-            yield f"hazard {place}", ~hazard | Cat(waits).all()
+            yield f"held {name}", ~ghost.beat_valid | (Cat(held[name]) == wanted[name])
+        hazards = [
+            record.is_sound_product & (record.fields.register == beat.register)
+            for record in ghost.records[1 : self._latency]
+        ]
+        for cycle in range(len(hazards)):
+            waits = Cat(row[cycle : cycle + 1] for row in unit.rows).any()
+            yield f"waits {cycle}", ~ghost.beat_valid | (waits == Cat(hazards[: len(hazards) - cycle]).any())
+
+    def _others(self) -> Iterator[Condition]:
+        """How long a product of level 0 waits for operations of other levels."""
+        unit, stages, since = self._unit, self._parameters.stages, self._ghost.since_others
         for place, record in self._behind:
             other = record.counts | record.is_promotion
-            left = C(1, 1) if place < 2 else unit.cycles_of_others >= parameters.stages + 2 - place
+            left = C(1, 1) if place < 2 else unit.cycles_of_others >= stages + 2 - place
             yield f"others {place}", ~other | (unit.others & left)
+        newest = self._ghost.records[1]
+        yield "others now", (since == 0) | ~(newest.counts | newest.is_promotion)
+        left = unit.cycles_of_others
+        yield "others before", (left <= stages) & ((since == 0) | (left + since <= stages + 1) | (left == 0))
+        yield "others wait", ~unit.others | (since <= stages)
 
     def _distances(self) -> Iterator[Condition]:
         """Operations of one accumulator keep their distance, also those that come back as promotions."""
@@ -203,21 +233,22 @@ class Invariant:
 
     # -- chunks
 
-    def _chunks(self) -> Iterator[Condition]:
+    def _holds(self, state: Any, count: Value, is_open: Value, later: Value) -> Value:
+        """Tell whether the state of a chunk in the unit is that of so many products."""
+        chunk = self._chunk
+        left = (count != 0) & (count < chunk) & (state.left == (chunk - count)[: len(chunk)])
+        counted = left & (state.is_last == (state.left == 1))
+        return (state.open == is_open) & (state.is_later == later) & (~is_open | (chunk == 0) | counted)
+
+    def _before(self, state: Any, fields: Any) -> Value:
+        return self._holds(state, fields.count, fields.open, fields.later)
+
+    def _length(self, fields: Any) -> Value:
+        return (Mux(fields.starts, 0, fields.count) + 1)[: len(self._chunk)]
+
+    def _chunks_on_their_way(self) -> Iterator[Condition]:
+        """What is counted in two cycles."""
         unit, ghost, chunk = self._unit, self._ghost, self._chunk
-        limited = chunk != 0
-
-        def holds(state: Any, count: Value, is_open: Value, later: Value) -> Value:
-            left = (count != 0) & (count < chunk) & (state.left == (chunk - count)[: len(chunk)])
-            counted = left & (state.is_last == (state.left == 1))
-            return (state.open == is_open) & (state.is_later == later) & (~is_open | ~limited | counted)
-
-        def before(state: Any, fields: Any) -> Value:
-            return holds(state, fields.count, fields.open, fields.later)
-
-        def length(fields: Any) -> Value:
-            return (Mux(fields.starts, 0, fields.count) + 1)[: len(chunk)]
-
         first, second = ghost.records[1], ghost.records[2]
         now = unit.counting
         one, two = first.fields, second.fields
@@ -227,38 +258,43 @@ class Invariant:
         )
         same = (now["register"] == one.register) & (now["first"] == one.first) & (now["last"] == one.last)
         state = unit.states
-        yield "chunk now", ~first.counts | (constants & same & before(now["held"], one))
+        yield "chunk now", ~first.counts | (constants & same & self._before(now["held"], one))
         writing = state.writing
         yield "chunk written counts", writing.en == second.counts
-        after = holds(writing.data, length(two), ~two.ends, two.ends | ~two.is_first)
+        after = self._holds(writing.data, self._length(two), ~two.ends, two.ends | ~two.is_first)
         yield "chunk written", ~second.counts | ((writing.addr == two.register) & after)
         for place, record in enumerate((first, second), 1):
             fields = record.fields
-            ends = fields.last | (limited & (length(fields) == chunk))
+            ends = fields.last | ((chunk != 0) & (self._length(fields) == chunk))
             right = (
                 (fields.starts == (fields.first | ~fields.open))
                 & (fields.ends == ends)
                 & (fields.is_first == (fields.first | ~fields.later))
-                & (~fields.open | ~limited | ((fields.count != 0) & (fields.count < chunk)))
+                & (~fields.open | (chunk == 0) | ((fields.count != 0) & (fields.count < chunk)))
             )
             yield f"chunk of {place}", ~record.counts | right
-        for register, model in enumerate(ghost.registers):
-            here = [record.counts & (record.fields.register == register) for record in (first, second)]
-            row = state.rows[register].data
-            in_memory = Mux(
-                here[0],
-                before(row, one),
-                Mux(here[1], before(row, two), holds(row, model.count, model.open, model.later)),
-            )
-            yield f"chunk state {register}", in_memory
-            for its, record in zip(here, (one, two), strict=True):
+
+    def _chunk_states(self) -> Iterator[Condition]:
+        """The memory holds what it held before the products that are just being counted."""
+        counted = self._ghost.records[1 : 1 + self._parameters.chunk_delay]
+        for register, model in enumerate(self._ghost.registers):
+            row = self._unit.states.rows[register].data
+            in_memory = self._holds(row, model.count, model.open, model.later)
+            newest = C(1, 1)
+            for place, record in enumerate(counted, 1):
+                fields = record.fields
+                here = record.counts & (fields.register == register)
                 is_after = (
-                    (model.count == length(record))
-                    & (model.open == ~record.ends)
-                    & (model.later == (record.ends | ~record.is_first))
+                    (model.count == self._length(fields))
+                    & (model.open == ~fields.ends)
+                    & (model.later == (fields.ends | ~fields.is_first))
                 )
-                newest = its if record is one else its & ~here[0]
-                yield f"chunk model {register} {'first' if record is one else 'second'}", ~newest | is_after
+                yield f"chunk model {register} {place}", ~(newest & here) | is_after
+                newest &= ~here
+            for record in reversed(counted):
+                here = record.counts & (record.fields.register == register)
+                in_memory = Mux(here, self._before(row, record.fields), in_memory)
+            yield f"chunk state {register}", in_memory
 
     # -- values
 
@@ -300,13 +336,15 @@ class Invariant:
         has_wide = same & ((levels[0] == 0) | (levels[0] == 1) & ghost.registers[0].later)
         yield f"{kind} wide", ~has_wide | contents.holds_wide(ghost.wide.as_value())
 
-    def _reading(self) -> Iterator[Condition]:
+    def _reading(self) -> Iterator[tuple[int, str, Value]]:
         """The lane is given what the records say."""
         lane, records, parameters = self._unit.lane, self._ghost.records, self._parameters
         low_bits = parameters.formats.low_fraction_bits
-        reader = records[parameters.position("read")]
-        yield "number read", ~reader.fields.writes | meets(reader, lane.stored.as_value(), low_bits)
-        reader = records[parameters.position("align")]
+        place = parameters.position("read")
+        reader = records[place]
+        yield place, "number read", ~reader.fields.writes | meets(reader, lane.stored.as_value(), low_bits)
+        place = parameters.position("align")
+        reader = records[place]
         wanted = reader.fields.before
         stored = Cat(lane.stored_class)
-        yield "class read", ~reader.fields.writes | (stored == Cat(wanted.its_class, wanted.flags))
+        yield place, "class read", ~reader.fields.writes | (stored == Cat(wanted.its_class, wanted.flags))

@@ -7,7 +7,7 @@ from typing import Any
 from amaranth import Cat, Module, Mux, Value
 from amaranth.lib import data
 
-from hdl.cores.words import named
+from hdl.cores.words import named, select_width
 from hdl.mac.lane import number_layout, operand_layout
 from hdl.mac.parameters import MacParameters
 
@@ -56,7 +56,7 @@ def record_layout(parameters: MacParameters) -> data.StructLayout:
 
     ``writes``, ``refused``
         It is there: as a step, or to give an error.
-    ``is_product``, ``is_chain``, ``wide_total``, ``register``, ``first``, ``last``, ``error``
+    ``is_product``, ``is_chain``, ``wide_total``, ``register``, ``format``, ``first``, ``last``, ``error``
         Of its beat; ``is_product`` is not set of a promotion.
     ``starts``, ``ends``, ``is_first``, ``count``, ``open``, ``later``
         Of the chunk: what the product does to it, and what was counted before.
@@ -75,6 +75,7 @@ def record_layout(parameters: MacParameters) -> data.StructLayout:
         {
             **dict.fromkeys(bits, 1),
             "register": parameters.register_width,
+            "format": select_width(len(parameters.operands)),
             "error": 2,
             "count": parameters.chunk_bits,
             "open": 1,
