@@ -14,7 +14,6 @@ from amaranth import C, Cat, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data
 
 from hdl.cores.words import named
-from hdl.mac.parameters import MacParameters
 from sim.formal.ghost import Ghost
 from sim.formal.opened import OpenedUnit
 from sim.formal.record import NUMBER_BITS, Record
@@ -160,13 +159,12 @@ class Delivery:
         for place, (before, row) in enumerate(zip(self._before, self._unit.storage.rows, strict=True)):
             entry = data.View(self._entry, row.data)
             used = named(self._m, f"used_{place}", (C(place, width) - consume)[:width] < level)
-            after = Cat(
-                (one + (_kind(entry) == kind))[:NUMBER_BITS] for kind, one in enumerate(before)
-            )
+            after = Cat((one + (_kind(entry) == kind))[:NUMBER_BITS] for kind, one in enumerate(before))
             behind = (place + 1) % places
             is_last = produce == behind
-            yield f"row {place} next", ~used | Mux(
-                is_last, after == self._written.as_value(), after == self._before[behind].as_value()
+            yield (
+                f"row {place} next",
+                ~used | Mux(is_last, after == self._written.as_value(), after == self._before[behind].as_value()),
             )
             is_first = consume == place
             yield f"row {place} left", is_empty | ~is_first | (before.as_value() == self._left.as_value())

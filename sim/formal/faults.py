@@ -55,7 +55,7 @@ _CONTROL = (
     "mac/multiply_accumulate.py",
     "mac/parameters.py",
 )
-_CONTROLS = tuple(f"mac: control {size} (sequential model, bitwuzla)" for size in (INDUCTIONS[0], *SIZES))
+_CONTROLS = (*INDUCTIONS, *(f"mac: control {size} (sequential model, bitwuzla)" for size in SIZES))
 
 
 @dataclass(frozen=True)

@@ -7,17 +7,19 @@ gives what the records say, and what is left to be shown is that every operation
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 from amaranth import Cat, Module, Mux, Signal, Value
 
 from hdl.mac.parameters import MacParameters
 from hdl.mac.ports import Error, product_beat_layout
-from sim.formal.record import NUMBER_BITS, Record, given_layout, model_layout, record_layout, value_layout
+from sim.formal.record import NUMBER_BITS, Record, model_layout, record_layout, value_layout
 
-__all__ = ["Ghost"]
+__all__ = ["AT_RESET", "Ghost"]
 
-_NO_LEVEL = 3
+#: Of a register in the model: no level has used it yet.
+AT_RESET = {"level": 3}
 
 
 class Ghost:
@@ -59,15 +61,14 @@ class Ghost:
         fields = [Signal(layout, name=f"record_{place}") for place in range(self.depth + 1)]
         self.records = [Record(m, each) for each in fields]
         self.delivered = self.records[-1]
-        for one, following in zip(fields, fields[1:], strict=False):
+        for one, following in pairwise(fields):
             m.d.sync += following.eq(one)
         if "pack" in parameters.ranks:
             packed = Signal(layout, name="record_packed")
             m.d.sync += packed.eq(fields[-1])
             self.delivered = Record(m, packed)
         self.registers = [
-            Signal(model_layout(parameters), name=f"model_{register}", init={"level": _NO_LEVEL})
-            for register in range(2)
+            Signal(model_layout(parameters), name=f"model_{register}", init=AT_RESET) for register in range(2)
         ]
         self.wide = Signal(value_layout(parameters))
         self.numbers = [Signal(NUMBER_BITS, name=f"issued_{kind}") for kind in range(4)]
@@ -76,7 +77,7 @@ class Ghost:
         self._issue(m)
 
     def take(self, m: Module, beat: Any, valid: Value, ready: Value) -> None:
-        """Take a beat; what has been issued is no longer there. Without a rank for it, it is the one that is offered."""
+        """Take a beat, until it is issued; without a rank to hold it, it is the one that is offered."""
         if not self.parameters.has_input_rank:
             m.d.comb += [self.beat.eq(beat), self.beat_valid.eq(valid)]
             return

@@ -1,18 +1,31 @@
-"""What is proven of the multiply-accumulate unit around its lane at its full depth, for beats without end.
+"""What is proven of the multiply-accumulate unit around its lane for beats without end, at every depth.
 
-By induction over cycles: `Invariant` and `Delivery` hold at reset; if they hold in a cycle, what the unit does in it is
-what the sequential model says, and they hold in the next one. So every operation is given the operands and the
-accumulator that the model says, and every result that leaves is that of the model, in the order of its register.
+The lane is left out. The sequential model (`Ghost`) runs in the cycle of a product's issue, takes anything at all for
+what the lane will give, and writes a *record*: the operands and the accumulator that the operation must be given, and
+what the lane gives then. As long as every operation is given what its record says, the lane may be taken to give what
+the records say. So this holds for every arithmetic, that of the lane among them.
+
+By induction over cycles: the conditions of `Invariant` and `Delivery` hold at reset; if they hold in a cycle, the
+claims do, and the conditions hold in the next one. The claims: no beat is lost or made; operands and accumulators are
+those of the records; results leave with the right value in the order of their register, refusals apart; no beat waits
+without a reason, so that a unit that is left alone gives all its results. An accumulator that is read behind the issue
+is among the conditions.
+
+What the unit asks of its user is a premise: a beat continues only what was of its level, in its register; the port
+``chunk`` keeps its value.
+
+If there is a solution, a claim fails, or a condition lacks something: nothing says that the unit ever comes there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from amaranth import C, Cat, Const, Module, Mux, Value
+from amaranth.hdl import Fragment
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -29,14 +42,18 @@ from sim.formal.record import given_layout
 from sim.formal.terms import bits, both, either, equal, inverse
 from sim.formal.yosys import netlist_of_verilog
 
-__all__ = ["DEPTHS", "INDUCTIONS", "ControlWithModel", "component", "induction", "induction_proofs"]
+__all__ = ["DEPTHS", "INDUCTIONS", "ControlWithModel", "component", "induction", "induction_proofs", "told"]
 
 #: As small as can be: nothing is computed in it here.
-_TINY = FloatFormat("1-2-1", 2, 1)
-#: Those of the units with one operand format and with more.
-DEPTHS = (11, 13)
-#: The same in words.
-INDUCTIONS = tuple(f"{stages} stages, any beats" for stages in DEPTHS)
+_TINY = (FloatFormat("1-2-1", 2, 1),)
+#: One of them has more bits of each kind than the first one.
+_SEVERAL = (*_TINY, FloatFormat("1-3-1", 3, 1), FloatFormat("1-2-2", 2, 2))
+#: All that there are: 11 and 13 are those of units with one operand format and with more, unless others are asked for.
+DEPTHS = tuple(range(1, 14))
+_FAST = 3
+_MEANS = "induction along a sequential model"
+#: The proofs that try the unit hardest: with a rank ahead of the issue and without.
+INDUCTIONS = tuple(f"mac: control {stages} stages, any beats ({_MEANS}, {BITWUZLA})" for stages in (11, 8))
 #: More than there are conditions.
 _MOST = 600
 
@@ -170,19 +187,44 @@ def _progress(ghost: Ghost, delivery: Delivery) -> list[tuple[str, Value]]:
 
 
 def induction_proofs() -> Iterator[Proof]:
-    """Yield the proofs of units of full depth."""
-    for stages, name in zip(DEPTHS, INDUCTIONS, strict=True):
+    """Yield the proofs of units of every depth."""
+    for stages in DEPTHS:
         for engine in (BITWUZLA, Z3_CADICAL):
-            yield Proof("mac: control", name, "sequential model", engine, partial(_build, stages), timeout=900)
+            name, build, explain = f"{stages} stages, any beats", partial(_build, stages), partial(_explain, stages)
+            fast = engine == BITWUZLA and stages == _FAST
+            yield Proof("mac: control", name, _MEANS, engine, build, timeout=900, fast=fast, explain=explain)
 
 
 def _build(stages: int, folder: Path) -> str:
     return induction(component(stages), folder)
 
 
+def _explain(stages: int, ports: Mapping[str, int]) -> str:
+    """Return the names of what does not hold."""
+    top = component(stages)
+    Fragment.get(top, None)
+    return told(top, ports)
+
+
+def told(top: ControlWithModel, ports: Mapping[str, int]) -> str:
+    """Return the names of what does not hold, of a unit that has been elaborated."""
+    places = (
+        ("at reset", "start", "conditions"),
+        ("in the cycle", "now", "claims"),
+        ("behind it", "then", "conditions"),
+    )
+    fails = []
+    for words, port, kind in places:
+        names = [name for place, name in enumerate(top.names[kind]) if not ports[port] >> place & 1]
+        if names:
+            fails.append(f"{', '.join(names)} {words}")
+    return f"does not hold: {'; '.join(fails)}"
+
+
 def component(stages: int) -> ControlWithModel:
     """Return a unit beside its model: as small as can be in all but its depth."""
-    return ControlWithModel(operands=(_TINY,), levels=(0, 1, 2), registers=2, chunk_bits=2, stages=stages)
+    operands = _TINY if stages < 13 else _SEVERAL
+    return ControlWithModel(operands=operands, levels=(0, 1, 2), registers=2, chunk_bits=2, stages=stages)
 
 
 def induction(top: ControlWithModel, folder: Path) -> str:
@@ -193,6 +235,12 @@ def induction(top: ControlWithModel, folder: Path) -> str:
     then = netlist.instance("then", given=given, held=now.registers)
     text = f"(declare-const chunk (_ BitVec {netlist.inputs['chunk']}))\n" + now.text + then.text
     ones = bits(-1, _MOST)
+    for name, term in (
+        ("start", now.port("conditions")),
+        ("now", now.port("claims")),
+        ("then", then.port("conditions")),
+    ):
+        text += f"(declare-const |fails.{name}| (_ BitVec {_MOST}))\n(assert {equal(f'|fails.{name}|', term)})\n"
     start = both(now.initial, inverse(equal(now.port("conditions"), ones)))
     right = both(equal(now.port("claims"), ones), equal(then.port("conditions"), ones))
     step = both(equal(now.port("conditions"), ones), equal(now.port("legal"), "#b1"), inverse(right))

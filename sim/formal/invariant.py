@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from amaranth import C, Cat, Module, Mux, Value
-from amaranth.lib import data
 
 from hdl.cores.words import choose, named
 from hdl.mac.decode import decoded_control
@@ -213,7 +212,7 @@ class Invariant:
                 overlap = Mux(same, a.wide_total != b.wide_total, a.wide_total | b.wide_total)
                 yield f"pair {one} {other}", ~(totals(one) & ~a.is_first & totals(other) & overlap)
         level, its_level = (self._ghost.registers[register].level for register in (1, 0))
-        for place in range(1, latency + 1):
+        for place in range(1, min(latency, depth) + 1):
             record, newer = records[place], records[1:place]
             fields = record.fields
             follows = [
@@ -253,9 +252,7 @@ class Invariant:
         now = unit.counting
         one, two = first.fields, second.fields
         yield "chunk now counts", now["counts"] == first.counts
-        constants = (
-            (now["length"] == chunk) & (now["is_one"] == (chunk == 1)) & (now["is_unlimited"] == (chunk == 0))
-        )
+        constants = (now["length"] == chunk) & (now["is_one"] == (chunk == 1)) & (now["is_unlimited"] == (chunk == 0))
         same = (now["register"] == one.register) & (now["first"] == one.first) & (now["last"] == one.last)
         state = unit.states
         yield "chunk now", ~first.counts | (constants & same & self._before(now["held"], one))

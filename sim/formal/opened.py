@@ -155,4 +155,3 @@ class OpenedUnit:
         self.beyond_two, self.beyond_one = results.by_name["beyond_two"], results.by_name["beyond_one"]
         at = next(place for place, one in enumerate(results.all) if one is self.beyond_two)
         self.reserving, self.taking = results.all[at - 2 : at]
-

@@ -20,9 +20,7 @@ _CLASS, _FLAGS = 2, 5
 
 def value_layout(parameters: MacParameters) -> data.StructLayout:
     """Return an accumulator: its number, and its class and flags, which a register holds one cycle later."""
-    return data.StructLayout(
-        {"number": number_layout(parameters.formats).size, "its_class": _CLASS, "flags": _FLAGS}
-    )
+    return data.StructLayout({"number": number_layout(parameters.formats).size, "its_class": _CLASS, "flags": _FLAGS})
 
 
 def given_layout(parameters: MacParameters) -> data.StructLayout:
@@ -109,9 +107,7 @@ class Record:
         self.is_pending: Value = self.counts & fields.ends
         #: Its accumulator is an fp32 pair.
         self.wide: Value = Mux(fields.is_product, fields.is_chain, fields.wide_total)
-        self.fresh: Value = Mux(
-            fields.is_product, Mux(fields.is_chain, fields.first, fields.starts), fields.is_first
-        )
+        self.fresh: Value = Mux(fields.is_product, Mux(fields.is_chain, fields.first, fields.starts), fields.is_first)
         #: It leaves the pipeline as a result.
         self.is_result: Value = fields.refused | fields.writes & fields.last & (~fields.is_product | fields.is_chain)
         #: Register, and whether it is a refusal: the results of a kind keep their order.
