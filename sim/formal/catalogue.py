@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
+from sim.formal.along_model.induction import induction_proofs
 from sim.formal.control import control_proofs
 from sim.formal.converters import converter_proofs
 from sim.formal.faults import PinnedFault, pinned_faults
-from sim.formal.induction import induction_proofs
 from sim.formal.lanes import lane_proofs
 from sim.formal.mutants import Mutant, mutants
 from sim.formal.pipelines import pipeline_proofs, primitive_proofs

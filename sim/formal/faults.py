@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from sim.formal.along_model.induction import INDUCTIONS
 from sim.formal.control import SIZES
 from sim.formal.errors import ToolError
-from sim.formal.induction import INDUCTIONS
 from sim.formal.proof import BITWUZLA, Outcome, Proof, Verdict, prove
 from sim.mutants.faults import MUTANTS
 from sim.mutants.mutant import Mutant as Fault

@@ -14,7 +14,7 @@ from amaranth import Cat, Module, Mux, Signal, Value
 
 from hdl.mac.parameters import MacParameters
 from hdl.mac.ports import Error, product_beat_layout
-from sim.formal.record import NUMBER_BITS, Record, model_layout, record_layout, value_layout
+from sim.formal.along_model.record import NUMBER_BITS, Record, model_layout, record_layout, value_layout
 
 __all__ = ["AT_RESET", "Ghost"]
 

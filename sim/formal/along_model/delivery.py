@@ -14,9 +14,9 @@ from amaranth import C, Cat, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data
 
 from hdl.cores.words import named
-from sim.formal.ghost import Ghost
-from sim.formal.opened import OpenedUnit
-from sim.formal.record import NUMBER_BITS, Record
+from sim.formal.along_model.ghost import Ghost
+from sim.formal.along_model.opened import OpenedUnit
+from sim.formal.along_model.record import NUMBER_BITS, Record
 
 __all__ = ["Delivery"]
 

@@ -33,12 +33,13 @@ from golden.formats import FloatFormat
 from hdl.cores.words import choose
 from hdl.mac.multiply_accumulate import MultiplyAccumulate
 from hdl.mac.ports import product_beat_layout, result_beat_layout
-from sim.formal.delivery import Delivery
-from sim.formal.ghost import Ghost
-from sim.formal.invariant import Invariant, agrees, plain
-from sim.formal.opened import OpenedUnit
+from sim.formal.along_model.agreement import agrees, plain
+from sim.formal.along_model.delivery import Delivery
+from sim.formal.along_model.ghost import Ghost
+from sim.formal.along_model.invariant import Invariant
+from sim.formal.along_model.opened import OpenedUnit
+from sim.formal.along_model.record import given_layout
 from sim.formal.proof import BITWUZLA, Z3_CADICAL, Proof
-from sim.formal.record import given_layout
 from sim.formal.terms import bits, both, either, equal, inverse
 from sim.formal.yosys import netlist_of_verilog
 

@@ -7,7 +7,7 @@ from typing import Any
 from amaranth import Cat, Module, Mux, Value
 
 from hdl.cores.words import named
-from sim.formal.record import Record
+from sim.formal.along_model.record import Record
 
 __all__ = ["PLACES", "Contents", "meets"]
 
