@@ -39,20 +39,20 @@ def failing(ctx, top):
 class Beats:
     """Beats that a user may send, of all levels and registers, now and then one that is refused."""
 
-    def __init__(self, rng):
-        self.rng, self.levels = rng, {0: None, 1: None}
+    def __init__(self, rng, registers):
+        self.rng, self.levels = rng, dict.fromkeys(range(registers))
 
     def next(self):
         rng, levels = self.rng, self.levels
-        register, level = rng.randrange(2), rng.choice([0, 1, 1, 2, 2, 2, 3])
+        register, level = rng.randrange(len(levels)), rng.choice([0, 1, 1, 2, 2, 2, 3])
         if levels[register] is not None and rng.random() < 0.8:
             level = levels[register]
-        register &= level > 1 or rng.random() < 0.2
-        refused = level == 3 or (level != 2 and register == 1)
-        others = levels.values() if level != 2 else [levels[register]]
-        continues = refused or all(other == level for other in others)
+        register &= -1 if level > 1 or rng.random() < 0.2 else ~1
+        refused = level == 3 or (level != 2 and register % 2)
+        pair = [register] if level == 2 else [register, register + 1]
+        continues = refused or all(levels[each] == level for each in pair)
         if not refused:
-            levels.update({0: level, 1: level} if level != 2 else {register: level})
+            levels.update(dict.fromkeys(pair, level))
         first = not continues or rng.random() < 0.2
         beat = {"level": level, "register": register, "first": int(first), "last": int(rng.random() < 0.4)}
         return beat | {"a": rng.getrandbits(4), "b": rng.getrandbits(4)}
@@ -62,7 +62,7 @@ class Beats:
 def test_simulated_unit_meets_the_invariant(stages, cycles):
     # An invariant that no run met would prove anything. Promotions, refusals, results and stalls are among what is run.
     rng, top, seen = random.Random(stages), component(stages), set()
-    beats, results = Beats(rng), []
+    beats, results = Beats(rng, top.unit.registers), []
     simulator = Simulator(top)
     simulator.add_clock(1e-6)
 

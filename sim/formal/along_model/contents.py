@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from amaranth import Cat, Module, Mux, Value
 
 from hdl.cores.words import named
-from sim.formal.along_model.record import Record
+from sim.formal.along_model.record import Record, chosen
 
-__all__ = ["PLACES", "Contents", "meets"]
+__all__ = ["Contents", "meets"]
 
-#: The total of register 0 and the low end of a pair, the total of register 1 and the rest of a pair, partial sums.
-PLACES = ("even", "odd", "even_partial", "odd_partial")
+#: Bits of class and flags in a value, behind its number.
+_CLASS_BITS = 7
 
 
 class Contents:
@@ -21,81 +19,74 @@ class Contents:
     Parameters
     ----------
     m : Module
-    rows : dict of str to Value
-        Of each of `PLACES`.
+    totals, partials : list of Value
+        Rows of the totals and the partial sums of each register. A pair has the low end of its total in the even one.
     low_bits : int
         Bits of the low end of a pair; 0 for classes and flags, of which those in the even half count.
     is_class : bool
     """
 
-    def __init__(self, m: Module, rows: dict[str, Value], low_bits: int, *, is_class: bool) -> None:
-        self._m, self.rows, self.low_bits, self.is_class = m, rows, low_bits, is_class
+    def __init__(self, m: Module, totals: list[Value], partials: list[Value], low_bits: int, *, is_class: bool) -> None:
+        self._m, self._totals, self._partials = m, totals, partials
+        self._low_bits, self._is_class = low_bits, is_class
 
-    def _part(self, value: Any) -> tuple[Value, Value]:
+    def _part(self, value: Value) -> tuple[Value, Value]:
         """Return what of a value stands in the even row of a pair; what stands in a row of its own."""
-        if self.is_class:
-            return (Cat(value[-7:]),) * 2
-        number = value[: len(value) - 7]
-        return number[: self.low_bits], number[self.low_bits :]
+        number, its_class = value[:-_CLASS_BITS], value[-_CLASS_BITS:]
+        return (its_class, its_class) if self._is_class else (number[: self._low_bits], number[self._low_bits :])
 
-    def _written(self, value: Any, noise: Value) -> tuple[Value, Value]:
-        """Return what is written of a value to the even row of a pair; to a row of its own."""
+    def _written(self, register: int, wide: Value, value: Value, noise: Value) -> Value:
+        """Return what is written of a value to the row of a register."""
         low, high = self._part(value)
-        return low if self.is_class else Cat(low, noise), high
+        return high if self._is_class or register % 2 else Mux(wide, Cat(low, noise), high)
 
     def with_operation(self, record: Record) -> Contents:
         """Return what an operation makes of it."""
         fields = record.fields
-        low, high = self._written(record.after, fields.given.noise)
-        partial, writes = fields.is_product & ~fields.is_chain, fields.writes
-        return self._with(
-            {
-                "even": (writes & ~partial & (record.wide | ~fields.register[0]), Mux(record.wide, low, high)),
-                "odd": (writes & ~partial & (record.wide | fields.register[0]), high),
-                "even_partial": (writes & partial & ~fields.register[0], high),
-                "odd_partial": (writes & partial & fields.register[0], high),
-            }
-        )
+        partial = fields.is_product & ~fields.is_chain
+        totals, partials = [], []
+        for register, (total, sum_) in enumerate(zip(self._totals, self._partials, strict=True)):
+            its = fields.register == register
+            its_total = Mux(record.wide, fields.register[1:] == register >> 1, its)
+            written = self._written(register, record.wide, record.after, fields.given.noise)
+            totals.append(self._row(fields.writes & ~partial & its_total, written, total))
+            written = self._part(record.after)[1]
+            partials.append(self._row(fields.writes & partial & its, written, sum_))
+        return Contents(self._m, totals, partials, self._low_bits, is_class=self._is_class)
 
     def with_promotion_of(self, record: Record) -> Contents:
         """Return what the promotion that is to come of a chunk will make of it."""
         fields = record.fields
-        low, high = self._written(record.total_after, fields.total_given.noise)
-        pending, wide = record.is_pending, fields.wide_total
-        return self._with(
-            {
-                "even": (pending & (wide | ~fields.register[0]), Mux(wide, low, high)),
-                "odd": (pending & (wide | fields.register[0]), high),
-            }
-        )
+        totals = []
+        for register, total in enumerate(self._totals):
+            its = Mux(fields.wide_total, fields.register[1:] == register >> 1, fields.register == register)
+            written = self._written(register, fields.wide_total, record.total_after, fields.total_given.noise)
+            totals.append(self._row(record.is_pending & its, written, total))
+        return Contents(self._m, totals, self._partials, self._low_bits, is_class=self._is_class)
 
-    def _with(self, changes: dict[str, tuple[Value, Value]]) -> Contents:
-        rows = dict(self.rows)
-        for place, (writes, word) in changes.items():
-            rows[place] = named(self._m, place, Mux(writes, word, rows[place])[: len(rows[place])])
-        return Contents(self._m, rows, self.low_bits, is_class=self.is_class)
+    def _row(self, writes: Value, word: Value, row: Value) -> Value:
+        return named(self._m, "row", Mux(writes, word, row)[: len(row)])
 
-    def holds_wide(self, value: Any) -> Value:
-        """Tell whether a value stands in the pair."""
+    def holds_pair(self, register: Value, value: Value) -> Value:
+        """Tell whether a value stands in the pair of a register."""
         low, high = self._part(value)
-        if self.is_class:
-            return self.rows["even"] == low
-        return (self.rows["even"][: self.low_bits] == low) & (self.rows["odd"] == high)
+        even, odd = (chosen(self._totals[parity::2], register[1:]) for parity in (0, 1))
+        return even == low if self._is_class else (even[: self._low_bits] == low) & (odd == high)
 
-    def holds_total(self, register: Value, value: Any) -> Value:
+    def holds_total(self, register: Value, value: Value) -> Value:
         """Tell whether a value of a narrow format is the total of a register."""
-        return Mux(register, self.rows["odd"], self.rows["even"]) == self._part(value)[1]
+        return chosen(self._totals, register) == self._part(value)[1]
 
-    def holds_partial(self, register: Value, value: Any) -> Value:
+    def holds_partial(self, register: Value, value: Value) -> Value:
         """Tell whether a value is the partial sum of a register."""
-        return Mux(register, self.rows["odd_partial"], self.rows["even_partial"]) == self._part(value)[1]
+        return chosen(self._partials, register) == self._part(value)[1]
 
     def holds_accumulator(self, record: Record) -> Value:
         """Tell whether what an operation must read is there, if it reads anything."""
         fields = record.fields
-        value, register = fields.before.as_value(), fields.register[0]
+        value, register = fields.before.as_value(), fields.register
         narrow = Mux(fields.is_product, self.holds_partial(register, value), self.holds_total(register, value))
-        return ~fields.writes | record.fresh | Mux(record.wide, self.holds_wide(value), narrow)
+        return ~fields.writes | record.fresh | Mux(record.wide, self.holds_pair(register, value), narrow)
 
 
 def meets(record: Record, number: Value, low_bits: int) -> Value:

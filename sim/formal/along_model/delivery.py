@@ -16,11 +16,10 @@ from amaranth.lib import data
 from hdl.cores.words import named
 from sim.formal.along_model.ghost import Ghost
 from sim.formal.along_model.opened import OpenedUnit
-from sim.formal.along_model.record import NUMBER_BITS, Record
+from sim.formal.along_model.record import NUMBER_BITS, Record, chosen
 
 __all__ = ["Delivery"]
 
-_KINDS = 4
 Condition = tuple[str, Value]
 
 
@@ -55,11 +54,16 @@ class Delivery:
         queue, storage = unit.queue, unit.storage
         self._places = parameters.results
         self._entry = data.StructLayout(
-            {"result": parameters.formats.accumulator_width, "flags": 5, "error": 2, "register": 1}
+            {
+                "result": parameters.formats.accumulator_width,
+                "flags": 5,
+                "error": 2,
+                "register": parameters.register_width,
+            }
         )
         m.d.comb += [row.addr.eq(place) for place, row in enumerate(storage.rows)]
         self._produce, self._consume, self._level = storage.writing.addr, storage.reading.addr, queue.level
-        counts = data.ArrayLayout(unsigned(NUMBER_BITS), _KINDS)
+        counts = data.ArrayLayout(unsigned(NUMBER_BITS), len(ghost.numbers))
         self._written, self._left = Signal(counts, name="written"), Signal(counts, name="left")
         self._before = [Signal(counts, name=f"before_{place}") for place in range(self._places)]
         self._watched, self._number = Signal(self._entry, name="watched"), Signal(NUMBER_BITS)
@@ -68,7 +72,7 @@ class Delivery:
         self.conditions: list[Condition] = [*self._pipeline(), *self._places_left(), *self._rows()]
         kind = _kind(o)
         right = (Cat(o.result, o.flags, o.error, o.register) == self._watched.as_value()) & (
-            _numbers(self._left, kind) == self._number
+            chosen(list(self._left), kind) == self._number
         )
         is_it = self._is_watched & (self._consume == self._at)
         self.claims: list[Condition] = [("watched result", ~(leaves & is_it) | right)]
@@ -78,13 +82,13 @@ class Delivery:
         m, record = self._m, self._ghost.delivered
         fields = record.fields
         with m.If(leaves):
-            for kind in range(_KINDS):
+            for kind in range(len(self._ghost.numbers)):
                 with m.If(_kind(o) == kind):
                     m.d.sync += self._left[kind].eq(self._left[kind] + 1)
             with m.If(self._consume == self._at):
                 m.d.sync += self._is_watched.eq(0)
         with m.If(record.is_result):
-            for kind in range(_KINDS):
+            for kind in range(len(self._ghost.numbers)):
                 with m.If(record.kind == kind):
                     m.d.sync += self._written[kind].eq(self._written[kind] + 1)
             for place, before in enumerate(self._before):
@@ -117,7 +121,7 @@ class Delivery:
         running = list(self._written)
         count: Value = C(0, NUMBER_BITS)
         for at, (record, gives) in enumerate(on_their_way):
-            yield f"number of {at}", ~gives | (_numbers(running, record.kind) == record.fields.number)
+            yield f"number of {at}", ~gives | (chosen(running, record.kind) == record.fields.number)
             running = [
                 named(m, f"running_{at}_{kind}", (one + (gives & (record.kind == kind)))[:NUMBER_BITS])
                 for kind, one in enumerate(running)
@@ -169,16 +173,9 @@ class Delivery:
             is_first = consume == place
             yield f"row {place} left", is_empty | ~is_first | (before.as_value() == self._left.as_value())
             its = self._is_answer(entry, self._watched.as_value())
-            numbered = _numbers(before, _kind(self._watched)) == self._number
+            numbered = chosen(list(before), _kind(self._watched)) == self._number
             yield f"row {place} watched", ~(self._is_watched & (self._at == place)) | (used & its & numbered)
 
 
 def _kind(result: Any) -> Value:
     return Cat(Cat(result.error).any(), result.register)
-
-
-def _numbers(counts: Any, kind: Value) -> Value:
-    chosen = counts[0]
-    for place in range(1, _KINDS):
-        chosen = Mux(kind == place, counts[place], chosen)
-    return chosen

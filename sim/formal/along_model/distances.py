@@ -8,6 +8,7 @@ from amaranth import C, Cat, Mux, Value
 
 from sim.formal.along_model.ghost import Ghost
 from sim.formal.along_model.opened import OpenedUnit
+from sim.formal.along_model.record import chosen
 
 __all__ = ["distances", "levels", "others"]
 
@@ -33,7 +34,8 @@ def distances(ghost: Ghost) -> Iterator[Condition]:
             if other < one + latency:
                 yield f"distance {one} {other}", ~(there(one) & there(other) & same)
             # What is just being written is passed by only to the same register.
-            overlap = Mux(same, a.wide_total != b.wide_total, a.wide_total | b.wide_total)
+            same_pair = a.register[1:] == b.register[1:]
+            overlap = Mux(same, a.wide_total != b.wide_total, same_pair & (a.wide_total | b.wide_total))
             yield f"pair {one} {other}", ~(totals(one) & ~a.is_first & totals(other) & overlap)
     for place, record in enumerate(ghost.records[1:], 1):
         promotions = Cat(each.is_promotion for each in ghost.records[1:]).any()
@@ -43,14 +45,15 @@ def distances(ghost: Ghost) -> Iterator[Condition]:
 
 def levels(ghost: Ghost) -> Iterator[Condition]:
     """Yield that a product of another level than its registers now have was followed by one that has changed it."""
-    even, odd = (register.level for register in ghost.registers)
+    of_even, of_odd = ([state.level for state in ghost.registers[parity::2]] for parity in (0, 1))
     for place in range(1, min(ghost.parameters.accumulate_latency, ghost.depth) + 1):
         record, newer = ghost.records[place], ghost.records[1:place]
         fields = record.fields
-        is_odd, wide = fields.register[0], fields.wide_total
+        is_odd, wide, pair = fields.register[0], fields.wide_total, fields.register[1:]
+        even, odd = chosen(of_even, pair), chosen(of_odd, pair)
         followed_by_even, followed_by_odd = (
-            Cat([C(0, 1), *(each.is_sound_product & (each.fields.register == register) for each in newer)]).any()
-            for register in (0, 1)
+            Cat([C(0, 1), *(each.is_sound_product & (each.fields.register == Cat(half, pair)) for each in newer)]).any()
+            for half in (C(0, 1), C(1, 1))
         )
         other_even = Mux(is_odd, odd != 2, wide != (even != 2))
         even_followed = ~other_even | followed_by_even

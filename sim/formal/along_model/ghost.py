@@ -14,7 +14,7 @@ from amaranth import Cat, Module, Mux, Signal, Value
 
 from hdl.mac.parameters import MacParameters
 from hdl.mac.ports import Error, product_beat_layout
-from sim.formal.along_model.record import NUMBER_BITS, Record, model_layout, record_layout, value_layout
+from sim.formal.along_model.record import NUMBER_BITS, Record, chosen, model_layout, record_layout, value_layout
 
 __all__ = ["AT_RESET", "Ghost"]
 
@@ -42,8 +42,8 @@ class Ghost:
         Of what is issued, and of what stands behind each rank.
     delivered : Record
         Of what stands at the queue.
-    registers, wide
-        The model: `model_layout` for each register, the value of the pair.
+    registers, pairs
+        The model: `model_layout` for each register, the value of each pair.
     issued, numbers : list of Signal
         How many results of each kind have been issued.
     is_issued, is_sound, is_legal, is_promoting : Value
@@ -68,10 +68,12 @@ class Ghost:
             m.d.sync += packed.eq(fields[-1])
             self.delivered = Record(m, packed)
         self.registers = [
-            Signal(model_layout(parameters), name=f"model_{register}", init=AT_RESET) for register in range(2)
+            Signal(model_layout(parameters), name=f"model_{register}", init=AT_RESET)
+            for register in range(parameters.registers)
         ]
-        self.wide = Signal(value_layout(parameters))
-        self.numbers = [Signal(NUMBER_BITS, name=f"issued_{kind}") for kind in range(4)]
+        value = value_layout(parameters)
+        self.pairs = [Signal(value, name=f"pair_{pair}") for pair in range(parameters.registers // 2)]
+        self.numbers = [Signal(NUMBER_BITS, name=f"issued_{kind}") for kind in range(2 * parameters.registers)]
         self.is_issued = Signal()
         self._given, self._total_given, self._chunk = given, total_given, chunk
         self._issue(m)
@@ -90,15 +92,17 @@ class Ghost:
         beat, last_one = self.beat, self.records[-1]
         register = beat.register
         state = Signal(model_layout(self.parameters), name="model_here")
-        m.d.comb += state.eq(Mux(register, self.registers[1].as_value(), self.registers[0].as_value()))
+        m.d.comb += state.eq(chosen(self.registers, register))
         is_chain, is_wide = beat.level == 0, beat.level != 2
         unsupported = (beat.level == 3) | (beat.format >= len(self.parameters.operands))
-        error = self.error = Mux(unsupported, Error.UNSUPPORTED, Mux(is_wide & register, Error.ALIGNMENT, Error.NONE))
+        error = self.error = Mux(
+            unsupported, Error.UNSUPPORTED, Mux(is_wide & register[0], Error.ALIGNMENT, Error.NONE)
+        )
         sound = Signal(name="is_sound")
         m.d.comb += sound.eq(error == 0)
         self.is_sound = sound
-        both_levels = (self.registers[0].level == beat.level) & (self.registers[1].level == beat.level)
-        same_level = Mux(is_wide, both_levels, state.level == beat.level)
+        other_level = chosen([state.level for state in self.registers[1::2]], register[1:])
+        same_level = (state.level == beat.level) & (~is_wide | (other_level == beat.level))
         self.is_legal: Value = ~self.is_issued | ~sound | beat.first | same_level
         self.is_promoting = last_one.is_pending
         other = self.is_promoting | (self.beat_valid & sound & ~is_chain)
@@ -110,7 +114,7 @@ class Ghost:
         length = Signal(self.parameters.chunk_bits, name="length")
         m.d.comb += length.eq(Mux(starts, 0, state.count) + 1)
         chunk_before = Mux(starts, 0, state.partial.as_value())
-        wide = self.wide.as_value()
+        wide = chosen(self.pairs, register[1:])
         is_first, refused = beat.first | ~state.later, self.is_issued & ~sound
         fields = {
             "writes": self.is_issued & sound,
@@ -133,7 +137,7 @@ class Ghost:
             "given": self._given,
             "total_before": Mux(is_first, 0, Mux(is_wide, wide, state.total.as_value())),
             "total_given": self._total_given,
-            "number": _chosen(self.numbers, Cat(refused, register)),
+            "number": chosen(self.numbers, Cat(refused, register)),
         }
         promotion = {name: last_one.fields[name] for name, _ in last_one.fields.shape()}
         promotion |= {
@@ -164,22 +168,16 @@ class Ghost:
                         ]
                         with m.If(new.fields.ends & ~new.fields.wide_total):
                             m.d.sync += state.total.eq(new.total_after)
-                with m.Elif(new.fields.wide_total):
+                with m.Elif(new.fields.wide_total & (beat.register[1:] == register >> 1)):
                     # It is the other one of the pair.
                     m.d.sync += state.level.eq(beat.level)
-            with m.If(new.is_chain):
-                m.d.sync += self.wide.eq(new.after)
-            with m.If(new.is_pending & new.fields.wide_total):
-                m.d.sync += self.wide.eq(new.total_after)
+            for pair, wide in enumerate(self.pairs):
+                with m.If(beat.register[1:] == pair):
+                    with m.If(new.is_chain):
+                        m.d.sync += wide.eq(new.after)
+                    with m.If(new.is_pending & new.fields.wide_total):
+                        m.d.sync += wide.eq(new.total_after)
         gives = new.fields.refused | new.is_sound_product & new.fields.last
         for kind, number in enumerate(self.numbers):
             with m.If(gives & (new.kind == kind)):
                 m.d.sync += number.eq(number + 1)
-
-
-def _chosen(words: list[Any], index: Value) -> Value:
-    """Return the word at an index."""
-    chosen = words[0]
-    for place, word in enumerate(words[1:], 1):
-        chosen = Mux(index == place, word, chosen)
-    return chosen

@@ -49,12 +49,12 @@ __all__ = ["DEPTHS", "INDUCTIONS", "ControlWithModel", "component", "induction",
 _TINY = (FloatFormat("1-2-1", 2, 1),)
 #: One of them has more bits of each kind than the first one.
 _SEVERAL = (*_TINY, FloatFormat("1-3-1", 3, 1), FloatFormat("1-2-2", 2, 2))
-#: All that there are: 11 and 13 are those of units with one operand format and with more, unless others are asked for.
+#: All that there are. With 11 and 13 units are built for one operand format and for more, unless others are asked for:
+#: these are proven with more than one pair of registers, and the deeper one with several formats.
 DEPTHS = tuple(range(1, 14))
+_RELEASED = (11, 13)
 _FAST = 3
 _MEANS = "induction along a sequential model"
-#: The proofs that try the unit hardest: with a rank ahead of the issue and without.
-INDUCTIONS = tuple(f"mac: control {stages} stages, any beats ({_MEANS}, {BITWUZLA})" for stages in (11, 8))
 #: More than there are conditions.
 _MOST = 600
 
@@ -191,9 +191,25 @@ def induction_proofs() -> Iterator[Proof]:
     """Yield the proofs of units of every depth."""
     for stages in DEPTHS:
         for engine in (BITWUZLA, Z3_CADICAL):
-            name, build, explain = f"{stages} stages, any beats", partial(_build, stages), partial(_explain, stages)
+            build, explain = partial(_build, stages), partial(_explain, stages)
             fast = engine == BITWUZLA and stages == _FAST
-            yield Proof("mac: control", name, _MEANS, engine, build, timeout=900, fast=fast, explain=explain)
+            yield Proof("mac: control", _name(stages), _MEANS, engine, build, timeout=900, fast=fast, explain=explain)
+
+
+def _given(stages: int) -> dict[str, Any]:
+    """Return the parameters: as small as can be in all but the depth."""
+    operands, registers = (_TINY if stages < 13 else _SEVERAL), (4 if stages in _RELEASED else 2)
+    return {"operands": operands, "levels": (0, 1, 2), "registers": registers, "chunk_bits": 2, "stages": stages}
+
+
+def _name(stages: int) -> str:
+    given = _given(stages)
+    formats = f", {len(given['operands'])} formats" if len(given["operands"]) > 1 else ""
+    return f"{stages} stages, {given['registers']} registers{formats}, any beats"
+
+
+#: The proofs that try the unit hardest: with a rank ahead of the issue and without.
+INDUCTIONS = tuple(f"mac: control {_name(stages)} ({_MEANS}, {BITWUZLA})" for stages in (11, 8))
 
 
 def _build(stages: int, folder: Path) -> str:
@@ -223,9 +239,8 @@ def told(top: ControlWithModel, ports: Mapping[str, int]) -> str:
 
 
 def component(stages: int) -> ControlWithModel:
-    """Return a unit beside its model: as small as can be in all but its depth."""
-    operands = _TINY if stages < 13 else _SEVERAL
-    return ControlWithModel(operands=operands, levels=(0, 1, 2), registers=2, chunk_bits=2, stages=stages)
+    """Return a unit of a depth beside its model."""
+    return ControlWithModel(**_given(stages))
 
 
 def induction(top: ControlWithModel, folder: Path) -> str:

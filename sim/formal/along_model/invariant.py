@@ -16,7 +16,7 @@ from hdl.mac.decode import decoded_control
 from hdl.mac.ports import product_beat_layout
 from sim.formal.along_model.agreement import agrees, plain
 from sim.formal.along_model.chunk_states import ChunkStates
-from sim.formal.along_model.contents import PLACES, Contents, meets
+from sim.formal.along_model.contents import Contents, meets
 from sim.formal.along_model.distances import distances, levels, others
 from sim.formal.along_model.ghost import Ghost
 from sim.formal.along_model.opened import OpenedUnit
@@ -125,13 +125,8 @@ class Invariant:
 
     def _contents(self, *, is_class: bool) -> Iterator[Condition]:
         """What operations will read, and what the model says, is what those ahead of them will have written."""
-        m, ghost, parameters = self._m, self._ghost, self._parameters
-        suffix = "_class" if is_class else ""
-        rows = {}
-        for name in PLACES:
-            row = self._unit.banks[name.partition("_")[0] + suffix].rows["partial" in name].data
-            rows[name] = named(m, name, Cat(row))
-        contents = Contents(m, rows, 0 if is_class else parameters.formats.low_fraction_bits, is_class=is_class)
+        ghost, parameters = self._ghost, self._parameters
+        contents = self._now(is_class=is_class)
         written = ghost.depth if is_class else ghost.depth - 1
         reads = parameters.position("align") if is_class else parameters.reading_position
         kind = "class" if is_class else "number"
@@ -140,26 +135,40 @@ class Invariant:
             if place <= reads:
                 yield f"{kind} for {place}", contents.holds_accumulator(record)
             contents = contents.with_operation(record)
-        last = contents
         for place in range(ghost.depth, 0, -1):
             record = ghost.records[place]
             fields = record.fields
-            total = fields.total_before.as_value()
-            is_there = Mux(
-                fields.wide_total, contents.holds_wide(total), contents.holds_total(fields.register[0], total)
-            )
+            total, its = fields.total_before.as_value(), fields.register
+            is_there = Mux(fields.wide_total, contents.holds_pair(its, total), contents.holds_total(its, total))
             yield f"{kind} for promotion {place}", ~record.is_pending | fields.is_first | is_there
             contents = contents.with_promotion_of(record)
         levels = [model.level for model in ghost.registers]
         for register, model in enumerate(ghost.registers):
-            index = C(register, 1)
+            index = C(register, parameters.register_width)
             partial, total = model.partial.as_value(), model.total.as_value()
-            yield f"{kind} partial {register}", ~model.open | last.holds_partial(index, partial)
+            yield f"{kind} partial {register}", ~model.open | contents.holds_partial(index, partial)
             has_total = (levels[register] == 2) & model.later
             yield f"{kind} total {register}", ~has_total | contents.holds_total(index, total)
-        same = levels[0] == levels[1]
-        has_wide = same & ((levels[0] == 0) | (levels[0] == 1) & ghost.registers[0].later)
-        yield f"{kind} wide", ~has_wide | contents.holds_wide(ghost.wide.as_value())
+        for pair, wide in enumerate(ghost.pairs):
+            level = levels[2 * pair]
+            has_total = (level == 0) | (level == 1) & ghost.registers[2 * pair].later
+            holds = contents.holds_pair(C(2 * pair, parameters.register_width), wide.as_value())
+            yield f"{kind} pair {pair}", ~((level == levels[2 * pair + 1]) & has_total) | holds
+
+    def _now(self, *, is_class: bool) -> Contents:
+        """Return what the register file holds."""
+        m, parameters, banks = self._m, self._parameters, self._unit.banks
+        suffix = "_class" if is_class else ""
+
+        def rows(start: int) -> list[Value]:
+            return [
+                named(m, "row", Cat(banks[name + suffix].rows[start + pair].data))
+                for pair in range(parameters.registers // 2)
+                for name in ("even", "odd")
+            ]
+
+        low_bits = 0 if is_class else parameters.formats.low_fraction_bits
+        return Contents(m, rows(0), rows(parameters.registers // 2), low_bits, is_class=is_class)
 
     def _reading(self) -> Iterator[tuple[int, str, Value]]:
         """The lane is given what the records say."""

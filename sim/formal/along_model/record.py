@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from amaranth import Cat, Module, Mux, Value
@@ -11,7 +12,7 @@ from hdl.cores.words import named, select_width
 from hdl.mac.lane import number_layout, operand_layout
 from hdl.mac.parameters import MacParameters
 
-__all__ = ["NUMBER_BITS", "Record", "given_layout", "model_layout", "record_layout", "value_layout"]
+__all__ = ["NUMBER_BITS", "Record", "chosen", "given_layout", "model_layout", "record_layout", "value_layout"]
 
 #: Results of one kind are numbered modulo more than there can be on their way.
 NUMBER_BITS = 6
@@ -39,7 +40,7 @@ def given_layout(parameters: MacParameters) -> data.StructLayout:
 
 
 def model_layout(parameters: MacParameters) -> data.StructLayout:
-    """Return what the sequential model holds of a register; ``total`` is that of level 2.
+    """Return what the sequential model holds of a register; ``total`` is that of level 2, a pair has one of its own.
 
     ``count`` products of the chunk that is ``open``; ``later`` if a chunk has ended since ``first``.
     """
@@ -86,6 +87,14 @@ def record_layout(parameters: MacParameters) -> data.StructLayout:
             "number": NUMBER_BITS,
         }
     )
+
+
+def chosen(words: Sequence[Any], index: Value) -> Value:
+    """Return the word at an index."""
+    word: Value = Value.cast(words[0])
+    for place, other in enumerate(words[1:], 1):
+        word = Mux(index == place, other, word)
+    return word
 
 
 class Record:
