@@ -79,6 +79,7 @@ class ControlWithModel(wiring.Component):
         parameters = unit.parameters
         #: Names of the conditions and the claims, known when it has been elaborated.
         self.names: dict[str, list[str]] = {}
+        self.ghost: Ghost
         super().__init__(
             {
                 "i": In(stream.Signature(product_beat_layout(parameters))),
@@ -108,7 +109,7 @@ class ControlWithModel(wiring.Component):
             unit.o.ready.eq(self.o.ready),
         ]
         operations = opened.lane.operations
-        ghost = Ghost(m, unit.parameters, self.given, self.total_given, self.chunk)
+        ghost = self.ghost = Ghost(m, unit.parameters, self.given, self.total_given, self.chunk)
         issued = operations[0]
         m.d.comb += ghost.is_issued.eq((issued.is_product & issued.writes) | Cat(issued.error).any())
         ghost.take(m, self.i.payload, self.i.valid, self.i.ready)
