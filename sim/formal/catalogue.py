@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
+from sim.formal.along_model.induction import induction_proofs
 from sim.formal.axi_stream import axi_stream_proofs
 from sim.formal.control import control_proofs
 from sim.formal.converters import converter_proofs
@@ -30,6 +31,7 @@ def proofs() -> list[Proof]:
         *primitive_proofs(),
         *pipeline_proofs(),
         *control_proofs(),
+        *induction_proofs(),
         *axi_stream_proofs(),
     ]
 

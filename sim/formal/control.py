@@ -115,7 +115,7 @@ class ControlAlone(wiring.Component):
 
 
 #: Depth of the unit; cycles in which beats may enter; cycles until all results must have left.
-_SIZES = ((1, 6, 12), (3, 6, 14), (9, 6, 28))
+_SIZES = ((1, 6, 12), (3, 6, 14))
 #: The same in words.
 SIZES = tuple(f"{stages} stages, {beats} beats in {beats + drain} cycles" for stages, beats, drain in _SIZES)
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from sim.formal.along_model.induction import INDUCTIONS
 from sim.formal.control import SIZES
 from sim.formal.errors import ToolError
 from sim.formal.proof import BITWUZLA, Outcome, Proof, Verdict, prove
@@ -44,7 +45,7 @@ _OF_FILE = {
     "axi_stream.py": ("mac: AXI4-Stream cbfloat16 (wire by wire, bitwuzla)",),
     "converter.py": ("converter: stream float32 to cbfloat16, 2 stages (queue of the core's results, bitwuzla)",),
 }
-#: Around the lane: in units of these depths, of which the deeper one holds a beat before it is issued.
+#: Around the lane: by induction in a unit of full depth, which holds a beat before it is issued, and in smaller ones.
 _CONTROL = (
     "mac/chunks.py",
     "mac/issue.py",
@@ -55,7 +56,7 @@ _CONTROL = (
     "mac/multiply_accumulate.py",
     "mac/parameters.py",
 )
-_CONTROLS = tuple(f"mac: control {size} (sequential model, bitwuzla)" for size in SIZES)
+_CONTROLS = (*INDUCTIONS, *(f"mac: control {size} (sequential model, bitwuzla)" for size in SIZES))
 
 
 @dataclass(frozen=True)

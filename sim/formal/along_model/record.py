@@ -1,0 +1,131 @@
+"""What a proof by induction remembers of every operation in flight: what it is, and the values it has to meet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from amaranth import Cat, Module, Mux, Value
+from amaranth.lib import data
+
+from hdl.cores.words import named, select_width
+from hdl.mac.lane import number_layout, operand_layout
+from hdl.mac.parameters import MacParameters
+
+__all__ = ["NUMBER_BITS", "Record", "chosen", "given_layout", "model_layout", "record_layout", "value_layout"]
+
+#: Results of one kind are numbered modulo more than there can be on their way.
+NUMBER_BITS = 6
+_CLASS, _FLAGS = 2, 5
+
+
+def value_layout(parameters: MacParameters) -> data.StructLayout:
+    """Return an accumulator: its number, and its class and flags, which a register holds one cycle later."""
+    return data.StructLayout({"number": number_layout(parameters.formats).size, "its_class": _CLASS, "flags": _FLAGS})
+
+
+def given_layout(parameters: MacParameters) -> data.StructLayout:
+    """Return all that a lane gives for one operation; ``noise`` is what has no meaning in an even register."""
+    formats = parameters.formats
+    return data.StructLayout(
+        {
+            "number": number_layout(formats).size,
+            "its_class": _CLASS,
+            "flags": _FLAGS,
+            "code": formats.accumulator_width,
+            "promoted": operand_layout(formats).size,
+            "noise": number_layout(formats).size - 2 * formats.low_fraction_bits,
+        }
+    )
+
+
+def model_layout(parameters: MacParameters) -> data.StructLayout:
+    """Return what the sequential model holds of a register; ``total`` is that of level 2, a pair has one of its own.
+
+    ``count`` products of the chunk that is ``open``; ``later`` if a chunk has ended since ``first``.
+    """
+    value = value_layout(parameters)
+    return data.StructLayout(
+        {"partial": value, "total": value, "count": parameters.chunk_bits, "open": 1, "later": 1, "level": 2}
+    )
+
+
+def record_layout(parameters: MacParameters) -> data.StructLayout:
+    """Return the record of an operation.
+
+    ``writes``, ``refused``
+        It is there: as a step, or to give an error.
+    ``is_product``, ``is_chain``, ``wide_total``, ``register``, ``format``, ``first``, ``last``, ``error``
+        Of its beat; ``is_product`` is not set of a promotion.
+    ``starts``, ``ends``, ``is_first``, ``count``, ``open``, ``later``
+        Of the chunk: what the product does to it, and what was counted before.
+    ``base``
+        Flags of the chunk that is promoted.
+    ``before``, ``given``
+        Accumulator of the step; what the lane gives.
+    ``total_before``, ``total_given``
+        The same of the promotion that is to come.
+    ``number``
+        How many results of its kind there have been before its own.
+    """
+    value, given = value_layout(parameters), given_layout(parameters)
+    bits = ("writes", "refused", "is_product", "is_chain", "wide_total", "first", "last", "starts", "ends", "is_first")
+    return data.StructLayout(
+        {
+            **dict.fromkeys(bits, 1),
+            "register": parameters.register_width,
+            "format": select_width(len(parameters.operands)),
+            "error": 2,
+            "count": parameters.chunk_bits,
+            "open": 1,
+            "later": 1,
+            "base": _FLAGS,
+            "before": value,
+            "given": given,
+            "total_before": value,
+            "total_given": given,
+            "number": NUMBER_BITS,
+        }
+    )
+
+
+def chosen(words: Sequence[Any], index: Value) -> Value:
+    """Return the word at an index."""
+    word: Value = Value.cast(words[0])
+    for place, other in enumerate(words[1:], 1):
+        word = Mux(index == place, other, word)
+    return word
+
+
+class Record:
+    """A record, and what follows from it.
+
+    Parameters
+    ----------
+    m : Module
+    fields : View of record_layout
+    """
+
+    def __init__(self, m: Module, fields: Any) -> None:
+        self.fields = fields
+        self.counts: Value = fields.writes & fields.is_product & ~fields.is_chain
+        self.is_sound_product: Value = fields.writes & fields.is_product
+        self.is_promotion: Value = fields.writes & ~fields.is_product
+        self.is_chain: Value = self.is_sound_product & fields.is_chain
+        #: It will come back as a promotion.
+        self.is_pending: Value = self.counts & fields.ends
+        #: Its accumulator is an fp32 pair.
+        self.wide: Value = Mux(fields.is_product, fields.is_chain, fields.wide_total)
+        self.fresh: Value = Mux(fields.is_product, Mux(fields.is_chain, fields.first, fields.starts), fields.is_first)
+        #: It leaves the pipeline as a result.
+        self.is_result: Value = fields.refused | fields.writes & fields.last & (~fields.is_product | fields.is_chain)
+        #: Register, and whether it is a refusal: the results of a kind keep their order.
+        self.kind: Value = Cat(fields.refused, fields.register)
+        self.prior: Value = fields.base | fields.before.flags
+        self.flags: Value = fields.given.flags | self.prior
+
+        #: The values after the step and after the promotion that is to come, in `value_layout`.
+        self.after: Value = named(m, "after", Cat(fields.given.number, fields.given.its_class, self.flags))
+        total = fields.total_given
+        total_flags = total.flags | fields.total_before.flags | self.flags
+        self.total_after: Value = named(m, "total_after", Cat(total.number, total.its_class, total_flags))
