@@ -13,6 +13,7 @@ from sim.formal.mutants import Mutant, mutants
 from sim.formal.pipelines import pipeline_proofs, primitive_proofs
 from sim.formal.proof import Proof
 from sim.formal.steps import step_proofs
+from sim.formal.vector_control import vector_control_proofs
 
 __all__ = ["TIERS", "catalogue", "proofs", "select"]
 
@@ -29,6 +30,7 @@ def proofs() -> list[Proof]:
         *primitive_proofs(),
         *pipeline_proofs(),
         *control_proofs(),
+        *vector_control_proofs(),
     ]
 
 

@@ -34,7 +34,7 @@ from sim.formal.terms import bits, both, define, either, equal, inverse, refute,
 from sim.formal.vector_model import PARTS, VectorModel
 from sim.formal.yosys import netlist_of_verilog
 
-__all__ = ["SIZES", "VectorControlAlone", "formula", "vector_control_proofs"]
+__all__ = ["FOUR_LANES", "FULL_QUEUE", "TWO_LANES", "VectorControlAlone", "formula", "vector_control_proofs"]
 
 _LANE_INPUTS = ("a", "b", "stored", "stored_class")
 _LANE_OUTPUTS = ("number", "result_class", "code", "promoted")
@@ -108,13 +108,19 @@ class VectorControlAlone(wiring.Component):
         return m
 
 
-#: Lanes; depth of the unit; rows; cycles in which beats may enter; cycles until all results must have left.
-_SIZES = ((2, 1, 4, 3, 20),)
+#: Lanes; depth of the unit; rows; cycles in which beats may enter; further ones in which every result is refused, so
+#: that the queue fills up; cycles until all results must have left.
+_SIZES = ((2, 1, 4, 5, 0, 24), (2, 1, 4, 5, 10, 13), (4, 1, 4, 3, 0, 20))
+
+
+def _words(lanes: int, stages: int, rows: int, beats: int, refusing: int, drain: int) -> str:
+    refused = f", {refusing} of them refusing" if refusing else ""
+    return f"{lanes} lanes, {stages} stages, {rows} rows, {beats} beats in {beats + refusing + drain} cycles{refused}"
+
+
 #: The same in words.
-SIZES = tuple(
-    f"{lanes} lanes, {stages} stages, {beats} beats in {beats + drain} cycles"
-    for lanes, stages, _, beats, drain in _SIZES
-)
+SIZES = tuple(_words(*size) for size in _SIZES)
+TWO_LANES, FULL_QUEUE, FOUR_LANES = SIZES
 
 
 def vector_control_proofs() -> Iterator[Proof]:
@@ -124,32 +130,34 @@ def vector_control_proofs() -> Iterator[Proof]:
             yield Proof("vector: control", name, "sequential model", engine, partial(_build, *size), timeout=900)
 
 
-def _build(lanes: int, stages: int, registers: int, cycles: int, drain: int, folder: Path) -> str:
+def _build(lanes: int, stages: int, rows: int, beats: int, refusing: int, drain: int, folder: Path) -> str:
     component = VectorControlAlone(
-        lanes=lanes, operands=(TINY,), levels=(0, 1, 2), registers=registers, chunk_bits=2, stages=stages
+        lanes=lanes, operands=(TINY,), levels=(0, 1, 2), registers=rows, chunk_bits=2, stages=stages
     )
-    return formula(component, netlist_of_verilog(component, folder), cycles, drain)
+    return formula(component, netlist_of_verilog(component, folder), beats, refusing, drain)
 
 
-def formula(component: VectorControlAlone, netlist: Netlist, cycles: int, drain: int) -> str:
+def formula(component: VectorControlAlone, netlist: Netlist, beats: int, refusing: int, drain: int) -> str:
     """Return what has a solution if a unit gives anything else than the model.
 
-    In `cycles` cycles beats may enter; in the `drain` cycles behind them none does, and all results are taken.
+    In `beats` cycles beats may enter, and results may be refused; in the `refusing` cycles behind them all results are
+    refused; in the `drain` cycles that follow all are taken.
     """
     parameters = component.unit.parameters
     model = VectorModel(parameters)
     given: dict[str, str] = {"clk": "#b0", "rst": "#b0", "chunk": "chunk"}
-    draining = given | {"i__valid": "#b0", "o__ready": "#b1"}
+    phases = [given] * beats + [given | {"i__valid": "#b0", "o__ready": "#b0"}] * refusing
+    phases += [given | {"i__valid": "#b0", "o__ready": "#b1"}] * drain
     text = model.declarations + f"(declare-const chunk (_ BitVec {parameters.chunk_bits}))\n"
     instances: list[Instance] = []
-    for cycle in range(cycles + drain):
+    for cycle, connected in enumerate(phases):
         held = instances[-1].registers if instances else None
-        instances.append(netlist.instance(f"t{cycle}", given=given if cycle < cycles else draining, held=held))
+        instances.append(netlist.instance(f"t{cycle}", given=connected, held=held))
         text += instances[-1].text
     text += f"(assert {instances[0].initial})\n" + _lanes(model, instances)
-    for unit in instances[:cycles]:
+    for unit in instances[:beats]:
         text += model.accept(_moves(unit, "i"), _beat(unit.port("i__payload"), vector_beat_layout(parameters)))
-    text += f"(assert {both(*(f'legal_{cycle}' for cycle in range(cycles)))})\n"
+    text += f"(assert {both(*(f'legal_{cycle}' for cycle in range(beats)))})\n"
     claimed, claims = _claims(model, instances, vector_result_layout(parameters))
     return text + claimed + refute(both(*claims))
 
@@ -178,15 +186,20 @@ def _lanes(model: VectorModel, instances: list[Instance]) -> str:
     depth = len(parameters.operation_ranks)
     number_read, class_read = parameters.position("read"), parameters.position("align")
     # Cycles from the operands to what stands at a port.
-    delays = {"number": depth - 1, "result_class": depth, "promoted": depth, "code": depth + ("pack" in parameters.ranks)}
+    delays = {
+        "number": depth - 1,
+        "result_class": depth,
+        "promoted": depth,
+        "code": depth + ("pack" in parameters.ranks),
+    }
     text = ""
     for lane, step in enumerate(model.steps):
         for cycle in range(len(instances) - class_read):
-            operands = [instances[cycle].port(f"{name}_{lane}") for name in ("a", "b")]
+            a, b = (instances[cycle].port(f"{name}_{lane}") for name in ("a", "b"))
             stored = instances[cycle + number_read].port(f"stored_{lane}")
             stored_class = instances[cycle + class_read].port(f"stored_class_{lane}")
             wide, given = instances[cycle].port("accumulator_format"), f"given_{lane}_{cycle}"
-            text += define(given, step.sort, step.step(*operands, stored, stored_class, wide))
+            text += define(given, step.sort, step.step(a, b, stored, stored_class, wide))
             for port, delay in delays.items():
                 if cycle + delay < len(instances):
                     wanted = step.lane_output(port, given, wide)

@@ -142,9 +142,7 @@ class VectorModel:
                 # The odd lane's chunk is promoted to fp32 in the even lane.
                 second = promotion(lane + 1, lane, f"second_{lane}", "#b1")
                 after[f"second_{lane}"] = f"(ite {promotes} {second} {own[f'second_{lane}']})"
-        return text + "".join(
-            define(f"{name}_after_{now}", self._state[name][0], term) for name, term in after.items()
-        )
+        return text + "".join(define(f"{name}_after_{now}", self._state[name][0], term) for name, term in after.items())
 
     def _answers(self, now: int, last: str) -> str:
         """Define the results of a beat."""
