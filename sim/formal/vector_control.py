@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from unittest.mock import patch
 
 from amaranth import Module
@@ -34,7 +34,7 @@ from sim.formal.terms import bits, both, define, either, equal, inverse, refute,
 from sim.formal.vector_model import PARTS, VectorModel
 from sim.formal.yosys import netlist_of_verilog
 
-__all__ = ["FOUR_LANES", "FULL_QUEUE", "TWO_LANES", "VectorControlAlone", "formula", "vector_control_proofs"]
+__all__ = ["FOUR_LANES", "FULL_QUEUE", "TWO_LANES", "Size", "VectorControlAlone", "formula", "vector_control_proofs"]
 
 _LANE_INPUTS = ("a", "b", "stored", "stored_class")
 _LANE_OUTPUTS = ("number", "result_class", "code", "promoted")
@@ -108,46 +108,65 @@ class VectorControlAlone(wiring.Component):
         return m
 
 
-#: Lanes; depth of the unit; rows; cycles in which beats may enter; further ones in which every result is refused, so
-#: that the queue fills up; cycles until all results must have left.
-_SIZES = ((2, 1, 4, 5, 0, 24), (2, 1, 4, 5, 10, 13), (4, 1, 4, 3, 0, 20))
+class Size(NamedTuple):
+    """How large a unit is, and for how long it is looked at.
+
+    Parameters
+    ----------
+    lanes, stages, rows : int
+    beats, apart : int
+        How many beats may enter, one every `apart` cycles; until then, results may be refused in any cycle.
+    refusing, drain : int
+        Further cycles in which every result is refused, so that the queue fills up; cycles until all must have left.
+    """
+
+    lanes: int
+    stages: int
+    rows: int
+    beats: int
+    apart: int = 1
+    refusing: int = 0
+    drain: int = 20
+
+    def __str__(self) -> str:
+        cycles = self.beats * self.apart + self.refusing + self.drain
+        apart = f" {self.apart} cycles apart" if self.apart > 1 else ""
+        refused = f", {self.refusing} of them refusing" if self.refusing else ""
+        return f"{self.lanes} lanes, {self.stages} stages, {self.beats} beats{apart} in {cycles} cycles{refused}"
 
 
-def _words(lanes: int, stages: int, rows: int, beats: int, refusing: int, drain: int) -> str:
-    refused = f", {refusing} of them refusing" if refusing else ""
-    return f"{lanes} lanes, {stages} stages, {rows} rows, {beats} beats in {beats + refusing + drain} cycles{refused}"
-
-
+_SIZES = (
+    Size(2, 1, 4, beats=5, drain=24),
+    Size(2, 1, 4, beats=5, refusing=10, drain=13),
+    Size(4, 1, 4, beats=3),
+)
 #: The same in words.
-SIZES = tuple(_words(*size) for size in _SIZES)
+SIZES = tuple(map(str, _SIZES))
 TWO_LANES, FULL_QUEUE, FOUR_LANES = SIZES
 
 
 def vector_control_proofs() -> Iterator[Proof]:
     """Yield the proofs of units of a few widths and depths."""
-    for name, size in zip(SIZES, _SIZES, strict=True):
+    for size in _SIZES:
         for engine in (BITWUZLA, Z3_CADICAL):
-            yield Proof("vector: control", name, "sequential model", engine, partial(_build, *size), timeout=900)
+            yield Proof("vector: control", str(size), "sequential model", engine, partial(_build, size), timeout=900)
 
 
-def _build(lanes: int, stages: int, rows: int, beats: int, refusing: int, drain: int, folder: Path) -> str:
+def _build(size: Size, folder: Path) -> str:
     component = VectorControlAlone(
-        lanes=lanes, operands=(TINY,), levels=(0, 1, 2), registers=rows, chunk_bits=2, stages=stages
+        lanes=size.lanes, operands=(TINY,), levels=(0, 1, 2), registers=size.rows, chunk_bits=2, stages=size.stages
     )
-    return formula(component, netlist_of_verilog(component, folder), beats, refusing, drain)
+    return formula(component, netlist_of_verilog(component, folder), size)
 
 
-def formula(component: VectorControlAlone, netlist: Netlist, beats: int, refusing: int, drain: int) -> str:
-    """Return what has a solution if a unit gives anything else than the model.
-
-    In `beats` cycles beats may enter, and results may be refused; in the `refusing` cycles behind them all results are
-    refused; in the `drain` cycles that follow all are taken.
-    """
+def formula(component: VectorControlAlone, netlist: Netlist, size: Size) -> str:
+    """Return what has a solution if a unit gives anything else than the model."""
     parameters = component.unit.parameters
     model = VectorModel(parameters)
     given: dict[str, str] = {"clk": "#b0", "rst": "#b0", "chunk": "chunk"}
-    phases = [given] * beats + [given | {"i__valid": "#b0", "o__ready": "#b0"}] * refusing
-    phases += [given | {"i__valid": "#b0", "o__ready": "#b1"}] * drain
+    phases = ([given] + [given | {"i__valid": "#b0"}] * (size.apart - 1)) * size.beats
+    phases += [given | {"i__valid": "#b0", "o__ready": "#b0"}] * size.refusing
+    phases += [given | {"i__valid": "#b0", "o__ready": "#b1"}] * size.drain
     text = model.declarations + f"(declare-const chunk (_ BitVec {parameters.chunk_bits}))\n"
     instances: list[Instance] = []
     for cycle, connected in enumerate(phases):
@@ -155,10 +174,10 @@ def formula(component: VectorControlAlone, netlist: Netlist, beats: int, refusin
         instances.append(netlist.instance(f"t{cycle}", given=connected, held=held))
         text += instances[-1].text
     text += f"(assert {instances[0].initial})\n" + _lanes(model, instances)
-    for unit in instances[:beats]:
+    for unit in instances[: size.beats * size.apart : size.apart]:
         text += model.accept(_moves(unit, "i"), _beat(unit.port("i__payload"), vector_beat_layout(parameters)))
-    text += f"(assert {both(*(f'legal_{cycle}' for cycle in range(beats)))})\n"
-    claimed, claims = _claims(model, instances, vector_result_layout(parameters))
+    text += f"(assert {both(*(f'legal_{cycle}' for cycle in range(size.beats)))})\n"
+    claimed, claims = _claims(model, instances, size.apart, vector_result_layout(parameters))
     return text + claimed + refute(both(*claims))
 
 
@@ -207,7 +226,9 @@ def _lanes(model: VectorModel, instances: list[Instance]) -> str:
     return text
 
 
-def _claims(model: VectorModel, instances: list[Instance], answer: data.StructLayout) -> tuple[str, list[str]]:
+def _claims(
+    model: VectorModel, instances: list[Instance], apart: int, answer: data.StructLayout
+) -> tuple[str, list[str]]:
     """Define which result leaves in every cycle; claim that it is right, and that in the end there are all."""
     text, claims = "", []
     left = {(beat, part): "false" for beat in range(model.beats) for part in PARTS}
@@ -219,7 +240,7 @@ def _claims(model: VectorModel, instances: list[Instance], answer: data.StructLa
         text += define(f"waits_{cycle}", "Bool", either(*waiting.values()))
         ahead = [f"waits_{cycle}"]
         expected = []
-        for beat in range(min(cycle, model.beats)):
+        for beat in range(min(-(-cycle // apart), model.beats)):
             its_row = equal(_field(payload, answer["register"]), f"register_{beat}")
             is_open = both(f"gives_{beat}_0", inverse(left[beat, 0]), its_row, equal(f"refused_{beat}", is_refusal))
             open_name = f"open_{beat}_{cycle}"

@@ -10,7 +10,7 @@ from hdl.vector.promotions import Promotions
 from sim.formal.control import TINY
 from sim.formal.engines import bitwuzla_api
 from sim.formal.terms import bits, both, define, equal, inverse
-from sim.formal.vector_control import VectorControlAlone, formula
+from sim.formal.vector_control import Size, VectorControlAlone, formula
 from sim.formal.vector_model import VectorModel
 from sim.formal.yosys import netlist_of_verilog
 
@@ -96,17 +96,15 @@ def test_model_gives_what_golden_gives(level, monkeypatch):
     )
 
 
-def refuted(folder, beats, refusing, drain):
+def refuted(folder, drain):
     component = VectorControlAlone(lanes=2, **PARAMETERS)
-    return (
-        bitwuzla_api.decide(formula(component, netlist_of_verilog(component, folder), beats, refusing, drain))[0]
-        == "sat"
-    )
+    size = Size(2, PARAMETERS["stages"], PARAMETERS["registers"], beats=1, drain=drain)
+    return bitwuzla_api.decide(formula(component, netlist_of_verilog(component, folder), size))[0] == "sat"
 
 
 def test_unit_is_proven_and_results_that_have_not_left_are_missed(tmp_path):
-    assert not refuted(tmp_path, 1, 0, 11)
-    assert refuted(tmp_path, 1, 0, 5)
+    assert not refuted(tmp_path, 11)
+    assert refuted(tmp_path, 5)
 
 
 def test_flags_that_are_lost_at_a_promotion_are_missed(monkeypatch, tmp_path):
@@ -117,4 +115,4 @@ def test_flags_that_are_lost_at_a_promotion_are_missed(monkeypatch, tmp_path):
         m.d.comb += self.operand_flags[0].eq(0)
 
     monkeypatch.setattr(Promotions, "_give", faulty)
-    assert refuted(tmp_path, 1, 0, 11)
+    assert refuted(tmp_path, 11)
