@@ -15,6 +15,7 @@ from sim.formal.mutants import Mutant, mutants
 from sim.formal.pipelines import pipeline_proofs, primitive_proofs
 from sim.formal.proof import Proof
 from sim.formal.steps import step_proofs
+from sim.formal.vector_control import vector_control_proofs
 
 __all__ = ["TIERS", "catalogue", "proofs", "select"]
 
@@ -33,6 +34,7 @@ def proofs() -> list[Proof]:
         *control_proofs(),
         *induction_proofs(),
         *axi_stream_proofs(),
+        *vector_control_proofs(),
     ]
 
 

@@ -15,6 +15,7 @@ from sim.formal.along_model.induction import INDUCTIONS
 from sim.formal.control import SIZES
 from sim.formal.errors import ToolError
 from sim.formal.proof import BITWUZLA, Outcome, Proof, Verdict, prove
+from sim.formal.vector_control import FOUR_LANES, FULL_QUEUE, TWO_LANES
 from sim.mutants.faults import MUTANTS
 from sim.mutants.mutant import Mutant as Fault
 from sim.run.options import ROOT
@@ -57,6 +58,13 @@ _CONTROL = (
     "mac/parameters.py",
 )
 _CONTROLS = (*INDUCTIONS, *(f"mac: control {size} (sequential model, bitwuzla)" for size in SIZES))
+#: Two lanes and free stalls are enough for the others.
+_VECTOR_CONTROLS = {
+    # A pair of lanes has the operands of its level 0 where those of the other levels are; the next pair has not.
+    "vector_level_0_operands_in_wrong_lanes": FOUR_LANES,
+    # No result may leave before the last beat of as many as fill the queue has come and given both parts.
+    "vector_queue_overflows_by_a_part": FULL_QUEUE,
+}
 
 
 @dataclass(frozen=True)
@@ -140,3 +148,6 @@ def pinned_faults() -> Iterator[PinnedFault]:
             yield PinnedFault(fault, _OF_FILE[fault.file])
         elif fault.file in _CONTROL and fault.unit not in ("vector_mac", "mac_axi_stream"):
             yield PinnedFault(fault, _CONTROLS)
+        elif fault.file.startswith("vector/"):
+            size = _VECTOR_CONTROLS.get(fault.name, TWO_LANES)
+            yield PinnedFault(fault, (f"vector: control {size} (sequential model, bitwuzla)",))

@@ -1,0 +1,258 @@
+"""What is proven of the SIMD multiply-accumulate unit around its lanes: that it reduces, whatever a step computes.
+
+As in `sim.formal.control`, the lanes are left out, and what they give are uninterpreted functions: one family for each
+lane, so that a number that comes to a wrong lane is told from one that comes to its own.
+
+It is a bounded proof: from reset, for any beats, stalls and refusals of results in so many cycles,
+
+- every result that leaves is the next one that `VectorModel` has of its row; refusals have an order of their own,
+- behind part 0 of a result of level 1 part 1 leaves at once,
+- a unit that has been left alone for long enough has given all results, and takes whatever comes.
+
+What the unit asks of its user is a premise: a beat continues only what was of its level, in its row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+from unittest.mock import patch
+
+from amaranth import Module
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.mac.lane import Lane, class_layout, number_layout, operand_layout
+from hdl.vector.ports import vector_beat_layout, vector_result_layout
+from hdl.vector.vector_mac import VectorMac
+from sim.formal.control import TINY
+from sim.formal.netlist import Instance, Netlist
+from sim.formal.proof import BITWUZLA, Z3_CADICAL, Proof
+from sim.formal.terms import bits, both, define, either, equal, inverse, refute, slice_of
+from sim.formal.vector_model import PARTS, VectorModel
+from sim.formal.yosys import netlist_of_verilog
+
+__all__ = ["FOUR_LANES", "FULL_QUEUE", "TWO_LANES", "Size", "VectorControlAlone", "formula", "vector_control_proofs"]
+
+_LANE_INPUTS = ("a", "b", "stored", "stored_class")
+_LANE_OUTPUTS = ("number", "result_class", "code", "promoted")
+
+
+class _NoLane(Lane):
+    """A lane whose results come from outside."""
+
+    def elaborate(self, platform: object) -> Module:
+        return Module()
+
+
+class VectorControlAlone(wiring.Component):
+    """A SIMD multiply-accumulate unit whose lanes are left out.
+
+    Ports
+    -----
+    i, o, chunk
+        As of `VectorMac`.
+    a_0, b_0, stored_0, stored_class_0 and so on : out
+        What the lanes are given.
+    accumulator_format : out
+        What all of them are given with ``a`` and ``b``.
+    number_0, result_class_0, code_0, promoted_0 and so on : in
+        What they give.
+    """
+
+    def __init__(self, **given: Any) -> None:
+        self.unit = unit = VectorMac(**given)
+        parameters = unit.parameters
+        ports: dict[str, Any] = {
+            "i": In(stream.Signature(vector_beat_layout(parameters))),
+            "o": Out(stream.Signature(vector_result_layout(parameters))),
+            "chunk": In(parameters.chunk_bits),
+            "accumulator_format": Out(1),
+        }
+        its_class = class_layout(with_flags=parameters.flags)
+        for lane in range(parameters.lanes):
+            formats = parameters.of_lane(lane).formats
+            operand, number = operand_layout(formats), number_layout(formats)
+            shapes = {"a": operand, "b": operand, "stored": number, "stored_class": its_class}
+            ports |= {f"{name}_{lane}": Out(shapes[name]) for name in _LANE_INPUTS}
+            shapes = {"number": number, "result_class": its_class, "code": formats.accumulator_width}
+            shapes |= {"promoted": operand}
+            ports |= {f"{name}_{lane}": In(shapes[name]) for name in _LANE_OUTPUTS}
+        super().__init__(ports)
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        unit, lanes = self.unit, []
+
+        def no_lane(*arguments: Any) -> _NoLane:
+            lanes.append(_NoLane(*arguments))
+            return lanes[-1]
+
+        with patch("hdl.vector.vector_mac.Lane", no_lane):
+            m.submodules.unit = unit.elaborate(platform)
+        for number, lane in enumerate(lanes):
+            m.d.comb += [getattr(self, f"{name}_{number}").eq(getattr(lane, name)) for name in _LANE_INPUTS]
+            m.d.comb += [getattr(lane, name).eq(getattr(self, f"{name}_{number}")) for name in _LANE_OUTPUTS]
+        m.d.comb += [
+            self.accumulator_format.eq(lanes[0].operations[0].accumulator_format),
+            unit.i.payload.eq(self.i.payload),
+            unit.i.valid.eq(self.i.valid),
+            self.i.ready.eq(unit.i.ready),
+            unit.chunk.eq(self.chunk),
+            self.o.payload.eq(unit.o.payload),
+            self.o.valid.eq(unit.o.valid),
+            unit.o.ready.eq(self.o.ready),
+        ]
+        return m
+
+
+class Size(NamedTuple):
+    """How large a unit is, and for how long it is looked at.
+
+    Parameters
+    ----------
+    lanes, stages, rows : int
+    beats, apart : int
+        How many beats may enter, one every `apart` cycles; until then, results may be refused in any cycle.
+    refusing, drain : int
+        Further cycles in which every result is refused, so that the queue fills up; cycles until all must have left.
+    """
+
+    lanes: int
+    stages: int
+    rows: int
+    beats: int
+    apart: int = 1
+    refusing: int = 0
+    drain: int = 20
+
+    def __str__(self) -> str:
+        cycles = self.beats * self.apart + self.refusing + self.drain
+        apart = f" {self.apart} cycles apart" if self.apart > 1 else ""
+        refused = f", {self.refusing} of them refusing" if self.refusing else ""
+        return f"{self.lanes} lanes, {self.stages} stages, {self.beats} beats{apart} in {cycles} cycles{refused}"
+
+
+_SIZES = (
+    Size(2, 1, 4, beats=5, drain=24),
+    Size(2, 1, 4, beats=5, refusing=10, drain=13),
+    Size(4, 1, 4, beats=3),
+)
+#: The same in words.
+SIZES = tuple(map(str, _SIZES))
+TWO_LANES, FULL_QUEUE, FOUR_LANES = SIZES
+
+
+def vector_control_proofs() -> Iterator[Proof]:
+    """Yield the proofs of units of a few widths and depths."""
+    for size in _SIZES:
+        for engine in (BITWUZLA, Z3_CADICAL):
+            yield Proof("vector: control", str(size), "sequential model", engine, partial(_build, size), timeout=900)
+
+
+def _build(size: Size, folder: Path) -> str:
+    component = VectorControlAlone(
+        lanes=size.lanes, operands=(TINY,), levels=(0, 1, 2), registers=size.rows, chunk_bits=2, stages=size.stages
+    )
+    return formula(component, netlist_of_verilog(component, folder), size)
+
+
+def formula(component: VectorControlAlone, netlist: Netlist, size: Size) -> str:
+    """Return what has a solution if a unit gives anything else than the model."""
+    parameters = component.unit.parameters
+    model = VectorModel(parameters)
+    given: dict[str, str] = {"clk": "#b0", "rst": "#b0", "chunk": "chunk"}
+    phases = ([given] + [given | {"i__valid": "#b0"}] * (size.apart - 1)) * size.beats
+    phases += [given | {"i__valid": "#b0", "o__ready": "#b0"}] * size.refusing
+    phases += [given | {"i__valid": "#b0", "o__ready": "#b1"}] * size.drain
+    text = model.declarations + f"(declare-const chunk (_ BitVec {parameters.chunk_bits}))\n"
+    instances: list[Instance] = []
+    for cycle, connected in enumerate(phases):
+        held = instances[-1].registers if instances else None
+        instances.append(netlist.instance(f"t{cycle}", given=connected, held=held))
+        text += instances[-1].text
+    text += f"(assert {instances[0].initial})\n" + _lanes(model, instances)
+    for unit in instances[: size.beats * size.apart : size.apart]:
+        text += model.accept(_moves(unit, "i"), _beat(unit.port("i__payload"), vector_beat_layout(parameters)))
+    text += f"(assert {both(*(f'legal_{cycle}' for cycle in range(size.beats)))})\n"
+    claimed, claims = _claims(model, instances, size.apart, vector_result_layout(parameters))
+    return text + claimed + refute(both(*claims))
+
+
+def _moves(unit: Instance, name: str) -> str:
+    """Tell whether something goes through a stream."""
+    return both(*(equal(unit.port(f"{name}__{end}"), "#b1") for end in ("valid", "ready")))
+
+
+def _field(term: str, field: data.Field) -> str:
+    return slice_of(term, field.offset + field.width - 1, field.offset)
+
+
+def _beat(payload: str, layout: data.StructLayout) -> dict[str, str]:
+    """Return the fields of a beat, each lane's operands apart."""
+    beat = {name: _field(payload, layout[name]) for name in ("level", "register", "first", "last")}
+    for name in ("a", "b"):
+        codes, word = layout[name].shape, _field(payload, layout[name])
+        beat |= {f"{name}_{lane}": _field(word, codes[lane]) for lane in range(codes.length)}
+    return beat
+
+
+def _lanes(model: VectorModel, instances: list[Instance]) -> str:
+    """Assert what the lanes give of what they were given, cycles before."""
+    parameters = model.parameters
+    depth = len(parameters.operation_ranks)
+    number_read, class_read = parameters.position("read"), parameters.position("align")
+    # Cycles from the operands to what stands at a port.
+    delays = {
+        "number": depth - 1,
+        "result_class": depth,
+        "promoted": depth,
+        "code": depth + ("pack" in parameters.ranks),
+    }
+    text = ""
+    for lane, step in enumerate(model.steps):
+        for cycle in range(len(instances) - class_read):
+            a, b = (instances[cycle].port(f"{name}_{lane}") for name in ("a", "b"))
+            stored = instances[cycle + number_read].port(f"stored_{lane}")
+            stored_class = instances[cycle + class_read].port(f"stored_class_{lane}")
+            wide, given = instances[cycle].port("accumulator_format"), f"given_{lane}_{cycle}"
+            text += define(given, step.sort, step.step(a, b, stored, stored_class, wide))
+            for port, delay in delays.items():
+                if cycle + delay < len(instances):
+                    wanted = step.lane_output(port, given, wide)
+                    text += f"(assert {equal(instances[cycle + delay].port(f'{port}_{lane}'), wanted)})\n"
+    return text
+
+
+def _claims(
+    model: VectorModel, instances: list[Instance], apart: int, answer: data.StructLayout
+) -> tuple[str, list[str]]:
+    """Define which result leaves in every cycle; claim that it is right, and that in the end there are all."""
+    text, claims = "", []
+    left = {(beat, part): "false" for beat in range(model.beats) for part in PARTS}
+    for cycle, unit in enumerate(instances):
+        payload, leaves = unit.port("o__payload"), _moves(unit, "o")
+        is_refusal = inverse(equal(_field(payload, answer["error"]), bits(0, 2)))
+        # The first part of one result at most waits for its second one, and then that is what must leave.
+        waiting = {beat: both(f"gives_{beat}_1", left[beat, 0], inverse(left[beat, 1])) for beat in range(model.beats)}
+        text += define(f"waits_{cycle}", "Bool", either(*waiting.values()))
+        ahead = [f"waits_{cycle}"]
+        expected = []
+        for beat in range(min(-(-cycle // apart), model.beats)):
+            its_row = equal(_field(payload, answer["register"]), f"register_{beat}")
+            is_open = both(f"gives_{beat}_0", inverse(left[beat, 0]), its_row, equal(f"refused_{beat}", is_refusal))
+            open_name = f"open_{beat}_{cycle}"
+            text += define(open_name, "Bool", is_open)
+            is_next = both(leaves, open_name, inverse(either(*ahead)))
+            ahead.append(open_name)
+            for part, condition in zip(PARTS, (is_next, both(leaves, waiting[beat])), strict=True):
+                name = f"leaves_{beat}_{part}_{cycle}"
+                text += define(name, "Bool", condition)
+                expected.append(both(name, equal(payload, f"answer_{beat}_{part}")))
+                text += define(f"left_{beat}_{part}_{cycle}", "Bool", either(left[beat, part], name))
+                left[beat, part] = f"left_{beat}_{part}_{cycle}"
+        claims.append(either(inverse(leaves), *expected))
+    claims += [either(inverse(f"gives_{beat}_{part}"), done) for (beat, part), done in left.items()]
+    return text, [*claims, equal(instances[-1].port("i__ready"), "#b1")]
