@@ -4,9 +4,10 @@ The lane is left out. What it gives is an *uninterpreted function* of what it is
 it gives the same for the same. So what is proven of issue, hazards, chunks, promotions, registers and the queue of
 results holds for every arithmetic, that of the lane among them.
 
-It is a bounded proof: from reset, for any beats, stalls and refusals of results in so many cycles, every result that
-leaves is that of `Model` below, in order of its register, and none leaves that the model does not have. A unit that has
-been left alone for long enough has given them all.
+It is a bounded proof, of shallow units; `sim.formal.along_model` has those of every depth. From reset, for any beats,
+stalls and refusals of results in so many cycles, every result that leaves is that of `Model` below, in order of its
+register, and none leaves that the model does not have. A unit that has been left alone for long enough has given them
+all.
 
 What the unit asks of its user is a premise: a beat continues only what was of its level, in its register.
 """
@@ -19,14 +20,15 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from amaranth import Module, Signal
+from amaranth import Module
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from golden.formats import FloatFormat
-from hdl.mac.lane import Lane, class_layout, number_layout, operand_layout
+from hdl.mac.lane import class_layout, number_layout, operand_layout
 from hdl.mac.multiply_accumulate import MultiplyAccumulate
 from hdl.mac.ports import product_beat_layout, result_beat_layout
+from sim.formal.along_model.opened import OpenLane
 from sim.formal.model import REGISTERS, Model
 from sim.formal.netlist import Instance, Netlist
 from sim.formal.proof import BITWUZLA, Z3_CADICAL, Proof
@@ -40,15 +42,6 @@ __all__ = ["SIZES", "ControlAlone", "control_proofs", "formula"]
 TINY = FloatFormat("1-2-1", 2, 1)
 _LANE_INPUTS = ("a", "b", "stored", "stored_class")
 _LANE_OUTPUTS = ("number", "word", "result", "result_class", "code", "promoted")
-
-
-class _OpenLane(Lane):
-    """A lane whose results come from outside."""
-
-    def elaborate(self, platform: object) -> Module:
-        m = Module()
-        m.d.comb += self.accumulator_format.eq(self.operations[0].accumulator_format)
-        return m
 
 
 class ControlAlone(wiring.Component):
@@ -92,9 +85,8 @@ class ControlAlone(wiring.Component):
         m = Module()
         unit, lanes = self.unit, []
 
-        def open_lane(*arguments: Any) -> _OpenLane:
-            lanes.append(_OpenLane(*arguments))
-            lanes[0].accumulator_format = Signal()
+        def open_lane(*arguments: Any) -> OpenLane:
+            lanes.append(OpenLane(*arguments))
             return lanes[0]
 
         with patch("hdl.mac.multiply_accumulate.Lane", open_lane):

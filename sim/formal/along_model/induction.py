@@ -120,7 +120,9 @@ class ControlWithModel(wiring.Component):
         claims = [*_issue(self, opened, ghost), *invariant.claims, *delivery.claims, *_progress(ghost, delivery)]
         for name, found in (("conditions", invariant.conditions + delivery.conditions), ("claims", claims)):
             self.names[name] = [each for each, _ in found]
-            values = Cat(value.any() for _, value in found)
+            values = Cat(value for _, value in found)
+            if len(values) != len(found):
+                raise ValueError(f"{name}: got {len(values)} bits for {len(found)}, must be one for each")
             m.d.comb += getattr(self, name).eq(Cat(values, Const(-1, _MOST - len(values))))
         m.d.comb += self.legal.eq(ghost.is_legal)
         return m

@@ -26,7 +26,17 @@ __all__ = ["OpenLane", "OpenedUnit"]
 
 
 class OpenLane(Lane):
-    """A lane whose results come from outside."""
+    """A lane whose results come from outside.
+
+    Attributes
+    ----------
+    accumulator_format : Signal, out
+        Of the operation that is issued.
+    """
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.accumulator_format = Signal()
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -113,11 +123,6 @@ class OpenedUnit:
 
             return made
 
-        def lane(*given: Any) -> OpenLane:
-            opened = OpenLane(*given)
-            opened.accumulator_format = Signal()
-            return opened
-
         def memory(**given: Any) -> _SeenMemory:
             memories.append(_SeenMemory(**given))
             return memories[-1]
@@ -128,7 +133,7 @@ class OpenedUnit:
 
         with ExitStack() as stack:
             for target, replacement in (
-                ("hdl.mac.multiply_accumulate.Lane", noted(Lane, lane)),
+                ("hdl.mac.multiply_accumulate.Lane", noted(OpenLane, OpenLane)),
                 ("hdl.mac.multiply_accumulate.Issue", noted(Issue, Issue)),
                 ("hdl.mac.multiply_accumulate.ResultQueue", noted(ResultQueue, ResultQueue)),
                 ("hdl.mac.results.SyncFIFO", noted(SyncFIFO, SyncFIFO)),
@@ -142,7 +147,7 @@ class OpenedUnit:
             ):
                 stack.enter_context(patch(target, replacement))
             self.fragment = Fragment.get(unit, platform)
-        self.lane, self.issue = parts[Lane], parts[Issue]
+        self.lane, self.issue = parts[OpenLane], parts[Issue]
         self.results, self.queue = parts[ResultQueue], parts[SyncFIFO]
         # In the order in which the parts are elaborated.
         self.states, *banks, self.storage = memories
