@@ -4,6 +4,7 @@ import json
 import shutil
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 
 import pytest
 
@@ -183,3 +184,14 @@ def test_command_writes_reports_and_tells_tool_errors_by_its_status(monkeypatch,
     monkeypatch.setattr(shutil, "which", lambda name: None)
     assert main(["converter float16 to float32 (to_fp, z3", "--folder", str(tmp_path)]) == 2
     assert "cadical is not installed" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_functions_of_many_arguments_give_the_same_for_the_same(engine, folder):
+    # More pairs of arguments than z3's tactic takes care of unless it is told to.
+    words = [f"x{at}" for at in range(60)]
+    text = "(declare-fun f ((_ BitVec 8)) (_ BitVec 8))\n"
+    text += "".join(f"(declare-const {word} (_ BitVec 8))\n" for word in words)
+    differences = " ".join(f"(distinct (f {word}) (f {words[0]}))" for word in words)
+    text += "".join(f"(assert (= {word} (bvadd {before} #x00)))\n" for before, word in pairwise(words))
+    assert prove(proof_of(f"{text}(assert (or {differences}))\n", engine), folder).verdict is Verdict.PROVEN
