@@ -5,7 +5,8 @@ lane, so that a number that comes to a wrong lane is told from one that comes to
 
 It is a bounded proof: from reset, for any beats, stalls and refusals of results in so many cycles,
 
-- every result that leaves is the next one that `VectorModel` has of its row; refusals have an order of their own,
+- every result that leaves is the next one that `VectorModel` has of its row, of a beat that has come; refusals have an
+  order of their own,
 - behind part 0 of a result of level 1 part 1 leaves at once,
 - a unit that has been left alone for long enough has given all results, and takes whatever comes.
 

@@ -15,8 +15,8 @@ __all__ = ["TACTICS", "decide"]
 TACTICS = ("simplify", "fpa2bv", "simplify", "bit-blast", "simplify", "aig", "tseitin-cnf")
 #: The same for formulas with functions of which nothing is known.
 _WITH_FUNCTIONS = ("simplify", "ackermannize_bv", *TACTICS)
-#: Instances of "the same gives the same": with more than its limit the tactic would leave the functions as they are, and
-#: the clauses would then say nothing of them.
+#: Instances of "the same gives the same": beyond its limit the tactic leaves the functions as they are, and the clauses
+#: then say nothing of them.
 _INSTANCES = 1 << 30
 _SATISFIABLE, _UNSATISFIABLE = 10, 20
 
