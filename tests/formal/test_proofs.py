@@ -4,6 +4,7 @@ import json
 import shutil
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 
 import pytest
 
@@ -205,3 +206,14 @@ def test_wiring_that_refuses_the_second_format_of_two_is_refuted(folder):
     # The unit has one format; said to have two, it is wrong to refuse the second.
     component.unit.operands = (CBFLOAT16, FP16)
     assert prove(proof_of(wiring_formula(component, netlist)), folder).verdict is Verdict.REFUTED
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_functions_of_many_arguments_give_the_same_for_the_same(engine, folder):
+    # More pairs of arguments than z3's tactic takes care of unless it is told to.
+    words = [f"x{at}" for at in range(60)]
+    text = "(declare-fun f ((_ BitVec 8)) (_ BitVec 8))\n"
+    text += "".join(f"(declare-const {word} (_ BitVec 8))\n" for word in words)
+    differences = " ".join(f"(distinct (f {word}) (f {words[0]}))" for word in words)
+    text += "".join(f"(assert (= {word} (bvadd {before} #x00)))\n" for before, word in pairwise(words))
+    assert prove(proof_of(f"{text}(assert (or {differences}))\n", engine), folder).verdict is Verdict.PROVEN
