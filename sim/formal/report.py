@@ -17,7 +17,7 @@ __all__ = ["BEGIN", "END", "evidence", "markdown", "summary", "table", "write_js
 
 BEGIN, END = "<!-- formal-table:begin -->", "<!-- formal-table:end -->"
 #: What is proven only up to a length.
-_LIMITS = {"mac: control": "up to 6 beats"}
+_LIMITS = {"vector: control": "up to 5 beats"}
 _HEADINGS = ("unit", "mode", "specification", "engine", "verdict", "CPU seconds")
 
 
