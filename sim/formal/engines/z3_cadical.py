@@ -13,10 +13,8 @@ __all__ = ["TACTICS", "decide"]
 
 #: From floating point to clauses.
 TACTICS = ("simplify", "fpa2bv", "simplify", "bit-blast", "simplify", "aig", "tseitin-cnf")
-#: The same for formulas with functions of which nothing is known.
-_WITH_FUNCTIONS = ("simplify", "ackermannize_bv", *TACTICS)
-#: Instances of "the same gives the same": beyond its limit the tactic leaves the functions as they are, and the clauses
-#: then say nothing of them.
+#: Functions of which nothing is known go by instances of "the same gives the same". Beyond its limit the tactic leaves
+#: them as they are, and the clauses then say nothing of them.
 _INSTANCES = 1 << 30
 _SATISFIABLE, _UNSATISFIABLE = 10, 20
 
@@ -35,8 +33,10 @@ def decide(text: str, clauses: Path) -> tuple[str, dict[str, str]]:
     ]
     goal = z3.Goal()
     goal.add(*(z3.substitute(assertion, *exchanged) for assertion in assertions))
-    tactic = z3.Then(*(_WITH_FUNCTIONS if "(declare-fun" in text else TACTICS))
-    (flat,) = z3.With(tactic, div0_ackermann_limit=_INSTANCES)(goal)
+    tactics = [z3.Tactic(name) for name in TACTICS]
+    if "(declare-fun" in text:
+        tactics[:0] = [z3.Tactic("simplify"), z3.With("ackermannize_bv", div0_ackermann_limit=_INSTANCES)]
+    (flat,) = z3.Then(*tactics)(goal)
     if flat.inconsistent():
         return "unsat", {}
     dimacs = flat.dimacs()
