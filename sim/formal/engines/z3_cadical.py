@@ -13,8 +13,6 @@ __all__ = ["TACTICS", "decide"]
 
 #: From floating point to clauses.
 TACTICS = ("simplify", "fpa2bv", "simplify", "bit-blast", "simplify", "aig", "tseitin-cnf")
-#: The same for formulas with functions of which nothing is known.
-_WITH_FUNCTIONS = ("simplify", "ackermannize_bv", *TACTICS)
 #: Instances of "the same gives the same": beyond its limit the tactic leaves the functions as they are, and the clauses
 #: then say nothing of them.
 _INSTANCES = 1 << 30
@@ -35,8 +33,7 @@ def decide(text: str, clauses: Path) -> tuple[str, dict[str, str]]:
     ]
     goal = z3.Goal()
     goal.add(*(z3.substitute(assertion, *exchanged) for assertion in assertions))
-    tactic = z3.Then(*(_WITH_FUNCTIONS if "(declare-fun" in text else TACTICS))
-    (flat,) = z3.With(tactic, div0_ackermann_limit=_INSTANCES)(goal)
+    (flat,) = z3.Then(*_tactics("(declare-fun" in text))(goal)
     if flat.inconsistent():
         return "unsat", {}
     dimacs = flat.dimacs()
@@ -66,6 +63,13 @@ def decide(text: str, clauses: Path) -> tuple[str, dict[str, str]]:
         name: hex(sum(1 << bit for bit in range(len(bits)) if numbers.get(f"{name}[{bit}]", 0) in true))
         for name, bits in words.items()
     }
+
+
+def _tactics(with_functions: bool) -> list[str | z3.Tactic]:
+    """Return how clauses are made; of functions nothing is known but that they give the same for the same."""
+    if not with_functions:
+        return [*TACTICS]
+    return ["simplify", z3.With("ackermannize_bv", div0_ackermann_limit=_INSTANCES), *TACTICS]
 
 
 def _word(bits: list[z3.BoolRef]) -> z3.BitVecRef:
