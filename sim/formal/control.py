@@ -32,7 +32,7 @@ from sim.formal.along_model.opened import OpenLane
 from sim.formal.model import REGISTERS, Model
 from sim.formal.netlist import Instance, Netlist
 from sim.formal.proof import BITWUZLA, Z3_CADICAL, Proof
-from sim.formal.terms import bits, both, either, equal, inverse, refute, slice_of
+from sim.formal.terms import bits, both, either, equal, field_of, inverse, refute
 from sim.formal.unknown_step import UnknownStep
 from sim.formal.yosys import netlist_of_verilog
 
@@ -147,15 +147,10 @@ def formula(component: ControlAlone, netlist: Netlist, cycles: int, drain: int) 
 
     for cycle, unit in enumerate(instances[:cycles]):
         takes = both(equal(unit.port("i__valid"), "#b1"), equal(unit.port("i__ready"), "#b1"))
-        fields = {name: _field(unit.port("i__payload"), beat, name) for name, part in beat if part.width}
+        fields = {name: field_of(unit.port("i__payload"), beat, name) for name, part in beat if part.width}
         text += model.accept(cycle, takes, fields)
     text += f"(assert {both(*(f'legal_{cycle}' for cycle in range(cycles)))})\n"
     return text + refute(both(*_claims(model, instances, cycles, answer)))
-
-
-def _field(term: str, layout: data.StructLayout, name: str) -> str:
-    field = layout[name]
-    return slice_of(term, field.offset + field.width - 1, field.offset)
 
 
 def _lane(unknown: UnknownStep, component: ControlAlone, instances: list[Instance]) -> str:
@@ -195,9 +190,9 @@ def _claims(model: Model, instances: list[Instance], beats: int, answer: data.St
     for unit in instances:
         leaves = both(equal(unit.port("o__valid"), "#b1"), equal(unit.port("o__ready"), "#b1"))
         payload = unit.port("o__payload")
-        is_sound = equal(_field(payload, answer, "error"), bits(0, 2))
+        is_sound = equal(field_of(payload, answer, "error"), bits(0, 2))
         for (register, refused), count in list(counts.items()):
-            is_its = equal(_field(payload, answer, "register"), bits(register, 1))
+            is_its = equal(field_of(payload, answer, "register"), bits(register, 1))
             leaves_it = both(leaves, is_its, inverse(is_sound) if refused else is_sound)
             expected = [
                 both(
