@@ -21,6 +21,7 @@ from typing import Any
 from unittest.mock import patch
 
 from amaranth import Module
+from amaranth.hdl import Fragment
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -90,7 +91,7 @@ class ControlAlone(wiring.Component):
             return lanes[0]
 
         with patch("hdl.mac.multiply_accumulate.Lane", open_lane):
-            m.submodules.unit = unit.elaborate(platform)
+            m.submodules.unit = Fragment.get(unit, platform)
         (lane,) = lanes
         m.d.comb += [getattr(self, name).eq(getattr(lane, name)) for name in (*_LANE_INPUTS, "accumulator_format")]
         m.d.comb += [getattr(lane, name).eq(getattr(self, name)) for name in _LANE_OUTPUTS]

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 from amaranth import Module
+from amaranth.hdl import Fragment
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -92,7 +93,7 @@ class VectorControlAlone(wiring.Component):
             return lanes[-1]
 
         with patch("hdl.vector.vector_mac.Lane", no_lane):
-            m.submodules.unit = unit.elaborate(platform)
+            m.submodules.unit = Fragment.get(unit, platform)
         for number, lane in enumerate(lanes):
             m.d.comb += [getattr(self, f"{name}_{number}").eq(getattr(lane, name)) for name in _LANE_INPUTS]
             m.d.comb += [getattr(lane, name).eq(getattr(self, f"{name}_{number}")) for name in _LANE_OUTPUTS]
