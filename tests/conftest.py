@@ -1,7 +1,14 @@
 """Settings that all tests share."""
 
+import pytest
 from hypothesis import settings
 
 # Timing differs between machines, so no deadline; the blob lets anyone replay a failure that another machine found.
 settings.register_profile("cbfloat", deadline=None, print_blob=True)
 settings.load_profile("cbfloat")
+
+
+@pytest.fixture(autouse=True)
+def _no_evidence_from_tests(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep what tools find of the few inputs of a test from what they have found of the units."""
+    monkeypatch.setattr("sim.evidence.record.BUILD", tmp_path_factory.getbasetemp() / "evidence")

@@ -68,9 +68,9 @@ def of_rtl(name: str) -> Unit:
     return Unit.VECTOR if name.startswith("vector") else Unit.MAC if name.startswith("mac") else Unit.CONVERTERS
 
 
-def note(tool: str, records: Sequence[Record], folder: Path = BUILD) -> None:
-    """Leave what a whole run of a tool has found, in place of what an earlier one did."""
-    write({tool: records}, folder / f"{tool}.json")
+def note(tool: str, records: Sequence[Record], folder: Path | None = None) -> None:
+    """Leave what a whole run of a tool has found, in place of what an earlier one did; in `BUILD` unless told."""
+    write({tool: records}, (folder or BUILD) / f"{tool}.json")
 
 
 def write(found: Mapping[str, Sequence[Record]], path: Path) -> None:
@@ -89,9 +89,9 @@ def read(path: Path) -> dict[str, list[Record]]:
     }
 
 
-def collect(folder: Path = BUILD, kept: Path = KEPT) -> dict[str, list[Record]]:
+def collect(folder: Path | None = None, kept: Path = KEPT) -> dict[str, list[Record]]:
     """Return what is known: of every tool its last whole run here, or else what was kept of an earlier one."""
     found = read(kept) if kept.is_file() else {}
-    for path in sorted(folder.glob("*.json")):
+    for path in sorted((folder or BUILD).glob("*.json")):
         found |= read(path)
     return found
