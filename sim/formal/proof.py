@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
@@ -170,7 +171,9 @@ def prove(proof: Proof, folder: Path) -> Outcome:
         answer = json.loads(kept.read_text(encoding="utf-8"))
         cached = True
     else:
-        answer = _ask(proof.engine, text, folder / "formulas" / f"{key}.smt2", proof.timeout)
+        # Different proofs may come to the same formula, and ask at the same time.
+        file = folder / "formulas" / f"{key}.{threading.get_native_id()}.smt2"
+        answer = _ask(proof.engine, text, file, proof.timeout)
         cached = False
         if answer.get("answer") in ("sat", "unsat"):
             kept.parent.mkdir(parents=True, exist_ok=True)

