@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from sim.evidence.record import Kind, Record, note, of_rtl
+from sim.evidence.record import Kind, Record, Unit, note, of_rtl
 from sim.run.options import ROOT, parse
 from sim.run.outcome import Outcome
 from sim.run.pool import run_all
@@ -21,11 +21,12 @@ __all__ = ["main"]
 
 
 def _evidence(outcomes: Sequence[Outcome]) -> list[Record]:
-    """Return how many vectors the units of each kind were compared on."""
+    """Return how many vectors the units of each kind were compared on; one of the accumulating units is a reduction."""
     parts = {part: [one for one in outcomes if of_rtl(one.unit) is part] for part in map(of_rtl, UNITS)}
     return [
-        Record(part, Kind.SAMPLED, sum(one.vectors for one in its), "vectors", sum(not one.passed for one in its))
+        Record(part, Kind.SAMPLED, sum(one.vectors for one in its), noun, sum(not one.passed for one in its))
         for part, its in parts.items()
+        for noun in ["vectors" if part is Unit.CONVERTERS else "reductions"]
     ]
 
 

@@ -16,8 +16,8 @@ from sim.mutants.faults import MUTANTS
 __all__ = ["BEGIN", "END", "evidence", "markdown", "summary", "table", "write_json"]
 
 BEGIN, END = "<!-- formal-table:begin -->", "<!-- formal-table:end -->"
-#: What is proven only up to a length.
-_LIMITS = {"vector: control": "up to 5 beats"}
+#: What is proven only up to a size, or a length.
+_LIMITS = {"mac: control": "up to 4 registers", "vector: control": "up to 5 beats"}
 _HEADINGS = ("unit", "mode", "specification", "engine", "verdict", "CPU seconds")
 
 
