@@ -22,12 +22,13 @@ __all__ = ["main"]
 
 def _evidence(outcomes: Sequence[Outcome]) -> list[Record]:
     """Return how many vectors the units of each kind were compared on; one of the accumulating units is a reduction."""
-    parts = {part: [one for one in outcomes if of_rtl(one.unit) is part] for part in map(of_rtl, UNITS)}
-    return [
-        Record(part, Kind.SAMPLED, sum(one.vectors for one in its), noun, sum(not one.passed for one in its))
-        for part, its in parts.items()
-        for noun in ["vectors" if part is Unit.CONVERTERS else "reductions"]
-    ]
+    records = []
+    for part in dict.fromkeys(map(of_rtl, UNITS)):
+        its = [one for one in outcomes if of_rtl(one.unit) is part]
+        noun = "vectors" if part is Unit.CONVERTERS else "reductions"
+        count, wrong = sum(one.vectors for one in its), sum(not one.passed for one in its)
+        records.append(Record(part, Kind.SAMPLED, count, noun, wrong))
+    return records
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -121,10 +121,10 @@ def _report(results: Sequence[tuple[Outcome, float]], console: Console) -> None:
             console.print(f"{outcome.check.name}: compared {outcome.count} of {outcome.check.total} inputs")
 
 
-def _note(results: Sequence[tuple[Outcome, float]]) -> None:
+def _note(results: Sequence[tuple[Outcome, float]], groups: Mapping[str, Sequence[Check]]) -> None:
     """Leave the counts of the groups that have run as a whole."""
     outcomes = {outcome.check.name: outcome for outcome, _ in results}
-    for group, checks in _groups().items():
+    for group, checks in groups.items():
         if all(check.name in outcomes for check in checks):
             its = [outcomes[check.name] for check in checks]
             unit, kind, limit = _EVIDENCE[group]
@@ -139,11 +139,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     console = Console(width=None if sys.stdout.isatty() else _FILE_WIDTH)
     # The pieces run side by side, so that a call needs no threads of its own.
     with kernels.use(given.path, threads=1):
-        chosen = _chosen(given.checks, _groups(), parser)
+        groups = _groups()
+        chosen = _chosen(given.checks, groups, parser)
         console.print(f"path {kernels.kernel_info()['path']}, {given.jobs} threads")
         results = _run_all(chosen, given.jobs, console)
     _report(results, console)
-    _note(results)
+    _note(results, groups)
     return 0 if all(outcome.passed for outcome, _ in results) else 1
 
 

@@ -17,7 +17,7 @@ from hdl.axi_stream import AxiStreamMac
 from hdl.mac.ports import product_beat_layout, result_beat_layout
 from sim.formal.netlist import Instance, Netlist
 from sim.formal.proof import BITWUZLA, Z3_CADICAL, Proof
-from sim.formal.terms import bits, both, either, equal, field_of, refute, slice_of
+from sim.formal.terms import bits, both, either, equal, field_of, refute, slice_of, widened
 from sim.formal.yosys import EVERTED_UNIT, netlist_of
 
 __all__ = ["axi_stream_proofs", "wiring_formula"]
@@ -41,10 +41,6 @@ def _build(operands: tuple[FloatFormat, ...], folder: Path) -> str:
     return wiring_formula(component, netlist_of(component, folder, EVERTED_UNIT))
 
 
-def _widened(word: str, width: int, wanted: int) -> str:
-    return f"((_ zero_extend {wanted - width}) {word})" if wanted > width else word
-
-
 def wiring_formula(component: AxiStreamMac, netlist: Netlist) -> str:
     """Return what has a solution if a port of the unit or of its wrapper gets anything else than it should."""
     unit, top = component.unit, netlist.instance()
@@ -59,9 +55,9 @@ def wiring_formula(component: AxiStreamMac, netlist: Netlist) -> str:
         *_products(top, top.port(payload), beat, len(unit.operands), unit.registers),
     ]
     width = answer["result"].width
-    claims.append(equal(top.port("m_axis_tdata"), _widened(field_of(result, answer, "result"), width, 32)))
+    claims.append(equal(top.port("m_axis_tdata"), widened(field_of(result, answer, "result"), width, 32)))
     for name, place in (("register", _OUT_REGISTER), ("flags", _OUT_FLAGS), ("error", _OUT_ERROR)):
-        wanted = _widened(field_of(result, answer, name), answer[name].width, place[0] - place[1] + 1)
+        wanted = widened(field_of(result, answer, name), answer[name].width, place[0] - place[1] + 1)
         claims.append(equal(slice_of(top.port("m_axis_tuser"), *place), wanted))
     return top.text + top.shown + refute(both(*claims))
 

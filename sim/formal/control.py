@@ -29,7 +29,7 @@ from golden.formats import FloatFormat
 from hdl.mac.lane import class_layout, number_layout, operand_layout
 from hdl.mac.multiply_accumulate import MultiplyAccumulate
 from hdl.mac.ports import product_beat_layout, result_beat_layout
-from sim.formal.along_model.opened import OpenLane
+from sim.formal.left_out import OpenLane, pass_on
 from sim.formal.model import REGISTERS, Model
 from sim.formal.netlist import Instance, Netlist
 from sim.formal.proof import BITWUZLA, Z3_CADICAL, Proof
@@ -95,15 +95,7 @@ class ControlAlone(wiring.Component):
         (lane,) = lanes
         m.d.comb += [getattr(self, name).eq(getattr(lane, name)) for name in (*_LANE_INPUTS, "accumulator_format")]
         m.d.comb += [getattr(lane, name).eq(getattr(self, name)) for name in _LANE_OUTPUTS]
-        m.d.comb += [
-            unit.i.payload.eq(self.i.payload),
-            unit.i.valid.eq(self.i.valid),
-            self.i.ready.eq(unit.i.ready),
-            unit.chunk.eq(self.chunk),
-            self.o.payload.eq(unit.o.payload),
-            self.o.valid.eq(unit.o.valid),
-            unit.o.ready.eq(self.o.ready),
-        ]
+        m.d.comb += pass_on(self, unit)
         return m
 
 

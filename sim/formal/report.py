@@ -18,6 +18,14 @@ __all__ = ["BEGIN", "END", "evidence", "markdown", "summary", "table", "write_js
 BEGIN, END = "<!-- formal-table:begin -->", "<!-- formal-table:end -->"
 #: What is proven only up to a size, or a length.
 _LIMITS = {"mac: control": "up to 4 registers", "vector: control": "up to 5 beats"}
+#: What the names of proofs and of what is changed begin with; all others are of the multiply-accumulate unit.
+_UNITS = {
+    "converter": Unit.CONVERTERS,
+    "step": Unit.STEP,
+    "first half": Unit.STEP,
+    "second half": Unit.STEP,
+    "vector": Unit.VECTOR,
+}
 _HEADINGS = ("unit", "mode", "specification", "engine", "verdict", "CPU seconds")
 
 
@@ -74,9 +82,7 @@ def _unit(outcome: Outcome) -> Unit:
     if outcome.unit == "faults":
         return next(fault.part for fault in MUTANTS if fault.name == outcome.mode)
     about = outcome.mode if outcome.unit == "mutants" else outcome.unit
-    beginnings = {"converter": Unit.CONVERTERS, "step": Unit.STEP, "first": Unit.STEP, "second": Unit.STEP}
-    beginnings["vector"] = Unit.VECTOR
-    return next((unit for name, unit in beginnings.items() if about.startswith(name)), Unit.MAC)
+    return next((unit for name, unit in _UNITS.items() if about.startswith(name)), Unit.MAC)
 
 
 def evidence(outcomes: Sequence[Outcome]) -> list[Record]:

@@ -31,6 +31,7 @@ from sim.formal.terms import (
     is_signalling,
     refute,
     slice_of,
+    widened,
 )
 from sim.formal.yosys import EVERTED, EVERTED_LANE, netlist_of
 
@@ -49,10 +50,6 @@ def _fields(layout: data.StructLayout, values: dict[str, str]) -> str:
     """Return a word from its fields."""
     parts = [values[name] for name, _ in reversed(list(layout))]
     return f"(concat {' '.join(parts)})"
-
-
-def _widened(word: str, width: int, wanted: int) -> str:
-    return f"((_ zero_extend {wanted - width}) {word})"
 
 
 def _parts(code: str, fmt: FloatFormat) -> tuple[str, str, str]:
@@ -80,7 +77,7 @@ def _plain(code: str, fmt: FloatFormat, layout: data.StructLayout) -> dict[str, 
     sign, field, fraction = _parts(code, fmt)
     return {
         "sign": sign,
-        "field": _widened(field, fmt.exponent_bits, layout["field"].width),
+        "field": widened(field, fmt.exponent_bits, layout["field"].width),
         "fraction": _left(fraction, fmt, layout, bits(0, layout["fraction"].width)),
         "is_normal": _bit(_has_field(code, fmt)),
         "is_infinite": "#b0",
@@ -122,7 +119,7 @@ def _accumulator(code: str, fmt: FloatFormat, number: data.StructLayout, its_cla
     was_normal = both(_has_field(code, fmt), either(inverse(is_smallest), _holds("noise", number, "was_normal")))
     plain = {
         "fraction": _left(fraction, fmt, number, "noise"),
-        "field": _widened(field, fmt.exponent_bits, number["field"].width),
+        "field": widened(field, fmt.exponent_bits, number["field"].width),
         "was_normal": _bit(was_normal),
         "sign": sign,
     }
@@ -192,7 +189,7 @@ def _result_claims(lane: Instance, step: Instance, mode: Mode, parameters: MacPa
     top = number["fraction"].offset + number["fraction"].width - 1
     is_smallest = equal(field, bits(1, fmt.exponent_bits))
     same_number = both(
-        equal(field_of(result, number, "field"), _widened(field, fmt.exponent_bits, number["field"].width)),
+        equal(field_of(result, number, "field"), widened(field, fmt.exponent_bits, number["field"].width)),
         equal(slice_of(result, top, top - fmt.fraction_bits + 1), fraction),
         either(is_smallest, equal(_holds(result, number, "was_normal"), _has_field(code, fmt))),
     )

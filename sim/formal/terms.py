@@ -13,7 +13,7 @@ from sim.formal.netlist import Instance
 __all__ = [
     "DOUBLE", "Sort", "bits", "both", "define", "either", "equal", "field_of", "from_bits", "inverse", "is_infinite",
     "is_nan", "is_signalling", "number", "power_of_two", "refute", "round_to", "sign_bit", "slice_of", "split_result",
-    "verdict",
+    "verdict", "widened",
 ]  # fmt: skip
 
 
@@ -53,10 +53,15 @@ def slice_of(word: str, high: int, low: int) -> str:
     return f"((_ extract {high} {low}) {word})"
 
 
-def field_of(word: str, layout: data.StructLayout, name: str) -> str:
-    """Return a field of a word."""
+def field_of(word: str, layout: data.Layout, name: str | int) -> str:
+    """Return a field of a word, or an element."""
     field = layout[name]
     return slice_of(word, field.offset + field.width - 1, field.offset)
+
+
+def widened(word: str, width: int, wanted: int) -> str:
+    """Return an unsigned word of `width` bits with zeros ahead of it."""
+    return f"((_ zero_extend {wanted - width}) {word})"
 
 
 def define(name: str, sort: Sort | str, body: str) -> str:

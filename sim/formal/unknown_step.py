@@ -5,11 +5,12 @@ from __future__ import annotations
 from hdl.mac.lane import number_layout, operand_layout
 from hdl.mac.parameters import MacParameters
 from sim.formal.stored import plain_operand
-from sim.formal.terms import bits, equal, slice_of
+from sim.formal.terms import bits, equal, slice_of, widened
 
-__all__ = ["UnknownStep"]
+__all__ = ["CLASS_WIDTH", "FLAGS_WIDTH", "UnknownStep"]
 
-_CLASS, _FLAGS = 2, 5
+#: Bits of a class and of flags.
+CLASS_WIDTH, FLAGS_WIDTH = 2, 5
 
 
 class UnknownStep:
@@ -28,7 +29,7 @@ class UnknownStep:
         self.number = number_layout(parameters.formats).size
         self.operand = operand_layout(parameters.formats)
         self.code_width = parameters.formats.accumulator_width
-        self.width = self.number + _CLASS + _FLAGS
+        self.width = self.number + CLASS_WIDTH + FLAGS_WIDTH
         self.sort = f"(_ BitVec {self.width})"
         self.zero = bits(0, self.width)
         fmt = parameters.formats.operands[0]
@@ -37,7 +38,7 @@ class UnknownStep:
     @property
     def declarations(self) -> str:
         """The functions."""
-        operand, number, classes = (f"(_ BitVec {width})" for width in (self.operand.size, self.number, _CLASS))
+        operand, number, classes = (f"(_ BitVec {width})" for width in (self.operand.size, self.number, CLASS_WIDTH))
         return (
             f"(declare-fun step{self.tag} ({operand} {operand} {number} {classes} (_ BitVec 1)) {self.sort})\n"
             f"(declare-fun code_of{self.tag} ({number} {classes} (_ BitVec 1)) (_ BitVec {self.code_width}))\n"
@@ -53,12 +54,12 @@ class UnknownStep:
         formats = self.parameters.formats
         spare = (1 << formats.accumulator_precision - 1 - formats.operands[0].fraction_bits) - 1
         used = f"(bvand {number} (ite {equal(wide, '#b1')} {bits(-1, self.number)} {bits(~spare, self.number)}))"
-        return f"(step{self.tag} {a} {b} {used} {slice_of(classes, _CLASS - 1, 0)} {wide})"
+        return f"(step{self.tag} {a} {b} {used} {slice_of(classes, CLASS_WIDTH - 1, 0)} {wide})"
 
-    def add(self, a: str, b: str, value: str, wide: str, flags: str = bits(0, _FLAGS)) -> str:
+    def add(self, a: str, b: str, value: str, wide: str, flags: str = bits(0, FLAGS_WIDTH)) -> str:
         """Return the value after a step; its flags are those of the step, of the value before, and others."""
         given = self.step(a, b, self.number_of(value), self.class_of(value), wide)
-        earlier = f"(concat (bvor {flags} {self.flags_of(value)}) {bits(0, self.number + _CLASS)})"
+        earlier = f"(concat (bvor {flags} {self.flags_of(value)}) {bits(0, self.number + CLASS_WIDTH)})"
         return f"(bvor {given} {earlier})"
 
     def lane_output(self, port: str, value: str, wide: str) -> str:
@@ -66,7 +67,7 @@ class UnknownStep:
         number, low = self.number_of(value), self.parameters.formats.low_fraction_bits
         if port == "word" and low:
             rest = self.number - low
-            low_end = f"((_ zero_extend {rest - low}) {slice_of(number, low - 1, 0)})"
+            low_end = widened(slice_of(number, low - 1, 0), low, rest)
             return f"(ite {equal(wide, '#b1')} {low_end} {slice_of(number, self.number - 1, low)})"
         if port == "result_class":
             return slice_of(value, self.width - 1, self.number)
@@ -88,8 +89,8 @@ class UnknownStep:
 
     def class_of(self, value: str) -> str:
         """Return the class of a value."""
-        return slice_of(value, self.number + _CLASS - 1, self.number)
+        return slice_of(value, self.number + CLASS_WIDTH - 1, self.number)
 
     def flags_of(self, value: str) -> str:
         """Return the flags of a value."""
-        return slice_of(value, self.width - 1, self.number + _CLASS)
+        return slice_of(value, self.width - 1, self.number + CLASS_WIDTH)

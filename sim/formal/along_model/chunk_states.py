@@ -9,10 +9,9 @@ from amaranth import C, Mux, Value
 
 from sim.formal.along_model.ghost import Ghost
 from sim.formal.along_model.opened import OpenedUnit
+from sim.formal.along_model.record import Condition
 
 __all__ = ["ChunkStates"]
-
-Condition = tuple[str, Value]
 
 
 class ChunkStates:

@@ -6,11 +6,12 @@ from amaranth import Cat, Module, Mux, Value
 
 from hdl.cores.words import named
 from sim.formal.along_model.record import Record, chosen
+from sim.formal.unknown_step import CLASS_WIDTH, FLAGS_WIDTH
 
 __all__ = ["Contents", "meets"]
 
 #: Bits of class and flags in a value, behind its number.
-_CLASS_BITS = 7
+_CLASS_BITS = CLASS_WIDTH + FLAGS_WIDTH
 
 
 class Contents:

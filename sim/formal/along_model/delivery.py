@@ -16,11 +16,9 @@ from amaranth.lib import data
 from hdl.cores.words import named
 from sim.formal.along_model.ghost import Ghost
 from sim.formal.along_model.opened import OpenedUnit
-from sim.formal.along_model.record import NUMBER_BITS, Record, chosen
+from sim.formal.along_model.record import NUMBER_BITS, Condition, Record, chosen
 
 __all__ = ["Delivery"]
-
-Condition = tuple[str, Value]
 
 
 class Delivery:

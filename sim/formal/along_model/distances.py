@@ -8,11 +8,9 @@ from amaranth import C, Cat, Mux, Value
 
 from sim.formal.along_model.ghost import Ghost
 from sim.formal.along_model.opened import OpenedUnit
-from sim.formal.along_model.record import chosen
+from sim.formal.along_model.record import Condition, chosen
 
 __all__ = ["distances", "levels", "others"]
-
-Condition = tuple[str, Value]
 
 
 def distances(ghost: Ghost) -> Iterator[Condition]:

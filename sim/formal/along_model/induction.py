@@ -39,6 +39,7 @@ from sim.formal.along_model.ghost import Ghost
 from sim.formal.along_model.invariant import Invariant
 from sim.formal.along_model.opened import OpenedUnit
 from sim.formal.along_model.record import given_layout
+from sim.formal.left_out import pass_on
 from sim.formal.proof import BITWUZLA, Z3_CADICAL, Proof
 from sim.formal.terms import bits, both, either, equal, inverse
 from sim.formal.yosys import ELABORATING, netlist_of_verilog
@@ -99,15 +100,7 @@ class ControlWithModel(wiring.Component):
         unit = self.unit
         opened = OpenedUnit(unit, platform)
         m.submodules.unit = opened.fragment
-        m.d.comb += [
-            unit.i.payload.eq(self.i.payload),
-            unit.i.valid.eq(self.i.valid),
-            self.i.ready.eq(unit.i.ready),
-            unit.chunk.eq(self.chunk),
-            self.o.payload.eq(unit.o.payload),
-            self.o.valid.eq(unit.o.valid),
-            unit.o.ready.eq(self.o.ready),
-        ]
+        m.d.comb += pass_on(self, unit)
         operations = opened.lane.operations
         ghost = self.ghost = Ghost(m, unit.parameters, self.given, self.total_given, self.chunk)
         issued = operations[0]

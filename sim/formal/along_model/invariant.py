@@ -20,10 +20,9 @@ from sim.formal.along_model.contents import Contents, meets
 from sim.formal.along_model.distances import distances, levels, others
 from sim.formal.along_model.ghost import Ghost
 from sim.formal.along_model.opened import OpenedUnit
+from sim.formal.along_model.record import Condition
 
 __all__ = ["Invariant"]
-
-Condition = tuple[str, Value]
 
 
 class Invariant:

@@ -18,30 +18,11 @@ from amaranth.lib.memory import Memory
 
 from hdl.mac.chunks import Chunks
 from hdl.mac.issue import Issue
-from hdl.mac.lane import Lane
 from hdl.mac.multiply_accumulate import MultiplyAccumulate
 from hdl.mac.results import ResultQueue
+from sim.formal.left_out import OpenLane
 
-__all__ = ["OpenLane", "OpenedUnit"]
-
-
-class OpenLane(Lane):
-    """A lane whose results come from outside.
-
-    Attributes
-    ----------
-    accumulator_format : Signal, out
-        Of the operation that is issued.
-    """
-
-    def __init__(self, *given: Any) -> None:
-        super().__init__(*given)
-        self.accumulator_format = Signal()
-
-    def elaborate(self, platform: object) -> Module:
-        m = Module()
-        m.d.comb += self.accumulator_format.eq(self.operations[0].accumulator_format)
-        return m
+__all__ = ["OpenedUnit"]
 
 
 class _SeenMemory(Memory):
@@ -89,7 +70,7 @@ class OpenedUnit:
     Parameters
     ----------
     unit : MultiplyAccumulate
-        With chunks, a rank ahead of its issue, and two registers.
+        With chunks.
     platform : object
 
     Attributes

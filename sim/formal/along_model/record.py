@@ -11,17 +11,30 @@ from amaranth.lib import data
 from hdl.cores.words import named, select_width
 from hdl.mac.lane import number_layout, operand_layout
 from hdl.mac.parameters import MacParameters
+from sim.formal.unknown_step import CLASS_WIDTH, FLAGS_WIDTH
 
-__all__ = ["NUMBER_BITS", "Record", "chosen", "given_layout", "model_layout", "record_layout", "value_layout"]
+__all__ = [
+    "NUMBER_BITS",
+    "Condition",
+    "Record",
+    "chosen",
+    "given_layout",
+    "model_layout",
+    "record_layout",
+    "value_layout",
+]
 
 #: Results of one kind are numbered modulo more than there can be on their way.
 NUMBER_BITS = 6
-_CLASS, _FLAGS = 2, 5
+#: What is to hold, and its name.
+Condition = tuple[str, Value]
 
 
 def value_layout(parameters: MacParameters) -> data.StructLayout:
     """Return an accumulator: its number, and its class and flags, which a register holds one cycle later."""
-    return data.StructLayout({"number": number_layout(parameters.formats).size, "its_class": _CLASS, "flags": _FLAGS})
+    return data.StructLayout(
+        {"number": number_layout(parameters.formats).size, "its_class": CLASS_WIDTH, "flags": FLAGS_WIDTH}
+    )
 
 
 def given_layout(parameters: MacParameters) -> data.StructLayout:
@@ -30,8 +43,8 @@ def given_layout(parameters: MacParameters) -> data.StructLayout:
     return data.StructLayout(
         {
             "number": number_layout(formats).size,
-            "its_class": _CLASS,
-            "flags": _FLAGS,
+            "its_class": CLASS_WIDTH,
+            "flags": FLAGS_WIDTH,
             "code": formats.accumulator_width,
             "promoted": operand_layout(formats).size,
             "noise": number_layout(formats).size - 2 * formats.low_fraction_bits,
@@ -79,7 +92,7 @@ def record_layout(parameters: MacParameters) -> data.StructLayout:
             "count": parameters.chunk_bits,
             "open": 1,
             "later": 1,
-            "base": _FLAGS,
+            "base": FLAGS_WIDTH,
             "before": value,
             "given": given,
             "total_before": value,
