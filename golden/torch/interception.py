@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from golden.torch import attention, contraction, convolution, products
+from golden.torch import attention, contraction, convolution, products, sampling
 from golden.torch.gradients import round_to_half
 from golden.torch.half import current_half
 
@@ -154,6 +154,7 @@ _EXACT_BY_NAME: dict[str, Function] = {
     "addmv": _addmv,
     "addbmm": _addbmm,
     "baddbmm": _baddbmm,
+    "affine_grid_generator": sampling.affine_grid,
 }
 
 #: Function of PyTorch -> the exact one.
