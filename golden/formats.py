@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-__all__ = ["ALIASES", "BF16", "CB16", "CBFLOAT16", "FORMATS", "FP16", "FP32", "FloatFormat", "format_named"]
+__all__ = [
+    "ALIASES",
+    "BF16",
+    "CB16",
+    "CBFLOAT16",
+    "FORMATS",
+    "FP16",
+    "FP32",
+    "FloatFormat",
+    "as_format",
+    "format_named",
+]
 
 
 @dataclass(frozen=True)
@@ -183,3 +194,16 @@ def format_named(name: str) -> FloatFormat:
     if name not in by_name:
         raise ValueError(f"name: got {name!r}, must be one of {', '.join(by_name)}")
     return by_name[name]
+
+
+def as_format(fmt: FloatFormat | str, argument: str) -> FloatFormat:
+    """Accept a format or the name of one; name the argument and what is allowed otherwise."""
+    if isinstance(fmt, FloatFormat):
+        return fmt
+    if not isinstance(fmt, str):
+        raise TypeError(f"{argument}: got {fmt!r}, must be a FloatFormat or the name of one")
+    try:
+        return format_named(fmt)
+    except ValueError:
+        names = ", ".join(known.name for known in FORMATS)
+        raise ValueError(f"{argument}: got {fmt!r}, must be a FloatFormat or one of {names}") from None

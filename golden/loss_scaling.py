@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from golden.arrays.checks import as_format
-from golden.formats import CBFLOAT16, FloatFormat
+from golden.formats import CBFLOAT16, FloatFormat, as_format
 
 __all__ = ["DynamicLossScale", "LossScaleState", "as_loss_scale"]
 

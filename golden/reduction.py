@@ -14,6 +14,9 @@ LEVELS = (0, 1, 2)
 #: Products in a chunk unless told otherwise (NUMERICS section 5).
 DEFAULT_CHUNK = 32
 
+# The kernels count products in 64 bits.
+_LONGEST_CHUNK = 2**63 - 1
+
 
 @dataclass(frozen=True)
 class Reduction:
@@ -33,7 +36,8 @@ class Reduction:
     TypeError
         If `inner` or `outer` is not a format, or `chunk` not an int.
     ValueError
-        If `chunk` is below 1, or `inner` has no 1.0, by which a partial sum is multiplied to join the total.
+        If `chunk` is below 1 or beyond 64 bits, or `inner` has no 1.0, by which a partial sum is multiplied to join
+        the total.
     """
 
     inner: FloatFormat
@@ -50,6 +54,8 @@ class Reduction:
                 raise TypeError(f"chunk: got {self.chunk!r}, must be an int of at least 1, or None for one chunk")
             if self.chunk < 1:
                 raise ValueError(f"chunk: got {self.chunk}, must be at least 1, or None for one chunk of any length")
+            if self.chunk > _LONGEST_CHUNK:
+                raise ValueError("chunk: got an int beyond 2**63 - 1, must be at most that, or None for one chunk")
 
         if not self.inner.has_one:
             raise ValueError(f"inner: got {self.inner} with bias {self.inner.bias}, must have 1.0 as a normal value")

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import decimal
 from collections.abc import Sequence
-from dataclasses import dataclass
-from enum import Enum
 from fractions import Fraction
+from numbers import Integral
 
+from golden.exact import Class, Rounding, Value, as_sequence, exact_number, power_of_two
 from golden.flags import Flag
-from golden.formats import FloatFormat
+from golden.formats import FloatFormat, as_format
 from golden.reduction import DEFAULT_CHUNK, Reduction
 
 __all__ = [
@@ -36,78 +36,33 @@ __all__ = [
 ]
 
 
-class Class(Enum):
-    """What kind of datum a code is. A finite value with significand 0 is a zero."""
-
-    FINITE = "finite"
-    INFINITE = "infinite"
-    QUIET_NAN = "quiet NaN"
-    SIGNALLING_NAN = "signalling NaN"
-
-
-class Rounding(Enum):
-    """How a result between two neighbours is rounded. Further modes join here and in `_round_up`."""
-
-    NEAREST_EVEN = "to nearest, ties to even"
-
-
-@dataclass(frozen=True)
-class Value:
-    """A datum: ``(-1)**sign * significand * 2**exponent`` when finite.
-
-    The significand is an exact non-negative integer of any size, or a Fraction where a quotient is rounded.
-    """
-
-    kind: Class
-    sign: int = 0
-    significand: int | Fraction = 0
-    exponent: int = 0
-
-    @property
-    def is_nan(self) -> bool:
-        """Whether it is a NaN, quiet or signalling."""
-        return self.kind in (Class.QUIET_NAN, Class.SIGNALLING_NAN)
-
-    @property
-    def is_zero(self) -> bool:
-        """Whether it is a zero of either sign."""
-        return self.kind is Class.FINITE and self.significand == 0
-
-    def as_fraction(self) -> Fraction:
-        """Return the exact value of a finite datum.
-
-        Raises
-        ------
-        ValueError
-            If it is infinite or NaN.
-        """
-        if self.kind is not Class.FINITE:
-            raise ValueError(f"value: got {self.kind.value}, only a finite value is a fraction")
-        return (-1) ** self.sign * self.significand * _power_of_two(self.exponent)
-
-
 NAN = Value(Class.QUIET_NAN)
-
-
-def _power_of_two(exponent: int) -> Fraction:
-    return Fraction(2**exponent) if exponent >= 0 else Fraction(1, 2**-exponent)
 
 
 def _floor_log2(magnitude: Fraction) -> int:
     estimate = magnitude.numerator.bit_length() - magnitude.denominator.bit_length()
-    return estimate if magnitude >= _power_of_two(estimate) else estimate - 1
+    return estimate if magnitude >= power_of_two(estimate) else estimate - 1
 
 
-def decode(code: int, fmt: FloatFormat) -> Value:
+def decode(code: int, fmt: FloatFormat | str) -> Value:
     """Return the value of a code.
 
     Raises
     ------
+    TypeError
+        If the code is no int, or `fmt` no format and no name.
     ValueError
-        If the code is negative or wider than the format.
+        If the code is negative or wider than the format, or `fmt` names no format.
     """
+    return _decoded(code, as_format(fmt, "fmt"), "code")
+
+
+def _decoded(code: int, fmt: FloatFormat, argument: str) -> Value:
+    if not isinstance(code, Integral) or isinstance(code, bool):
+        raise TypeError(f"{argument}: got {code!r}, must be an int, a code of {fmt}")
+    code = int(code)
     if not 0 <= code < 1 << fmt.width:
-        raise ValueError(f"code: got {code:#x}, must be 0 to {(1 << fmt.width) - 1:#x} for {fmt}")
+        raise ValueError(f"{argument}: got {code:#x}, must be 0 to {(1 << fmt.width) - 1:#x} for {fmt}")
     rest, fraction = divmod(code, 2**fmt.fraction_bits)
     sign, exponent_field = divmod(rest, 2**fmt.exponent_bits)
     if exponent_field == fmt.exponent_field_max:
@@ -122,26 +77,25 @@ def decode(code: int, fmt: FloatFormat) -> Value:
 
 def _round_up(count: int, rest: Fraction, mode: Rounding) -> bool:
     """Decide between `count` and `count + 1` quanta; `rest` is what lies above `count`, in quanta, 0 <= rest < 1."""
-    if mode is Rounding.NEAREST_EVEN:
-        return rest > Fraction(1, 2) or (rest == Fraction(1, 2) and count % 2 == 1)
-    raise ValueError(f"mode: got {mode!r}, must be a member of Rounding")
+    assert mode is Rounding.NEAREST_EVEN
+    return rest > Fraction(1, 2) or (rest == Fraction(1, 2) and count % 2 == 1)
 
 
 def _round_to_digit(magnitude: Fraction, digit: int, mode: Rounding) -> tuple[Fraction, bool]:
     """Round to a multiple of 2**digit; return the result and whether it is exact."""
-    count, rest = divmod(magnitude / _power_of_two(digit), 1)
-    return (count + _round_up(count, rest, mode)) * _power_of_two(digit), rest == 0
+    count, rest = divmod(magnitude / power_of_two(digit), 1)
+    return (count + _round_up(count, rest, mode)) * power_of_two(digit), rest == 0
 
 
-def round_value(value: Value, fmt: FloatFormat, mode: Rounding = Rounding.NEAREST_EVEN) -> tuple[int, Flag]:
+def round_value(value: Value, fmt: FloatFormat | str, mode: Rounding = Rounding.NEAREST_EVEN) -> tuple[int, Flag]:
     """Round an exact value into a format: the one rounding routine (NUMERICS section 2).
 
     Parameters
     ----------
     value : Value
         Any datum; its significand may be of any size. A signalling NaN raises invalid.
-    fmt : FloatFormat
-        The destination.
+    fmt : FloatFormat or str
+        The destination, here and below a format or the name of one.
     mode : Rounding
         The rounding mode.
 
@@ -151,7 +105,17 @@ def round_value(value: Value, fmt: FloatFormat, mode: Rounding = Rounding.NEARES
         Code in `fmt`; the canonical NaN for a NaN, infinity on overflow.
     flags : Flag
         What the rounding raised; tininess is detected after rounding.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is of another type, or `fmt` names no format.
     """
+    fmt = as_format(fmt, "fmt")
+    if not isinstance(value, Value):
+        raise TypeError(f"value: got {value!r}, must be a Value, as decode returns it")
+    if not isinstance(mode, Rounding):
+        raise TypeError(f"mode: got {mode!r}, must be a member of Rounding")
     if value.is_nan:
         return fmt.nan, Flag.INVALID if value.kind is Class.SIGNALLING_NAN else Flag(0)
     sign = value.sign * fmt.sign_mask
@@ -160,7 +124,7 @@ def round_value(value: Value, fmt: FloatFormat, mode: Rounding = Rounding.NEARES
     if value.is_zero:
         return sign, Flag(0)
 
-    magnitude = value.significand * _power_of_two(value.exponent)
+    magnitude = value.significand * power_of_two(value.exponent)
     # The lowest kept digit is the higher of the precision limit and the subnormal limit.
     precision_limit = _floor_log2(magnitude) - fmt.fraction_bits
     subnormal_limit = fmt.emin - fmt.fraction_bits
@@ -170,12 +134,12 @@ def round_value(value: Value, fmt: FloatFormat, mode: Rounding = Rounding.NEARES
 
     flags = Flag(0) if exact else Flag.INEXACT
     unbounded, _ = _round_to_digit(magnitude, precision_limit, mode)
-    if not exact and unbounded < _power_of_two(fmt.emin):
+    if not exact and unbounded < power_of_two(fmt.emin):
         flags |= Flag.UNDERFLOW
-    if rounded < _power_of_two(fmt.emin):
-        return sign | int(rounded / _power_of_two(subnormal_limit)), flags
+    if rounded < power_of_two(fmt.emin):
+        return sign | int(rounded / power_of_two(subnormal_limit)), flags
     exponent = _floor_log2(rounded)
-    fraction = int(rounded / _power_of_two(exponent - fmt.fraction_bits)) - 2**fmt.fraction_bits
+    fraction = int(rounded / power_of_two(exponent - fmt.fraction_bits)) - 2**fmt.fraction_bits
     return sign | (exponent + fmt.bias) * 2**fmt.fraction_bits + fraction, flags
 
 
@@ -184,23 +148,30 @@ def _value_of(number: int | Fraction, zero_sign: int = 0) -> Value:
     return Value(Class.FINITE, int(number < 0) if number else zero_sign, magnitude, 0)
 
 
-def encode(number: int | Fraction, fmt: FloatFormat) -> int:
-    """Return the code nearest to an exact rational number; one rounding."""
-    return round_value(_value_of(Fraction(number)), fmt)[0]
+def encode(number: int | float | Fraction, fmt: FloatFormat | str) -> int:
+    """Return the code nearest to an exact rational number (a float counts as what it is exactly); one rounding.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `number` is not finite or no number, or `fmt` no format and no name of one.
+    """
+    return round_value(_value_of(exact_number(number)), fmt)[0]
 
 
-def quantize(number: int | Fraction, fmt: FloatFormat) -> Value:
-    """Return the value of the format nearest to an exact rational number."""
+def quantize(number: int | float | Fraction, fmt: FloatFormat | str) -> Value:
+    """Return the value of the format nearest to an exact rational number; errors are those of `encode`."""
     return decode(encode(number, fmt), fmt)
 
 
-def convert(code: int, source: FloatFormat, destination: FloatFormat) -> tuple[int, Flag]:
-    """Convert a code between formats (NUMERICS section 3); returns code and flags."""
+def convert(code: int, source: FloatFormat | str, destination: FloatFormat | str) -> tuple[int, Flag]:
+    """Convert a code between formats (NUMERICS section 3); returns code and flags. Errors are those of `decode`."""
+    source, destination = as_format(source, "source"), as_format(destination, "destination")
     return round_value(decode(code, source), destination)
 
 
 def multiply_accumulate(
-    a: int, b: int, acc: int, *, operand: FloatFormat, accumulator: FloatFormat
+    a: int, b: int, acc: int, *, operand: FloatFormat | str, accumulator: FloatFormat | str
 ) -> tuple[int, Flag]:
     """One fused step ``round(a * b + acc)`` (NUMERICS section 4).
 
@@ -215,8 +186,14 @@ def multiply_accumulate(
     -------
     code : int
     flags : Flag
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `decode`, naming the argument.
     """
-    x, y, z = decode(a, operand), decode(b, operand), decode(acc, accumulator)
+    operand, accumulator = as_format(operand, "operand"), as_format(accumulator, "accumulator")
+    x, y, z = _decoded(a, operand, "a"), _decoded(b, operand, "b"), _decoded(acc, accumulator, "acc")
     product_is_invalid = (x.kind is Class.INFINITE and y.is_zero) or (x.is_zero and y.kind is Class.INFINITE)
     if product_is_invalid or Class.SIGNALLING_NAN in (x.kind, y.kind, z.kind):
         return accumulator.nan, Flag.INVALID
@@ -241,15 +218,28 @@ def dot(
     a: Sequence[int],
     b: Sequence[int],
     *,
-    operand: FloatFormat,
+    operand: FloatFormat | str,
     level: int = 1,
     chunk: int | None = DEFAULT_CHUNK,
     reduction: Reduction | None = None,
     initial: int = 0,
-    out: FloatFormat | None = None,
+    out: FloatFormat | str | None = None,
 ) -> tuple[int, Flag]:
-    """Reduce ``sum(a[k] * b[k])`` (NUMERICS section 5); returns code in `out` or the outer format, and flags."""
+    """Reduce ``sum(a[k] * b[k])`` (NUMERICS section 5); returns code in `out` or the outer format, and flags.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is of another type, a code wider than its format, or the lengths differ.
+    """
+    operand, destination = as_format(operand, "operand"), None if out is None else as_format(out, "out")
+    a, b = as_sequence(a, "a"), as_sequence(b, "b")
+    if len(a) != len(b):
+        raise ValueError(f"a, b: got {len(a)} and {len(b)} codes, must be equally many")
+    if not isinstance(reduction, Reduction | None):
+        raise TypeError(f"reduction: got {reduction!r}, must be a Reduction or None")
     plan = reduction or Reduction.for_level(level, operand, chunk=chunk)
+    _decoded(initial, plan.outer, "initial")
     total, flags = initial, Flag(0)
     if plan.is_chain:
         for x, y in zip(a, b, strict=True):
@@ -266,22 +256,35 @@ def dot(
                 partial, plan.inner.one, total, operand=plan.inner, accumulator=plan.outer
             )
             flags |= raised
-    if out is not None:
-        total, raised = convert(total, plan.outer, out)
+    if destination is not None:
+        total, raised = convert(total, plan.outer, destination)
         flags |= raised
     return total, flags
 
 
 def matmul(
-    a: Sequence[Sequence[int]], b: Sequence[Sequence[int]], *, operand: FloatFormat, **options: object
+    a: Sequence[Sequence[int]], b: Sequence[Sequence[int]], *, operand: FloatFormat | str, **options: object
 ) -> list[list[int]]:
-    """Multiply an M x K by a K x N matrix of codes; the options are those of `dot`."""
+    """Multiply an M x K by a K x N matrix of codes; options and errors are those of `dot`."""
+    for argument, matrix in (("a", a), ("b", b)):
+        lengths = {len(as_sequence(row, argument)) for row in as_sequence(matrix, argument)}
+        if len(lengths) > 1:
+            raise ValueError(f"{argument}: got rows of {sorted(lengths)} codes, must be equally long")
     columns = list(zip(*b, strict=True))
     return [[dot(row, column, operand=operand, **options)[0] for column in columns] for row in a]  # type: ignore[arg-type]
 
 
-def exponential(number: Fraction, fmt: FloatFormat) -> int:
-    """Return the code of exp(number), correctly rounded: widen the enclosure's digits until both ends agree."""
+def exponential(number: int | float | Fraction, fmt: FloatFormat | str) -> int:
+    """Return the code of exp(number), correctly rounded: widen the enclosure's digits until both ends agree.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `encode`.
+    """
+    number, fmt = exact_number(number), as_format(fmt, "fmt")
+    if number > 1000:  # exp is then far above the largest value of any format here
+        return fmt.inf
     if number == 0:
         return round_value(_value_of(1), fmt)[0]
     if number < -1000:  # exp is then far below half of 2^-149, the smallest subnormal of any format here
@@ -299,12 +302,18 @@ def exponential(number: Fraction, fmt: FloatFormat) -> int:
         digits *= 2
 
 
-def softmax(codes: Sequence[int], fmt: FloatFormat) -> list[int]:
+def softmax(codes: Sequence[int], fmt: FloatFormat | str) -> list[int]:
     """Softmax of a sequence of codes, every operation rounded to the format (NUMERICS section 6).
 
     A NaN input, or a difference ``x - max`` that is one (two infinities), makes every result that it reaches a NaN.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `decode`, naming the argument.
     """
-    values = [decode(code, fmt) for code in codes]
+    fmt = as_format(fmt, "fmt")
+    values = [_decoded(code, fmt, "codes") for code in as_sequence(codes, "codes")]
     if any(value.is_nan for value in values):
         return [fmt.nan] * len(values)
     if any(value.kind is Class.INFINITE and not value.sign for value in values) or all(

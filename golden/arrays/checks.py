@@ -7,22 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from golden.formats import FORMATS, FloatFormat, format_named
+from golden.formats import FloatFormat, as_format
 
 __all__ = ["as_codes", "as_floats", "as_format", "as_values", "code_dtype", "same_shape"]
-
-
-def as_format(fmt: FloatFormat | str, argument: str) -> FloatFormat:
-    """Accept a format or the name of one."""
-    if isinstance(fmt, FloatFormat):
-        return fmt
-    if not isinstance(fmt, str):
-        raise TypeError(f"{argument}: got {fmt!r}, must be a FloatFormat or the name of one")
-    try:
-        return format_named(fmt)
-    except ValueError:
-        names = ", ".join(known.name for known in FORMATS)
-        raise ValueError(f"{argument}: got {fmt!r}, must be a FloatFormat or one of {names}") from None
 
 
 def code_dtype(fmt: FloatFormat) -> type[np.uint16] | type[np.uint32]:

@@ -77,10 +77,10 @@ def paths() -> tuple[str, ...]:
 
 
 def _checked_path(path: object, argument: str) -> str:
+    if not isinstance(path, str) or path not in ("auto", *COMPILED_PATHS, "numpy"):
+        raise ValueError(f"{argument}: got {path!r}, must be auto, {', '.join(COMPILED_PATHS)} or numpy")
     if path == "auto":
         return paths()[0]
-    if not isinstance(path, str) or path not in (*COMPILED_PATHS, "numpy"):
-        raise ValueError(f"{argument}: got {path!r}, must be auto, {', '.join(COMPILED_PATHS)} or numpy")
     if path not in paths():
         missing = "" if _library() else "; there is no compiled library, pip install with a C++ compiler builds it"
         raise ValueError(f"{argument}: got {path!r}, must be one that this machine runs: {', '.join(paths())}{missing}")

@@ -23,13 +23,17 @@ struct Plan {
     float join_factor = 1;
     bool halves = false;  // operands and partial sums are native float16
 
-    // What a partial sum of `steps` products of at most `product` in magnitude can reach, starting from `start`.
+    // What a sum of `steps` products of at most `product` in magnitude can reach, starting from `start`. Rounding moves
+    // it by no more than the product that has just joined, for the sum without that product is a value of the format,
+    // too: every product counts twice.
     double bound(double start, int64_t steps, double product) const {
-        const double growth = std::pow(1 + std::ldexp(1.0, -inner.fraction_bits - 1), static_cast<double>(steps));
-        const double smallest = std::ldexp(1.0, inner.lowest_digit());
-        return (start + static_cast<double>(steps) * (product + smallest)) * growth;
+        return start + 2 * static_cast<double>(steps) * product;
     }
-    bool may_overflow(double bound) const { return !(bound < std::ldexp(1.0, inner.emax())); }
+    // A sum becomes infinity from half an ulp above the largest finite value, which leaves room for the bound's own
+    // rounding.
+    bool may_overflow(double bound) const {
+        return !(bound < std::ldexp(2 - std::ldexp(1.0, -inner.fraction_bits), inner.emax()));
+    }
 
 private:
     bool choose_scaled();

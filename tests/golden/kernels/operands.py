@@ -65,6 +65,23 @@ def late_overflow(fmt: FloatFormat) -> tuple[np.ndarray, np.ndarray]:
     return a, ones
 
 
+def grown_by_rounding(fmt: FloatFormat) -> tuple[np.ndarray, np.ndarray]:
+    """Factors (1, K) and (K, 1) of a chain that overflows only because rounding doubles most of its products.
+
+    The first block of 256 products makes the upper half of the range's lower end, 2^emax; then each product is a little
+    more than half an ulp and counts as a whole one until the sum is infinity, though all products together are but
+    three quarters of that. The largest value's negative, in a block of its own, brings back a sum that was not made
+    one.
+    """
+    count = 2**fmt.fraction_bits + 4
+    blocks = 1 + -(-count // 256)
+    a = np.zeros((1, 256 * blocks + 1), code_dtype(fmt))
+    a[0, :256] = (fmt.emax - 8 + fmt.bias) << fmt.fraction_bits
+    a[0, 256 : 256 + count] = ((fmt.emax - fmt.fraction_bits - 1 + fmt.bias) << fmt.fraction_bits) + 1
+    a[0, -1] = fmt.max_finite | fmt.sign_mask
+    return a, np.full((a.shape[1], 1), fmt.one, code_dtype(fmt))
+
+
 def beyond_double(fmt: FloatFormat) -> tuple[np.ndarray, np.ndarray]:
     """Factors (2, 2) and (2, 1): a tiny product of either sign, then one half way between two values of the format.
 

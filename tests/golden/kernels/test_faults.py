@@ -6,7 +6,7 @@ import pytest
 from golden import BF16, CBFLOAT16, FP16, FP32, FloatFormat, Reduction, encode, kernels, matmul, matmul_values, quantize
 
 from .build import SOURCE, Change, extension
-from .operands import KINDS, beyond_double, codes, late_overflow
+from .operands import KINDS, beyond_double, codes, grown_by_rounding, late_overflow
 
 ROUND = "const Words sticky = Lanes::or_and(x, Lanes::shift_right(x, shift_), one_);"
 LIMIT = "return Lanes::infinite_from(ScaledStep::operator()(a, b, acc), limit);"
@@ -60,7 +60,11 @@ FAULTS = {
     "no infinity": ("avx512", Change("vectors.h", LIMIT, "return ScaledStep::operator()(a, b, acc);")),
     "overflow not expected": (
         "avx512",
-        Change("plan.h", "{ return !(bound < std::ldexp(1.0, inner.emax())); }", "{ return bound < 0; }"),
+        Change("plan.h", "return !(bound < std::ldexp", "return bound < 0 && (std::ldexp"),
+    ),
+    "bound that forgets how rounding lets sums grow": (
+        "avx512",
+        Change("plan.h", "return start + 2 * static_cast<double>(steps)", "return start + static_cast<double>(steps)"),
     ),
     "bound of the last block only": (
         "avx512",
@@ -104,6 +108,7 @@ def results():
                 found.append(matmul(a, b, operand=fmt, level=level))
             found.append(matmul(a[:, :13], b[:13], operand=fmt, level=2, chunk=None))
         found += [matmul(*late_overflow(fmt), operand=fmt, level=2, chunk=None)]
+        found += [matmul(*grown_by_rounding(fmt), operand=fmt, level=2, chunk=None)]
         found += [matmul(*beyond_double(fmt), operand=fmt, level=2)]
         patterns = rng.integers(0, 2**32, 3001, dtype=np.uint32).view(np.float32)
         found += [encode(patterns, fmt), quantize(patterns, fmt).view(np.uint32)]
@@ -142,6 +147,29 @@ def test_fault_in_the_source_is_seen(builder, load, wanted, fault):
     load(builder.build(fault.replace(" ", "-"), change), [path])
     with kernels.use(path):
         assert differences(wanted) > 0
+
+
+# Steps with a limit lose their product: whoever needs them is wrong.
+WITHOUT_LIMITED_STEPS = Change("vectors.h", LIMIT, "(void)a, (void)b; return acc;")
+
+
+@pytest.mark.parametrize("ends_its_block", [True, False])
+def test_matmul_chunks_of_300_each_end_a_block_so_that_their_bounds_start_anew(builder, load, ends_its_block):
+    # 300 products of 2^22, counted twice, are below 2^32, where cbfloat16 ends, and 600 are above. (The bits are right
+    # either way: steps without the limit are quicker, and nothing else.)
+    values = np.full((1, 1200), 2.0**11.0)
+    values[0, ::3] *= -1
+    a, b = encode(values, CBFLOAT16), encode(np.full((1200, 20), 2.0**11.0), CBFLOAT16)
+    path = next((path for path in RUN if path != "portable"), None)
+    if path is None:
+        pytest.skip("the portable path has no bounds")
+    with kernels.use("numpy"):
+        wanted = matmul(a, b, operand=CBFLOAT16, chunk=300)
+    fault = Change("product.cpp", "if (chunk_ > BLOCK) k1 = std::min(k1, (k0 / chunk_ + 1) * chunk_);", "")
+    changes = [WITHOUT_LIMITED_STEPS] if ends_its_block else [WITHOUT_LIMITED_STEPS, fault]
+    load(builder.build(f"blocks-{ends_its_block}", *changes), [path])
+    with kernels.use(path):
+        assert (matmul(a, b, operand=CBFLOAT16, chunk=300) == wanted).all() == ends_its_block
 
 
 def test_project_file_lists_the_source_as_it_is():

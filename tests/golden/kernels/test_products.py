@@ -9,7 +9,17 @@ from golden import FP16, FP32, FloatFormat, Reduction, dot, kernels, matmul, mul
 from golden.formats import BF16, CBFLOAT16
 
 from ..judges import assert_same_bits
-from .operands import COMPILED, FORMATS, KINDS, ODD_ONES, SIXTEEN_BITS, beyond_double, codes, late_overflow
+from .operands import (
+    COMPILED,
+    FORMATS,
+    KINDS,
+    ODD_ONES,
+    SIXTEEN_BITS,
+    beyond_double,
+    codes,
+    grown_by_rounding,
+    late_overflow,
+)
 
 SIXTEEN = pytest.mark.parametrize("fmt", SIXTEEN_BITS, ids=str)
 LEVELS = pytest.mark.parametrize("level", [0, 1, 2])
@@ -67,8 +77,9 @@ def test_matmul_compiled_of_ragged_shapes_is_numpys(path, level, rows, columns):
 
 @COMPILED
 @SIXTEEN
-def test_matmul_compiled_overflows_in_a_block_of_small_factors(path, fmt):
-    a, b = late_overflow(fmt)
+@pytest.mark.parametrize("operands", [late_overflow, grown_by_rounding])
+def test_matmul_compiled_overflows_in_a_block_of_small_factors(path, fmt, operands):
+    a, b = operands(fmt)
     wanted, _ = reference.dot(a[0].tolist(), b[:, 0].tolist(), operand=fmt, level=2, chunk=None)
     assert wanted == fmt.inf
     with kernels.use(path):

@@ -1,0 +1,112 @@
+"""Faults in the layer's source that other tests once passed: each is seen here, and the source as it is passes."""
+
+import importlib
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import golden
+import golden.torch as cstorch
+from golden.torch import MixedPrecision, gradients, half
+
+from .oracle import array, assert_codes, codes, normal, product
+
+
+def changed(name, old, new):
+    """Return a module of its own, compiled from the source of another with one place rewritten."""
+    original = importlib.import_module(name)
+    source = Path(original.__file__).read_text(encoding="utf-8")
+    assert source.count(old) == 1, f"{name} has {source.count(old)} places of: {old}"
+    module = ModuleType(name)
+    module.__file__ = original.__file__
+    exec(compile(source.replace(old, new), original.__file__, "exec"), vars(module))
+    return module
+
+
+def holds(check, *given):
+    try:
+        check(*given)
+    except AssertionError:
+        return False
+    return True
+
+
+def levels_of_second_derivatives(exact_product):
+    x, weight, direction = normal(3, 40, seed=1), normal(40, 5, seed=2), normal(3, 40, seed=3)
+    upstream = normal(3, 5, seed=4, grad=True)
+    x.requires_grad_()
+    plan = half.half_named("cbfloat16"), 0, 2, 32
+    result = exact_product(x, weight, None, plan, torch.float32)
+    (first,) = torch.autograd.grad(result, x, upstream, create_graph=True)
+    (second,) = torch.autograd.grad(first, upstream, direction)
+    wanted = product(direction, weight, "cbfloat16", 2)
+    assert (wanted != product(direction, weight, "cbfloat16", 0)).any()
+    assert_codes(second, wanted, "cbfloat16")
+
+
+def dtype_of_an_fp32_operands_gradient(exact_product):
+    # 60000 * 4 is beyond float16, the proxy, but not beyond the fp32 operand's gradient: 0x61AA in cbfloat16.
+    x, weight = torch.ones(1, 1, requires_grad=True), torch.full((1, 1), 4.0, requires_grad=True)
+    plan = half.half_named("cbfloat16", torch.float16), 1, 1, 32
+    result = exact_product(x, weight, None, plan, torch.float16)
+    result.backward(torch.full((1, 1), 60000.0, dtype=torch.float16))
+    assert codes(x.grad, "cbfloat16").tolist() == [[0x61AA]]
+    assert x.grad.tolist() == [[240128.0]]
+
+
+@pytest.mark.parametrize(
+    ("check", "old", "new"),
+    [
+        (levels_of_second_derivatives, "ctx.plan = half, bwd, bwd, chunk", "ctx.plan = half, bwd, fwd, chunk"),
+        (
+            dtype_of_an_fp32_operands_gradient,
+            "_summed(exact_product(gradient, b.mT, None, plan, a.dtype), a.shape",
+            "_summed(exact_product(gradient, b.mT, None, plan, plan[0].dtype), a.shape",
+        ),
+    ],
+    ids=["second_derivative_is_at_the_backward_level", "gradient_of_fp32_operand_is_fp32_and_not_the_half_dtype"],
+)
+def test_exact_product_gradient(check, old, new):
+    check(gradients.exact_product)
+    assert not holds(check, changed("golden.torch.gradients", old, new).exact_product)
+
+
+def sum_of_softmax_gradients(softmax_in_half):
+    # Of weights 0.25 and gradients 1 + 2^-12, -1, 0, 0 the products sum to 2^-14, or to 0 if they are rounded before.
+    scores = torch.zeros(1, 4, requires_grad=True)
+    result = softmax_in_half(scores, half.half_named("cbfloat16"))
+    result.backward(torch.tensor([[1 + 2.0**-12, -1.0, 0.0, 0.0]]))
+    assert codes(result, "cbfloat16").tolist() == [[0x3A00] * 4]
+    assert codes(scores.grad, "cbfloat16")[0, 2:].tolist() == [0x9E00, 0x9E00]  # -2^-16
+
+
+def test_softmax_gradient_is_rounded_after_its_sum_and_not_before():
+    sum_of_softmax_gradients(gradients.softmax_in_half)
+    fault = changed(
+        "golden.torch.gradients", "(gradient * p).sum(", "operators.rounded(gradient * p, ctx.half.name, p.dtype).sum("
+    )
+    assert not holds(sum_of_softmax_gradients, fault.softmax_in_half)
+
+
+def precision_of_an_evaluation(trainer_class):
+    torch.manual_seed(5)
+    model, inputs = nn.Linear(50, 3, bias=False), normal(4, 50, seed=6)
+    precision = MixedPrecision(fp16_type="cbfloat16", loss_scaling_factor="dynamic", precision_opt_level=2)
+    trainer = trainer_class(model, torch.optim.SGD(model.parameters(), lr=0.1), precision=precision, progress=False)
+    mean = trainer.evaluate([(inputs, None)], lambda outputs, _: outputs)
+    wanted = product(inputs, model.weight.detach().T, "cbfloat16", 2)
+    assert mean == golden.decode(wanted, "cbfloat16").astype(np.float64).mean()
+    assert mean != array(model(inputs)).astype(np.float64).mean()
+
+
+def test_trainer_evaluate_runs_in_the_precision():
+    precision_of_an_evaluation(cstorch.Trainer)
+    trainer = sys.modules[cstorch.Trainer.__module__]
+    evaluation = "with self.precision.autocast():\n            values"
+    fault = changed(trainer.__name__, evaluation, "if True:\n            values")
+    assert not holds(precision_of_an_evaluation, fault.Trainer)
