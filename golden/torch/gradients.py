@@ -22,7 +22,7 @@ import torch
 from golden.torch import operators
 from golden.torch.half import HalfType
 
-__all__ = ["exact_product", "round_to_half", "softmax_in_half"]
+__all__ = ["exact_product", "round_to_half", "softmax_in_half", "summed"]
 
 # half, forward level, backward level, chunk
 _Plan = tuple[HalfType, int, int, int | None]
@@ -47,7 +47,7 @@ class _MatrixProduct(torch.autograd.Function):
         shape, dtype = ctx.initial
         grad_a = _gradient_of_left(a, b, gradient, ctx.plan) if for_a else None
         grad_b = _gradient_of_right(a, b, gradient, ctx.plan) if for_b else None
-        grad_initial = _summed(gradient, shape, dtype, ctx.plan) if for_initial else None
+        grad_initial = summed(gradient, shape, dtype, ctx.plan) if for_initial else None
         return grad_a, grad_b, grad_initial, None, None
 
 
@@ -57,7 +57,7 @@ def _gradient_of_left(a: torch.Tensor, b: torch.Tensor, gradient: torch.Tensor, 
         wide = gradient.movedim(-2, 0).reshape(a.shape[0], columns)
         tall = b.mT.expand(*gradient.shape[:-2], *b.mT.shape[-2:]).reshape(columns, a.shape[1])
         return exact_product(wide, tall, None, plan, a.dtype)
-    return _summed(exact_product(gradient, b.mT, None, plan, a.dtype), a.shape, a.dtype, plan)
+    return summed(exact_product(gradient, b.mT, None, plan, a.dtype), a.shape, a.dtype, plan)
 
 
 def _gradient_of_right(a: torch.Tensor, b: torch.Tensor, gradient: torch.Tensor, plan: _Plan) -> torch.Tensor:
@@ -65,20 +65,20 @@ def _gradient_of_right(a: torch.Tensor, b: torch.Tensor, gradient: torch.Tensor,
         rows = math.prod(gradient.shape[:-1])
         tall = a.reshape(rows, a.shape[-1])
         return exact_product(tall.mT, gradient.reshape(rows, b.shape[1]), None, plan, b.dtype)
-    return _summed(exact_product(a.mT, gradient, None, plan, b.dtype), b.shape, b.dtype, plan)
+    return summed(exact_product(a.mT, gradient, None, plan, b.dtype), b.shape, b.dtype, plan)
 
 
-def _summed(gradient: torch.Tensor, shape: torch.Size, dtype: torch.dtype, plan: _Plan) -> torch.Tensor:
+def summed(gradient: torch.Tensor, shape: torch.Size, dtype: torch.dtype, plan: _Plan) -> torch.Tensor:
     """Sum over the axes that were broadcast from `shape`; nothing where there are none."""
     half, _, _, chunk = plan
     new = gradient.ndim - len(shape)
     grown = [new + axis for axis, length in enumerate(shape) if length == 1 != gradient.shape[new + axis]]
-    summed = [*range(new), *grown]
-    if not summed:
+    axes = [*range(new), *grown]
+    if not axes:
         return gradient if gradient.dtype == dtype else round_to_half(gradient, half, dtype)
-    rest = [axis for axis in range(gradient.ndim) if axis not in summed]
-    count = math.prod([gradient.shape[axis] for axis in summed])
-    terms = gradient.permute(*summed, *rest).reshape(count, shape.numel())
+    rest = [axis for axis in range(gradient.ndim) if axis not in axes]
+    count = math.prod([gradient.shape[axis] for axis in axes])
+    terms = gradient.permute(*axes, *rest).reshape(count, shape.numel())
     return exact_product(terms.new_ones(1, count), terms, None, (half, 0, 0, chunk), dtype).reshape(shape)
 
 

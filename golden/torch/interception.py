@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from golden.torch import attention, contraction, convolution, products, sampling
+from golden.torch import attention, contraction, convolution, derived, products, recurrent, sampling
 from golden.torch.gradients import round_to_half
 from golden.torch.half import current_half
 
@@ -125,6 +125,13 @@ def _addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, a
     return _added(input, batch1.movedim(0, 1).flatten(1), batch2.flatten(0, 1), beta, alpha)
 
 
+def _in_place(function: Function) -> Function:
+    def run(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        return self.copy_(function(self, *args, **kwargs))
+
+    return run
+
+
 _OWNERS = (torch, Tensor, F, torch._C._nn, torch.linalg, torch._C._VariableFunctions)
 
 
@@ -155,6 +162,10 @@ _EXACT_BY_NAME: dict[str, Function] = {
     "addbmm": _addbmm,
     "baddbmm": _baddbmm,
     "affine_grid_generator": sampling.affine_grid,
+    **{f"{name}_": _in_place(globals()[f"_{name}"]) for name in ("addmm", "addmv", "addbmm", "baddbmm")},
+    **{name: getattr(derived, name) for name in derived.__all__},
+    **{name: getattr(recurrent, name) for name in recurrent.__all__},
+    "_grouped_mm": derived.grouped_mm,
 }
 
 #: Function of PyTorch -> the exact one.
@@ -166,10 +177,8 @@ EXACT[torch._C._VariableFunctions.einsum] = _einsum  # type: ignore[attr-defined
 EXACT[torch._C._VariableFunctions.tensordot] = _tensordot  # type: ignore[attr-defined]
 
 _PRODUCTS_WITHOUT_EXACT_PATH = """
-    addmm_ addmv_ addbmm_ baddbmm_ bilinear chain_matmul multi_dot vecdot matrix_power conv3d conv_tbc conv_transpose1d
-    conv_transpose2d conv_transpose3d convolution _convolution lstm gru rnn_tanh rnn_relu lstm_cell gru_cell
-    rnn_tanh_cell rnn_relu_cell hspmm smm sspaddmm _scaled_mm scaled_mm _grouped_mm grouped_mm
-    _native_multi_head_attention _transformer_encoder_layer_fwd
+    conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d convolution _convolution hspmm smm sspaddmm
+    _scaled_mm scaled_mm _native_multi_head_attention _transformer_encoder_layer_fwd
 """
 
 _EXPONENTIALS_SUMS_NORMS_LOSSES = """

@@ -130,13 +130,7 @@ def test_precision_leaves_float64_and_integers_to_pytorch():
 REFUSED = {
     "conv3d": lambda: torch.nn.Conv3d(1, 1, 1)(torch.ones(1, 1, 2, 2, 2)),
     "conv_transpose2d": lambda: torch.nn.ConvTranspose2d(1, 1, 1)(torch.ones(1, 1, 2, 2)),
-    "bilinear": lambda: torch.nn.Bilinear(2, 2, 2)(torch.ones(1, 2), torch.ones(1, 2)),
-    "lstm": lambda: torch.nn.LSTM(2, 2)(torch.ones(3, 2)),
-    "gru_cell": lambda: torch.nn.GRUCell(2, 2)(torch.ones(3, 2)),
-    "multi_dot": lambda: torch.linalg.multi_dot([torch.ones(2, 2)] * 3),
-    "chain_matmul": lambda: torch.chain_matmul(torch.ones(2, 2), torch.ones(2, 2)),
-    "addmm_": lambda: torch.ones(2, 2).addmm_(torch.ones(2, 2), torch.ones(2, 2)),
-    "matrix_power": lambda: torch.linalg.matrix_power(torch.ones(2, 2), 3),
+    "smm": lambda: torch.smm(torch.ones(2, 2), torch.ones(2, 2)),
     "mm": lambda: torch.ops.aten.mm(torch.ones(2, 2), torch.ones(2, 2)),
     "mm.default": lambda: torch.ops.aten.mm.default(torch.ones(2, 2), torch.ones(2, 2)),
     "_sparse_mm": lambda: torch.sparse.mm(torch.ones(2, 2), torch.ones(2, 2)),
@@ -144,7 +138,6 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-@pytest.mark.filterwarnings("ignore:torch.chain_matmul is deprecated")
 def test_precision_refuses_products_without_an_exact_path(name):
     with cstorch.precision(HALF):
         with pytest.raises(NotImplementedError, match=rf"{name}: has no exact path; run it inside .*enabled=False"):
