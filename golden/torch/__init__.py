@@ -17,8 +17,9 @@ except ModuleNotFoundError as error:
         "golden.torch needs PyTorch, which is not installed: pip install 'cbfloat[train]'", name="torch"
     ) from None
 
-from golden.torch import amp
+from golden.torch import amp, recomputation  # noqa: F401 - checkpoints keep the precision from now on
 from golden.torch.attention import scaled_dot_product_attention
+from golden.torch.audit import Audit, audit
 from golden.torch.configuration import MixedPrecision
 from golden.torch.contraction import einsum
 from golden.torch.convolution import conv1d, conv2d
@@ -33,19 +34,23 @@ from golden.torch.half import (
     set_half_dtype,
 )
 from golden.torch.levels import Levels, current_pol, pol, set_model_level
+from golden.torch.operator_kinds import declare_operator
 from golden.torch.precision import precision
 from golden.torch.products import bmm, linear, matmul
 from golden.torch.trainer import Trainer
 
 __all__ = [
+    "Audit",
     "Levels",
     "MixedPrecision",
     "Trainer",
     "amp",
+    "audit",
     "bmm",
     "conv1d",
     "conv2d",
     "current_pol",
+    "declare_operator",
     "einsum",
     "enable_mixed_precision",
     "get_floating_point_dtype",

@@ -178,13 +178,13 @@ EXACT[torch._C._VariableFunctions.tensordot] = _tensordot  # type: ignore[attr-d
 
 _PRODUCTS_WITHOUT_EXACT_PATH = """
     conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d convolution _convolution hspmm smm sspaddmm
-    _scaled_mm scaled_mm _native_multi_head_attention _transformer_encoder_layer_fwd
+    _scaled_mm scaled_mm _native_multi_head_attention _transformer_encoder_layer_fwd cdist
 """
 
 _EXPONENTIALS_SUMS_NORMS_LOSSES = """
     exp exp2 expm1 log log2 log10 log1p pow square reciprocal rsqrt sinh cosh tan acos asin erfinv gelu softplus
     __pow__ __rpow__ __rdiv__ __rtruediv__ softmax log_softmax sum mean prod cumsum cumprod logsumexp logcumsumexp
-    std std_mean var var_mean norm vector_norm matrix_norm renorm dist cdist pdist cosine_similarity
+    std std_mean var var_mean norm vector_norm matrix_norm renorm dist pdist cosine_similarity
     layer_norm rms_norm group_norm batch_norm instance_norm
     binary_cross_entropy binary_cross_entropy_with_logits cosine_embedding_loss cross_entropy_loss ctc_loss
     hinge_embedding_loss huber_loss kl_div l1_loss margin_ranking_loss mse_loss multi_margin_loss

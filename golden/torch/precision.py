@@ -2,25 +2,66 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import ContextDecorator
-from typing import Any
+from typing import Any, get_args
 
 import torch
 from torch.overrides import TorchFunctionMode, resolve_name
 
 from golden.reduction import DEFAULT_CHUNK, Reduction
+from golden.torch.guard import refuse, unwatch, watch
 from golden.torch.half import HalfType, current_half, half_named
 from golden.torch.interception import COMPOSITES, EXACT, kind_of
 from golden.torch.levels import checked_level, model_level
 from golden.torch.products import ELIGIBLE
-from golden.torch.scopes import Settings, scopes
+from golden.torch.scopes import Process, Settings, Unseen, scopes
 
 __all__ = ["precision"]
 
 _HALF_DTYPES = frozenset({torch.float16, torch.bfloat16})
 
 
-class precision(TorchFunctionMode, ContextDecorator):
+class Interception(TorchFunctionMode):
+    """Runs the functions of PyTorch as the innermost precision context of this thread says."""
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Run one function of PyTorch: exactly, in fp32, or as it is."""
+        kwargs = kwargs or {}
+        # The innermost context decides, also where this is one around it.
+        if not scopes.precisions or not scopes.precisions[-1].enabled:
+            return func(*args, **kwargs)
+        kind = kind_of(func)
+        if kind == "plain":
+            return func(*args, **kwargs)
+        if kind == "composite":
+            with self:
+                return COMPOSITES[func](*args, **kwargs)
+        if kind == "in fp32":
+            args = tuple(_widened(given) for given in args)
+            kwargs = {name: _widened(given) for name, given in kwargs.items()}
+        else:
+            dtypes = [*_rounding_dtypes(args), *_rounding_dtypes(kwargs.values())]
+            if not dtypes:  # integers: exact by themselves
+                return func(*args, **kwargs)
+            settings = scopes.precisions[-1]
+            if kind == "exact" and all(dtype in ELIGIBLE for dtype in dtypes):
+                if kwargs.get("out") is None:
+                    kwargs.pop("out", None)
+                    return EXACT[func](*args, **kwargs)
+                if settings.unseen == "error":
+                    raise NotImplementedError(
+                        f"out: got a tensor for {func.__name__}, must be None in a precision context"
+                    )
+            elif settings.unseen == "error" and scopes.recorder is None:
+                refuse(resolve_name(func) or func.__name__, dtypes, settings)
+            # Otherwise the guard sees the operators that it consists of.
+        return func(*args, **kwargs)
+
+
+class precision(Interception, ContextDecorator):
     """Run the matrix products of any PyTorch code exactly: a context manager, or a decorator.
 
     Inside it, in this thread:
@@ -34,12 +75,11 @@ class precision(TorchFunctionMode, ContextDecorator):
       fp32 and give fp32.
     - Everything else is PyTorch's own, in the widest type of its inputs. With cbfloat16 in its float32 proxy, a sum of
       two half values, say, stays in fp32 until the next product rounds it.
-    - A product without an exact path (conv3d, transposed convolutions, ...) raises NotImplementedError, so that
-      nothing bypasses the kernels unseen. Products of float64 or integers are PyTorch's own, as with torch.autocast,
-      and so is whatever runs inside TorchScript, which no context sees.
+    - A product without an exact path (Fourier transforms, solvers, quantised layers, ...) and one of float64 or complex
+      tensors raises NotImplementedError, wherever it comes from: `unseen` is about it. Products of integers are exact
+      by themselves, and PyTorch's own.
 
-    A forward pass decides for its backward pass, wherever that runs; but activation checkpointing computes the forward
-    pass again, so keep ``backward()`` inside the context then, and a `pol` inside the function that is checkpointed.
+    A forward pass decides for its backward pass, and for what a checkpoint computes again in it, wherever that runs.
 
     Parameters
     ----------
@@ -54,6 +94,9 @@ class precision(TorchFunctionMode, ContextDecorator):
         False: PyTorch's own products until the context is left, even within another precision context.
     proxy : torch.dtype, optional
         What carries cbfloat16, as for `golden.torch.set_half_dtype`.
+    unseen : "error", "warn" or "count"
+        What becomes of a product that the exact kernels cannot run: an error that names the operator and the module, or
+        PyTorch's own product with a warning for each place, or without. `unseen_products` counts them.
 
     Raises
     ------
@@ -71,15 +114,21 @@ class precision(TorchFunctionMode, ContextDecorator):
         enabled: bool = True,
         *,
         proxy: torch.dtype | None = None,
+        unseen: Unseen = "error",
     ) -> None:
         super().__init__()
         if not isinstance(enabled, bool):
             raise TypeError(f"enabled: got {enabled!r}, must be True or False")
         if half is None and proxy is not None:
             raise ValueError(f"proxy: got {proxy} without half, must come with half='cbfloat16'")
+        if unseen not in get_args(Unseen):
+            raise ValueError(f"unseen: got {unseen!r}, must be 'error', 'warn' or 'count'")
         self._half = None if half is None else half_named(half, proxy, argument="half")
         self._level = None if level is None else checked_level(level, "level")
         self._enabled = enabled
+        self._unseen = unseen
+        #: The products that `unseen` let pass: (operator, place) -> how often.
+        self.unseen_products: Counter[tuple[str, str]] = Counter()
         self._chunk = Reduction.for_level(1, (self._half or current_half()).format, chunk=chunk).chunk
 
     def __enter__(self) -> precision:
@@ -88,55 +137,36 @@ class precision(TorchFunctionMode, ContextDecorator):
             level=model_level() if self._level is None else self._level,
             chunk=self._chunk,
             enabled=self._enabled,
+            unseen=self._unseen,
+            counted=self.unseen_products,
         )
         scopes.precisions = (*scopes.precisions, settings)
+        if not torch.compiler.is_compiling():
+            Process.entered |= self._enabled
+            scopes.timeline.note(settings)
+            watch()
         super().__enter__()
         return self
 
     def __exit__(self, *exception: Any) -> None:
         super().__exit__(*exception)
         scopes.precisions = scopes.precisions[:-1]
-
-    def __torch_function__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        """Run one function of PyTorch: exactly, in fp32, or as it is."""
-        kwargs = kwargs or {}
-        # The innermost context decides, also where this is one around it.
-        if not scopes.precisions[-1].enabled:
-            return func(*args, **kwargs)
-        kind = kind_of(func)
-        if kind == "plain":
-            return func(*args, **kwargs)
-        if kind == "composite":
-            with self:
-                return COMPOSITES[func](*args, **kwargs)
-        if kind == "in fp32":
-            args = tuple(_widened(given) for given in args)
-            kwargs = {name: _widened(given) for name, given in kwargs.items()}
-        elif _eligible(args) and _eligible(kwargs.values()):
-            if kind == "exact":
-                if kwargs.pop("out", None) is not None:
-                    raise NotImplementedError(
-                        f"out: got a tensor for {func.__name__}, must be None in a precision context"
-                    )
-                return EXACT[func](*args, **kwargs)
-            raise NotImplementedError(
-                f"{resolve_name(func) or func.__name__}: has no exact path; run it inside "
-                f"golden.torch.precision(enabled=False) to let PyTorch compute it"
-            )
-        return func(*args, **kwargs)
+        if not torch.compiler.is_compiling():
+            unwatch()
+            scopes.timeline.note(scopes.precisions[-1] if scopes.precisions else None)
 
 
-def _eligible(given: Any) -> bool:
-    """Tell whether no tensor among the arguments is of a dtype that is left to PyTorch."""
+def _rounding_dtypes(given: Any) -> list[torch.dtype]:
+    """Return the dtypes of the tensors whose products are rounded, thus neither integers nor truth values."""
+    found: list[torch.dtype] = []
     for each in given:
         if isinstance(each, torch.Tensor):
-            if each.dtype not in ELIGIBLE and each.dtype != torch.bool:
-                return False
-        elif isinstance(each, list | tuple) and not _eligible(each):
-            return False
-    return True
+            dtype = each.dtype
+            if dtype.is_floating_point or dtype.is_complex:
+                found.append(dtype)
+        elif isinstance(each, list | tuple):
+            found += _rounding_dtypes(each)
+    return found
 
 
 def _widened(given: Any) -> Any:

@@ -7,29 +7,59 @@ torch.autocast, a new thread starts from the process-wide defaults.
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from golden.torch.timeline import Timeline
 
 if TYPE_CHECKING:
     from golden.torch.half import HalfType
     from golden.torch.levels import pol
 
-__all__ = ["Settings", "scopes"]
+__all__ = ["Process", "Settings", "Unseen", "scopes"]
+
+#: What becomes of a product that the exact kernels cannot run.
+Unseen = Literal["error", "warn", "count"]
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What a `golden.torch.precision` context sets: the half type, the model-wide level and the chunk length."""
+    """What a `golden.torch.precision` context sets: the half type, the model-wide level and the chunk length.
+
+    `unseen` is its policy, `counted` what it let pass by: (operator, place) -> how often.
+    """
 
     half: HalfType
     level: int
     chunk: int | None
     enabled: bool
+    unseen: Unseen = "error"
+    counted: Counter[tuple[str, str]] = field(default_factory=Counter, compare=False, repr=False)
+
+
+class Process:
+    """What holds for all threads."""
+
+    #: Whether any thread has ever entered a precision context that is enabled.
+    entered = False
 
 
 class _Scopes(threading.local):
     precisions: tuple[Settings, ...] = ()
     pols: tuple[pol, ...] = ()
+    #: The initialised models (`golden.torch.amp.initialize`) that are running.
+    entries: tuple[Any, ...] = ()
+    #: The precisions around each backward pass that is under way, innermost last.
+    backwards: tuple[tuple[Settings, ...], ...] = ()
+    #: The guard of `golden.torch.guard` in this thread, and how many contexts ask it to watch.
+    guard: Any = None
+    watchers: int = 0
+    #: Who counts the products, for `golden.torch.audit`.
+    recorder: Any = None
+
+    def __init__(self) -> None:
+        self.timeline: Timeline[Settings] = Timeline()
 
 
 scopes = _Scopes()

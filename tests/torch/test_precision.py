@@ -118,13 +118,12 @@ def test_precision_widens_sums_norms_losses_to_fp32(half):
         assert (x + torch.ones(6)).dtype == torch.float32
 
 
-def test_precision_leaves_float64_and_integers_to_pytorch():
-    for dtype in (torch.float64, torch.int64):
-        a = torch.arange(6).reshape(2, 3).to(dtype)
-        with cstorch.precision(HALF):
-            got = a @ a.T
-        assert got.dtype == dtype
-        assert (got == a @ a.T).all()
+def test_precision_leaves_products_of_integers_to_pytorch():
+    a = torch.arange(6).reshape(2, 3)
+    with cstorch.precision(HALF):
+        got = a @ a.T
+    assert got.dtype == torch.int64
+    assert (got == a @ a.T).all()
 
 
 REFUSED = {

@@ -1,9 +1,10 @@
-"""Prepare a model so that its forward pass always runs in a precision, without a context at every call."""
+"""Prepare a model so that it always runs in a precision, without a context at every call."""
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Iterable
+import inspect
+import types
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar, overload
 
 import torch
@@ -14,23 +15,67 @@ from golden.reduction import DEFAULT_CHUNK
 from golden.torch.amp.iteration import as_optimizers
 from golden.torch.half import HalfType, current_half
 from golden.torch.precision import precision
+from golden.torch.scopes import scopes
 
-__all__ = ["initialize"]
+__all__ = ["initialize", "is_initialized"]
 
 Model = TypeVar("Model", bound=nn.Module)
 Optimizers = TypeVar("Optimizers", bound=Optimizer | Iterable[Optimizer])
 
 
-class _ForwardInPrecision:
-    """A forward that enters a precision context. An object, and not a closure: it can be copied with its module."""
+class _Entry:
+    """What all ways into one initialised model have in common: the precision that they enter."""
 
-    def __init__(self, forward: Any, settings: dict[str, Any]) -> None:
-        functools.update_wrapper(self, forward)
-        self.forward, self.settings = forward, settings
+    def __init__(self, settings: dict[str, Any]) -> None:
+        self.settings = settings
+
+
+class _InPrecision:
+    """A method of a module that enters the precision of its model, unless the call comes from within the model.
+
+    An object, and not a closure: copied or pickled with its module, it runs the copy.
+    """
+
+    def __init__(self, entry: _Entry, module: nn.Module, name: str) -> None:
+        self.entry, self.module, self.name = entry, module, name
+        self.own = vars(module).get(name)  # a method set on the instance, in place of the class's
+
+    @property
+    def __wrapped__(self) -> Callable[..., Any]:  # for inspect.signature
+        return self._method()
+
+    @property
+    def __name__(self) -> str:
+        return self.name
+
+    def _method(self) -> Callable[..., Any]:
+        return self.own if self.own is not None else getattr(type(self.module), self.name).__get__(self.module)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        with precision(**self.settings):
-            return self.forward(*args, **kwargs)
+        outside = scopes.entries
+        if self.entry in outside:  # what the model itself has entered since then decides
+            return self._method()(*args, **kwargs)
+        scopes.entries = (*outside, self.entry)
+        try:
+            with precision(**self.entry.settings):
+                return self._method()(*args, **kwargs)
+        finally:
+            scopes.entries = outside
+
+
+def is_initialized(model: nn.Module) -> bool:
+    """Tell whether a model, or the one that was compiled to it, went through `initialize`."""
+    return isinstance(vars(getattr(model, "_orig_mod", model)).get("forward"), _InPrecision)
+
+
+def _ways_in(module: nn.Module) -> Iterator[str]:
+    """Give the names of the methods that may compute: forward, and public ones that PyTorch does not define."""
+    for name in dir(type(module)):
+        function = inspect.getattr_static(type(module), name)
+        if not isinstance(function, types.FunctionType) or name.startswith("_"):
+            continue
+        if name == "forward" or not (hasattr(nn.Module, name) or function.__module__.startswith("torch.")):
+            yield name
 
 
 @overload
@@ -62,7 +107,10 @@ def initialize(
     level: int | None = None,
     chunk: int | None = DEFAULT_CHUNK,
 ) -> Model | tuple[Model, Optimizers]:
-    """Make every forward pass of a model run in a precision context; parameters stay as they are, in fp32.
+    """Make a model run in a precision, whichever way it is entered; parameters stay as they are, in fp32.
+
+    The public methods of its classes (``encode``, ``generate``, ...) and ``forward`` of every submodule enter the
+    precision, unless they are called from within the model. Copies, pickled ones too, do as the model does.
 
     Parameters
     ----------
@@ -89,7 +137,7 @@ def initialize(
         raise TypeError(f"model: got {model!r}, must be a torch.nn.Module")
     if optimizers is not None:
         as_optimizers(optimizers)
-    if isinstance(model.forward, _ForwardInPrecision):
+    if is_initialized(model):
         raise RuntimeError("model: it has been initialised already; a forward pass has one precision")
     settings: dict[str, Any] = {
         "half": current_half() if half is None else half,
@@ -98,5 +146,8 @@ def initialize(
         "enabled": enabled,
     }
     precision(**settings)  # checks them now and not in the first forward pass
-    model.forward = _ForwardInPrecision(model.forward, settings)
+    entry = _Entry(settings)
+    for module in model.modules():
+        if not isinstance(module, torch.jit.ScriptModule) and not is_initialized(module):
+            vars(module).update({name: _InPrecision(entry, module, name) for name in list(_ways_in(module))})
     return model if optimizers is None else (model, optimizers)
