@@ -19,7 +19,7 @@ from golden.torch.guard import unwatch, watch
 from golden.torch.operator_kinds import operator_name
 from golden.torch.precision import precision
 from golden.torch.random_state import capture, restore
-from golden.torch.scopes import scopes
+from golden.torch.scopes import Settings, scopes
 from golden.torch.timeline import Timeline
 
 __all__ = ["Audit", "AuditRow", "audit"]
@@ -97,8 +97,9 @@ class _Recorder:
     def exact(self, operator: Any) -> None:
         self._count(operator, "exact")
 
-    def pytorchs(self, operator: Any, *, refused: bool) -> None:
-        self._count(operator, "refused" if refused else "unseen")
+    def pytorchs(self, operator: Any, settings: Settings | None) -> None:
+        is_refused = settings is not None and settings.enabled and settings.unseen == "error"
+        self._count(operator, "refused" if is_refused else "unseen")
 
     def _count(self, operator: Any, what: str) -> None:
         node = torch._C._current_autograd_node()
@@ -262,6 +263,6 @@ def _unchanged(model: nn.Module | None, args: Any, kwargs: Any) -> Iterator[None
             restore(state, ())
             for module, name, buffer, values in buffers:
                 module._buffers[name] = buffer
-                if buffer is not None:
+                if buffer is not None and values is not None:
                     with torch.no_grad(), contextlib.suppress(RuntimeError):
                         buffer.copy_(values)

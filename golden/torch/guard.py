@@ -95,10 +95,9 @@ def _judge(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     if not dtypes:
         return
     name, settings = operator_name(func), settings_in_force()
-    in_precision = settings is not None and settings.enabled
     if scopes.recorder is not None:
-        scopes.recorder.pytorchs(func, refused=in_precision and settings.unseen == "error")
-    elif in_precision:
+        scopes.recorder.pytorchs(func, settings)
+    elif settings is not None and settings.enabled:
         refuse(name, dtypes, settings, is_known=kind_of_operator(func) != "unknown")
     elif settings is None and scopes.pols and not Process.entered:
         raise RuntimeError(

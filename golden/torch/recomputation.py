@@ -58,4 +58,4 @@ def _generator_in_scopes(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> A
 
 
 checkpointing.CheckpointFunction.forward = staticmethod(_forward_in_scopes)  # type: ignore[method-assign]
-checkpointing._checkpoint_without_reentrant_generator = _generator_in_scopes  # type: ignore[assignment]
+checkpointing._checkpoint_without_reentrant_generator = _generator_in_scopes
