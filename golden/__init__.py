@@ -12,6 +12,8 @@ from golden.formats import BF16, CB16, CBFLOAT16, FORMATS, FP16, FP32, FloatForm
 from golden.kernels import kernel_info
 from golden.reduction import DEFAULT_CHUNK, LEVELS, Reduction
 
+__version__ = "0.1.0"
+
 __all__ = [
     "BF16",
     "CB16",
@@ -24,6 +26,7 @@ __all__ = [
     "Flag",
     "FloatFormat",
     "Reduction",
+    "__version__",
     "convert",
     "decode",
     "dot",

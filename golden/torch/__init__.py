@@ -17,9 +17,32 @@ except ModuleNotFoundError as error:
         "golden.torch needs PyTorch, which is not installed: pip install 'cbfloat[train]'", name="torch"
     ) from None
 
-from golden.torch import amp, recomputation  # noqa: F401 - checkpoints keep the precision from now on
+from golden import __version__
+from golden.torch import (
+    amp,
+    distributed,
+    metrics,
+    optim,
+    recomputation,  # noqa: F401 - checkpoints keep the precision from now on
+    utils,
+)
 from golden.torch.attention import scaled_dot_product_attention
 from golden.torch.audit import Audit, audit
+from golden.torch.backend import (
+    CSConfig,
+    backend,
+    backends,
+    checkpoint_closure,
+    compile,
+    current_backend,
+    current_executor,
+    current_torch_device,
+    device,
+    step_closure,
+    trace,
+    use_cs,
+)
+from golden.torch.backend.compilation import make_constant
 from golden.torch.configuration import MixedPrecision
 from golden.torch.contraction import einsum
 from golden.torch.convolution import conv1d, conv2d
@@ -37,33 +60,93 @@ from golden.torch.levels import Levels, current_pol, pol, set_model_level
 from golden.torch.operator_kinds import declare_operator
 from golden.torch.precision import precision
 from golden.torch.products import bmm, linear, matmul
+from golden.torch.storage import load, save
+from golden.torch.tensors import (
+    add_debug_name,
+    from_numpy,
+    full,
+    full_like,
+    get_debug_name,
+    name_scope,
+    ones,
+    ones_like,
+    save_summaries,
+    set_debug_scope,
+    summarize_scalar,
+    summarize_tensor,
+    tensor,
+    to_numpy,
+    zeros,
+    zeros_like,
+)
 from golden.torch.trainer import Trainer
+
+CsConfig = CSConfig
+compile_step = trace  # its name in the first releases
 
 __all__ = [
     "Audit",
+    "CSConfig",
+    "CsConfig",
     "Levels",
     "MixedPrecision",
     "Trainer",
+    "__version__",
+    "add_debug_name",
     "amp",
     "audit",
+    "backend",
+    "backends",
     "bmm",
+    "checkpoint_closure",
+    "compile",
+    "compile_step",
     "conv1d",
     "conv2d",
+    "current_backend",
+    "current_executor",
     "current_pol",
+    "current_torch_device",
     "declare_operator",
+    "device",
+    "distributed",
     "einsum",
     "enable_mixed_precision",
+    "from_numpy",
+    "full",
+    "full_like",
+    "get_debug_name",
     "get_floating_point_dtype",
     "get_floating_point_dtype_str",
     "get_half_dtype",
     "get_half_dtype_str",
     "is_cbfloat16_tensor",
     "linear",
+    "load",
+    "make_constant",
     "matmul",
+    "metrics",
     "mixed_precision",
+    "name_scope",
+    "ones",
+    "ones_like",
+    "optim",
     "pol",
     "precision",
+    "save",
+    "save_summaries",
     "scaled_dot_product_attention",
+    "set_debug_scope",
     "set_half_dtype",
     "set_model_level",
+    "step_closure",
+    "summarize_scalar",
+    "summarize_tensor",
+    "tensor",
+    "to_numpy",
+    "trace",
+    "use_cs",
+    "utils",
+    "zeros",
+    "zeros_like",
 ]

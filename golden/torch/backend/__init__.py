@@ -1,0 +1,34 @@
+"""Where a script runs: `backend`, `compile`, `trace` and the closures of a step, named as in cerebras.pytorch."""
+
+from golden.torch.backend.closures import checkpoint_closure, step_closure
+from golden.torch.backend.cluster import CSConfig
+from golden.torch.backend.compilation import compile, trace
+from golden.torch.backend.current import (
+    Backend,
+    backend,
+    current_backend,
+    current_executor,
+    current_torch_device,
+    use_cs,
+)
+from golden.torch.backend.device import Device, device
+from golden.torch.backend.flags import backends
+from golden.torch.backend.kinds import BackendType
+
+__all__ = [
+    "Backend",
+    "BackendType",
+    "CSConfig",
+    "Device",
+    "backend",
+    "backends",
+    "checkpoint_closure",
+    "compile",
+    "current_backend",
+    "current_executor",
+    "current_torch_device",
+    "device",
+    "step_closure",
+    "trace",
+    "use_cs",
+]

@@ -1,0 +1,143 @@
+"""`compile` and `trace`: a model and a step in the precision of the run, without a context in the script."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any, TypeVar
+
+import torch
+from torch import nn
+
+from golden.torch.backend.current import Backend, backend, current_backend
+from golden.torch.half import mixed_precision
+from golden.torch.notices import say_once
+from golden.torch.precision import precision
+from golden.torch.scopes import scopes
+
+__all__ = ["compile", "trace"]
+
+Model = TypeVar("Model", bound=nn.Module)
+
+
+def _level_of_run() -> int | None:
+    """Return the level of the cluster configuration of the run, else of the backend; None if neither has one."""
+    made = current_backend(raise_exception=False)
+    if made is None:
+        return None
+    configs = [executor.cs_config for executor in made.data_executor_stack[-1:]] + [made.cluster_config]
+    given = [config.precision_opt_level for config in configs if config is not None]
+    return next((level for level in given if level is not None), None)
+
+
+def in_precision() -> AbstractContextManager[object]:
+    """Return the context of a step: the half type in force, the level of the run.
+
+    Inside a precision context, which has decided, and with mixed precision off it is an empty one.
+    """
+    if scopes.precisions:
+        return contextlib.nullcontext()
+    if not mixed_precision():
+        say_once(
+            "mixed precision is off: a compiled model or traced step runs on PyTorch's own fp32 products; "
+            "cstorch.amp.set_half_dtype('cbfloat16') turns it on"
+        )
+        return contextlib.nullcontext()
+    return precision(level=_level_of_run())
+
+
+class _CompiledForward:
+    """The forward of a compiled model. An object, and not a closure: it can be copied with its module."""
+
+    def __init__(self, forward: Any) -> None:
+        functools.update_wrapper(self, forward)
+        self.forward = forward
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        with in_precision():
+            return self.forward(*args, **kwargs)
+
+
+def compile(model: Model, backend: str | Backend | None = None) -> Model:
+    """Prepare a model: every forward pass runs in the precision of the run, and its backward pass with it.
+
+    Half type and level are those of the moment of the call: `golden.torch.amp.set_half_dtype`, and
+    ``precision_opt_level`` of the cluster configuration or ``backends.csx.precision.optimization_level``.
+
+    Parameters
+    ----------
+    model : nn.Module
+        Changed in place; its parameters stay in fp32.
+    backend : "CPU", "GPU" or "CSX", or Backend, optional
+        The backend of this process, made if there is none; CPU unless given.
+
+    Returns
+    -------
+    nn.Module
+        `model`. (The original returns a function with the model's public methods.)
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is wrong.
+    RuntimeError
+        If another backend has been made before.
+    """
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"model: got {model!r}, must be a torch.nn.Module")
+    made = _backend_for(backend)
+    if not isinstance(model.forward, _CompiledForward):
+        model.forward = _CompiledForward(model.forward)
+    if not hasattr(model, "device"):
+        model.device = made.torch_device
+    return model
+
+
+def _backend_for(given: object) -> Backend:
+    made = current_backend(raise_exception=False)
+    if given is None:
+        return made or backend("CPU")
+    if isinstance(given, str):
+        return backend(given)
+    if not isinstance(given, Backend):
+        raise TypeError(f"backend: got {given!r}, must be 'CPU', 'GPU' or 'CSX', a Backend or None")
+    if given is not made:
+        raise RuntimeError("backend: got another one than that of this process; use the one that backend() returns")
+    return given
+
+
+def trace(step_fn: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorate the function that makes one step: forward, backward and optimizer run in the precision of the run.
+
+    Without a data executor around it, the closures of the step run when it returns.
+
+    Parameters
+    ----------
+    step_fn : callable
+        The step.
+
+    Raises
+    ------
+    TypeError
+        If it cannot be called.
+    """
+    if not callable(step_fn):
+        raise TypeError(f"step_fn: got {step_fn!r}, must be callable")
+
+    @functools.wraps(step_fn)
+    def traced(*args: Any, **kwargs: Any) -> Any:
+        made = current_backend(raise_exception=False)
+        with in_precision():
+            result = step_fn(*args, **kwargs)
+        if made is not None and not made.data_executor_stack:
+            made.run_step_closures()
+        return result
+
+    return traced
+
+
+def make_constant(tensor: torch.Tensor) -> torch.Tensor:
+    """Return the tensor: a constant of the graph on a wafer, a tensor like any other here."""
+    return tensor

@@ -1,0 +1,73 @@
+"""Who this process is, named as in ``cerebras.pytorch.distributed``: a rank of ``torch.distributed``, or alone."""
+
+from __future__ import annotations
+
+from golden.torch import ranks
+from golden.torch.backend.cluster import CSConfig
+from golden.torch.utils.data.schedule import check_count
+
+ClusterConfig = CSConfig
+
+__all__ = [
+    "ClusterConfig",
+    "get_ordinal",
+    "get_streaming_batch_size",
+    "get_streaming_rank",
+    "is_master_ordinal",
+    "is_receiver",
+    "is_streamer",
+    "num_receivers",
+    "num_streamers",
+    "num_tasks",
+]
+
+
+def get_ordinal() -> int:
+    """Return the rank of this process, from 0."""
+    return ranks.rank()
+
+
+def num_tasks() -> int:
+    """Return the number of ranks, 1 without ``torch.distributed``."""
+    return ranks.world_size()
+
+
+def num_streamers() -> int:
+    """Return how many processes read data: all, each its own."""
+    return ranks.world_size()
+
+
+def num_receivers() -> int:
+    """Return how many processes train: all."""
+    return ranks.world_size()
+
+
+def get_streaming_rank() -> int:
+    """Return the number of this process among those that read data."""
+    return ranks.rank()
+
+
+def is_master_ordinal(local: bool = False) -> bool:
+    """Tell whether this is rank 0; `local` is accepted."""
+    return ranks.rank() == 0
+
+
+def is_streamer() -> bool:
+    """Tell whether this process only reads data for a wafer: never."""
+    return False
+
+
+def is_receiver() -> bool:
+    """Tell whether this process trains: always."""
+    return True
+
+
+def get_streaming_batch_size(effective_batch_size: int, global_rank: int | None = None) -> int:
+    """Return the batch size of one process, which is `effective_batch_size`: nothing is split behind a script's back.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is not an int from 1.
+    """
+    return check_count(effective_batch_size, "effective_batch_size")

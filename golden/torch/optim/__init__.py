@@ -1,0 +1,40 @@
+"""Optimizers and schedulers under the names and with the arithmetic of ``cerebras.pytorch.optim``."""
+
+from golden.torch.optim import lr_scheduler, scheduler, weight_decay_scheduler
+from golden.torch.optim.adam import Adam, Adamax, AdamW, NAdam, RAdam
+from golden.torch.optim.adaptive import Adadelta, Adafactor, Adagrad, RMSprop
+from golden.torch.optim.configure import (
+    configure_lr_scheduler,
+    configure_optimizer,
+    configure_optimizer_params,
+    configure_scheduler_params,
+)
+from golden.torch.optim.descent import ASGD, SGD, Lion, Rprop
+from golden.torch.optim.optimizer import Optimizer
+from golden.torch.optim.whole_matrix import Lamb, Muon
+
+__all__ = [
+    "ASGD",
+    "SGD",
+    "Adadelta",
+    "Adafactor",
+    "Adagrad",
+    "Adam",
+    "AdamW",
+    "Adamax",
+    "Lamb",
+    "Lion",
+    "Muon",
+    "NAdam",
+    "Optimizer",
+    "RAdam",
+    "RMSprop",
+    "Rprop",
+    "configure_lr_scheduler",
+    "configure_optimizer",
+    "configure_optimizer_params",
+    "configure_scheduler_params",
+    "lr_scheduler",
+    "scheduler",
+    "weight_decay_scheduler",
+]

@@ -1,0 +1,92 @@
+"""`save` and `load` of a state dictionary in one file."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import torch
+
+__all__ = ["load", "save"]
+
+_HDF5 = b"\x89HDF\r\n\x1a\n"
+
+
+def save(state_dict: Any, ckpt_path: str | Path) -> None:
+    """Write a structure of tensors and plain values into a file.
+
+    The file appears under its name when everything is written: a process that dies before leaves what was there.
+
+    Parameters
+    ----------
+    state_dict : object
+        Dictionaries, lists, tuples and sets of tensors, numbers, strings and None.
+    ckpt_path : path
+        The file; an older one is replaced.
+
+    Raises
+    ------
+    TypeError
+        If `ckpt_path` is no path.
+    OSError
+        If the file cannot be written, for example because its folder does not exist.
+    """
+    path = _path(ckpt_path)
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"ckpt_path: got {path}, must be in a folder that exists")
+    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
+    try:
+        with partial.open("wb") as file:
+            torch.save(state_dict, file)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def load(ckpt_path: str | Path, map_location: Any = None, **kwargs: Any) -> Any:
+    """Read what `save`, or ``torch.save``, has written.
+
+    Parameters
+    ----------
+    ckpt_path : path
+        The file.
+    map_location : object, optional
+        As for ``torch.load``; ``"cache"``, of the original, has no effect.
+    **kwargs
+        For ``torch.load``. Nothing but tensors and plain values is read unless ``weights_only=False`` is given, which
+        runs what the file says: only for files that you trust.
+
+    Raises
+    ------
+    TypeError
+        If `ckpt_path` is no path.
+    OSError
+        If there is no such file, or it cannot be read.
+    ValueError
+        If the file is damaged, or of another kind.
+    """
+    path = _path(ckpt_path)
+    with path.open("rb") as file:
+        if file.read(len(_HDF5)) == _HDF5:
+            raise ValueError(
+                f"ckpt_path: {path} is an HDF5 file, as cerebras.pytorch writes; load it there and write it with "
+                "torch.save"
+            )
+        file.seek(0)
+        try:
+            return torch.load(file, map_location=None if map_location == "cache" else map_location, **kwargs)
+        except (RuntimeError, EOFError, ValueError, KeyError) as error:
+            raise ValueError(f"ckpt_path: {path} is damaged, or was not written by save") from error
+        except Exception as error:  # pickle.UnpicklingError, whose own text advises to switch the check off
+            raise ValueError(
+                f"ckpt_path: {path} is damaged, or has objects in it that are no tensors and plain values"
+            ) from error
+
+
+def _path(given: Any) -> Path:
+    if not isinstance(given, str | os.PathLike):
+        raise TypeError(f"ckpt_path: got {given!r}, must be a path")
+    return Path(given)
