@@ -109,8 +109,8 @@ class MixedPrecision:
     def _check_scaling(self) -> None:
         if self.fp16_type == "cbfloat16" and not self.scales_loss:
             raise ValueError(
-                f"loss_scaling_factor: got {self.loss_scaling_factor!r} with fp16_type cbfloat16, must be 'dynamic': "
-                "without loss scaling, gradients underflow or overflow in the middle of the training"
+                f"loss_scaling_factor: got {self.loss_scaling_factor!r} with fp16_type cbfloat16, must be 'dynamic' "
+                "or a number other than 1: without loss scaling, gradients underflow in the middle of the training"
             )
         if self.fp16_type == "cbfloat16" and self.loss_scaling_factor != "dynamic":
             warnings.warn(

@@ -18,6 +18,7 @@ __all__ = [
     "HalfType",
     "current_half",
     "enable_mixed_precision",
+    "expected_half",
     "get_floating_point_dtype",
     "get_floating_point_dtype_str",
     "get_half_dtype",
@@ -63,6 +64,7 @@ class _Process:
 
     half = _FLOAT16
     mixed_precision = False
+    initialized: HalfType | None = None  # that of the model initialised last
 
 
 def half_named(
@@ -112,12 +114,19 @@ def set_half_dtype(value: str | torch.dtype, proxy: torch.dtype | None = None) -
     """
     _Process.half = half_named(value, proxy)
     _Process.mixed_precision = True
+    _Process.initialized = None
     return _Process.half.dtype
 
 
 def current_half() -> HalfType:
     """Return the half type in force: that of the innermost precision context, else the process's (float16 at first)."""
     return scopes.precisions[-1].half if scopes.precisions else _Process.half
+
+
+def expected_half() -> HalfType:
+    """Return the half type that a loss will have as far as one can know: in force, else of the initialised model."""
+    known = scopes.precisions or _Process.mixed_precision
+    return current_half() if known else _Process.initialized or current_half()
 
 
 def get_half_dtype() -> torch.dtype:

@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 import golden
+from golden.torch.unscaled import note_product
 
 __all__ = ["matrix_product", "rounded", "softmax16"]
 
@@ -47,6 +48,7 @@ def _matrix_product(
     chunk: int | None,
     dtype: torch.dtype,
 ) -> torch.Tensor:
+    note_product(half)
     x, y = _values(a), _values(b)
     # The bias is a 16-bit tensor, as every input of a product; the total starts from it.
     start = None if initial is None else golden.quantize(_values(initial), half)

@@ -101,7 +101,7 @@ def add_debug_name(module: nn.Module, root_name: str | None = None) -> None:
 
 def get_debug_name(module: nn.Module) -> str:
     """Return the path that `add_debug_name` gave, else the name of the class."""
-    return getattr(module, "_debug_name", "") or type(module).__name__  # type: ignore[no-any-return]
+    return getattr(module, "_debug_name", "") or type(module).__name__
 
 
 @step_closure

@@ -1,5 +1,7 @@
 """Automatic mixed precision under the names of ``cerebras.pytorch.amp``: loss scaling, half type, contexts."""
 
+from golden.torch.amp.autocast import autocast, init
+from golden.torch.amp.conditional import isfinite
 from golden.torch.amp.grad_scaler import GradScaler
 from golden.torch.amp.initialize import initialize
 from golden.torch.amp.optimizer_step import optimizer_step
@@ -13,7 +15,6 @@ from golden.torch.half import (
     mixed_precision,
     set_half_dtype,
 )
-from golden.torch.precision import precision as autocast
 
 __all__ = [
     "GradScaler",
@@ -23,8 +24,10 @@ __all__ = [
     "get_floating_point_dtype_str",
     "get_half_dtype",
     "get_half_dtype_str",
+    "init",
     "initialize",
     "is_cbfloat16_tensor",
+    "isfinite",
     "mixed_precision",
     "optimizer_step",
     "set_half_dtype",

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Any, Literal, TypeVar
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from golden.loss_scaling import DynamicLossScale, LossScaleState, as_loss_scale
+from golden.loss_scaling import as_loss_scale
+from golden.torch.amp.conditional import note_step
 from golden.torch.amp.gradients import clip_by_norm, common_norm, describe_overflow, divide, l2_norm, parameters_of
 from golden.torch.amp.iteration import Iteration, as_optimizer, as_optimizers
-from golden.torch.half import get_half_dtype_str
+from golden.torch.amp.scale import LossScale
+from golden.torch.notices import say_once
 from golden.torch.ranks import highest_rank_where, rank
+from golden.torch.unscaled import scaled_step
 
 __all__ = ["GradScaler"]
 
@@ -47,10 +48,13 @@ class GradScaler:
         None: no scaling, no check, and `step` is ``optimizer.step``. A positive number: that scale, always.
         ``"dynamic"``: the rule of `golden.loss_scaling.DynamicLossScale`.
     init_scale, steps_per_increase, min_loss_scale, max_loss_scale, overflow_tolerance, hysteresis
-        Of the dynamic rule, see there. None stands for the default of the half type that is set at this moment (scale
-        2^31 for cbfloat16, 2^15 otherwise).
+        Of the dynamic rule, see there. None stands for the default of the half type (scale 2^31 for cbfloat16, 2^15
+        otherwise): inside a precision context, of that one; else of the products in the first loss that is scaled,
+        until when the half type in force, or that of a model that went through `initialize`, is assumed.
     max_gradient_norm : float, optional
         `step` scales gradients down to this L2 norm; see `clip_gradients_and_return_isfinite` for several optimizers.
+    initial_loss_scale : float, optional
+        `init_scale` under the name that older documents give it.
     named_parameters : iterable of (str, Tensor), optional
         ``model.named_parameters()``: the names that `get_skip_reason` uses.
 
@@ -77,14 +81,17 @@ class GradScaler:
         max_gradient_norm: float | None = None,
         *,
         hysteresis: int = 1,
+        initial_loss_scale: float | None = None,
         named_parameters: Iterable[tuple[str, Tensor]] | None = None,
     ) -> None:
-        if isinstance(loss_scale, str) and loss_scale != "dynamic":
-            raise ValueError(f"loss_scale: got {loss_scale!r}, must be None, a positive number or 'dynamic'")
+        if initial_loss_scale is not None:
+            if init_scale is not None:
+                raise ValueError("initial_loss_scale: another name of init_scale, must not be given beside it")
+            init_scale = as_loss_scale(initial_loss_scale, "initial_loss_scale").item()
         if max_gradient_norm is not None:
             as_loss_scale(max_gradient_norm, "max_gradient_norm")
-        rule = DynamicLossScale.for_format(
-            get_half_dtype_str(),
+        self._scale = LossScale(
+            loss_scale,
             init_scale=init_scale,
             steps_per_increase=steps_per_increase,
             min_loss_scale=min_loss_scale,
@@ -92,13 +99,7 @@ class GradScaler:
             overflow_tolerance=overflow_tolerance,
             hysteresis=hysteresis,
         )
-        self._enabled = loss_scale is not None
-        self._rule: DynamicLossScale | None = None
-        if isinstance(loss_scale, str):
-            self._rule, self._state = rule, rule.start()
-        else:
-            scale = as_loss_scale(loss_scale, "loss_scale") if loss_scale is not None else np.float32(1)
-            self._state = LossScaleState(scale, scale)
+        self._enabled = self._scale.enabled
         self._max_gradient_norm = max_gradient_norm
         self._names = {parameter: name for name, parameter in named_parameters or ()}
         self._iteration = Iteration()
@@ -120,20 +121,36 @@ class GradScaler:
             raise TypeError(f"outputs: got {outputs!r}, must be a tensor, or a list or tuple of tensors")
         if not self._enabled:
             return outputs
+        self._scale.settle(outputs)
         self._iteration.scaled = True
-        return (outputs.float() if outputs.itemsize < 4 else outputs) * self.get_scale()
+        scaled = (outputs.float() if outputs.itemsize < 4 else outputs) * self.get_scale()
+        self._iteration.note_scaled(outputs, scaled)
+        return scaled
+
+    def backward_has_run(self, loss: Tensor) -> bool:
+        """Tell whether `scale` was given this loss since the last update, and the backward pass of that has run."""
+        return self._iteration.backward_of_scaled_has_run(loss)
+
+    def take_unscaled_gradients(self) -> None:
+        """Take the gradients of this iteration as they are: ``backward`` was called on the loss itself."""
+        if self._enabled:
+            say_once(
+                "optimizer_step: loss.backward() was called before, so that the loss scale has no effect; leave it "
+                "out, or call grad_scaler.scale(loss).backward()"
+            )
+            self._iteration.scaled, self._iteration.gradients_are_scaled = True, False
 
     def get_scale(self) -> float:
         """Return the loss scale, 1.0 when scaling is disabled."""
-        return float(self._state.loss_scale)
+        return float(self._scale.state.loss_scale)
 
     def get_non_clamped_scale(self) -> float:
         """Return the loss scale as it was before `min_loss_scale` raised it."""
-        return float(self._state.non_clamped_scale)
+        return float(self._scale.state.non_clamped_scale)
 
     def get_num_skipped_steps(self) -> int:
         """Return how many steps have been skipped since the beginning."""
-        return self._state.num_skipped_steps
+        return self._scale.state.num_skipped_steps
 
     def get_skip_reason(self) -> str | None:
         """Say why the latest step was skipped: the first parameter whose gradient is not finite. None if it was not."""
@@ -169,7 +186,8 @@ class GradScaler:
                 )
         if not now.norms:
             self._skip_reason = None
-        divide(parameters, self.get_scale())
+        if now.gradients_are_scaled:
+            divide(parameters, self.get_scale())
         now.norms[optimizer] = self._norm(optimizer)
 
     def clip_gradients_and_return_isfinite(self, optimizers: Optimizer | Iterable[Optimizer]) -> bool:
@@ -248,8 +266,11 @@ class GradScaler:
             return optimizer.step(*args, **kwargs)
         self._iteration.check_may_step(optimizer)
         self._iteration.stepped.add(optimizer)
-        if self._iteration.is_finite():
-            return optimizer.step(*args, **kwargs)
+        finite = self._iteration.is_finite()
+        note_step(optimizer, made=finite)
+        if finite:
+            with scaled_step():
+                return optimizer.step(*args, **kwargs)
         self._skip_reason = self._skip_reason or "the L2 norm of the gradients of all optimizers together is infinite"
         return None
 
@@ -265,12 +286,9 @@ class GradScaler:
         if not self._enabled:
             return
         self._iteration.check_may_update(given)
-        finite = self._iteration.is_finite()
-        if self._rule:
-            self._state = self._rule.next(self._state, finite=finite)
-        elif not finite:
-            self._state = replace(self._state, num_skipped_steps=self._state.num_skipped_steps + 1)
+        self._scale.next(finite=self._iteration.is_finite())
         self._iteration.make_ready(given)
+        self._iteration.updated = True
 
     def update(self, new_scale: float | Tensor | None = None) -> None:
         """End the iteration: adapt the scale by the rule, or set it.
@@ -283,19 +301,21 @@ class GradScaler:
         Raises
         ------
         RuntimeError
-            If no optimizer has been unscaled since the last update; with `new_scale`, none needs to be.
+            If no optimizer has been unscaled since the last update; with `new_scale`, or after `update_scale`, none
+            needs to be.
         TypeError, ValueError
             If `new_scale` is not a positive number.
         """
         if not self._enabled:
             return
         scale = None if new_scale is None else as_loss_scale(_number(new_scale), "new_scale")
-        if scale is None:
+        if scale is None and not self._iteration.updated:
             self._iteration.check_may_update(())
         if self._iteration.norms:
             self.update_scale(list(self._iteration.norms))
+        self._iteration.updated = False
         if scale is not None:
-            self._state = LossScaleState(scale, scale, num_skipped_steps=self._state.num_skipped_steps)
+            self._scale.set(scale)
             self._iteration = Iteration()
 
     def state_dict(self) -> dict[str, float | int]:
@@ -307,8 +327,7 @@ class GradScaler:
             ``loss_scale``, ``steps_since_rescale``, ``overflows_since_rescale``, ``num_skipped_steps``; with hysteresis
             ``overflows_in_a_row``, too.
         """
-        with_hysteresis = self._rule is not None and self._rule.hysteresis > 1
-        return self._state.to_dict(with_hysteresis=with_hysteresis) if self._enabled else {}
+        return self._scale.to_dict() if self._enabled else {}
 
     def load_state_dict(self, state_dict: Mapping[str, float | int | Tensor]) -> None:
         """Take over what `state_dict` returned; without effect when scaling is disabled.
@@ -329,7 +348,7 @@ class GradScaler:
             return
         if self._iteration.scaled or self._iteration.norms:
             raise RuntimeError("state_dict: an iteration is under way; load before scale() or after update()")
-        self._state = self._state.with_values({name: _number(each) for name, each in state_dict.items()})
+        self._scale.load({name: _number(each) for name, each in state_dict.items()})
 
     def _norm(self, optimizer: Optimizer) -> float:
         """Return the norm of the gradients of an optimizer, infinity if it is not finite on another rank."""

@@ -13,7 +13,7 @@ from torch.optim import Optimizer
 
 from golden.reduction import DEFAULT_CHUNK
 from golden.torch.amp.iteration import as_optimizers
-from golden.torch.half import HalfType, current_half
+from golden.torch.half import HalfType, _Process, current_half, half_named
 from golden.torch.precision import precision
 from golden.torch.scopes import scopes
 
@@ -146,6 +146,7 @@ def initialize(
         "enabled": enabled,
     }
     precision(**settings)  # checks them now and not in the first forward pass
+    _Process.initialized = half_named(settings["half"])
     entry = _Entry(settings)
     for module in model.modules():
         if not isinstance(module, torch.jit.ScriptModule) and not is_initialized(module):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import weakref
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from torch import Tensor
 from torch.optim import Optimizer
 
 from golden.torch.amp.gradients import common_norm
@@ -33,6 +35,15 @@ def as_optimizers(optimizers: Optimizer | Iterable[Optimizer], argument: str = "
 
 
 @dataclass
+class _ScaledLoss:
+    loss: weakref.ref[Tensor]
+    backward_has_run: bool = False
+
+    def note_backward(self, gradient: Tensor) -> None:
+        self.backward_has_run = True
+
+
+@dataclass
 class Iteration:
     """What has happened since the last update, and what may happen next."""
 
@@ -40,6 +51,20 @@ class Iteration:
     norms: dict[Optimizer, float] = field(default_factory=dict)  # of the unscaled gradients
     clipped: set[Optimizer] = field(default_factory=set)
     stepped: set[Optimizer] = field(default_factory=set)
+    updated: bool = False  # update_scale() has been called
+    gradients_are_scaled: bool = True  # False: backward() was called on the loss itself
+    _losses: list[_ScaledLoss] = field(default_factory=list)
+
+    def note_scaled(self, loss: Tensor, scaled: Tensor) -> None:
+        """Remember a loss that was scaled, and see whether its backward pass runs."""
+        each = _ScaledLoss(weakref.ref(loss))
+        self._losses.append(each)
+        if scaled.requires_grad:
+            scaled.register_hook(each.note_backward)
+
+    def backward_of_scaled_has_run(self, loss: Tensor) -> bool:
+        """Tell whether this loss was scaled in this iteration and its backward pass has run."""
+        return any(each.loss() is loss and each.backward_has_run for each in self._losses)
 
     def check_may_unscale(self, optimizer: Optimizer) -> None:
         """Raise an error unless a loss has been scaled and the optimizer's gradients are not unscaled."""
@@ -80,3 +105,6 @@ class Iteration:
             self.clipped.discard(optimizer)
             self.stepped.discard(optimizer)
         self.scaled = bool(self.norms)
+        if not self.norms:
+            self._losses.clear()
+            self.gradients_are_scaled = True

@@ -91,7 +91,7 @@ def compile(model: Model, backend: str | Backend | None = None) -> Model:
     if not isinstance(model.forward, _CompiledForward):
         model.forward = _CompiledForward(model.forward)
     if not hasattr(model, "device"):
-        model.device = made.torch_device
+        vars(model)["device"] = made.torch_device
     return model
 
 

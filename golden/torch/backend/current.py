@@ -161,7 +161,7 @@ def current_executor() -> DataExecutor:
             "executor: none is running; wrap the data loader, as in "
             "for batch in cstorch.utils.data.DataExecutor(dataloader, num_steps=...)"
         )
-    return made.data_executor_stack[-1]  # type: ignore[no-any-return]
+    return made.data_executor_stack[-1]
 
 
 def current_torch_device() -> torch.device:

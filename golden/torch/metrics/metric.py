@@ -30,7 +30,8 @@ class Metric(nn.Module, ABC):
         global _made
         super().__init__()
         self.name = name or type(self).__name__
-        self._num_updates, self._dtype = 0, None
+        self._num_updates = 0
+        self._dtype: torch.dtype | None = None
         _made += 1
         self._place = _made
         _living.add(self)

@@ -32,8 +32,8 @@ _SCHEDULERS = {
 
 def _parameters(cls: type) -> list[str]:
     """Return the names of the parameters of a class, those of a schedule under the names of the learning rate's."""
-    init = next(each.__init__ for each in cls.__mro__ if "kwargs" not in inspect.signature(each.__init__).parameters)
-    names = list(inspect.signature(init).parameters)[2:]
+    signatures = (inspect.signature(vars(each)["__init__"]) for each in cls.__mro__ if "__init__" in vars(each))
+    names = list(next(each for each in signatures if "kwargs" not in each.parameters).parameters)[2:]
     if not issubclass(cls, lr_scheduler.LRScheduler):
         return names
     back = {curve: name for name, curve in lr_scheduler.LRScheduler.renamed.items()}

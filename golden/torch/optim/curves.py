@@ -193,7 +193,7 @@ class CosineAnnealingScheduler(Scheduler):
 class CosineAnnealingWarmRestartsScheduler(Scheduler):
     """Half a cosine from `initial_val` to `eta_min`, anew after every `T_0` steps.
 
-    The original takes ``T_mult=1`` alone. After the first restart it takes the multiple of `T_0` for the steps since the
+    The original takes ``T_mult=1`` alone. After the first restart it takes a multiple of `T_0` for the steps since that
     restart, which is put right here.
     """
 

@@ -124,7 +124,7 @@ class Optimizer(torch.optim.Optimizer, ABC):
         if "step" not in self.state[p]:
             raise RuntimeError("step: the optimizer does not count steps; make it with enable_global_step=True")
         self.state[p]["step"] += 1.0
-        return self.state[p]["step"]  # type: ignore[no-any-return]
+        return self.state[p]["step"]
 
     def zero_grad(self, *args: Any, **kwargs: Any) -> None:
         """Clear the gradients, between the hooks."""

@@ -42,6 +42,7 @@ class Scheduler(ABC):
 
     #: Which entry of the group is set.
     param_group_key: ClassVar[str] = ""
+    optimizer: Any
 
     def __init__(
         self, optimizer: Optimizer, total_iters: int | None = None, last_epoch: int = -1, param_group_tags: Tags = None

@@ -31,6 +31,6 @@ class SummaryWriter(_tensorboard.SummaryWriter):  # type: ignore[misc]
     def __init__(self, *args: Any, base_step: int = 1, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
 
-    def add_tensor(self, name: str, tensor: torch.Tensor, step: int | None = None) -> None:
+    def add_tensor(self, tag: str, tensor: torch.Tensor, global_step: int | None = None, walltime: Any = None) -> None:
         """Write the values of a tensor as a histogram."""
-        self.add_histogram(name, tensor.detach().float(), step)
+        self.add_histogram(tag, tensor.detach().float(), global_step, walltime=walltime)

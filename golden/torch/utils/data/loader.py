@@ -81,7 +81,7 @@ class DataLoader:
         if not (executor.is_checkpoint_step or executor.is_pre_initial_step or executor.on_final_iteration):
             raise RuntimeError("state_dict: must be called on a checkpoint step; decorate it with checkpoint_closure")
         state = self.dataloader.aggregate_state_dict([self.dataloader.state_dict()])
-        return copy.deepcopy(state)  # type: ignore[no-any-return]
+        return copy.deepcopy(state)
 
     def load_state_dict(self, state_dict: dict[str, Any], strict: bool = True) -> None:
         """Take over the state of the loader, before the run.
