@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import types
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 from typing import Any, TypeVar, overload
 
 import torch
@@ -17,7 +19,7 @@ from golden.torch.half import HalfType, _Process, current_half, half_named
 from golden.torch.precision import precision
 from golden.torch.scopes import scopes
 
-__all__ = ["initialize", "is_initialized"]
+__all__ = ["enter_everywhere", "initialize", "is_initialized"]
 
 Model = TypeVar("Model", bound=nn.Module)
 Optimizers = TypeVar("Optimizers", bound=Optimizer | Iterable[Optimizer])
@@ -26,8 +28,8 @@ Optimizers = TypeVar("Optimizers", bound=Optimizer | Iterable[Optimizer])
 class _Entry:
     """What all ways into one initialised model have in common: the precision that they enter."""
 
-    def __init__(self, settings: dict[str, Any]) -> None:
-        self.settings = settings
+    def __init__(self, context: Callable[[], AbstractContextManager[object]]) -> None:
+        self.context = context
 
 
 class _InPrecision:
@@ -57,10 +59,18 @@ class _InPrecision:
             return self._method()(*args, **kwargs)
         scopes.entries = (*outside, self.entry)
         try:
-            with precision(**self.entry.settings):
+            with self.entry.context():
                 return self._method()(*args, **kwargs)
         finally:
             scopes.entries = outside
+
+
+def enter_everywhere(model: nn.Module, context: Callable[[], AbstractContextManager[object]]) -> None:
+    """Make every way into a model enter a context, but for modules whose ways have one already."""
+    entry = _Entry(context)
+    for module in model.modules():
+        if not isinstance(module, torch.jit.ScriptModule) and not is_initialized(module):
+            vars(module).update({name: _InPrecision(entry, module, name) for name in list(_ways_in(module))})
 
 
 def is_initialized(model: nn.Module) -> bool:
@@ -147,8 +157,5 @@ def initialize(
     }
     precision(**settings)  # checks them now and not in the first forward pass
     _Process.initialized = half_named(settings["half"])
-    entry = _Entry(settings)
-    for module in model.modules():
-        if not isinstance(module, torch.jit.ScriptModule) and not is_initialized(module):
-            vars(module).update({name: _InPrecision(entry, module, name) for name in list(_ways_in(module))})
+    enter_everywhere(model, functools.partial(precision, **settings))
     return model if optimizers is None else (model, optimizers)

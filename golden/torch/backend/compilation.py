@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import torch
 from torch import nn
 
+from golden.torch.amp.initialize import enter_everywhere
 from golden.torch.backend.current import Backend, backend, current_backend
 from golden.torch.half import mixed_precision
 from golden.torch.notices import say_once
@@ -48,20 +49,8 @@ def in_precision() -> AbstractContextManager[object]:
     return precision(level=_level_of_run())
 
 
-class _CompiledForward:
-    """The forward of a compiled model. An object, and not a closure: it can be copied with its module."""
-
-    def __init__(self, forward: Any) -> None:
-        functools.update_wrapper(self, forward)
-        self.forward = forward
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        with in_precision():
-            return self.forward(*args, **kwargs)
-
-
 def compile(model: Model, backend: str | Backend | None = None) -> Model:
-    """Prepare a model: every forward pass runs in the precision of the run, and its backward pass with it.
+    """Prepare a model: whichever way it is entered, it runs in the precision of the run, backward pass included.
 
     Half type and level are those of the moment of the call: `golden.torch.amp.set_half_dtype`, and
     ``precision_opt_level`` of the cluster configuration or ``backends.csx.precision.optimization_level``.
@@ -88,8 +77,7 @@ def compile(model: Model, backend: str | Backend | None = None) -> Model:
     if not isinstance(model, nn.Module):
         raise TypeError(f"model: got {model!r}, must be a torch.nn.Module")
     made = _backend_for(backend)
-    if not isinstance(model.forward, _CompiledForward):
-        model.forward = _CompiledForward(model.forward)
+    enter_everywhere(model, in_precision)
     if not hasattr(model, "device"):
         vars(model)["device"] = made.torch_device
     return model

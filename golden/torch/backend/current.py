@@ -39,7 +39,6 @@ class Backend:
             raise TypeError(f"cluster_config: got {self.cluster_config!r}, must be a ClusterConfig")
         #: Whether it was made to compile or validate only: a run is one step then.
         self.is_e2e_execution = not (options.get("compile_only") or options.get("validate_only"))
-        self.is_tracing = False
         self.executor_counter = 0
         self.cluster = None
         self.data_executor_stack: list[DataExecutor] = []
