@@ -4,10 +4,10 @@ The lane is left out. What it gives is an *uninterpreted function* of what it is
 it gives the same for the same. So what is proven of issue, hazards, chunks, promotions, registers and the queue of
 results holds for every arithmetic, that of the lane among them.
 
-It is a bounded proof, of shallow units; `sim.formal.along_model` has those of every depth. From reset, for any beats,
-stalls and refusals of results in so many cycles, every result that leaves is that of `Model` below, in order of its
-register, and none leaves that the model does not have. A unit that has been left alone for long enough has given them
-all.
+It is a bounded proof, of shallow units; `sim.formal.along_model` has those of every depth. In the first cycle the unit
+is in any state at all, and reset. Then, for any beats, changes of the port ``chunk``, stalls and refusals of results in
+so many cycles, every result that leaves is that of `Model` below, in order of its register, and none leaves that the
+model does not have. A unit that has been left alone for long enough has given them all.
 
 What the unit asks of its user is a premise: a beat continues only what was of its level, in its register.
 """
@@ -128,20 +128,21 @@ def formula(component: ControlAlone, netlist: Netlist, cycles: int, drain: int) 
     beat, answer = product_beat_layout(parameters), result_beat_layout(parameters)
     unknown = UnknownStep(parameters)
     model = Model(unknown)
-    given: dict[str, str] = {"clk": "#b0", "rst": "#b0", "chunk": "chunk"}
+    given: dict[str, str] = {"clk": "#b0", "rst": "#b0"}
     draining = given | {"i__valid": "#b0", "o__ready": "#b1"}
-    text = unknown.declarations + f"(declare-const chunk (_ BitVec {parameters.chunk_bits}))\n"
+    before = netlist.instance("before", given={"clk": "#b0", "rst": "#b1"})
+    text = unknown.declarations + before.text
     instances: list[Instance] = []
     for cycle in range(cycles + drain):
-        held = instances[-1].registers if instances else None
+        held = instances[-1].registers if instances else before.registers
         instances.append(netlist.instance(f"t{cycle}", given=given if cycle < cycles else draining, held=held))
         text += instances[-1].text
-    text += f"(assert {instances[0].initial})\n" + _lane(unknown, component, instances)
+    text += _lane(unknown, component, instances)
 
     for cycle, unit in enumerate(instances[:cycles]):
         takes = both(equal(unit.port("i__valid"), "#b1"), equal(unit.port("i__ready"), "#b1"))
         fields = {name: field_of(unit.port("i__payload"), beat, name) for name, part in beat if part.width}
-        text += model.accept(cycle, takes, fields)
+        text += model.accept(cycle, takes, fields, unit.port("chunk"))
     text += f"(assert {both(*(f'legal_{cycle}' for cycle in range(cycles)))})\n"
     return text + refute(both(*_claims(model, instances, cycles, answer)))
 

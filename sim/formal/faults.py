@@ -1,4 +1,4 @@
-"""The deliberate faults of `sim.mutants`, which the proofs must refute where they are of what is proven."""
+"""The deliberate faults of `sim.mutants` and `sim.formal.trial_faults`, which the proofs must refute."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from sim.formal.along_model.induction import INDUCTIONS
 from sim.formal.control import SIZES
 from sim.formal.errors import ToolError
 from sim.formal.proof import BITWUZLA, Outcome, Proof, Verdict, prove
+from sim.formal.trial_faults import TRIAL_FAULTS
 from sim.formal.vector_control import FOUR_LANES, FULL_QUEUE, TWO_LANES
 from sim.mutants.faults import MUTANTS
 from sim.mutants.mutant import Mutant as Fault
@@ -69,19 +70,22 @@ _VECTOR_CONTROLS = {
 
 @dataclass(frozen=True)
 class PinnedFault:
-    """A fault of `sim.mutants`.
+    """A fault of `sim.mutants`, or one that only the proofs look for.
 
     Parameters
     ----------
     fault : Fault
     proofs : tuple of str
         Names of the proofs of which one must refute it.
+    is_none : bool
+        It changes nothing that is to hold: all of these proofs must go through.
     """
 
     fault: Fault
     proofs: tuple[str, ...]
     timeout: int = 600
     fast: bool = False
+    is_none: bool = False
 
     @property
     def name(self) -> str:
@@ -99,11 +103,12 @@ class PinnedFault:
                 )
                 outcome = prove(proof, folder)
                 seconds += outcome.seconds
-                if outcome.verdict is Verdict.REFUTED:
+                if outcome.verdict is Verdict.REFUTED and not self.is_none:
                     return outcome.but(Verdict.CAUGHT, f"{name}: {outcome.remark}", seconds)
                 if outcome.verdict is not Verdict.PROVEN:
                     return outcome
-        return outcome.but(Verdict.SURVIVED, f"proven all the same: {', '.join(self.proofs)}", seconds)
+        verdict = Verdict.EQUIVALENT if self.is_none else Verdict.SURVIVED
+        return outcome.but(verdict, f"proven all the same: {', '.join(self.proofs)}", seconds)
 
 
 @dataclass(frozen=True)
@@ -151,3 +156,5 @@ def pinned_faults() -> Iterator[PinnedFault]:
         elif fault.file.startswith("vector/"):
             size = _VECTOR_CONTROLS.get(fault.name, TWO_LANES)
             yield PinnedFault(fault, (f"vector: control {size} (sequential model, bitwuzla)",))
+    for one in TRIAL_FAULTS:
+        yield PinnedFault(one.fault, one.proofs, fast=one.fast, is_none=one.is_none)

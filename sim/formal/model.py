@@ -28,23 +28,29 @@ class Chunk:
     name : str
         Ends the names of the definitions.
     own : mapping
-        Terms of the state ``open``, ``later``, ``count``.
+        Terms of the state ``open``, ``later``, ``count``, ``size``.
     first, last, counts : str
         Of the beat; whether it is a product of a chunk of this register.
     width : int
         Bits of the port ``chunk``.
+    port : str
+        What it says: the length of a chunk that starts; later it only matters whether it says 0.
     """
 
-    def __init__(self, name: str, own: Mapping[str, str], first: str, last: str, counts: str, width: int) -> None:
+    def __init__(
+        self, name: str, own: Mapping[str, str], first: str, last: str, counts: str, width: int, port: str
+    ) -> None:
         self.starts, self.ends, self.is_first = f"starts_{name}", f"ends_{name}", f"is_first_{name}"
         length = f"(bvadd (ite {self.starts} {bits(0, width)} {own['count']}) {bits(1, width)})"
-        reached = both(inverse(equal("chunk", bits(0, width))), equal(f"length_{name}", "chunk"))
+        reached = both(inverse(equal(port, bits(0, width))), equal(f"length_{name}", f"size_{name}"))
         self.text = define(self.starts, "Bool", either(first, inverse(own["open"])))
+        self.text += define(f"size_{name}", f"(_ BitVec {width})", f"(ite {self.starts} {port} {own['size']})")
         self.text += define(f"length_{name}", f"(_ BitVec {width})", length)
         self.text += define(self.ends, "Bool", either(last, reached))
         self.text += define(self.is_first, "Bool", either(first, inverse(own["later"])))
         self.after = {
             "count": f"(ite {counts} length_{name} {own['count']})",
+            "size": f"(ite {counts} size_{name} {own['size']})",
             "open": f"(ite {counts} (not {self.ends}) {own['open']})",
             "later": f"(ite {counts} {either(self.ends, inverse(self.is_first))} {own['later']})",
         }
@@ -63,15 +69,15 @@ class Model:
         self.unknown = step
         self.chunk_bits = step.parameters.chunk_bits
         state = {"partial": step.zero, "narrow": step.zero, "count": bits(0, self.chunk_bits), "level": NO_LEVEL}
-        state |= {"open": "false", "later": "false"}
+        state |= {"size": bits(0, self.chunk_bits), "open": "false", "later": "false"}
         self._state = {f"{name}_{register}": term for name, term in state.items() for register in REGISTERS}
         self._state |= {"wide_0": step.zero}
         self._state |= {f"number_{register}_{refused}": bits(0, _COUNT) for register in REGISTERS for refused in (0, 1)}
         self._sorts = {"open": "Bool", "later": "Bool", "count": f"(_ BitVec {self.chunk_bits})"}
-        self._sorts |= {"level": "(_ BitVec 2)", "number": f"(_ BitVec {_COUNT})"}
+        self._sorts |= {"size": self._sorts["count"], "level": "(_ BitVec 2)", "number": f"(_ BitVec {_COUNT})"}
 
-    def accept(self, cycle: int, takes: str, beat: Mapping[str, str]) -> str:
-        """Define what a beat of a cycle makes of the state, if it is taken.
+    def accept(self, cycle: int, takes: str, beat: Mapping[str, str], port: str) -> str:
+        """Define what a beat of a cycle makes of the state, if it is taken; `port` is what the port ``chunk`` says.
 
         Also ``legal_<cycle>``; ``gives_<cycle>_<register>_<refused>`` and ``answer_<cycle>``, the result that it will
         have; ``number_<register>_<refused>_at_<cycle>``, how many there have been before.
@@ -94,7 +100,7 @@ class Model:
         legal, answer = [either(inverse(takes), refused, first)], unknown.zero
         for register in REGISTERS:
             at = f"{register}_{cycle}"
-            names = ("partial", "narrow", "count", "level", "open", "later")
+            names = ("partial", "narrow", "count", "size", "level", "open", "later")
             own = {name: state[f"{name}_{register}"] for name in names}
             is_here = equal(beat["register"], bits(register, 1))
             text += define(f"sound_{at}", "Bool", both(takes, inverse(refused), is_here))
@@ -103,7 +109,7 @@ class Model:
             wide = state["wide_0"] if register == 0 else unknown.zero
             chain = unknown.add(a, b, f"(ite {first} {unknown.zero} {wide})", "#b1")
             text += define(f"chain_{at}", unknown.sort, chain)
-            chunk = Chunk(at, own, first, last, f"counts_{at}", self.chunk_bits)
+            chunk = Chunk(at, own, first, last, f"counts_{at}", self.chunk_bits, port)
             text += chunk.text
             partial = unknown.add(a, b, f"(ite {chunk.starts} {unknown.zero} {own['partial']})", "#b0")
             text += define(f"chunk_{at}", unknown.sort, partial)

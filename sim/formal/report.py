@@ -10,14 +10,14 @@ from pathlib import Path
 from rich.table import Table
 
 from sim.evidence.record import Kind, Record, Unit
+from sim.formal.faults import pinned_faults
 from sim.formal.proof import ENGINES, Outcome, Verdict, engine_version
-from sim.mutants.faults import MUTANTS
 
 __all__ = ["BEGIN", "END", "evidence", "markdown", "summary", "table", "write_json"]
 
 BEGIN, END = "<!-- formal-table:begin -->", "<!-- formal-table:end -->"
 #: What is proven only up to a size, or a length.
-_LIMITS = {"mac: control": "up to 4 registers", "vector: control": "up to 5 beats"}
+_LIMITS = {"vector: control": "up to 5 beats"}
 #: What the names of proofs and of what is changed begin with; all others are of the multiply-accumulate unit.
 _UNITS = {
     "converter": Unit.CONVERTERS,
@@ -80,7 +80,7 @@ def summary(outcomes: Sequence[Outcome]) -> str:
 def _unit(outcome: Outcome) -> Unit:
     """Return what a proof is about; of a change of a unit, what is changed."""
     if outcome.unit == "faults":
-        return next(fault.part for fault in MUTANTS if fault.name == outcome.mode)
+        return next(one.fault.part for one in pinned_faults() if one.fault.name == outcome.mode)
     about = outcome.mode if outcome.unit == "mutants" else outcome.unit
     return next((unit for name, unit in _UNITS.items() if about.startswith(name)), Unit.MAC)
 

@@ -3,7 +3,9 @@
 As in `sim.formal.control`, the lanes are left out, and what they give are uninterpreted functions: one family for each
 lane, so that a number that comes to a wrong lane is told from one that comes to its own.
 
-It is a bounded proof: from reset, for any beats, stalls and refusals of results in so many cycles,
+It is a bounded proof. In the first cycle the unit is in any state at all, and reset. Then, for any beats, changes of
+the port ``chunk`` (but where a rank holds beats ahead of their issue), stalls and refusals of results in so many
+cycles,
 
 - every result that leaves is the next one that `VectorModel` has of its row, of a beat that has come; refusals have an
   order of their own,
@@ -165,19 +167,27 @@ def formula(component: VectorControlAlone, netlist: Netlist, size: Size) -> str:
     """Return what has a solution if a unit gives anything else than the model."""
     parameters = component.unit.parameters
     model = VectorModel(parameters)
-    given: dict[str, str] = {"clk": "#b0", "rst": "#b0", "chunk": "chunk"}
+    given: dict[str, str] = {"clk": "#b0", "rst": "#b0"}
+    if parameters.has_input_rank:
+        # A beat is held for a time that its user does not know, before the port is looked at.
+        given["chunk"] = "chunk"
     phases = ([given] + [given | {"i__valid": "#b0"}] * (size.apart - 1)) * size.beats
     phases += [given | {"i__valid": "#b0", "o__ready": "#b0"}] * size.refusing
     phases += [given | {"i__valid": "#b0", "o__ready": "#b1"}] * size.drain
-    text = model.declarations + f"(declare-const chunk (_ BitVec {parameters.chunk_bits}))\n"
+    before = netlist.instance("before", given={"clk": "#b0", "rst": "#b1"})
+    text = model.declarations + f"(declare-const chunk (_ BitVec {parameters.chunk_bits}))\n" + before.text
+    # Without a reset in the middle of work, what nothing has used yet is +0.
+    unused = both(before.initial, equal(before.port("i__valid"), "#b0"))
+    text += f"(declare-const is_unused Bool)\n(assert {either(inverse('is_unused'), unused)})\n"
     instances: list[Instance] = []
     for cycle, connected in enumerate(phases):
-        held = instances[-1].registers if instances else None
+        held = instances[-1].registers if instances else before.registers
         instances.append(netlist.instance(f"t{cycle}", given=connected, held=held))
         text += instances[-1].text
-    text += f"(assert {instances[0].initial})\n" + _lanes(model, instances)
+    text += _lanes(model, instances)
     for unit in instances[: size.beats * size.apart : size.apart]:
-        text += model.accept(_moves(unit, "i"), _beat(unit.port("i__payload"), vector_beat_layout(parameters)))
+        beat = _beat(unit.port("i__payload"), vector_beat_layout(parameters))
+        text += model.accept(_moves(unit, "i"), beat, unit.port("chunk"))
     text += f"(assert {both(*(f'legal_{cycle}' for cycle in range(size.beats)))})\n"
     claimed, claims = _claims(model, instances, size.apart, vector_result_layout(parameters))
     return text + claimed + refute(both(*claims))

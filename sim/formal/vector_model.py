@@ -44,7 +44,7 @@ class VectorModel:
         count = f"(_ BitVec {parameters.chunk_bits})"
         # Sort and start of what a reduction is; the odd lanes' fp32 totals are of steps of the even lanes.
         self._state = {"open": ("Bool", "false"), "later": ("Bool", "false")}
-        self._state |= {"count": (count, bits(0, parameters.chunk_bits))}
+        self._state |= {name: (count, bits(0, parameters.chunk_bits)) for name in ("count", "size")}
         for lane, step in enumerate(self.steps):
             names = ("partial", "total") if lane % 2 else ("partial", "total", "second")
             self._state |= {f"{name}_{lane}": (step.sort, step.zero) for name in names}
@@ -54,8 +54,10 @@ class VectorModel:
         """The functions."""
         return "".join(step.declarations for step in self.steps)
 
-    def accept(self, takes: str, beat: Mapping[str, str]) -> str:
+    def accept(self, takes: str, beat: Mapping[str, str], port: str) -> str:
         """Define what the next beat makes of its reduction, if it is taken.
+
+        A beat that continues what none has begun is legal if ``is_unused`` is set: then it begins at +0.
 
         Also, of beat n, ``legal_<n>``; ``gives_<n>_<part>`` and ``answer_<n>_<part>``, the results that it will have;
         ``refused_<n>`` and ``register_<n>``.
@@ -65,6 +67,8 @@ class VectorModel:
         takes : str
         beat : mapping of str to str
             ``level``, ``register``, ``first``, ``last``; ``a_0``, ``b_0`` and so on.
+        port : str
+            What the port ``chunk`` says.
         """
         now, parameters = self.beats, self.parameters
         self.beats += 1
@@ -83,13 +87,13 @@ class VectorModel:
         text += define(f"wide_{now}", "(_ BitVec 1)", f"(ite is_wide_{now} #b1 #b0)")
         first, last = equal(beat["first"], "#b1"), equal(beat["last"], "#b1")
         text += self._look_back(now, first)
-        text += self._reduce(now, beat, first, last)
+        text += self._reduce(now, beat, first, last, port)
         return text + self._answers(now, last)
 
     def _look_back(self, now: int, first: str) -> str:
         """Define what there was of the reduction that a beat continues, and whether it may."""
         high = self.parameters.register_width - 1
-        text, may_continue = "", "true"
+        text, may_continue = "", "is_unused"
         held = {name: start for name, (_, start) in self._state.items()}
         for then in range(now):
             same_row = equal(f"register_{then}", f"register_{now}")
@@ -104,11 +108,11 @@ class VectorModel:
         text += "".join(define(f"{name}_at_{now}", self._state[name][0], term) for name, term in held.items())
         return text + define(f"legal_{now}", "Bool", either(inverse(f"sound_{now}"), first, may_continue))
 
-    def _reduce(self, now: int, beat: Mapping[str, str], first: str, last: str) -> str:
+    def _reduce(self, now: int, beat: Mapping[str, str], first: str, last: str, port: str) -> str:
         """Define what a beat makes of its reduction, in every lane."""
         own = {name: f"{name}_at_{now}" for name in self._state}
         is_chain = f"is_chain_{now}"
-        chunk = Chunk(str(now), own, first, last, inverse(is_chain), self.parameters.chunk_bits)
+        chunk = Chunk(str(now), own, first, last, inverse(is_chain), self.parameters.chunk_bits, port)
         text, after = chunk.text, dict(chunk.after)
         promotes = both(inverse(is_chain), chunk.ends)
 

@@ -74,7 +74,7 @@ def payload(results, level, part, register):
 def test_model_gives_what_golden_gives(level, monkeypatch):
     model = VectorModel(VectorParameters(lanes=LANES, **PARAMETERS))
     results, facts = reduced(monkeypatch, model, level)
-    text = model.declarations + define("chunk", "(_ BitVec 2)", bits(CHUNK, 2))
+    text = model.declarations + define("chunk", "(_ BitVec 2)", bits(CHUNK, 2)) + define("is_unused", "Bool", "false")
     # Between two of its beats one of another row, which it must not see, and one that is refused.
     for at, (its_level, register) in enumerate([(level, 2), (2, 0), (level, 2), (3, 2), (level, 2)]):
         fields = {"level": bits(its_level, 2), "register": bits(register, 2)}
@@ -84,7 +84,7 @@ def test_model_gives_what_golden_gives(level, monkeypatch):
             for name, rows in (("a", A), ("b", B))
             for lane in range(LANES)
         }
-        text += model.accept("true", fields)
+        text += model.accept("true", fields, "chunk")
     legal = both(*(f"legal_{beat}" for beat in range(model.beats)))
     text += f"(assert {both(legal, 'gives_4_0', inverse('gives_2_0'), *facts)})\n"
     assert bitwuzla_api.decide(text)[0] == "sat"

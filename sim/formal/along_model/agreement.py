@@ -58,7 +58,7 @@ def agrees(operation: Any, record: Record, *, is_settled: bool, has_flags: bool,
         & (operation.partial == is_chunk)
         & (operation.fresh == fresh)
         & (operation.last == fields.last)
-        & (operation.flags.as_value() == (record.prior if has_flags else fields.base))
+        & (~record.is_followed | (operation.flags.as_value() == (record.prior if has_flags else fields.base)))
         & (~is_chunk | (operation.wide_total == fields.wide_total))
         & (operation.fresh_total == (is_chunk & fields.is_first if is_settled else 0))
     )

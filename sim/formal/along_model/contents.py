@@ -15,13 +15,13 @@ _CLASS_BITS = CLASS_WIDTH + FLAGS_WIDTH
 
 
 class Contents:
-    """The rows of the register file, as they will be.
+    """The rows of the register file that a pair of registers has, as they will be.
 
     Parameters
     ----------
     m : Module
     totals, partials : list of Value
-        Rows of the totals and the partial sums of each register. A pair has the low end of its total in the even one.
+        Rows of the totals and the partial sums of both registers. The even one has the low end of a total of the pair.
     low_bits : int
         Bits of the low end of a pair; 0 for classes and flags, of which those in the even half count.
     is_class : bool
@@ -39,7 +39,7 @@ class Contents:
     def _written(self, register: int, wide: Value, value: Value, noise: Value) -> Value:
         """Return what is written of a value to the row of a register."""
         low, high = self._part(value)
-        return high if self._is_class or register % 2 else Mux(wide, Cat(low, noise), high)
+        return high if self._is_class or register else Mux(wide, Cat(low, noise), high)
 
     def with_operation(self, record: Record) -> Contents:
         """Return what an operation makes of it."""
@@ -47,8 +47,8 @@ class Contents:
         partial = fields.is_product & ~fields.is_chain
         totals, partials = [], []
         for register, (total, sum_) in enumerate(zip(self._totals, self._partials, strict=True)):
-            its = fields.register == register
-            its_total = Mux(record.wide, fields.register[1:] == register >> 1, its)
+            its = record.is_followed & (fields.register[0] == register)
+            its_total = Mux(record.wide, record.is_followed, its)
             written = self._written(register, record.wide, record.after, fields.given.noise)
             totals.append(self._row(fields.writes & ~partial & its_total, written, total))
             written = self._part(record.after)[1]
@@ -60,7 +60,7 @@ class Contents:
         fields = record.fields
         totals = []
         for register, total in enumerate(self._totals):
-            its = Mux(fields.wide_total, fields.register[1:] == register >> 1, fields.register == register)
+            its = record.is_followed & (fields.wide_total | (fields.register[0] == register))
             written = self._written(register, fields.wide_total, record.total_after, fields.total_given.noise)
             totals.append(self._row(record.is_pending & its, written, total))
         return Contents(self._m, totals, self._partials, self._low_bits, is_class=self._is_class)
@@ -68,26 +68,27 @@ class Contents:
     def _row(self, writes: Value, word: Value, row: Value) -> Value:
         return named(self._m, "row", Mux(writes, word, row)[: len(row)])
 
-    def holds_pair(self, register: Value, value: Value) -> Value:
-        """Tell whether a value stands in the pair of a register."""
+    def holds_pair(self, value: Value) -> Value:
+        """Tell whether a value stands in the pair."""
         low, high = self._part(value)
-        even, odd = (chosen(self._totals[parity::2], register[1:]) for parity in (0, 1))
+        even, odd = self._totals
         return even == low if self._is_class else (even[: self._low_bits] == low) & (odd == high)
 
     def holds_total(self, register: Value, value: Value) -> Value:
         """Tell whether a value of a narrow format is the total of a register."""
-        return chosen(self._totals, register) == self._part(value)[1]
+        return chosen(self._totals, register[0]) == self._part(value)[1]
 
     def holds_partial(self, register: Value, value: Value) -> Value:
         """Tell whether a value is the partial sum of a register."""
-        return chosen(self._partials, register) == self._part(value)[1]
+        return chosen(self._partials, register[0]) == self._part(value)[1]
 
     def holds_accumulator(self, record: Record) -> Value:
         """Tell whether what an operation must read is there, if it reads anything."""
         fields = record.fields
         value, register = fields.before.as_value(), fields.register
         narrow = Mux(fields.is_product, self.holds_partial(register, value), self.holds_total(register, value))
-        return ~fields.writes | record.fresh | Mux(record.wide, self.holds_pair(register, value), narrow)
+        holds = Mux(record.wide, self.holds_pair(value), narrow)
+        return ~fields.writes | ~record.is_followed | record.fresh | holds
 
 
 def meets(record: Record, number: Value, low_bits: int) -> Value:

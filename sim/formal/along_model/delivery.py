@@ -1,8 +1,8 @@
 """That results leave in their order: those of a kind are numbered, and the queue keeps their numbers.
 
-A *kind* of results is those of one register, refusals apart. Beside every row of the queue stands how many results of
-each kind had been written before it. So what is between two rows, and between the first one and the output, is told by
-those rows alone.
+A *kind* of results is those of one register of the pair that the model follows, refusals apart. Beside every row of the
+queue stands how many results of each kind had been written before it. So what is between two rows, and between the
+first one and the output, is told by those rows alone.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Delivery:
     """
 
     def __init__(self, m: Module, unit: OpenedUnit, ghost: Ghost, watch: Value, o: Any, leaves: Value) -> None:
-        self._m, self._unit, self._ghost = m, unit, ghost
+        self._m, self._unit, self._ghost, self._pair = m, unit, ghost, ghost.pair
         self._parameters = parameters = ghost.parameters
         queue, storage = unit.queue, unit.storage
         self._places = parameters.results
@@ -81,18 +81,18 @@ class Delivery:
         fields = record.fields
         with m.If(leaves):
             for kind in range(len(self._ghost.numbers)):
-                with m.If(_kind(o) == kind):
+                with m.If(self._is_of(o, kind)):
                     m.d.sync += self._left[kind].eq(self._left[kind] + 1)
             with m.If(self._consume == self._at):
                 m.d.sync += self._is_watched.eq(0)
         with m.If(record.is_result):
             for kind in range(len(self._ghost.numbers)):
-                with m.If(record.kind == kind):
+                with m.If(record.is_followed & (record.kind == kind)):
                     m.d.sync += self._written[kind].eq(self._written[kind] + 1)
             for place, before in enumerate(self._before):
                 with m.If(self._produce == place):
                     m.d.sync += before.eq(self._written)
-            with m.If(watch):
+            with m.If(watch & record.is_followed):
                 m.d.sync += [
                     self._is_watched.eq(1),
                     self._at.eq(self._produce),
@@ -119,9 +119,10 @@ class Delivery:
         running = list(self._written)
         count: Value = C(0, NUMBER_BITS)
         for at, (record, gives) in enumerate(on_their_way):
-            yield f"number of {at}", ~gives | (chosen(running, record.kind) == record.fields.number)
+            its = gives & record.is_followed
+            yield f"number of {at}", ~its | (chosen(running, record.kind) == record.fields.number)
             running = [
-                named(m, f"running_{at}_{kind}", (one + (gives & (record.kind == kind)))[:NUMBER_BITS])
+                named(m, f"running_{at}_{kind}", (one + (its & (record.kind == kind)))[:NUMBER_BITS])
                 for kind, one in enumerate(running)
             ]
             count = named(m, f"count_{at}", (count + gives)[:NUMBER_BITS])
@@ -133,7 +134,7 @@ class Delivery:
         yield "delivered", ~fields.refused | ((fields.error != 0) & ~fields.writes)
         yield "written at all", queue.w_en == record.is_result
         entry = data.View(self._entry, queue.w_data)
-        yield "written", ~record.is_result | self._is_answer(entry, self._answer(record))
+        yield "written", ~(record.is_result & record.is_followed) | self._is_answer(entry, self._answer(record))
 
     def _is_answer(self, entry: Any, answer: Value) -> Value:
         """Tell whether an entry is what is to leave; of a refusal the rest has no meaning."""
@@ -161,7 +162,7 @@ class Delivery:
         for place, (before, row) in enumerate(zip(self._before, self._unit.storage.rows, strict=True)):
             entry = data.View(self._entry, row.data)
             used = named(self._m, f"used_{place}", (C(place, width) - consume)[:width] < level)
-            after = Cat((one + (_kind(entry) == kind))[:NUMBER_BITS] for kind, one in enumerate(before))
+            after = Cat((one + self._is_of(entry, kind))[:NUMBER_BITS] for kind, one in enumerate(before))
             behind = (place + 1) % places
             is_last = produce == behind
             yield (
@@ -174,6 +175,9 @@ class Delivery:
             numbered = chosen(list(before), _kind(self._watched)) == self._number
             yield f"row {place} watched", ~(self._is_watched & (self._at == place)) | (used & its & numbered)
 
+    def _is_of(self, result: Any, kind: int) -> Value:
+        return (result.register[1:] == self._pair) & (_kind(result) == kind)
+
 
 def _kind(result: Any) -> Value:
-    return Cat(Cat(result.error).any(), result.register)
+    return Cat(Cat(result.error).any(), result.register[0])

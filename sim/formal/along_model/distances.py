@@ -8,7 +8,7 @@ from amaranth import C, Cat, Mux, Value
 
 from sim.formal.along_model.ghost import Ghost
 from sim.formal.along_model.opened import OpenedUnit
-from sim.formal.along_model.record import Condition, chosen
+from sim.formal.along_model.record import Condition
 
 __all__ = ["distances", "levels", "others"]
 
@@ -34,7 +34,8 @@ def distances(ghost: Ghost) -> Iterator[Condition]:
             # What is just being written is passed by only to the same register.
             same_pair = a.register[1:] == b.register[1:]
             overlap = Mux(same, a.wide_total != b.wide_total, same_pair & (a.wide_total | b.wide_total))
-            yield f"pair {one} {other}", ~(totals(one) & ~a.is_first & totals(other) & overlap)
+            followed = totals(one) & row[one].is_followed & totals(other)
+            yield f"pair {one} {other}", ~(followed & ~a.is_first & overlap)
     for place, record in enumerate(ghost.records[1:], 1):
         promotions = Cat(each.is_promotion for each in ghost.records[1:]).any()
         older = [each.counts for each in ghost.records[place + 1 :]] or [C(0, 1)]
@@ -43,12 +44,11 @@ def distances(ghost: Ghost) -> Iterator[Condition]:
 
 def levels(ghost: Ghost) -> Iterator[Condition]:
     """Yield that a product of another level than its registers now have was followed by one that has changed it."""
-    of_even, of_odd = ([state.level for state in ghost.registers[parity::2]] for parity in (0, 1))
+    even, odd = (state.level for state in ghost.registers)
     for place in range(1, min(ghost.parameters.accumulate_latency, ghost.depth) + 1):
         record, newer = ghost.records[place], ghost.records[1:place]
         fields = record.fields
         is_odd, wide, pair = fields.register[0], fields.wide_total, fields.register[1:]
-        even, odd = chosen(of_even, pair), chosen(of_odd, pair)
         followed_by_even, followed_by_odd = (
             Cat([C(0, 1), *(each.is_sound_product & (each.fields.register == Cat(half, pair)) for each in newer)]).any()
             for half in (C(0, 1), C(1, 1))
@@ -56,7 +56,7 @@ def levels(ghost: Ghost) -> Iterator[Condition]:
         other_even = Mux(is_odd, odd != 2, wide != (even != 2))
         even_followed = ~other_even | followed_by_even
         odd_followed = ~(wide & (odd == 2)) | followed_by_odd
-        yield f"level of {place}", ~record.is_sound_product | (even_followed & odd_followed)
+        yield f"level of {place}", ~(record.is_sound_product & record.is_followed) | (even_followed & odd_followed)
 
 
 def others(unit: OpenedUnit, ghost: Ghost) -> Iterator[Condition]:

@@ -11,8 +11,12 @@ those of the records; results leave with the right value in the order of their r
 without a reason, so that a unit that is left alone gives all its results. An accumulator that is read behind the issue
 is among the conditions.
 
-What the unit asks of its user is a premise: a beat continues only what was of its level, in its register; the port
-``chunk`` keeps its value.
+In any cycle there may be a reset: the conditions then hold behind it, no result is offered there, and the model starts
+anew, so that nothing that was in the unit leaves it later.
+
+What the unit asks of its user is a premise: a beat continues only what was of its level, in its register. The port
+``chunk`` may change in every cycle: a chunk is as long as the port says when its first product is issued. Later it only
+matters whether it says 0, in which case no chunk ends.
 
 If there is a solution, a claim fails, or a condition lacks something: nothing says that the unit ever comes there.
 """
@@ -44,14 +48,23 @@ from sim.formal.proof import BITWUZLA, Z3_CADICAL, Proof
 from sim.formal.terms import bits, both, either, equal, inverse
 from sim.formal.yosys import ELABORATING, netlist_of_verilog
 
-__all__ = ["DEPTHS", "INDUCTIONS", "ControlWithModel", "component", "induction", "induction_proofs", "told"]
+__all__ = [
+    "DEPTHS",
+    "INDUCTIONS",
+    "ControlWithModel",
+    "component",
+    "induction",
+    "induction_name",
+    "induction_proofs",
+    "told",
+]
 
 #: As small as can be: nothing is computed in it here.
 _TINY = (FloatFormat("1-2-1", 2, 1),)
 #: One of them has more bits of each kind than the first one.
 _SEVERAL = (*_TINY, FloatFormat("1-3-1", 3, 1), FloatFormat("1-2-2", 2, 2))
 #: All that there are. With 11 and 13 units are built for one operand format and for more, unless others are asked for:
-#: these are proven with more than one pair of registers, and the deeper one with several formats.
+#: these are proven with all their registers, and the deeper one with several formats.
 DEPTHS = tuple(range(1, 14))
 _RELEASED = (11, 13)
 _FAST = 3
@@ -67,6 +80,8 @@ class ControlWithModel(wiring.Component):
     -----
     i, o, chunk
         As of `MultiplyAccumulate`.
+    pair : in
+        Which pair of registers is followed, if there are several; it must keep its value.
     given, total_given, watch : in
         Left to chance: see `Ghost` and `Delivery`.
     legal : out
@@ -81,8 +96,10 @@ class ControlWithModel(wiring.Component):
         #: Names of the conditions and the claims, known when it has been elaborated.
         self.names: dict[str, list[str]] = {}
         self.ghost: Ghost
+        pairs = {"pair": In(parameters.register_width - 1)} if parameters.registers > 2 else {}
         super().__init__(
             {
+                **pairs,
                 "i": In(stream.Signature(product_beat_layout(parameters))),
                 "o": Out(stream.Signature(result_beat_layout(parameters))),
                 "chunk": In(parameters.chunk_bits),
@@ -102,12 +119,14 @@ class ControlWithModel(wiring.Component):
         m.submodules.unit = opened.fragment
         m.d.comb += pass_on(self, unit)
         operations = opened.lane.operations
-        ghost = self.ghost = Ghost(m, unit.parameters, self.given, self.total_given, self.chunk)
+        pair = self.pair if unit.registers > 2 else C(0, 1)
+        counted = opened.states.reading.data
+        ghost = self.ghost = Ghost(m, unit.parameters, self.given, self.total_given, self.chunk, pair, counted)
         issued = operations[0]
         m.d.comb += ghost.is_issued.eq((issued.is_product & issued.writes) | Cat(issued.error).any())
         ghost.take(m, self.i.payload, self.i.valid, self.i.ready)
         _lane(m, opened, ghost)
-        invariant = Invariant(m, opened, operations, ghost, self.chunk)
+        invariant = Invariant(m, opened, operations, ghost)
         leaves = self.o.valid & self.o.ready
         delivery = Delivery(m, opened, ghost, self.watch, self.o.payload, leaves)
         claims = [*_issue(self, opened, ghost), *invariant.claims, *delivery.claims, *_progress(ghost, delivery)]
@@ -161,6 +180,7 @@ def _issue(top: ControlWithModel, opened: OpenedUnit, ghost: Ghost) -> list[tupl
             ),
         ),
         ("operands", ~new.fields.writes | is_given),
+        ("chunk ends as told", ghost.ends_as_told),
     ]
 
 
@@ -194,8 +214,8 @@ def induction_proofs() -> Iterator[Proof]:
 
 def _given(stages: int) -> dict[str, Any]:
     """Return the parameters: as small as can be in all but the depth."""
-    operands, registers = (_TINY if stages < 13 else _SEVERAL), (4 if stages in _RELEASED else 2)
-    return {"operands": operands, "levels": (0, 1, 2), "registers": registers, "chunk_bits": 2, "stages": stages}
+    operands, registers = (_TINY if stages < 13 else _SEVERAL), (16 if stages in _RELEASED else 2)
+    return {"operands": operands, "levels": (0, 1, 2), "registers": registers, "chunk_bits": 16, "stages": stages}
 
 
 def _name(stages: int) -> str:
@@ -204,8 +224,13 @@ def _name(stages: int) -> str:
     return f"{stages} stages, {given['registers']} registers{formats}, any beats"
 
 
+def induction_name(stages: int) -> str:
+    """Return the name of the proof of a unit of some depth by the first engine."""
+    return f"mac: control {_name(stages)} ({_MEANS}, {BITWUZLA})"
+
+
 #: The proofs that try the unit hardest: with a rank ahead of the issue and without.
-INDUCTIONS = tuple(f"mac: control {_name(stages)} ({_MEANS}, {BITWUZLA})" for stages in (11, 8))
+INDUCTIONS = tuple(map(induction_name, (11, 8)))
 
 
 def _build(stages: int, folder: Path) -> str:
@@ -235,18 +260,18 @@ def told(top: ControlWithModel, ports: Mapping[str, int]) -> str:
     return f"does not hold: {'; '.join(fails)}"
 
 
-def component(stages: int) -> ControlWithModel:
-    """Return a unit of a depth beside its model."""
-    return ControlWithModel(**_given(stages))
+def component(stages: int, **changes: Any) -> ControlWithModel:
+    """Return a unit of a depth beside its model, with the parameters of its proof unless others are given."""
+    return ControlWithModel(**_given(stages) | changes)
 
 
 def induction(top: ControlWithModel, folder: Path) -> str:
-    """Return what has a solution if the invariant does not hold at reset, or in a cycle but not behind it."""
+    """Return what has a solution if the invariant does not hold at the start, or in a cycle but not behind it."""
     netlist = netlist_of_verilog(top, folder)
-    given = {"clk": "#b0", "rst": "#b0", "chunk": "chunk"}
-    now = netlist.instance("now", given=given)
+    now = netlist.instance("now", given={"clk": "#b0"})
+    given = {"clk": "#b0", "rst": "#b0"} | ({"pair": now.port("pair")} if "pair" in now.inputs else {})
     then = netlist.instance("then", given=given, held=now.registers)
-    text = f"(declare-const chunk (_ BitVec {netlist.inputs['chunk']}))\n" + now.text + then.text
+    text = now.text + then.text
     ones = bits(-1, _MOST)
     for name, term in (
         ("start", now.port("conditions")),
@@ -255,6 +280,12 @@ def induction(top: ControlWithModel, folder: Path) -> str:
     ):
         text += f"(declare-const |fails.{name}| (_ BitVec {_MOST}))\n(assert {equal(f'|fails.{name}|', term)})\n"
     start = both(now.initial, inverse(equal(now.port("conditions"), ones)))
+    is_reset = equal(now.port("rst"), "#b1")
     right = both(equal(now.port("claims"), ones), equal(then.port("conditions"), ones))
-    step = both(equal(now.port("conditions"), ones), equal(now.port("legal"), "#b1"), inverse(right))
+    # What is offered while it is reset is lost, so it may be anything.
+    goes_on = both(inverse(is_reset), equal(now.port("legal"), "#b1"), inverse(right))
+    starts_anew = both(
+        is_reset, inverse(both(equal(then.port("conditions"), ones), equal(then.port("o__valid"), "#b0")))
+    )
+    step = both(equal(now.port("conditions"), ones), either(goes_on, starts_anew))
     return text + f"(assert {either(start, step)})\n"

@@ -20,7 +20,7 @@ from sim.formal.along_model.contents import Contents, meets
 from sim.formal.along_model.distances import distances, levels, others
 from sim.formal.along_model.ghost import Ghost
 from sim.formal.along_model.opened import OpenedUnit
-from sim.formal.along_model.record import Condition
+from sim.formal.along_model.record import Condition, chosen
 
 __all__ = ["Invariant"]
 
@@ -35,17 +35,16 @@ class Invariant:
     operations : list of View
         As issued and behind each rank.
     ghost : Ghost
-    chunk : Value
     """
 
-    def __init__(self, m: Module, unit: OpenedUnit, operations: list[Any], ghost: Ghost, chunk: Value) -> None:
+    def __init__(self, m: Module, unit: OpenedUnit, operations: list[Any], ghost: Ghost) -> None:
         self._m, self._unit, self._operations, self._ghost = m, unit, operations, ghost
         self._parameters = parameters = ghost.parameters
         self._behind = list(enumerate(ghost.records))[1:]
         self._latency = parameters.accumulate_latency
         for memory in (*unit.banks.values(), unit.states):
             m.d.comb += [row.addr.eq(place) for place, row in enumerate(memory.rows)]
-        chunks = ChunkStates(unit, ghost, chunk)
+        chunks = ChunkStates(unit, ghost)
         self.conditions: list[Condition] = [
             *self._records(),
             *(self._held() if parameters.has_input_rank else ()),
@@ -138,36 +137,35 @@ class Invariant:
             record = ghost.records[place]
             fields = record.fields
             total, its = fields.total_before.as_value(), fields.register
-            is_there = Mux(fields.wide_total, contents.holds_pair(its, total), contents.holds_total(its, total))
-            yield f"{kind} for promotion {place}", ~record.is_pending | fields.is_first | is_there
+            is_there = Mux(fields.wide_total, contents.holds_pair(total), contents.holds_total(its, total))
+            is_asked = record.is_pending & record.is_followed & ~fields.is_first
+            yield f"{kind} for promotion {place}", ~is_asked | is_there
             contents = contents.with_promotion_of(record)
         levels = [model.level for model in ghost.registers]
         for register, model in enumerate(ghost.registers):
-            index = C(register, parameters.register_width)
+            index = C(register, 1)
             partial, total = model.partial.as_value(), model.total.as_value()
             yield f"{kind} partial {register}", ~model.open | contents.holds_partial(index, partial)
             has_total = (levels[register] == 2) & model.later
             yield f"{kind} total {register}", ~has_total | contents.holds_total(index, total)
-        for pair, wide in enumerate(ghost.pairs):
-            level = levels[2 * pair]
-            has_total = (level == 0) | (level == 1) & ghost.registers[2 * pair].later
-            holds = contents.holds_pair(C(2 * pair, parameters.register_width), wide.as_value())
-            yield f"{kind} pair {pair}", ~((level == levels[2 * pair + 1]) & has_total) | holds
+        even, odd = levels
+        has_total = (even == 0) | (even == 1) & ghost.registers[0].later
+        yield f"{kind} pair", ~((even == odd) & has_total) | contents.holds_pair(ghost.total.as_value())
 
     def _now(self, *, is_class: bool) -> Contents:
         """Return what the register file holds."""
         m, parameters, banks = self._m, self._parameters, self._unit.banks
         suffix = "_class" if is_class else ""
+        pair, pairs = self._ghost.pair, parameters.registers // 2
 
         def rows(start: int) -> list[Value]:
             return [
-                named(m, "row", Cat(banks[name + suffix].rows[start + pair].data))
-                for pair in range(parameters.registers // 2)
+                named(m, "row", chosen([Cat(row.data) for row in banks[name + suffix].rows[start:][:pairs]], pair))
                 for name in ("even", "odd")
             ]
 
         low_bits = 0 if is_class else parameters.formats.low_fraction_bits
-        return Contents(m, rows(0), rows(parameters.registers // 2), low_bits, is_class=is_class)
+        return Contents(m, rows(0), rows(pairs), low_bits, is_class=is_class)
 
     def _reading(self) -> Iterator[tuple[int, str, Value]]:
         """The lane is given what the records say."""
@@ -175,9 +173,11 @@ class Invariant:
         low_bits = parameters.formats.low_fraction_bits
         place = parameters.position("read")
         reader = records[place]
-        yield place, "number read", ~reader.fields.writes | meets(reader, lane.stored.as_value(), low_bits)
+        is_asked = reader.fields.writes & reader.is_followed
+        yield place, "number read", ~is_asked | meets(reader, lane.stored.as_value(), low_bits)
         place = parameters.position("align")
         reader = records[place]
         wanted = reader.fields.before
         stored = Cat(lane.stored_class)
-        yield place, "class read", ~reader.fields.writes | (stored == Cat(wanted.its_class, wanted.flags))
+        is_asked = reader.fields.writes & reader.is_followed
+        yield place, "class read", ~is_asked | (stored == Cat(wanted.its_class, wanted.flags))

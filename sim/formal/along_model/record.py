@@ -1,4 +1,7 @@
-"""What a proof by induction remembers of every operation in flight: what it is, and the values it has to meet."""
+"""What a proof by induction remembers of every operation in flight: what it is, and the values it has to meet.
+
+Values, flags and results are followed of one pair of registers, whichever that may be.
+"""
 
 from __future__ import annotations
 
@@ -55,11 +58,13 @@ def given_layout(parameters: MacParameters) -> data.StructLayout:
 def model_layout(parameters: MacParameters) -> data.StructLayout:
     """Return what the sequential model holds of a register; ``total`` is that of level 2, a pair has one of its own.
 
-    ``count`` products of the chunk that is ``open``; ``later`` if a chunk has ended since ``first``.
+    ``count`` products of the chunk that is ``open`` and has room for ``size``, 0 for any number; ``later`` if a chunk
+    has ended since ``first``; ``kept`` if the port ``chunk`` has not changed between 0 and another value in this chunk.
     """
     value = value_layout(parameters)
+    bits = parameters.chunk_bits
     return data.StructLayout(
-        {"partial": value, "total": value, "count": parameters.chunk_bits, "open": 1, "later": 1, "level": 2}
+        {"partial": value, "total": value, "count": bits, "size": bits, "open": 1, "later": 1, "kept": 1, "level": 2}
     )
 
 
@@ -70,8 +75,10 @@ def record_layout(parameters: MacParameters) -> data.StructLayout:
         It is there: as a step, or to give an error.
     ``is_product``, ``is_chain``, ``wide_total``, ``register``, ``format``, ``first``, ``last``, ``error``
         Of its beat; ``is_product`` is not set of a promotion.
-    ``starts``, ``ends``, ``is_first``, ``count``, ``open``, ``later``
+    ``starts``, ``ends``, ``is_first``, ``count``, ``held_size``, ``open``, ``later``
         Of the chunk: what the product does to it, and what was counted before.
+    ``port``, ``size``
+        The port ``chunk`` in the cycle of the issue; how many products the chunk has room for.
     ``base``
         Flags of the chunk that is promoted.
     ``before``, ``given``
@@ -89,7 +96,7 @@ def record_layout(parameters: MacParameters) -> data.StructLayout:
             "register": parameters.register_width,
             "format": select_width(len(parameters.operands)),
             "error": 2,
-            "count": parameters.chunk_bits,
+            **dict.fromkeys(("count", "held_size", "port", "size"), parameters.chunk_bits),
             "open": 1,
             "later": 1,
             "base": FLAGS_WIDTH,
@@ -117,10 +124,14 @@ class Record:
     ----------
     m : Module
     fields : View of record_layout
+    pair : Value
+        Which pair of registers the model follows.
     """
 
-    def __init__(self, m: Module, fields: Any) -> None:
+    def __init__(self, m: Module, fields: Any, pair: Value) -> None:
         self.fields = fields
+        #: It is of the pair of registers that the model follows.
+        self.is_followed: Value = fields.register[1:] == pair
         self.counts: Value = fields.writes & fields.is_product & ~fields.is_chain
         self.is_sound_product: Value = fields.writes & fields.is_product
         self.is_promotion: Value = fields.writes & ~fields.is_product
@@ -132,8 +143,8 @@ class Record:
         self.fresh: Value = Mux(fields.is_product, Mux(fields.is_chain, fields.first, fields.starts), fields.is_first)
         #: It leaves the pipeline as a result.
         self.is_result: Value = fields.refused | fields.writes & fields.last & (~fields.is_product | fields.is_chain)
-        #: Register, and whether it is a refusal: the results of a kind keep their order.
-        self.kind: Value = Cat(fields.refused, fields.register)
+        #: Which register of its pair, and whether it is a refusal: the results of a kind keep their order.
+        self.kind: Value = Cat(fields.refused, fields.register[0])
         self.prior: Value = fields.base | fields.before.flags
         self.flags: Value = fields.given.flags | self.prior
 
