@@ -16,7 +16,7 @@ from golden.formats import FloatFormat
 from golden.kernels import products as kernels
 from golden.reduction import DEFAULT_CHUNK, Reduction
 
-__all__ = ["dot", "matmul", "matmul_values"]
+__all__ = ["dot", "indexed_values", "matmul", "matmul_values"]
 
 Codes = NDArray[Any]
 
@@ -222,3 +222,29 @@ def matmul_values(
         out=destination,
     )
     return decode(codes, destination)
+
+
+def indexed_values(
+    a: kernels.Indexed,
+    b: kernels.Indexed,
+    *,
+    operand: FloatFormat,
+    level: int,
+    chunk: int | None,
+    initial: NDArray[np.float32] | None = None,
+) -> NDArray[np.float32]:
+    """Matrix products as of `matmul_values`, of float32 operands by tables, such as the windows of a convolution.
+
+    Returns
+    -------
+    float32 array of shape (batches, M, N)
+        Values of `operand`.
+    """
+    shape = len(a.batches), len(a.rows), len(b.columns)
+    plan = _plan(operand, level, chunk, None)
+    if len(a.columns) and np.prod(shape):
+        result = np.empty(shape, np.float32)
+        formats = kernels.Formats.of(operand, plan, operand, as_values=True)
+        if kernels.matmul_indexed(a, b, initial, result, formats):
+            return result
+    return matmul_values(a.matrices(), b.matrices(), operand=operand, reduction=plan, initial=initial, out=operand)

@@ -13,13 +13,29 @@ from golden.formats import FloatFormat
 from golden.kernels.library import active, address, format_number
 from golden.reduction import Reduction
 
-__all__ = ["Formats", "dot", "matmul", "multiply_accumulate"]
+__all__ = ["Formats", "Indexed", "dot", "matmul", "matmul_indexed", "multiply_accumulate"]
 
 Matrix = NDArray[Any]
 
-# struct cbfloat_product of kernels.h: 13 numbers, three matrices of 4 each, the result.
-_PRODUCT = struct.Struct("26q")
+# struct cbfloat_product of kernels.h: 13 numbers, three matrices of 4 each, the result; struct cbfloat_tables.
+_PRODUCT, _TABLES = struct.Struct("26q"), struct.Struct("2q")
 _MATMUL, _DOT = 0, 1
+
+
+class Indexed(NamedTuple):
+    """An operand by tables: element (i, j) of matrix t is ``data[batches[t] + rows[i] + columns[j]]``.
+
+    `data` is a contiguous vector, the tables are contiguous vectors of int64.
+    """
+
+    data: NDArray[Any]
+    batches: NDArray[np.int64]
+    rows: NDArray[np.int64]
+    columns: NDArray[np.int64]
+
+    def matrices(self) -> NDArray[Any]:
+        """Return the elements gathered, (batches, rows, columns)."""
+        return self.data[self.batches[:, np.newaxis, np.newaxis] + self.rows[:, np.newaxis] + self.columns]
 
 
 class Formats(NamedTuple):
@@ -111,6 +127,30 @@ def matmul(a: Matrix, b: Matrix, initial: Matrix | None, result: Matrix, formats
         rows = prod(a.shape[:-1])
         a, result = a.reshape(rows, a.shape[-1]), result.reshape(rows, result.shape[-1])
     return _multiply(_MATMUL, a, b, start, result, formats)
+
+
+def matmul_indexed(a: Indexed, b: Indexed, initial: Matrix | None, result: Matrix, formats: Formats) -> bool:
+    """Fill `result` of shape (batches, M, N), as `matmul` does; no table is empty."""
+    served = active()
+    if served is None or not hasattr(served.library, "cbfloat_multiply_indexed"):
+        return False
+    batches, rows, columns = result.shape
+    matrices: list[int] = []
+    for operand in (a, b):
+        matrices += [address(operand.data), 0, 0, address(operand.batches)]
+    if initial is None:
+        matrices += [0, 0, 0, 0]
+    else:
+        start = np.broadcast_to(_strided(initial), result.shape)
+        offsets = _offsets(start, (batches,))
+        size = start.itemsize
+        matrices += [address(start), start.strides[-2] // size, start.strides[-1] // size, address(offsets)]
+    numbers = served.path, served.threads, _MATMUL, *formats.numbers(), batches, rows, columns, len(a.columns)
+    tables = [_TABLES.pack(address(operand.rows), address(operand.columns)) for operand in (a, b)]
+    failed = served.library.cbfloat_multiply_indexed(_PRODUCT.pack(*numbers, *matrices, address(result)), *tables)
+    if failed:
+        raise MemoryError(f"no memory for {batches} products of {rows} by {columns} results")
+    return True
 
 
 def dot(a: Matrix, b: Matrix, initial: Matrix | None, result: Matrix, formats: Formats) -> bool:

@@ -45,7 +45,15 @@ from golden.torch.backend import (
 from golden.torch.backend.compilation import make_constant
 from golden.torch.configuration import MixedPrecision
 from golden.torch.contraction import einsum
-from golden.torch.convolution import conv1d, conv2d
+from golden.torch.convolution import (
+    conv1d,
+    conv2d,
+    conv3d,
+    conv_transpose1d,
+    conv_transpose2d,
+    conv_transpose3d,
+)
+from golden.torch.derived import grouped_mm
 from golden.torch.half import (
     enable_mixed_precision,
     get_floating_point_dtype,
@@ -103,6 +111,10 @@ __all__ = [
     "compile_step",
     "conv1d",
     "conv2d",
+    "conv3d",
+    "conv_transpose1d",
+    "conv_transpose2d",
+    "conv_transpose3d",
     "current_backend",
     "current_executor",
     "current_pol",
@@ -120,6 +132,7 @@ __all__ = [
     "get_floating_point_dtype_str",
     "get_half_dtype",
     "get_half_dtype_str",
+    "grouped_mm",
     "is_cbfloat16_tensor",
     "linear",
     "load",

@@ -63,12 +63,13 @@ def _linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor
     return products.linear(input, weight, bias)
 
 
-def _conv1d(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    return convolution.conv1d(input, *args, **kwargs)
+def _of_input(function: Function) -> Function:
+    """Name the first parameter as PyTorch does."""
 
+    def run(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        return function(input, *args, **kwargs)
 
-def _conv2d(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    return convolution.conv2d(input, *args, **kwargs)
+    return run
 
 
 def _einsum(equation: str, *operands: Any, path: object = None) -> Tensor:
@@ -154,8 +155,8 @@ _EXACT_BY_NAME: dict[str, Function] = {
     "vdot": _vdot,
     "inner": _inner,
     "linear": _linear,
-    "conv1d": _conv1d,
-    "conv2d": _conv2d,
+    **{name: _of_input(getattr(convolution, name)) for name in convolution.__all__},
+    "_convolution": _of_input(convolution.convolution),
     "scaled_dot_product_attention": attention.scaled_dot_product_attention,
     "addmm": _addmm,
     "addmv": _addmv,
@@ -177,8 +178,7 @@ EXACT[torch._C._VariableFunctions.einsum] = _einsum  # type: ignore[attr-defined
 EXACT[torch._C._VariableFunctions.tensordot] = _tensordot  # type: ignore[attr-defined]
 
 _PRODUCTS_WITHOUT_EXACT_PATH = """
-    conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d convolution _convolution hspmm smm sspaddmm
-    _scaled_mm scaled_mm _native_multi_head_attention _transformer_encoder_layer_fwd cdist
+    hspmm smm sspaddmm _scaled_mm scaled_mm _native_multi_head_attention _transformer_encoder_layer_fwd cdist
 """
 
 _EXPONENTIALS_SUMS_NORMS_LOSSES = """

@@ -1,4 +1,4 @@
-"""The operators that PyTorch sees, beneath the autograd functions: exact product, rounding, softmax in 16 bits.
+"""The operators that PyTorch sees, beneath the autograd functions: exact products, rounding, softmax in 16 bits.
 
 They are registered, with shapes for the compiler, so that torch.compile keeps them whole; they know no gradients.
 """
@@ -13,14 +13,20 @@ import torch
 from numpy.typing import NDArray
 
 import golden
+from golden.torch import windows
 from golden.torch.unscaled import note_product
+from golden.torch.windows import Geometry, Summing
 
-__all__ = ["matrix_product", "rounded", "softmax16"]
+__all__ = ["convolution", "convolution_of_kernels", "convolution_transposed", "matrix_product", "rounded", "softmax16"]
 
 _library = torch.library.Library("cbfloat", "DEF")
 _library.define(
     "matrix_product(Tensor a, Tensor b, Tensor? initial, str half, int level, int? chunk, ScalarType dtype) -> Tensor"
 )
+_windows = "int[] steps, int[] gaps, int[] sides, int groups, str half, int level, int? chunk, ScalarType dtype"
+_library.define(f"convolution(Tensor x, Tensor weight, Tensor? bias, {_windows}) -> Tensor")
+_library.define(f"convolution_transposed(Tensor x, Tensor weight, Tensor? bias, SymInt[] size, {_windows}) -> Tensor")
+_library.define(f"convolution_of_kernels(Tensor gradient, Tensor x, SymInt[] size, {_windows}) -> Tensor")
 _library.define("rounded(Tensor x, str half, ScalarType dtype) -> Tensor")
 _library.define("softmax16(Tensor x, str half, ScalarType dtype) -> Tensor")
 
@@ -62,6 +68,34 @@ def _matrix_product(
     return _tensor(result if shape is None else result.reshape(shape), dtype)
 
 
+_Ints = list[int]
+
+
+def _settings(
+    steps: _Ints, gaps: _Ints, sides: _Ints, groups: int, half: str, level: int, chunk: int | None
+) -> tuple[Geometry, Summing]:
+    note_product(half)
+    geometry = Geometry(tuple(steps), tuple(gaps), tuple(sides), groups)
+    return geometry, Summing(golden.format_named(half), level, chunk)
+
+
+def _convolution(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, *given: Any) -> torch.Tensor:
+    start = None if bias is None else _values(bias)
+    return _tensor(windows.convolution(_values(x), _values(weight), start, *_settings(*given[:-1])), given[-1])
+
+
+def _convolution_transposed(
+    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, size: _Ints, *given: Any
+) -> torch.Tensor:
+    start, settings = None if bias is None else _values(bias), _settings(*given[:-1])
+    return _tensor(windows.transposed(_values(x), _values(weight), start, tuple(size), *settings), given[-1])
+
+
+def _convolution_of_kernels(gradient: torch.Tensor, x: torch.Tensor, size: _Ints, *given: Any) -> torch.Tensor:
+    settings = _settings(*given[:-1])
+    return _tensor(windows.kernel_product(_values(gradient), _values(x), tuple(size), *settings), given[-1])
+
+
 def _rounded(x: torch.Tensor, half: str, dtype: torch.dtype) -> torch.Tensor:
     return _tensor(golden.quantize(_values(x), half), dtype)
 
@@ -73,6 +107,9 @@ def _softmax16(x: torch.Tensor, half: str, dtype: torch.dtype) -> torch.Tensor:
 
 
 _library.impl("matrix_product", _matrix_product, "CPU")
+_library.impl("convolution", _convolution, "CPU")
+_library.impl("convolution_transposed", _convolution_transposed, "CPU")
+_library.impl("convolution_of_kernels", _convolution_of_kernels, "CPU")
 _library.impl("rounded", _rounded, "CPU")
 _library.impl("softmax16", _softmax16, "CPU")
 
@@ -83,12 +120,32 @@ def _(a: torch.Tensor, b: torch.Tensor, *given: Any) -> torch.Tensor:
     return a.new_empty((*batch, a.shape[-2], b.shape[-1]), dtype=given[-1])
 
 
+@torch.library.register_fake("cbfloat::convolution")
+def _(x: torch.Tensor, weight: torch.Tensor, bias: Any, *given: Any) -> torch.Tensor:
+    geometry = Geometry(*map(tuple, given[:3]), 1)
+    counts = geometry.positions(tuple(x.shape[2:]), tuple(weight.shape[2:]))
+    return x.new_empty((x.shape[0], weight.shape[0], *counts), dtype=given[-1])
+
+
+@torch.library.register_fake("cbfloat::convolution_transposed")
+def _(x: torch.Tensor, weight: torch.Tensor, bias: Any, size: Any, *given: Any) -> torch.Tensor:
+    return x.new_empty((x.shape[0], weight.shape[1] * given[3], *size), dtype=given[-1])
+
+
+@torch.library.register_fake("cbfloat::convolution_of_kernels")
+def _(gradient: torch.Tensor, x: torch.Tensor, size: Any, *given: Any) -> torch.Tensor:
+    return x.new_empty((gradient.shape[1], x.shape[1] // given[3], *size), dtype=given[-1])
+
+
 @torch.library.register_fake("cbfloat::rounded")
 @torch.library.register_fake("cbfloat::softmax16")
 def _(x: torch.Tensor, half: str, dtype: torch.dtype) -> torch.Tensor:
     return x.new_empty(x.shape, dtype=dtype)
 
 
+convolution = torch.ops.cbfloat.convolution.default
+convolution_transposed = torch.ops.cbfloat.convolution_transposed.default
+convolution_of_kernels = torch.ops.cbfloat.convolution_of_kernels.default
 matrix_product = torch.ops.cbfloat.matrix_product.default
 rounded = torch.ops.cbfloat.rounded.default
 softmax16 = torch.ops.cbfloat.softmax16.default

@@ -67,10 +67,10 @@ class precision(Interception, ContextDecorator):
     Inside it, in this thread:
 
     - Products run on the exact kernels, forward and backward, at the level in force: matmul and ``@``, mm, bmm, mv,
-      dot, inner, tensordot, einsum, addmm and its kin, linear, bilinear, grouped_mm, conv1d, conv2d, the recurrent
-      layers and cells and scaled_dot_product_attention, hence the modules made of them: Linear, Conv1d, Conv2d,
-      MultiheadAttention, the Transformer's layers, LSTM, GRU. Inputs are rounded to the half format, results leave in
-      the half dtype.
+      dot, inner, tensordot, einsum, addmm and its kin, linear, bilinear, grouped_mm, convolutions (transposed, too),
+      recurrent layers and cells and scaled_dot_product_attention, hence the modules made of them: Linear, Conv1d,
+      Conv2d, MultiheadAttention, the Transformer's layers, LSTM, GRU. Inputs are rounded to the half format, results
+      leave in the half dtype.
     - Exponentials, logarithms, powers, sums, means, norms, softmax, losses and normalisations widen 16-bit inputs to
       fp32 and give fp32.
     - Everything else is PyTorch's own, in the widest type of its inputs. With cbfloat16 in its float32 proxy, a sum of

@@ -65,8 +65,8 @@ def dtype_of_an_fp32_operands_gradient(exact_product):
         (levels_of_second_derivatives, "ctx.plan = half, bwd, bwd, chunk", "ctx.plan = half, bwd, fwd, chunk"),
         (
             dtype_of_an_fp32_operands_gradient,
-            "_summed(exact_product(gradient, b.mT, None, plan, a.dtype), a.shape",
-            "_summed(exact_product(gradient, b.mT, None, plan, plan[0].dtype), a.shape",
+            "summed(exact_product(gradient, b.mT, None, plan, a.dtype), a.shape",
+            "summed(exact_product(gradient, b.mT, None, plan, plan[0].dtype), a.shape",
         ),
     ],
     ids=["second_derivative_is_at_the_backward_level", "gradient_of_fp32_operand_is_fp32_and_not_the_half_dtype"],

@@ -127,8 +127,6 @@ def test_precision_leaves_products_of_integers_to_pytorch():
 
 
 REFUSED = {
-    "conv3d": lambda: torch.nn.Conv3d(1, 1, 1)(torch.ones(1, 1, 2, 2, 2)),
-    "conv_transpose2d": lambda: torch.nn.ConvTranspose2d(1, 1, 1)(torch.ones(1, 1, 2, 2)),
     "smm": lambda: torch.smm(torch.ones(2, 2), torch.ones(2, 2)),
     "mm": lambda: torch.ops.aten.mm(torch.ones(2, 2), torch.ones(2, 2)),
     "mm.default": lambda: torch.ops.aten.mm.default(torch.ones(2, 2), torch.ones(2, 2)),

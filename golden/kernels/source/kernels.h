@@ -75,6 +75,16 @@ struct cbfloat_product {
 /* 0 when done, 1 when memory ran out (the result is then undefined). */
 CBFLOAT_API int cbfloat_multiply(const struct cbfloat_product *product);
 
+/* Where the elements of an operand lie that no strides describe, such as the windows of a convolution: element (i, j) of
+ * batch t is data[offsets[t] + rows[i] + columns[j]], and the strides are not read. */
+struct cbfloat_tables {
+    const int64_t *rows, *columns;
+};
+
+/* As cbfloat_multiply, the operands by tables; null tables leave an operand its strides. */
+CBFLOAT_API int cbfloat_multiply_indexed(const struct cbfloat_product *product, const struct cbfloat_tables *a,
+                                         const struct cbfloat_tables *b);
+
 #ifdef __cplusplus
 }
 #endif

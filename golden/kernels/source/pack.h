@@ -51,6 +51,22 @@ void interleave(const Element *from, int64_t lane_stride, int64_t lanes, int64_t
     }
 }
 
+// to[k][lane] = from[lane_table[lane] + k_table[k]]; lanes that are neighbours in memory are copied at once.
+template <class Element>
+void interleave_indexed(const Element *from, const int64_t *lane_table, int64_t lanes, const int64_t *k_table,
+                        int64_t depth, int64_t width, Element *to) {
+    if (lanes < width) std::memset(to, 0, static_cast<size_t>(depth * width) * sizeof(Element));
+    int64_t neighbours = 1;
+    while (neighbours < lanes && lane_table[neighbours] == lane_table[0] + neighbours) neighbours++;
+    for (int64_t k = 0; k < depth; k++, to += width) {
+        const Element *const row = from + k_table[k];
+        if (neighbours == lanes)
+            std::memcpy(to, row + lane_table[0], static_cast<size_t>(lanes) * sizeof(Element));
+        else
+            for (int64_t lane = 0; lane < lanes; lane++) to[lane] = row[lane_table[lane]];
+    }
+}
+
 template <class Element>
 void copy_strided(const Element *from, int64_t from_stride, int64_t count, Element *to, int64_t to_stride) {
     if (from_stride == 1 && to_stride == 1)
@@ -70,6 +86,17 @@ inline void interleave(const char *from, int64_t lane_stride, int64_t lanes, int
     else
         packing::interleave(reinterpret_cast<const uint32_t *>(from), lane_stride, lanes, k_stride, depth, width,
                             reinterpret_cast<uint32_t *>(to));
+}
+
+// to[k][lane] = from[lane_table[lane] + k_table[k]], likewise.
+inline void interleave_indexed(const char *from, const int64_t *lane_table, int64_t lanes, const int64_t *k_table,
+                               int64_t depth, int64_t width, int bytes, char *to) {
+    if (bytes == 2)
+        packing::interleave_indexed(reinterpret_cast<const uint16_t *>(from), lane_table, lanes, k_table, depth, width,
+                                    reinterpret_cast<uint16_t *>(to));
+    else
+        packing::interleave_indexed(reinterpret_cast<const uint32_t *>(from), lane_table, lanes, k_table, depth, width,
+                                    reinterpret_cast<uint32_t *>(to));
 }
 
 inline void gather(const char *from, int64_t stride, int64_t count, int bytes, char *to) {

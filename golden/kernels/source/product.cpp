@@ -24,11 +24,23 @@ constexpr int64_t KEPT_BYTES = 64 << 20;       // scratch memory that a thread k
 
 int64_t groups(int64_t count, int64_t size) { return (count + size - 1) / size; }
 
+// An operand; with tables, they take the place of the strides.
+struct Matrix : cbfloat_matrix {
+    Matrix(const cbfloat_matrix &matrix, const cbfloat_tables *given = nullptr) : cbfloat_matrix(matrix) {
+        if (given) tables = *given;
+    }
+    void transpose() {
+        std::swap(row_stride, column_stride);
+        std::swap(tables.rows, tables.columns);
+    }
+    cbfloat_tables tables{nullptr, nullptr};
+};
+
 // The products of one call, the operands possibly in exchanged roles.
 struct Call {
     const Plan &plan;
     int64_t batches, m, n, k, chunk;
-    cbfloat_matrix a, b, initial;  // of b, `row_stride` goes along n and `column_stride` along k, as a's along m and k
+    Matrix a, b, initial;  // the rows of b go along n and its columns along k, as those of a along m and k
     char *result;
     int64_t result_row, result_column;  // strides in elements
     int result_bytes;
@@ -38,9 +50,12 @@ struct Region {
     int64_t batch, m0, m1, n0, n1;
 };
 
-const char *element(const cbfloat_matrix &matrix, int64_t batch, int64_t i, int64_t j, int bytes) {
-    const int64_t start = matrix.offsets ? matrix.offsets[batch] : 0;
-    return static_cast<const char *>(matrix.data) + (start + i * matrix.row_stride + j * matrix.column_stride) * bytes;
+const char *start_of(const Matrix &matrix, int64_t batch, int bytes) {
+    return static_cast<const char *>(matrix.data) + (matrix.offsets ? matrix.offsets[batch] : 0) * bytes;
+}
+
+const char *element(const Matrix &matrix, int64_t batch, int64_t i, int64_t j, int bytes) {
+    return start_of(matrix, batch, bytes) + (i * matrix.row_stride + j * matrix.column_stride) * bytes;
 }
 
 class Worker {
@@ -128,16 +143,20 @@ private:
     }
 
     // Pack one operand's panels of the block; return the largest magnitude among the packed values.
-    double pack(const cbfloat_matrix &matrix, int64_t first, int64_t count, int width, int64_t k0, int64_t k1,
+    double pack(const Matrix &matrix, int64_t first, int64_t count, int width, int64_t k0, int64_t k1,
                 int exponent, char *packed) {
         const int bytes = plan_.as_values ? 4 : plan_.operand.code_bytes();
         const int64_t depth = k1 - k0, size = depth * width;
         double largest = 0;
         for (int64_t lane = 0; lane < count; lane += width) {
-            const char *from = element(matrix, region_.batch, first + lane, k0, bytes);
             const int64_t lanes = std::min<int64_t>(width, count - lane);
             char *to = packed + lane * depth * tiles_.element_bytes;
-            interleave(from, matrix.row_stride, lanes, matrix.column_stride, depth, width, bytes, raw_);
+            if (matrix.tables.rows)
+                interleave_indexed(start_of(matrix, region_.batch, bytes), matrix.tables.rows + first + lane, lanes,
+                                   matrix.tables.columns + k0, depth, width, bytes, raw_);
+            else
+                interleave(element(matrix, region_.batch, first + lane, k0, bytes), matrix.row_stride, lanes,
+                           matrix.column_stride, depth, width, bytes, raw_);
             if (plan_.halves) {
                 to_halves(size, to);
                 continue;
@@ -257,19 +276,19 @@ bool better_exchanged(const Tiles &tiles, int64_t m, int64_t n) {
     return lanes(n, m) < lanes(m, n);
 }
 
-Call arranged(const cbfloat_product &product, const Plan &plan) {
-    Call call{plan,      product.batches, product.m,       product.n, product.k, product.chunk,
-              product.a, product.b,       product.initial, nullptr,   product.n, 1,
+Call arranged(const cbfloat_product &product, const Plan &plan, const cbfloat_tables *a, const cbfloat_tables *b) {
+    Call call{plan,           product.batches, product.m,       product.n, product.k, product.chunk,
+              {product.a, a}, {product.b, b},  product.initial, nullptr,   product.n, 1,
               0};
     call.result = static_cast<char *>(product.result);
     call.result_bytes = plan.as_values ? 4 : plan.result.code_bytes();
-    std::swap(call.b.row_stride, call.b.column_stride);
+    call.b.transpose();
     if (plan.dot) {
-        std::swap(call.a.row_stride, call.a.column_stride);
+        call.a.transpose();
     } else if (better_exchanged(*plan.tiles, call.m, call.n)) {
         std::swap(call.a, call.b);
         std::swap(call.m, call.n);
-        std::swap(call.initial.row_stride, call.initial.column_stride);
+        call.initial.transpose();
         std::swap(call.result_row, call.result_column);
     }
     return call;
@@ -303,10 +322,12 @@ int64_t edge(int64_t part, int64_t parts, int64_t panels, int64_t size, int64_t 
 
 }  // namespace
 
-int cbfloat_multiply(const cbfloat_product *product) {
+int cbfloat_multiply(const cbfloat_product *product) { return cbfloat_multiply_indexed(product, nullptr, nullptr); }
+
+int cbfloat_multiply_indexed(const cbfloat_product *product, const cbfloat_tables *a, const cbfloat_tables *b) {
     const Path *path = path_numbered(static_cast<int>(product->path));
     const Plan plan(*product, *path);
-    const Call call = arranged(*product, plan);
+    const Call call = arranged(*product, plan, a, b);
     const double steps = static_cast<double>(call.batches) * static_cast<double>(call.m) * static_cast<double>(call.n) *
                          static_cast<double>(call.k);
     const int threads =

@@ -1,0 +1,164 @@
+"""Autograd functions over the operators of convolutions, each of whose gradients are the two others.
+
+Gradients are exact products at the backward level, as those of a matrix product are; see `golden.torch.convolution` for
+what is defined.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from golden.torch import operators
+from golden.torch.gradients import summed
+from golden.torch.half import HalfType
+from golden.torch.windows import Geometry
+
+__all__ = ["convolved", "transposed"]
+
+_Plan = tuple[HalfType, int, int, int | None]
+_Size = tuple[int, ...]
+
+
+def _backward(plan: _Plan) -> _Plan:
+    half, _, bwd, chunk = plan
+    return half, bwd, bwd, chunk
+
+
+def _settings(geometry: Geometry, plan: _Plan) -> tuple[Any, ...]:
+    half, level, _, chunk = plan
+    return (*map(list, geometry[:3]), geometry.groups, half.name, level, chunk)
+
+
+def _of_bias(gradient: torch.Tensor, bias: torch.Tensor, plan: _Plan) -> torch.Tensor:
+    """Sum over items and positions, in order, in fp32, and round once."""
+    return summed(gradient.movedim(1, -1).flatten(0, -2), bias.shape, bias.dtype, plan)
+
+
+class _Convolved(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        x: torch.Tensor,
+        weight: torch.Tensor,
+        bias: torch.Tensor | None,
+        geometry: Geometry,
+        plan: _Plan,
+        dtype: torch.dtype,
+    ) -> torch.Tensor:
+        ctx.save_for_backward(x, weight, bias)
+        ctx.geometry, ctx.plan = geometry, _backward(plan)
+        return operators.convolution(x, weight, bias, *_settings(geometry, plan), dtype)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        (gradient,), (x, weight, bias) = gradients, ctx.saved_tensors
+        geometry, plan = ctx.geometry, ctx.plan
+        for_x, for_weight, for_bias = ctx.needs_input_grad[:3]
+        return (
+            transposed(gradient, weight, None, x.shape[2:], geometry, plan, x.dtype) if for_x else None,
+            _of_kernels(gradient, x, weight.shape[2:], geometry, plan, weight.dtype) if for_weight else None,
+            _of_bias(gradient, bias, plan) if for_bias else None,
+            None,
+            None,
+            None,
+        )
+
+
+class _Transposed(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        x: torch.Tensor,
+        weight: torch.Tensor,
+        bias: torch.Tensor | None,
+        size: _Size,
+        geometry: Geometry,
+        plan: _Plan,
+        dtype: torch.dtype,
+    ) -> torch.Tensor:
+        ctx.save_for_backward(x, weight, bias)
+        ctx.geometry, ctx.plan = geometry, _backward(plan)
+        return operators.convolution_transposed(x, weight, bias, list(size), *_settings(geometry, plan), dtype)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        (gradient,), (x, weight, bias) = gradients, ctx.saved_tensors
+        geometry, plan = ctx.geometry, ctx.plan
+        for_x, for_weight, for_bias = ctx.needs_input_grad[:3]
+        return (
+            convolved(gradient, weight, None, geometry, plan, x.dtype) if for_x else None,
+            _of_kernels(x, gradient, weight.shape[2:], geometry, plan, weight.dtype) if for_weight else None,
+            _of_bias(gradient, bias, plan) if for_bias else None,
+            None,
+            None,
+            None,
+            None,
+        )
+
+
+class _OfKernels(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        gradient: torch.Tensor,
+        x: torch.Tensor,
+        size: _Size,
+        geometry: Geometry,
+        plan: _Plan,
+        dtype: torch.dtype,
+    ) -> torch.Tensor:
+        ctx.save_for_backward(gradient, x)
+        ctx.geometry, ctx.plan = geometry, plan
+        return operators.convolution_of_kernels(gradient, x, list(size), *_settings(geometry, plan), dtype)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        (kernels,), (gradient, x) = gradients, ctx.saved_tensors
+        for_gradient, for_x = ctx.needs_input_grad[:2]
+        return (
+            convolved(x, kernels, None, ctx.geometry, ctx.plan, gradient.dtype) if for_gradient else None,
+            transposed(gradient, kernels, None, x.shape[2:], ctx.geometry, ctx.plan, x.dtype) if for_x else None,
+            None,
+            None,
+            None,
+            None,
+        )
+
+
+def convolved(
+    x: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor | None,
+    geometry: Geometry,
+    plan: _Plan,
+    dtype: torch.dtype,
+) -> torch.Tensor:
+    """Exact products of the windows of `x` (B, C, ...) by `weight` (N, C / groups, ...), differentiable."""
+    if not torch.is_grad_enabled():
+        return operators.convolution(x, weight, bias, *_settings(geometry, plan), dtype)
+    return _Convolved.apply(x, weight, bias, geometry, plan, dtype)
+
+
+def transposed(
+    x: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor | None,
+    size: _Size,
+    geometry: Geometry,
+    plan: _Plan,
+    dtype: torch.dtype,
+) -> torch.Tensor:
+    """Exact products of `x` (B, N, ...) by `weight` (N, C / groups, ...), added into (B, C, *size), differentiable."""
+    if not torch.is_grad_enabled():
+        return operators.convolution_transposed(x, weight, bias, list(size), *_settings(geometry, plan), dtype)
+    return _Transposed.apply(x, weight, bias, size, geometry, plan, dtype)
+
+
+def _of_kernels(
+    gradient: torch.Tensor, x: torch.Tensor, size: _Size, geometry: Geometry, plan: _Plan, dtype: torch.dtype
+) -> torch.Tensor:
+    if not torch.is_grad_enabled():
+        return operators.convolution_of_kernels(gradient, x, list(size), *_settings(geometry, plan), dtype)
+    return _OfKernels.apply(gradient, x, size, geometry, plan, dtype)
