@@ -122,7 +122,7 @@ def _(a: torch.Tensor, b: torch.Tensor, *given: Any) -> torch.Tensor:
 
 @torch.library.register_fake("cbfloat::convolution")
 def _(x: torch.Tensor, weight: torch.Tensor, bias: Any, *given: Any) -> torch.Tensor:
-    geometry = Geometry(*map(tuple, given[:3]), 1)
+    geometry = Geometry(tuple(given[0]), tuple(given[1]), tuple(given[2]), 1)
     counts = geometry.positions(tuple(x.shape[2:]), tuple(weight.shape[2:]))
     return x.new_empty((x.shape[0], weight.shape[0], *counts), dtype=given[-1])
 
