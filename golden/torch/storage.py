@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ def save(state_dict: Any, ckpt_path: str | Path) -> None:
     Raises
     ------
     TypeError
-        If `ckpt_path` is no path.
+        If `ckpt_path` is no path, or something in the structure cannot be written.
     OSError
         If the file cannot be written, for example because its folder does not exist.
     """
@@ -38,12 +39,19 @@ def save(state_dict: Any, ckpt_path: str | Path) -> None:
     partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
     try:
         with partial.open("wb") as file:
-            torch.save(state_dict, file)
+            _write(state_dict, file)
             file.flush()
             os.fsync(file.fileno())
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def _write(state_dict: Any, file: Any) -> None:
+    try:
+        torch.save(state_dict, file)
+    except (AttributeError, TypeError, pickle.PicklingError) as error:
+        raise TypeError(f"state_dict: cannot be written, must be tensors and plain values: {error}") from error
 
 
 def load(ckpt_path: str | Path, map_location: Any = None, **kwargs: Any) -> Any:

@@ -22,6 +22,7 @@ from golden.torch.progress import TrainingProgress, shown
 from golden.torch.random_state import RandomState, capture, restore
 from golden.torch.ranks import average_gradients, rank, world_size
 from golden.torch.run_log import RunLog
+from golden.torch.tensorflow_era import NotOfTensorFlow
 
 __all__ = ["Trainer"]
 
@@ -38,7 +39,7 @@ class _Position:
     epoch_start: RandomState | None = None  # the random generators at its beginning; None between two epochs
 
 
-class Trainer:
+class Trainer(NotOfTensorFlow):
     """Train a model in a precision.
 
     In a process group of ``torch.distributed`` (see ``torchrun``), every rank trains on its own batches: the weights of

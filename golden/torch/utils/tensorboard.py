@@ -17,7 +17,7 @@ except ModuleNotFoundError as error:
 __all__ = ["SummaryWriter"]
 
 
-class SummaryWriter(_tensorboard.SummaryWriter):  # type: ignore[misc]
+class SummaryWriter(_tensorboard.SummaryWriter):
     """The writer of PyTorch, which also takes tensors.
 
     Parameters
