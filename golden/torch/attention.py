@@ -3,7 +3,8 @@
 Defined here: the scores leave the first product in the half format; scale and mask are applied in fp32. The softmax
 runs in 16 bits at level 2, and at level 1 with cbfloat16, on the scores rounded once more; otherwise in fp32, and its
 result is rounded once. Its gradient is computed in fp32 and rounded once. Rows that a mask hides altogether give zeros,
-as in PyTorch.
+as in PyTorch. ``torch.nn.MultiheadAttention`` with ``need_weights=True`` runs the same softmax; it scales the query
+before the first product, and its mask is what that product starts from.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from golden import CBFLOAT16
 from golden.torch.gradients import round_to_half, softmax_in_half
 from golden.torch.products import check_tensors, current_plan, matmul
 
-__all__ = ["scaled_dot_product_attention"]
+__all__ = ["scaled_dot_product_attention", "weights_of"]
 
 
 def scaled_dot_product_attention(
@@ -78,14 +79,18 @@ def scaled_dot_product_attention(
         # Softmax of a hidden row would be NaN, and so would be its gradients.
         hidden = (scores == -math.inf).all(-1, keepdim=True)
         scores = scores.masked_fill(hidden, 0.0)
-    half, level, _, _ = current_plan()
-    if level == 2 or (level == 1 and half.format == CBFLOAT16):
-        weights = softmax_in_half(scores, half)
-    else:
-        weights = round_to_half(torch.softmax(scores, -1), half, half.dtype)
+    weights = weights_of(scores)
     if hidden is not None:
         weights = weights.masked_fill(hidden, 0.0)
     return matmul(F.dropout(weights, dropout_p) if dropout_p else weights, value)
+
+
+def weights_of(scores: torch.Tensor) -> torch.Tensor:
+    """Softmax over the last axis as attention runs it at the level in force, in the half dtype (NUMERICS section 6)."""
+    half, level, _, _ = current_plan()
+    if level == 2 or (level == 1 and half.format == CBFLOAT16):
+        return softmax_in_half(scores, half)
+    return round_to_half(torch.softmax(scores.float(), -1), half, half.dtype)
 
 
 def _shared_heads(query: torch.Tensor, given: torch.Tensor, argument: str) -> torch.Tensor:

@@ -27,6 +27,7 @@ __all__ = [
     "is_cbfloat16_tensor",
     "mixed_precision",
     "set_half_dtype",
+    "wants_mixed_precision",
 ]
 
 
@@ -90,7 +91,11 @@ def half_named(
 
 
 def set_half_dtype(value: str | torch.dtype, proxy: torch.dtype | None = None) -> torch.dtype:
-    """Set the 16-bit type of the process, which also turns mixed precision on.
+    """Set the 16-bit type of the process, and ask for mixed precision.
+
+    It turns nothing on by itself: products are exact in a `golden.torch.precision`, in a model that went through
+    `golden.torch.amp.initialize` or `golden.torch.compile`, and in the `Trainer`. A gradient scaler refuses the loss of
+    a model that ran outside of them.
 
     Parameters
     ----------
@@ -155,12 +160,19 @@ def is_cbfloat16_tensor(tensor: torch.Tensor) -> bool:
 
 
 def mixed_precision() -> bool:
-    """Tell whether mixed precision is on: by a precision context, else by `set_half_dtype` in this process."""
+    """Tell whether mixed precision is on here, so that products of PyTorch's functions run exactly."""
+    return bool(scopes.precisions) and scopes.precisions[-1].enabled
+
+
+def wants_mixed_precision() -> bool:
+    """Tell whether mixed precision is on here, or, outside of precision contexts, asked for by `set_half_dtype`."""
     return scopes.precisions[-1].enabled if scopes.precisions else _Process.mixed_precision
 
 
 def enable_mixed_precision(enable: bool = True) -> bool:
-    """Turn the process's mixed precision on or off, as `mixed_precision` reports it; returns the new state.
+    """Ask for mixed precision in this process, as `set_half_dtype` does, or no longer; returns what is asked for.
+
+    Where it is, `GradScaler.scale` demands exact products, and `get_floating_point_dtype` gives the half dtype.
 
     Raises
     ------
@@ -174,10 +186,10 @@ def enable_mixed_precision(enable: bool = True) -> bool:
 
 
 def get_floating_point_dtype(default: torch.dtype = torch.float32) -> torch.dtype:
-    """Return the dtype of the half type if mixed precision is on, else `default`."""
-    return get_half_dtype() if mixed_precision() else default
+    """Return the dtype of the half type if mixed precision is on or asked for, else `default`."""
+    return get_half_dtype() if wants_mixed_precision() else default
 
 
 def get_floating_point_dtype_str(default: str = "float32") -> str:
-    """Return the name of the half type if mixed precision is on, else `default`."""
-    return get_half_dtype_str() if mixed_precision() else default
+    """Return the name of the half type if mixed precision is on or asked for, else `default`."""
+    return get_half_dtype_str() if wants_mixed_precision() else default

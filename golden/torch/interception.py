@@ -203,14 +203,14 @@ IN_FP32: frozenset[Function] = frozenset(
 )
 
 
-def _open(function: types.FunctionType) -> Function:
+def _open(function: Any, **replaced: Function) -> Function:
     """Return a function of PyTorch's Python code without its own question whether a mode wants it.
 
     The context runs such a function with itself in force, so that it meets the products inside; with the question, the
-    function would come back for ever.
+    function would come back for ever. `replaced` are other functions that it calls, by name.
     """
     names = {name: _never for name in function.__code__.co_names if name.startswith("has_torch_function")}
-    scope = {**function.__globals__, **names}
+    scope = {**function.__globals__, **names, **replaced}
     opened = types.FunctionType(
         function.__code__, scope, function.__name__, function.__defaults__, function.__closure__
     )
@@ -234,6 +234,14 @@ COMPOSITES: dict[Function, Function] = {
     and any(name.startswith("has_torch_function") for name in function.__code__.co_names)
 }
 
+
+def _attention_weights(input: Tensor, dim: int) -> Tensor:
+    assert dim == -1
+    return attention.weights_of(input)
+
+
+assert "softmax" in F.multi_head_attention_forward.__code__.co_names
+COMPOSITES[F.multi_head_attention_forward] = _open(F.multi_head_attention_forward, softmax=_attention_weights)
 
 _PRODUCTS = frozenset({*_EXACT_BY_NAME, *_PRODUCTS_WITHOUT_EXACT_PATH.split(), "einsum", "tensordot"})
 

@@ -1,7 +1,8 @@
 """Precision optimization levels of parts of a model: `pol` for functions, modules and blocks of code.
 
 The level in force when a product runs forward decides both its passes: the backward level is kept with the product,
-so that ``loss.backward()`` may run anywhere. Only matrix products obey a level (NUMERICS section 5).
+so that ``loss.backward()`` may run anywhere. Matrix products obey a level (NUMERICS section 5), and so does the softmax
+of attention between two of them (section 6); its gradient is fp32 at every level.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any, NamedTuple
 import torch
 
 from golden.reduction import LEVELS
+from golden.torch.guard import unwatch, watch
 from golden.torch.scopes import scopes
 
 __all__ = ["Levels", "checked_level", "current_pol", "pol", "set_model_level"]
@@ -77,7 +79,8 @@ class pol:
     """Run something at a precision optimization level: a decorator, a wrapper of callables, a context manager.
 
     The innermost `pol` wins, pass by pass, over those around it and over every model-wide level, that of a precision
-    context inside it included. It is the level of the thread, as with torch.autocast.
+    context inside it included. It is the level of the thread, as with torch.autocast. It turns no product exact that is
+    not: PyTorch's own functions need a precision besides (`golden.torch.precision`, `golden.torch.amp.initialize`).
 
     Parameters
     ----------
@@ -94,6 +97,8 @@ class pol:
         If a level is not an int, an `enable_` not a bool; or what is wrapped cannot be called.
     ValueError
         If a level is not 0, 1 or 2, or no level is given.
+    RuntimeError
+        When PyTorch is about to compute a product inside, and the process has never entered a precision.
 
     Examples
     --------
@@ -136,12 +141,16 @@ class pol:
 
     def __enter__(self) -> pol:
         scopes.pols = (*scopes.pols, self)
+        if not torch.compiler.is_compiling():
+            watch()
         return self
 
     def __exit__(self, *_: object) -> None:
         # Its own entry and not merely the last: a generator may be closed while another block is open.
         last = len(scopes.pols) - 1 - scopes.pols[::-1].index(self)
         scopes.pols = scopes.pols[:last] + scopes.pols[last + 1 :]
+        if not torch.compiler.is_compiling():
+            unwatch()
 
     def __call__(self, target: Any) -> Any:
         """Return `target` (function, method, module or other callable) so that it runs at this level."""
@@ -218,9 +227,14 @@ class _ForwardAtLevel:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         outside = scopes.pols
         scopes.pols = outside + self.scopes
+        is_eager = not torch.compiler.is_compiling()
+        if is_eager:
+            watch()
         try:
             if self.own is not None:
                 return self.own(*args, **kwargs)
             return type(self.module).forward(self.module, *args, **kwargs)
         finally:
             scopes.pols = outside
+            if is_eager:
+                unwatch()

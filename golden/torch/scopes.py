@@ -43,6 +43,8 @@ class Process:
 
     #: Whether any thread has ever entered a precision context that is enabled.
     entered = False
+    #: How many exact products have run.
+    products = 0
 
 
 class _Scopes(threading.local):

@@ -15,6 +15,7 @@ import torch
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from golden import CBFLOAT16
+from golden.torch.scopes import Process
 
 __all__ = ["note_product", "scaled_step"]
 
@@ -35,6 +36,7 @@ _steps = _Steps()
 
 def note_product(half: str) -> None:
     """Note that an exact product runs now."""
+    Process.products += 1
     if half == CBFLOAT16.name:
         now = torch._C._current_graph_task_id()
         if now > _Latest.backward:

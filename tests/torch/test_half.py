@@ -32,13 +32,15 @@ def test_half_dtype_is_float16_at_first_and_mixed_precision_off():
     assert cstorch.get_floating_point_dtype_str() == "float32"
 
 
-def test_set_half_dtype_turns_mixed_precision_on():
+def test_set_half_dtype_asks_for_mixed_precision_and_turns_nothing_on():
     cstorch.set_half_dtype("cbfloat16", proxy=torch.float16)
-    assert cstorch.mixed_precision()
+    assert not cstorch.mixed_precision()
     assert cstorch.get_floating_point_dtype() == torch.float16
     assert cstorch.get_floating_point_dtype_str() == "cbfloat16"
+    with cstorch.precision():
+        assert cstorch.mixed_precision()
     assert not cstorch.enable_mixed_precision(False)
-    assert not cstorch.mixed_precision()
+    assert cstorch.get_floating_point_dtype() == torch.float32
     assert cstorch.enable_mixed_precision()
 
 

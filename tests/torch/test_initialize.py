@@ -1,6 +1,8 @@
 """amp.initialize and amp.autocast: a model runs exactly without a context at every call."""
 
 import copy
+import inspect
+import pickle
 
 import pytest
 import torch
@@ -75,3 +77,87 @@ def test_second_initialisation_is_refused():
     model = amp.initialize(nn.Linear(1, 1))
     with pytest.raises(RuntimeError, match=r"^model: it has been initialised already"):
         amp.initialize(model)
+
+
+class Encoder(nn.Module):
+    """Ways into a model: forward, a method that multiplies by itself, a submodule, a generator of steps."""
+
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(3, 3), nn.ReLU())
+        self.table = nn.Parameter(torch.linspace(-1, 1, 9).view(3, 3) / 3)
+
+    def encode(self, x):
+        return self.body(x) @ self.table
+
+    def forward(self, x):
+        with cstorch.precision(enabled=False):
+            return self.encode(x)
+
+    def generate(self, x, steps=2):
+        for _ in range(steps):
+            x = self.encode(x)
+        return x
+
+    @property
+    def width(self):
+        return self.table.shape[0]
+
+    @staticmethod
+    def twice(x):
+        return x @ x.mT
+
+
+WAYS = {
+    "encode": lambda model: model.encode(X),
+    "generate": lambda model: model.generate(X, steps=3),
+    "submodule": lambda model: model.body(X),
+    "submodule of a submodule": lambda model: model.body[0](X),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("copied", [None, copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
+def test_every_way_into_an_initialised_model_is_exact(way, copied):
+    model = Encoder()
+    with cstorch.precision(half="cbfloat16", level=2):
+        expected = WAYS[way](model)
+    assert not torch.equal(WAYS[way](model), expected)
+    amp.initialize(model, half="cbfloat16", level=2)
+    if copied is not None:
+        given, model = model, copied(model)
+        with torch.no_grad():
+            for each in given.parameters():
+                each.zero_()
+    assert torch.equal(WAYS[way](model), expected)
+    assert not cstorch.mixed_precision()
+
+
+def test_precision_entered_within_an_initialised_model_decides():
+    model = Encoder()
+    plain = model(X)
+    assert torch.equal(amp.initialize(model, half="cbfloat16")(X), plain)
+
+
+def test_initialised_model_keeps_its_state_dict_signatures_and_saving(tmp_path):
+    model = Encoder()
+    names, signature = list(model.state_dict()), inspect.signature(model.generate)
+    amp.initialize(model, half="bfloat16", level=0)
+    assert list(model.state_dict()) == names
+    assert inspect.signature(model.generate) == signature
+    assert (model.width, model.twice(X).shape) == (3, (2, 2))
+    torch.save(model, tmp_path / "model.pt")
+    loaded = torch.load(tmp_path / "model.pt", weights_only=False)
+    assert torch.equal(loaded.encode(X), model.encode(X))
+    assert loaded.encode(X).dtype == torch.bfloat16
+    with cstorch.precision("bfloat16", level=2):
+        expected = cstorch.linear(X, model.body[0].weight, model.body[0].bias)
+    assert torch.equal(cstorch.pol(level=2)(model.body[0])(X), expected)
+
+
+def test_initialised_submodule_keeps_its_own_precision():
+    model = Encoder()
+    amp.initialize(model.body, half="float16")
+    amp.initialize(model, half="bfloat16")
+    assert model.body(X).dtype == torch.float16
+    assert model.encode(X).dtype == torch.bfloat16

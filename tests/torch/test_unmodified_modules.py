@@ -7,9 +7,10 @@ import torch
 import torch.nn.functional as F
 from torch.utils.checkpoint import checkpoint
 
+import golden
 import golden.torch as cstorch
 
-from .oracle import assert_same_tensors, normal
+from .oracle import array, assert_codes, assert_same_tensors, normal
 
 HALF = "cbfloat16"
 
@@ -122,7 +123,7 @@ def test_precision_runs_multihead_attention_exactly(training, need_weights):
         with torch.no_grad(), cstorch.precision("bfloat16", level=1):
             packed = cstorch.linear(x.transpose(0, 1), attention.in_proj_weight, attention.in_proj_bias)
             q, k, v = (part.reshape(5, 4, 4).transpose(0, 1) for part in packed.chunk(3, -1))
-            weights = torch.softmax(cstorch.bmm(q * math.sqrt(1.0 / 4), k.mT), -1)
+            weights = torch.softmax(cstorch.bmm(q * math.sqrt(1.0 / 4), k.mT).float(), -1).bfloat16()
             mixed = cstorch.bmm(weights, v).transpose(0, 1).reshape(10, 8)
             rows = cstorch.linear(mixed, attention.out_proj.weight, attention.out_proj.bias)
         assert_same_tensors(got, rows.view(5, 2, 8).transpose(0, 1))
@@ -160,3 +161,40 @@ def test_precision_holds_in_a_checkpoint_whose_backward_runs_inside(reentrant):
     x.grad = None
     got = bits_of(Explicit(layer, lambda model, x: checkpoint(model, x, use_reentrant=reentrant)), x)
     assert_same([*got, x.grad], wanted)
+
+
+@pytest.mark.parametrize(
+    ("half", "level"), [("cbfloat16", 0), ("cbfloat16", 1), ("cbfloat16", 2), ("bfloat16", 1), ("bfloat16", 2)]
+)
+@pytest.mark.parametrize("by", ["context", "pol of a pass", "pol"])
+def test_multihead_attention_runs_the_softmax_of_its_level(half, level, by):
+    torch.manual_seed(8)
+    layer, x = torch.nn.MultiheadAttention(8, 2, batch_first=True), normal(2, 7, 8, seed=9, scale=4.0)
+    scope = cstorch.pol(fwd_level=level, bwd_level=0) if by == "pol of a pass" else cstorch.pol(level=level)
+    is_16_bit = level == 2 or (level == 1 and half == "cbfloat16")
+    with torch.no_grad(), cstorch.precision(half, level if by == "context" else (level + 1) % 3):
+        if by == "context":
+            weights = layer(x, x, x, average_attn_weights=False)[1]
+        else:
+            weights = scope(layer)(x, x, x, average_attn_weights=False)[1]
+        with scope:
+            packed = cstorch.linear(x.transpose(0, 1), layer.in_proj_weight, layer.in_proj_bias)
+            q, k = (part.reshape(7, 4, 4).transpose(0, 1) for part in packed.chunk(3, -1)[:2])
+            scores = cstorch.bmm(q * math.sqrt(1.0 / 4), k.mT)
+    codes = golden.encode(array(scores), half)
+    in_fp32 = golden.encode(array(torch.softmax(scores.float(), -1)), half)
+    in_16_bits = golden.softmax(codes, half)
+    assert (in_16_bits != in_fp32).any()
+    assert_codes(weights.reshape(4, 7, 7), in_16_bits if is_16_bit else in_fp32, half)
+
+
+@pytest.mark.parametrize("level", [0, 1, 2])
+def test_pol_on_attention_decides_the_level_of_its_softmax_and_of_its_products(level):
+    x = normal(2, 6, 8, seed=10, scale=4.0, grad=True)
+    results = []
+    for context, scope in ((level, None), ((level + 1) % 3, cstorch.pol(level=level))):
+        function = F.scaled_dot_product_attention if scope is None else scope(F.scaled_dot_product_attention)
+        with cstorch.precision(HALF, context):
+            result = function(x, x, x)
+        results.append([result, *torch.autograd.grad(result.sum(), x)])
+    assert_same(*results)

@@ -12,6 +12,7 @@ from torch.optim import Optimizer
 
 from golden.loss_scaling import as_loss_scale
 from golden.torch.amp.conditional import note_step
+from golden.torch.amp.exactness import LossCheck
 from golden.torch.amp.gradients import clip_by_norm, common_norm, describe_overflow, divide, l2_norm, parameters_of
 from golden.torch.amp.iteration import Iteration, as_optimizer, as_optimizers
 from golden.torch.amp.scale import LossScale
@@ -104,6 +105,7 @@ class GradScaler:
         self._names = {parameter: name for name, parameter in named_parameters or ()}
         self._iteration = Iteration()
         self._skip_reason: str | None = None
+        self._check_loss = LossCheck()
 
     def scale(self, outputs: Outputs) -> Outputs:
         """Multiply a loss, or a list or tuple of losses, by the loss scale.
@@ -114,11 +116,14 @@ class GradScaler:
         ------
         TypeError
             If something is no tensor.
+        RuntimeError
+            If a half type has been set, and none of the products that a loss comes from is exact.
         """
         if isinstance(outputs, (list, tuple)):
             return type(outputs)([self.scale(each) for each in outputs])
         if not isinstance(outputs, Tensor):
             raise TypeError(f"outputs: got {outputs!r}, must be a tensor, or a list or tuple of tensors")
+        self._check_loss(outputs)
         if not self._enabled:
             return outputs
         self._scale.settle(outputs)
