@@ -241,6 +241,9 @@ OTHERS = {
         allreduce_coalesced alltoall alltoall_base barrier broadcast check_for_nan gather monitored_barrier recv
         recv_any_source reduce reduce_scatter reduce_scatter_tensor_coalesced scatter send
     """,
+    "cplib": """
+        flex_cp_allgather flex_cp_allgather_backward
+    """,
     "debug_mode_ops": """
         annotate
     """,

@@ -13,7 +13,7 @@ from torch import nn
 
 from golden.torch.amp.initialize import enter_everywhere
 from golden.torch.backend.current import Backend, backend, current_backend
-from golden.torch.half import mixed_precision
+from golden.torch.half import wants_mixed_precision
 from golden.torch.notices import say_once
 from golden.torch.precision import precision
 from golden.torch.scopes import scopes
@@ -40,7 +40,7 @@ def in_precision() -> AbstractContextManager[object]:
     """
     if scopes.precisions:
         return contextlib.nullcontext()
-    if not mixed_precision():
+    if not wants_mixed_precision():
         say_once(
             "mixed precision is off: a compiled model or traced step runs on PyTorch's own fp32 products; "
             "cstorch.amp.set_half_dtype('cbfloat16') turns it on"
