@@ -1,10 +1,14 @@
 """Settings that all tests share."""
 
+import os
+
 import pytest
 from hypothesis import settings
 
 # Timing differs between machines, so no deadline; the blob lets anyone replay a failure that another machine found.
-settings.register_profile("cbfloat", deadline=None, print_blob=True)
+# CBFLOAT_EXAMPLES makes it quicker, for those who run the same tests hundreds of times.
+EXAMPLES = int(os.environ.get("CBFLOAT_EXAMPLES", "100"))
+settings.register_profile("cbfloat", deadline=None, print_blob=True, max_examples=EXAMPLES)
 settings.load_profile("cbfloat")
 
 

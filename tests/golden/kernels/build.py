@@ -76,9 +76,12 @@ class Builder:
         changed = {change.file for change in changes}
         units = [unit for unit in self.units if changed & files_of(unit)]
         assert units, f"nothing includes {changed}"
-        objects = self.plain | self._objects(folder / "source", units, folder / "objects")
+        return self.link(folder, self._objects(folder / "source", units, folder / "objects"))
+
+    def link(self, folder: Path, objects: dict[str, Path]) -> Path:
+        """Return the shared library of these objects and the unchanged ones."""
         library = folder / "changed.so"
-        run([self.compile[0], "-shared", "-pthread", "-o", str(library), *map(str, objects.values())])
+        run([self.compile[0], "-shared", "-pthread", "-o", str(library), *map(str, (self.plain | objects).values())])
         return library
 
 

@@ -1,0 +1,168 @@
+"""What a faulty library of kernels is asked: products and roundings of every kind, as labelled arrays of bits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from golden import (
+    BF16,
+    CB16,
+    CBFLOAT16,
+    FP16,
+    FP32,
+    FloatFormat,
+    Reduction,
+    convert,
+    decode,
+    dot,
+    encode,
+    kernels,
+    matmul,
+    matmul_values,
+    multiply_accumulate,
+    quantize,
+)
+
+from ..golden.judges import boundary_codes, values_around
+from ..golden.kernels.operands import KINDS, ODD_ONES, beyond_double, codes, grown_by_rounding, late_overflow
+from ..golden.kernels.test_environment import FLUSH_TO_ZERO, LIBM, MASKED, ROUND_UP, SUBNORMALS_ARE_ZERO, ControlWord
+
+Answer = tuple[str, Any]
+
+
+def answers() -> Iterator[Answer]:
+    """Give every answer of the path in force; what numbers they are does not depend on it."""
+    for part in (flat, lengths, chains, edges, shapes, batches, reductions, dots, threads, environment):
+        for number, array in enumerate(part(np.random.default_rng(150))):
+            array = np.asarray(array)
+            yield f"{part.__name__} {number}", array.view(np.uint32) if array.dtype == np.float32 else array
+
+
+def flat(rng: np.random.Generator) -> Iterator[Any]:
+    patterns = rng.integers(0, 2**32, 3001, dtype=np.uint32)
+    doubles = rng.integers(0, 2**64, 1001, dtype=np.uint64).view(np.float64)
+    for fmt in (CBFLOAT16, BF16, FP16, CB16, FP32, *ODD_ONES):
+        near = np.concatenate([boundary_codes(FP32, near=(fmt,)), patterns]).astype(np.uint32).view(np.float32)
+        around = values_around(fmt)[::7] if fmt.width <= 16 else doubles
+        for values in (near, np.concatenate([around, -around, doubles, [2.0**-160, -0.0, 1e308]])):
+            yield encode(values, fmt)
+            yield quantize(values, fmt)
+        given = rng.integers(0, 2**fmt.width, 2003).astype(np.uint16 if fmt.width <= 16 else np.uint32)
+        given = np.append(given, boundary_codes(fmt)).astype(given.dtype)
+        yield decode(given, fmt)
+        for destination in (CBFLOAT16, FP16, FP32, ODD_ONES[0], ODD_ONES[5]):
+            yield convert(given, fmt, destination)
+
+
+def lengths(rng: np.random.Generator) -> Iterator[Any]:
+    values = rng.normal(size=140_001).astype(np.float32)
+    for count in (0, 1, 7, 8, 9, 15, 16, 17, 31, 33, 65_536, 65_537, 140_001):
+        room = np.full(count + 64, 1234.5, np.float32)
+        quantize(values[:count], CBFLOAT16, out=room[32 : count + 32])
+        yield room
+        yield encode(values[:count], FP16)
+        yield convert(encode(values[:count], FP16), FP16, CBFLOAT16)
+
+
+def chains(rng: np.random.Generator) -> Iterator[Any]:
+    for fmt in (CBFLOAT16, BF16, FP16, CB16, FloatFormat("e4m3", 4, 3)):
+        for kind in KINDS:
+            a, b = codes(kind, fmt, (5, 301), rng), codes(kind, fmt, (301, 20), rng)
+            for level in (0, 1, 2):
+                yield matmul(a, b, operand=fmt, level=level)
+            for chunk in (None, 1, 12, 256, 300):
+                yield matmul(a, b, operand=fmt, level=2, chunk=chunk)
+        a, b = codes("normal", fmt, (3, 1300), rng), codes("normal", fmt, (1300, 70), rng)
+        yield matmul(a, b, operand=fmt, chunk=300)
+        yield matmul(a, b, operand=fmt, chunk=None, initial=codes("normal", FP32, (70,), rng))
+
+
+def edges(rng: np.random.Generator) -> Iterator[Any]:
+    for fmt in (CBFLOAT16, BF16, FP16, CB16):
+        yield matmul(*late_overflow(fmt), operand=fmt, level=2, chunk=None)
+        yield matmul(*grown_by_rounding(fmt), operand=fmt, level=2, chunk=None)
+        yield matmul(*beyond_double(fmt), operand=fmt, level=2)
+
+
+def shapes(rng: np.random.Generator) -> Iterator[Any]:
+    for rows in (1, 2, 4, 5, 6, 7, 13, 65):
+        for columns in (1, 3, 15, 16, 17, 33, 64, 65, 129, 130):
+            for fmt in (CBFLOAT16, FP16):
+                a, b = codes("special", fmt, (rows, 37), rng), codes("special", fmt, (37, columns), rng)
+                for level in (0, 1, 2):
+                    yield matmul(a, b, operand=fmt, level=level)
+    a, b = rng.normal(size=(70, 90, 2)).astype(np.float32), rng.normal(size=(90, 3, 70)).astype(np.float32)
+    for x in (a[..., 0], a[::-1, ::-1, 1], np.asfortranarray(a[..., 0]), a[::2, :, 0]):
+        for y in (b[:, 0], b[:, 1, ::-1], np.asfortranarray(b[:, 2]), b[:, 0, ::3]):
+            yield matmul_values(x, y, operand=BF16, out=CBFLOAT16, initial=np.float32(0.1))
+            yield matmul(encode(x, FP16), encode(y, FP16), operand=FP16, out=BF16)
+
+
+def batches(rng: np.random.Generator) -> Iterator[Any]:
+    for left, right, initial in (
+        ((2, 3, 4, 6), (2, 3, 6, 5), (2, 3, 4, 5)),
+        ((2, 1, 4, 6), (3, 6, 5), (3, 1, 5)),
+        ((4, 6), (7, 6, 5), (7, 1, 1)),
+        ((2, 3, 4, 6), (6, 5), (5,)),
+        ((1, 1, 40, 6), (1, 6, 5), (40, 1)),
+        ((2, 0, 6), (6, 5), ()),
+    ):
+        a, b = codes("normal", CBFLOAT16, left, rng), codes("normal", CBFLOAT16, right, rng)
+        for level in (0, 1, 2):
+            start = codes("normal", Reduction.for_level(level, CBFLOAT16).outer, initial, rng)
+            yield matmul(a, b, operand=CBFLOAT16, level=level, chunk=4, initial=start)
+            yield matmul(a[..., ::-1, :], b, operand=CBFLOAT16, level=level)
+
+
+def reductions(rng: np.random.Generator) -> Iterator[Any]:
+    formats = (CBFLOAT16, BF16, FP16, FP32, *ODD_ONES)
+    for operand in formats:
+        for inner in formats:
+            if inner.has_one:
+                outer = formats[rng.integers(len(formats))]
+                a, b = codes("wide", operand, (9, 50), rng), codes("edges", operand, (50, 18), rng)
+                plan = Reduction(inner, (None, 1, 7)[rng.integers(3)], outer)
+                yield matmul(a, b, operand=operand, reduction=plan)
+                yield matmul(codes("normal", operand, (9, 50), rng), b, operand=operand, reduction=plan, out=FP16)
+
+
+def dots(rng: np.random.Generator) -> Iterator[Any]:
+    for fmt in (CBFLOAT16, FP16, FP32, ODD_ONES[4]):
+        for rows, length in ((37, 11), (1, 300), (70, 301), (200, 40)):
+            a, b = codes("special", fmt, (rows, length), rng), codes("normal", fmt, (rows, length), rng)
+            for level in (0, 1, 2):
+                yield dot(a, b, operand=fmt, level=level, chunk=12)
+        for accumulator in (fmt, FP32, CBFLOAT16):
+            operands = codes("wide", fmt, (71,), rng), codes("special", fmt, (3, 1), rng)
+            acc = codes("special", accumulator, (71,), rng)
+            yield multiply_accumulate(*operands, acc, operand=fmt, accumulator=accumulator)
+
+
+def threads(rng: np.random.Generator) -> Iterator[Any]:
+    """Enough steps that each thread gets a share, and many calls close upon each other."""
+    path = kernels.kernel_info()["path"]
+    for count in (2, 3):
+        with kernels.use(str(path), count):
+            for rows, depth, columns in ((150, 60, 140), (700, 60, 20), (20, 60, 700), (1600, 4, 1100)):
+                a, b = codes("normal", BF16, (rows, depth), rng), codes("normal", BF16, (depth, columns), rng)
+                yield matmul(a, b, operand=BF16)
+            values = rng.normal(size=200_000).astype(np.float32)
+            for _ in range(20):
+                yield encode(values, CBFLOAT16)[::1000]
+
+
+def environment(rng: np.random.Generator) -> Iterator[Any]:
+    """Whatever the caller's floating-point environment is, it neither matters nor changes."""
+    a, b = codes("edges", CBFLOAT16, (6, 40), rng), codes("special", CBFLOAT16, (40, 20), rng)
+    small = rng.integers(0, 2**23, 100, dtype=np.uint32).view(np.float32)
+    on_numpy = kernels.kernel_info()["path"] == "numpy"  # which depends on it
+    for word in (MASKED | FLUSH_TO_ZERO | SUBNORMALS_ARE_ZERO, MASKED | ROUND_UP):
+        with np.errstate() if on_numpy or not LIBM else ControlWord(word):
+            got = [matmul(a, b, operand=CBFLOAT16, level=level) for level in (0, 1, 2)]
+            got += [encode(small, FloatFormat("e8m15", 8, 15)), convert(a, CBFLOAT16, FP32)]
+            same = on_numpy or not LIBM or ControlWord.read() & 0xFFC0 == word
+        yield from got
+        yield np.array([same])

@@ -1,0 +1,101 @@
+"""Judges of the kernels' faults: each is compiled, loaded by a process of its own and asked what NumPy answered."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import select
+import shutil
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from golden import kernels
+from golden.kernels import library
+
+from ..golden.kernels.build import SOURCE, Builder, files_of
+from .battery import answers
+from .fault import CAUGHT, NO_BUILD, SAME_CODE, SURVIVED, Fault, Verdict
+
+PATIENCE = 300.0  # seconds until an answer counts as none; a faulty loop may never end
+
+
+class CppJudge:
+    """Compiles once what no fault touches, and keeps NumPy's answers."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.builder = Builder(folder)
+        with kernels.use("numpy"):
+            self.wanted = dict(answers())
+        self.paths = [path for path in kernels.paths() if path != "numpy"]
+
+    def judge(self, fault: Fault) -> Verdict:
+        started = time.perf_counter()
+        folder = self.folder / fault.name
+        result, by = self._judged(fault, folder)
+        shutil.rmtree(folder, ignore_errors=True)
+        return Verdict(fault, result, by, time.perf_counter() - started)
+
+    def _judged(self, fault: Fault, folder: Path) -> tuple[str, str]:
+        file = Path(fault.file).name
+        shutil.copytree(SOURCE, folder / "source")
+        text = (SOURCE / file).read_text(encoding="utf-8")
+        (folder / "source" / file).write_text(fault.applied(text), encoding="utf-8")
+        units = [unit for unit in self.builder.units if file in files_of(unit)]
+        try:
+            objects = self.builder._objects(folder / "source", units, folder / "objects")
+        except AssertionError:
+            return NO_BUILD, "the compiler"
+        plain = self.builder.plain
+        if all(made.read_bytes() == plain[unit].read_bytes() for unit, made in objects.items()):
+            return SAME_CODE, "the compiler"
+        return self.ask(self.builder.link(folder, objects))
+
+    def ask(self, file: Path) -> tuple[str, str]:
+        """Ask a library in a process of its own, which may crash or hang."""
+        said = in_child(lambda: self._differences(file))
+        return (SURVIVED, "") if said == "" else (CAUGHT, said)
+
+    def _differences(self, file: Path) -> str:
+        replacement = library.declared(ctypes.CDLL(str(file)))
+        library._library = lambda: replacement
+        available = [path for path in self.paths if replacement.cbfloat_path_available(library._path_number(path))]
+        if available != self.paths:
+            return f"the paths that there are: {', '.join(available)}"
+        for path in self.paths:
+            with kernels.use(path):
+                for label, answer in answers():
+                    if not np.array_equal(answer, self.wanted[label]):
+                        return f"{path}: {label}"
+        return ""
+
+
+def in_child(work: Callable[[], str]) -> str:
+    """Run it in a forked process; return what it says, or how the process ended."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reading)
+        devnull = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(devnull, 2)
+        try:
+            said = work()
+        except BaseException as error:
+            said = f"{type(error).__name__}"
+        os.write(writing, b"." + said.encode()[:500])
+        os._exit(0)
+    os.close(writing)
+    ready, _, _ = select.select([reading], [], [], PATIENCE)
+    said = os.read(reading, 4096) if ready else b""
+    os.close(reading)
+    if not ready:
+        os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    if not ready:
+        return "it hangs"
+    code = os.waitstatus_to_exitcode(status)
+    return said[1:].decode() if said else f"it crashes, {signal.Signals(-code).name if code < 0 else code}"

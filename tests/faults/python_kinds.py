@@ -1,0 +1,106 @@
+"""Faults of golden's Python source, made from its syntax tree."""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections.abc import Iterator
+from itertools import accumulate
+
+from .fault import ROOT, Fault, fault_at
+from .python_tests import tests_of
+
+_COMPARISONS = {
+    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
+    ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
+}  # fmt: skip
+_OPERATORS = {
+    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Add, ast.Div: ast.Mult, ast.FloorDiv: ast.Mult,
+    ast.Mod: ast.FloorDiv, ast.Pow: ast.Mult, ast.LShift: ast.RShift, ast.RShift: ast.LShift, ast.BitAnd: ast.BitOr,
+    ast.BitOr: ast.BitAnd, ast.BitXor: ast.BitOr,
+}  # fmt: skip
+
+
+def python_faults() -> list[Fault]:
+    """Return every fault of the modules that have tests of their own, in the order of file and place."""
+    found: list[Fault] = []
+    for path in sorted((ROOT / "golden").rglob("*.py")):
+        file = path.relative_to(ROOT).as_posix()
+        if tests_of(file):
+            found += _Faults(file, path.read_text(encoding="utf-8")).all()
+    return sorted(found, key=lambda fault: (fault.file, fault.start, fault.new))
+
+
+class _Faults:
+    def __init__(self, file: str, text: str) -> None:
+        self.file, self.text = file, text
+        lines = text.splitlines(keepends=True)
+        assert text.isascii() or all(line.isascii() or '"""' in line or "#" in line or '"' in line for line in lines)
+        self.lines = [0, *accumulate(map(len, lines))]
+        self.encoded = [line.encode() for line in lines]
+
+    def all(self) -> list[Fault]:
+        return [fault for node in self._nodes(ast.parse(self.text)) for fault in self._of(node)]
+
+    def _nodes(self, node: ast.AST) -> Iterator[ast.AST]:
+        """Give the nodes that compute: no docstrings, annotations, decorators, texts of messages or lists of names."""
+        left_out = isinstance(node, ast.JoinedStr) or (
+            isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
+        )
+        is_overload = isinstance(node, ast.FunctionDef) and "overload" in map(ast.unparse, node.decorator_list)
+        if left_out or is_overload:
+            return
+        yield node
+        for name, value in ast.iter_fields(node):
+            if name in ("annotation", "returns", "decorator_list", "type_params"):
+                continue
+            for child in value if isinstance(value, list) else [value]:
+                if isinstance(child, ast.AST):
+                    yield from self._nodes(child)
+
+    def _place(self, line: int, column: int) -> int:
+        return self.lines[line - 1] + len(self.encoded[line - 1][:column].decode())
+
+    def _fault(self, node: ast.expr | ast.stmt, kind: str, new: ast.AST | str) -> Fault:
+        assert node.end_lineno is not None
+        assert node.end_col_offset is not None
+        start = self._place(node.lineno, node.col_offset)
+        end = self._place(node.end_lineno, node.end_col_offset)
+        text = new if isinstance(new, str) else ast.unparse(new)
+        return fault_at(self.file, self.text, start, end, kind, text if kind == "statement" else f"({text})")
+
+    def _of(self, node: ast.AST) -> Iterator[Fault]:
+        changed = copy.copy(node)
+        match node:
+            case ast.Compare(ops=[operator]) if type(operator) in _COMPARISONS:
+                changed.ops = [_COMPARISONS[type(operator)]()]
+                yield self._fault(node, "comparison", changed)
+            case ast.BinOp(op=operator) if type(operator) in _OPERATORS:
+                changed.op = _OPERATORS[type(operator)]()
+                yield self._fault(node, "arithmetic", changed)
+            case ast.BoolOp(op=operator):
+                changed.op = ast.Or() if isinstance(operator, ast.And) else ast.And()
+                yield self._fault(node, "logic", changed)
+            case ast.UnaryOp(op=ast.Not() | ast.USub() | ast.Invert()):
+                yield self._fault(node, "logic", node.operand)
+            case ast.Constant(value=bool(value)):
+                yield self._fault(node, "constant", str(not value))
+            case ast.Constant(value=int(value) | float(value)):
+                yield self._fault(node, "constant", str(value + 1))
+            case ast.IfExp():
+                yield self._fault(node, "condition", node.body)
+                yield self._fault(node, "condition", node.orelse)
+            case ast.If(test=test) | ast.While(test=test):
+                yield self._fault(test, "condition", f"False and ({ast.unparse(test)})")
+                if isinstance(node, ast.If):
+                    yield self._fault(test, "condition", f"True or ({ast.unparse(test)})")
+            case ast.Raise():
+                yield self._fault(node, "statement", "pass")
+            case ast.Expr(value=ast.Call()) | ast.AugAssign():
+                yield self._fault(node, "statement", "pass")
+            case ast.Call(args=[first, second, *rest]) if ast.unparse(first) != ast.unparse(second):
+                # Swapped, the arguments of these give an error at once, or the same.
+                known = isinstance(node.func, ast.Name) and node.func.id in ("isinstance", "getattr", "zip")
+                if not known and not any(isinstance(each, ast.Starred) for each in (first, second)):
+                    changed.args = [second, first, *rest]
+                    yield self._fault(node, "operands", changed)

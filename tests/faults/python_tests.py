@@ -1,0 +1,45 @@
+"""Which tests judge the faults of which module: those that are meant to, the quickest first."""
+
+from __future__ import annotations
+
+_ARRAYS = ("bad_input", "flags", "formats", "double_rounding", "matmul", "reductions", "softmax", "exact_fractions")
+_REFERENCE = ("reference_bad_input", "cli", "formats", "double_rounding", "reductions", "exact_fractions", "softmax")
+_GOLDEN = {
+    "golden/arrays/": _ARRAYS,
+    "golden/formats.py": ("formats", "reference_bad_input", "cli", "bad_input"),
+    "golden/reduction.py": ("bad_input", "reference_bad_input", "reductions"),
+    "golden/reference.py": _REFERENCE,
+    "golden/exact.py": _REFERENCE,
+    "golden/loss_scaling.py": ("loss_scaling",),
+    "golden/cli.py": ("cli",),
+    "golden/kernels/library.py": ("kernels/test_environment", "reference_bad_input"),
+    "golden/kernels/flat.py": ("kernels/test_flat_arrays",),
+    "golden/kernels/products.py": ("kernels/test_matmul_values", "kernels/test_products"),
+}
+_TORCH = {
+    "attention": ("attention",),
+    "contraction": ("contraction",),
+    "convolution": ("convolution",),
+    "gradients": ("faults", "gradients", "products"),
+    "operators": ("products", "gradients", "half"),
+    "products": ("products", "contraction"),
+    "half": ("half", "products"),
+    "levels": ("levels",),
+    "scopes": ("levels", "precision"),
+    "precision": ("precision", "half"),
+    "trainer": ("faults", "trainer", "trainer_resume"),
+    "configuration": ("mixed_precision", "trainer"),
+    "amp/grad_scaler": ("grad_scaler", "grad_scaler_misuse", "grad_scaler_state"),
+    "amp/gradients": ("grad_scaler", "optimizer_step"),
+    "amp/initialize": ("initialize",),
+    "amp/optimizer_step": ("optimizer_step",),
+}
+
+
+def tests_of(file: str) -> list[str]:
+    """Return the test files that judge a module's faults, none if it is left out."""
+    for start, names in _GOLDEN.items():
+        if file.startswith(start):
+            return [f"tests/golden/{name if '/' in name else 'test_' + name}.py" for name in names]
+    module = file.removeprefix("golden/torch/").removesuffix(".py")
+    return [f"tests/torch/test_{name}.py" for name in _TORCH.get(module, ())]

@@ -1,0 +1,5 @@
+"""The page that tells what became of the faults."""
+
+
+def write(parts):
+    return 0
