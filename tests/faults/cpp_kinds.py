@@ -66,15 +66,9 @@ def _faults(file: str, text: str) -> Iterator[Fault]:
         yield fault(match.start(), match.end(), "logic", "")
     for match in _IF.finditer(code):
         end = _closing(code, match.end() - 1)
-        for value in ("true", "false"):
-            yield fault(
-                match.end(),
-                end,
-                "condition",
-                f"{value} || ({text[match.end() : end]})"
-                if value == "true"
-                else f"false && ({text[match.end() : end]})",
-            )
+        condition = text[match.end() : end]
+        yield fault(match.end(), end, "condition", f"true || ({condition})")
+        yield fault(match.end(), end, "condition", f"false && ({condition})")
     for match in _STATEMENT.finditer(code):
         if not match[2].startswith(("return", "using", "static", "const", "template", "case", "break", "delete")):
             yield fault(match.start(2), match.end(2), "statement", ";")

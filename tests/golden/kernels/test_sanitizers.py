@@ -1,0 +1,153 @@
+"""The kernels under AddressSanitizer, UndefinedBehaviorSanitizer and ThreadSanitizer, driven through the C interface.
+
+`driver.cpp` calls every path with arrays of exactly their size, odd strides and several threads. Each sanitizer is
+shown to see a fault of its kind.
+"""
+
+import platform
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from .build import SOURCE, Change, extension
+
+DRIVER = Path(__file__).with_name("driver.cpp")
+MEMORY = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+THREADS = ("-fsanitize=thread",)
+#: Where threads meet; a sanitizer of threads has nothing to look for in the others.
+SHARED = ("arrays.cpp", "pool.cpp", "portable.cpp", "product.cpp", "driver.cpp")
+
+pytestmark = pytest.mark.skipif(platform.system() != "Linux", reason="the sanitizers of GCC on Linux")
+
+
+class Sanitized:
+    """The driver built with a sanitizer; a change compiles again what it changes, and nothing else."""
+
+    def __init__(self, folder, flags, units):
+        folder.mkdir()
+        options = [option for option in extension()["extra-compile-args"] if not option.startswith(("-O", "-fvis"))]
+        self.folder, self.flags = folder, flags
+        self.command = [shutil.which("c++"), *options, "-O1"]
+        sources = [*sorted(SOURCE.glob("*.cpp")), DRIVER]
+        self.objects = {each.name: self.compiled(each, flags if each.name in units else ()) for each in sources}
+
+    def compiled(self, source, flags):
+        result = self.folder / f"{source.parent.name}-{source.name}.o"
+        said = subprocess.run(
+            [*self.command, *flags, "-I", str(SOURCE), "-c", str(source), "-o", str(result)],
+            capture_output=True, text=True, timeout=300,
+        )  # fmt: skip
+        assert said.returncode == 0, said.stderr
+        return result
+
+    def run(self, part, unit=None, *changes):
+        """Return the exit status of the driver and what it says, with changes of one unit."""
+        objects = dict(self.objects)
+        if unit is not None:
+            copy = self.folder / f"changed{len(list(self.folder.iterdir()))}"
+            shutil.copytree(SOURCE, copy)
+            for change in changes:
+                change.apply(copy)
+            objects[unit] = self.compiled(copy / unit, ("-I", str(copy), *self.flags))
+        program = self.folder / "program"
+        link = [self.command[0], *self.flags, "-pthread", "-o", str(program), *map(str, objects.values())]
+        subprocess.run(link, check=True, timeout=300)
+        # GCC 12's ThreadSanitizer knows no more than 28 random bits of an address; a container may forbid to have none.
+        fixed = ["setarch", "-R"]
+        is_allowed = shutil.which("setarch") and subprocess.run([*fixed, "true"], capture_output=True).returncode == 0
+        alone = fixed if self.flags == THREADS and is_allowed else []
+        done = subprocess.run([*alone, str(program), *part], capture_output=True, text=True, timeout=300)
+        return done.returncode, done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def memory(tmp_path_factory):
+    names = {path.name for path in SOURCE.glob("*.cpp")} | {DRIVER.name}
+    return Sanitized(tmp_path_factory.mktemp("sanitizers") / "memory", MEMORY, names)
+
+
+@pytest.fixture(scope="module")
+def threads(tmp_path_factory):
+    return Sanitized(tmp_path_factory.mktemp("sanitizers") / "threads", THREADS, SHARED)
+
+
+def test_kernels_under_address_and_undefined_behaviour_sanitizers_are_clean(memory):
+    assert memory.run(["products", "arrays", "threads"]) == (0, "done\n")
+
+
+@pytest.mark.parametrize(
+    ("unit", "change", "said"),
+    [
+        (
+            "product.cpp",
+            Change("pack.h", "std::memcpy(to + k * width, from + k * k_stride,",
+                   "std::memcpy(to + k * width, from + k * k_stride + 1,"),
+            "AddressSanitizer: heap-buffer-overflow",
+        ),
+        (
+            "portable.cpp",
+            Change("generic.h", "double_of(static_cast<uint64_t>(1023 + exponent) << 52)",
+                   "double_of(static_cast<uint64_t>(static_cast<int64_t>(1023 + exponent) << 62))"),
+            "runtime error: left shift of",
+        ),
+    ],
+    ids=["read_past_the_operand", "shift_past_the_sign"],
+)  # fmt: skip
+def test_memory_sanitizers_see_a_fault(memory, unit, change, said):
+    status, text = memory.run(["products"], unit, change)
+    assert status != 0
+    assert said in text
+
+
+# A helper looks for work only when no call is running, and begins only when one is, for which that call has time. It
+# changes nothing, unless a helper may come in when the call that woke it is over.
+LATE = (
+    Change(
+        "pool.cpp",
+        "class Pool {",
+        """std::atomic<int> running{0};
+
+void wait_until(bool one_is) {
+    for (int i = 0; i < 500 && (running > 0) != one_is; i++) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+}
+
+class Pool {""",
+    ),
+    Change("pool.cpp", "#include <atomic>", "#include <atomic>\n#include <chrono>"),
+    Change(
+        "pool.cpp",
+        "            wake_.wait(lock, [this] { return places_ > 0; });",
+        "lock.unlock(); wait_until(false); lock.lock(); wake_.wait(lock, [this] { return places_ > 0; });",
+    ),
+    Change("pool.cpp", "lock.unlock();\n            take_pieces", "lock.unlock(); wait_until(true); take_pieces"),
+    Change(
+        "pool.cpp",
+        "        wake_.notify_all();",
+        "running++; wake_.notify_all(); std::this_thread::sleep_for(std::chrono::milliseconds(250));",
+    ),
+    Change(
+        "pool.cpp",
+        "        done_.wait(lock, [this] { return inside_ == 0; });",
+        "done_.wait(lock, [this] { return inside_ == 0; }); running--;",
+    ),
+)
+
+
+def test_kernels_under_thread_sanitizer_are_clean_however_late_helpers_are(threads):
+    assert threads.run(["threads"]) == (0, "done\n")
+    assert threads.run(["late"], "pool.cpp", *LATE) == (0, "done\n")
+
+
+def test_helper_thread_that_enters_after_the_call_has_returned_is_seen(threads):
+    fault = Change("pool.cpp", "places_ = 0;  // a helper", "// a helper")
+    status, _ = threads.run(["late"], "pool.cpp", *LATE, fault)
+    assert status != 0
+
+
+def test_thread_sanitizer_sees_a_count_that_two_threads_change(threads):
+    change = Change("pool.cpp", "std::atomic<int64_t> next_{0};", "int64_t next_{0};")
+    status, text = threads.run(["threads"], "pool.cpp", change)
+    assert status != 0
+    assert "ThreadSanitizer: data race" in text
