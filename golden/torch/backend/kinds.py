@@ -44,7 +44,19 @@ class BackendType(Enum):
 OPTIONS = {
     BackendType.CPU: ("mixed_precision",),
     BackendType.GPU: ("enable_distributed", "main_process_id", "dist_backend", "init_method", "sync_batchnorm"),
-    BackendType.CSX: ("compile_dir", "compile_only", "validate_only", "cluster_config"),
+    BackendType.CSX: (
+        "compile_dir",
+        "compile_only",
+        "validate_only",
+        "cluster_config",
+        # of older releases
+        "drop_data",
+        "log_initialization",
+        "max_checkpoints",
+        "micro_batch_size",
+        "retrace_every_iteration",
+        "use_cs_grad_accum",
+    ),
 }
 
 
