@@ -49,12 +49,13 @@ def test_wrong_backend_is_refused(args, kwargs, error, message):
 def test_csx_turns_mixed_precision_on_and_cpu_does_not():
     cstorch.backend("CSX")
     assert cstorch.use_cs()
-    assert cstorch.mixed_precision()
+    assert not cstorch.mixed_precision()
+    assert cstorch.trace(cstorch.mixed_precision)()
 
 
 def test_cpu_leaves_mixed_precision_as_it_is():
     cstorch.backend("CPU")
-    assert not cstorch.mixed_precision()
+    assert not cstorch.trace(cstorch.mixed_precision)()
 
 
 def test_gpu_says_where_it_runs(caplog):

@@ -46,10 +46,13 @@ def test_training_guide_leads_to_the_table():
 
 
 def test_init_turns_mixed_precision_on():
+    seen = []
+    step = cstorch.trace(lambda: seen.append((cstorch.mixed_precision(), cstorch.get_half_dtype_str())))
     cstorch.amp.init(enabled=False)
-    assert not cstorch.mixed_precision()
+    step()
     cstorch.amp.init()
-    assert (cstorch.mixed_precision(), cstorch.get_half_dtype_str()) == (True, "float16")
+    step()
+    assert seen == [(False, "float16"), (True, "float16")]
     with pytest.raises(TypeError, match=r"^enabled: got 1, must be True or False"):
         cstorch.amp.init(1)
 
