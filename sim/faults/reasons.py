@@ -1,0 +1,27 @@
+"""Why faults survive: what is known of those that neither the regression nor a proof tells."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+
+from sim.faults.fault import Fault
+
+__all__ = ["REASONS", "reason_of"]
+
+#: File, kind and words of faults, ``*`` for anything; and what there is to say of them. The first that fits counts.
+REASONS: tuple[tuple[str, str, str, str], ...] = (
+    ("*", "reset", "*", "nothing is under way when `make sim` resets, and the proofs begin at a reset"),
+    ("mac/chunks.py", "width", "*", "no chunk in the stimulus is as long as that; the proofs have two bits of it"),
+)
+
+
+def reason_of(fault: Fault) -> str:
+    """Return what is known of a fault that survives, or nothing."""
+    return next(
+        (
+            reason
+            for file, kind, words, reason in REASONS
+            if fnmatchcase(fault.file, file) and fnmatchcase(fault.kind, kind) and fnmatchcase(fault.what, words)
+        ),
+        "",
+    )
