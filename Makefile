@@ -10,7 +10,7 @@ BIN := .venv/bin
 PROCESSORS = $(or $(JOBS),$(shell nproc 2>/dev/null || sysctl -n hw.ncpu))
 BOARD ?= ulx3s
 PREPARE := PYTHON='$(PYTHON)' sh sim/prepare.sh
-SIMULATOR_NEEDS := libpython iverilog $(if $(filter verilator,$(SIM)),compiler)
+SIMULATOR_NEEDS := libpython iverilog compiler
 SIMULATOR_EXTRAS := .venv/.installed-sim $(if $(filter verilator,$(SIM)),.venv/.installed-verilator)
 
 # The Yosys that Amaranth carries: the same Verilog on every machine. JOBS, SEED, SIM, WAVES and UNITS, given on the
@@ -54,7 +54,7 @@ formal: .venv/.installed-formal ## prove that the RTL is right for every input (
 	@$(BIN)/python -m sim.formal --jobs $(PROCESSORS) $(ARGS)
 
 # hdl's tests compile the arithmetic cores, golden's the kernels with faults put in; those of the proofs need a solver.
-test: SIMULATOR_NEEDS += compiler cadical
+test: SIMULATOR_NEEDS += cadical
 test: prepare-simulator $(SIMULATOR_EXTRAS) .venv/.installed-test ## run the tests of golden, hdl, sim and the project
 	@echo '==> Tests'
 	@$(BIN)/python -m pytest -n $(PROCESSORS) $(ARGS)

@@ -33,6 +33,17 @@ class Scenario:
         Whether the driver offers, and the monitor takes, in a cycle; repeated for as long as the test runs.
     chunks : array of int, optional
         Chunk length that goes with every payload.
+    gaps : array of int, optional
+        Chunk length that is shown while nothing is offered after a payload; that of the payload unless given.
+    pauses : array of int, optional
+        In how many cycles at least nothing is offered ahead of each payload.
+    episodes : array of int of shape (n, 3)
+        The unit is reset ahead of each: its first payload, its first answer, and after how many cycles a reset cuts it
+        off; 0 if it runs to its end.
+    ends : array of int, optional
+        For every answer, which payload completes it.
+    is_bulk : bool
+        So long that it runs as machine code only.
     cycles : int
         Cycles from the first accepted payload to the last one, both counted; 0 if they do not matter.
     details : dict of arrays
@@ -48,9 +59,26 @@ class Scenario:
     offers: NDArray[np.bool_] = field(default_factory=lambda: _ALWAYS)
     takes: NDArray[np.bool_] = field(default_factory=lambda: _ALWAYS)
     chunks: NDArray[Any] | None = None
+    gaps: NDArray[Any] | None = None
+    pauses: NDArray[Any] | None = None
+    episodes: NDArray[Any] = field(default_factory=lambda: np.zeros((1, 3), np.int64))
+    ends: NDArray[Any] | None = None
+    is_bulk: bool = False
     cycles: int = 0
     details: dict[str, NDArray[Any]] = field(default_factory=dict)
     coverage: dict[str, int] = field(default_factory=dict)
+
+    def payload_span(self, episode: int) -> range:
+        """Return which payloads are driven in an episode."""
+        return self._span(episode, 0, len(self.payloads))
+
+    def answer_span(self, episode: int) -> range:
+        """Return which answers may come in an episode; in one that is not cut off, they must."""
+        return self._span(episode, 1, len(self.answers))
+
+    def _span(self, episode: int, column: int, end: int) -> range:
+        starts = [*self.episodes[:, column].tolist(), end]
+        return range(starts[episode], starts[episode + 1])
 
     def save(self, folder: Path) -> None:
         """Write everything but the coverage into the folder."""
@@ -60,10 +88,11 @@ class Scenario:
             "case": self.case,
             "offers": self.offers,
             "takes": self.takes,
+            "episodes": self.episodes,
             "cycles": np.asarray(self.cycles),
         }
-        if self.chunks is not None:
-            arrays["chunks"] = self.chunks
+        optional = {key: getattr(self, key) for key in ("chunks", "gaps", "pauses", "ends")}
+        arrays |= {key: values for key, values in optional.items() if values is not None}
         details: dict[str, Any] = {f"detail_{key}": value for key, value in self.details.items()}
         np.savez(folder / f"{self.name}.npz", **arrays, **details)
 

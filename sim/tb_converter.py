@@ -6,10 +6,8 @@ from typing import Any
 
 import cocotb
 
-from golden import format_named
-from sim.bench.explain import distance_in_ulp, flag_names, show
+from sim.bench.explain_conversion import explain_conversion
 from sim.bench.testbench import SCENARIOS, Testbench
-from sim.scenario import Scenario
 
 
 @cocotb.test()
@@ -17,18 +15,4 @@ from sim.scenario import Scenario
 async def converter_gives_what_golden_gives(dut: Any, scenario: str) -> None:
     bench = Testbench(dut)
     await bench.reset()
-    await bench.run(scenario, _explain)
-
-
-def _explain(bench: Testbench, scenario: Scenario, index: int, actual: int | str | None) -> str:
-    source, destination = map(format_named, bench.formats)
-    wanted = bench.port.answer.unpack(scenario.answers[index])
-    code = int(scenario.payloads[scenario.case[index]])
-    expected = f"expected {show(wanted['bits'], destination)} flags {flag_names(wanted.get('flags', 0))}"
-    if isinstance(actual, int):
-        found = bench.port.answer.unpack(actual)
-        distance = distance_in_ulp(wanted["bits"], found["bits"], destination)
-        got = f"got {show(found['bits'], destination)} flags {flag_names(found.get('flags', 0))}, {distance}"
-    else:
-        got = f"got {actual or 'unknown bits'}"
-    return f"{source} {show(code, source)} -> {destination}: {expected}, {got} (seed {bench.seed})"
+    await bench.run(scenario, explain_conversion)

@@ -6,7 +6,7 @@ from typing import Any
 
 from golden import FP32, FloatFormat, format_named
 from sim.bench.explain import distance_in_ulp, flag_names, show
-from sim.bench.testbench import Testbench
+from sim.bench.findings import Context
 from sim.scenario import Scenario
 
 __all__ = ["ERRORS", "explain_reduction", "products"]
@@ -16,14 +16,14 @@ ERRORS = ("none", "alignment", "unsupported", "3")
 _SHOWN = 3
 
 
-def explain_reduction(bench: Testbench, scenario: Scenario, index: int, actual: int | str | None) -> str:
+def explain_reduction(context: Context, scenario: Scenario, index: int, actual: int | str | None) -> str:
     """Return what was reduced, what had to come and what came."""
     row = scenario.case[index]
     detail: dict[str, Any] = {
         key: int(values[row]) for key, values in scenario.details.items() if key not in ("a", "b")
     }
-    formats = [format_named(name) for name in bench.formats]
-    wanted = bench.port.answer.unpack(scenario.answers[index])
+    formats = [format_named(name) for name in context.formats]
+    wanted = context.port.answer.unpack(scenario.answers[index])
     if detail["error"]:
         what = f"product with format {detail['format']}, level {detail['level']}, to be refused"
         operand, outer = formats[0], FP32
@@ -33,11 +33,11 @@ def explain_reduction(bench: Testbench, scenario: Scenario, index: int, actual: 
         chunk = detail["chunk"] or "any length"
         start = "" if detail["first"] else f", from {show(detail['initial'], outer)}"
         what = f"{operand} level {detail['level']} chunk {chunk} K={detail['products']}{start}"
-    lines = [f"answer {index}: {what}, register {detail['register']} (seed {bench.seed})"]
+    lines = [f"answer {index}: {what}, register {detail['register']} (seed {context.seed})"]
     lines.append(f"  products: {products(scenario, detail, operand)}")
     lines.append(f"  expected {_answer(wanted, outer)}")
     if isinstance(actual, int):
-        found = bench.port.answer.unpack(actual)
+        found = context.port.answer.unpack(actual)
         distance = distance_in_ulp(wanted["result"], found["result"] & ((1 << outer.width) - 1), outer)
         lines.append(f"  got      {_answer(found, outer)}, {distance}")
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from golden import FP32, FloatFormat, format_named
 from sim.bench.explain import distance_in_ulp, flag_names, show
 from sim.bench.explain_reduction import ERRORS, products
-from sim.bench.testbench import Testbench
+from sim.bench.findings import Context
 from sim.scenario import Scenario
 
 __all__ = ["explain_vector"]
@@ -13,19 +13,19 @@ __all__ = ["explain_vector"]
 _SHOWN = 2
 
 
-def explain_vector(bench: Testbench, scenario: Scenario, index: int, actual: int | str | None) -> str:
+def explain_vector(context: Context, scenario: Scenario, index: int, actual: int | str | None) -> str:
     """Return what was reduced in the elements that are wrong, what had to come and what came."""
     row = int(scenario.case[index])
     detail = {key: int(values[row]) for key, values in scenario.details.items() if key not in ("a", "b")}
-    formats = [format_named(name) for name in bench.formats]
-    wanted = bench.port.answer.unpack(scenario.answers[index])
+    formats = [format_named(name) for name in context.formats]
+    wanted = context.port.answer.unpack(scenario.answers[index])
     operand = formats[detail["format"]] if detail["format"] < len(formats) else formats[0]
     outer = operand if detail["level"] == 2 else FP32
     what = f"{operand} level {detail['level']} chunk {detail['chunk'] or 'any length'} K={detail['products']}"
     if detail["error"]:
         what = f"products with format {detail['format']}, level {detail['level']}, to be refused"
-    lines = [f"answer {index}: {what}, row {detail['register']}, part {wanted['part']} (seed {bench.seed})"]
-    found = bench.port.answer.unpack(actual) if isinstance(actual, int) else None
+    lines = [f"answer {index}: {what}, row {detail['register']}, part {wanted['part']} (seed {context.seed})"]
+    found = context.port.answer.unpack(actual) if isinstance(actual, int) else None
     if found is None:
         lines.append(f"  got {actual or 'unknown bits'}")
     else:
@@ -36,8 +36,8 @@ def explain_vector(bench: Testbench, scenario: Scenario, index: int, actual: int
     if detail["error"]:
         return "\n".join(lines)
     count = 0
-    for lane, (place, expected) in enumerate(_numbers(bench, wanted, outer)):
-        got = _numbers(bench, found, outer)[lane][1] if found else None
+    for lane, (place, expected) in enumerate(_numbers(context, wanted, outer)):
+        got = _numbers(context, found, outer)[lane][1] if found else None
         if got == expected or count == _SHOWN:
             continue
         count += 1
@@ -54,11 +54,11 @@ def explain_vector(bench: Testbench, scenario: Scenario, index: int, actual: int
     return "\n".join(lines)
 
 
-def _numbers(bench: Testbench, fields: dict[str, int], outer: FloatFormat) -> list[tuple[int, tuple[int, int]]]:
+def _numbers(context: Context, fields: dict[str, int], outer: FloatFormat) -> list[tuple[int, tuple[int, int]]]:
     """Return where the numbers of an answer stand, and each one with its flags."""
     step = 32 if outer is FP32 else 16
     numbers = []
-    for low in range(0, bench.port.answer.widths["result"], step):
+    for low in range(0, context.port.answer.widths["result"], step):
         code = fields["result"] >> low & (1 << outer.width) - 1
         numbers.append((low, (code, fields.get("flags", 0) >> low // 16 * 5 & 31)))
     return numbers

@@ -22,6 +22,8 @@ class Monitor:
         self._refused: tuple[int | None] | None = None
         self.answers: list[int | None] = []
         self.broken_promises: list[str] = []
+        #: Whether there was an answer in the last cycle.
+        self.is_answered = False
 
     def step(self, cycle: int) -> bool:
         """Decide whether to take in the coming edge and, if an answer is there then, take it; tell whether it was."""
@@ -29,7 +31,8 @@ class Monitor:
         if takes != self._is_taking:
             self._take.value = Immediate(int(takes))
             self._is_taking = takes
-        if not is_high(self._answered, "valid of the output"):
+        self.is_answered = is_high(self._answered, "valid of the output")
+        if not self.is_answered:
             if self._refused is not None:
                 self.broken_promises.append(f"cycle {cycle}: valid fell before the answer was taken")
                 self._refused = None

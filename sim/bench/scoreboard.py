@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.bench.episode import Ran
 from sim.port import Port
 from sim.scenario import Scenario
 
@@ -50,16 +51,25 @@ class Scoreboard:
     unanswered: list[int] = field(default_factory=list)
     unexpected: list[int | None] = field(default_factory=list)
 
-    def compare(self, scenario: Scenario, answers: list[int | None]) -> None:
-        """Compare all bits of all answers: result, flags, register and error."""
+    def compare(self, scenario: Scenario, ran: Ran, episode: int = 0) -> None:
+        """Compare all bits of all answers: result, flags, register and error.
+
+        What a reset cuts off need not be answered, and what was not accepted before must not be.
+        """
+        span, answers, is_cut = scenario.answer_span(episode), ran.answers, bool(scenario.episodes[episode][2])
+        within = np.arange(span.start, span.stop)
+        if is_cut and scenario.ends is not None:
+            within = within[scenario.ends[within] < scenario.payload_span(episode).start + ran.accepted]
+        unanswered: list[int] = []
         # An answer with unknown bits belongs to no queue; it takes the first place that is left over.
         known = np.array([answer for answer in answers if answer is not None], self.port.answer.dtype)
         unknown = sum(answer is None for answer in answers)
-        expected_queue, actual_queue = self.port.queue_of(scenario.answers), self.port.queue_of(known)
+        expected_queue, actual_queue = self.port.queue_of(scenario.answers[within]), self.port.queue_of(known)
         for queue in np.union1d(expected_queue, actual_queue).tolist():
-            expected = np.flatnonzero(expected_queue == queue)
+            expected = within[expected_queue == queue]
             actual = known[actual_queue == queue]
-            self._compare_queue(scenario.answers, expected, actual)
+            unanswered += self._compare_queue(scenario.answers, expected, actual)
+        self.unanswered += [] if is_cut else unanswered
         self.mismatches.sort(key=lambda mismatch: mismatch.index)
         self.unanswered.sort()
         for _ in range(unknown):
@@ -69,14 +79,16 @@ class Scoreboard:
             index = self.unanswered.pop(0)
             self.mismatches.append(Mismatch(index, int(scenario.answers[index]), None))
 
-    def _compare_queue(self, answers: Any, expected: NDArray[Any], actual: NDArray[Any]) -> None:
+    def _compare_queue(self, answers: Any, expected: NDArray[Any], actual: NDArray[Any]) -> list[int]:
+        """Return which expected answers never came."""
         paired = min(len(expected), len(actual))
         differs = np.flatnonzero(answers[expected[:paired]] != actual[:paired])
         self.mismatches += [
             Mismatch(int(expected[at]), int(answers[expected[at]]), int(actual[at])) for at in differs.tolist()
         ]
-        self.unanswered += expected[paired:].tolist()
         self.unexpected += actual[paired:].tolist()
+        left: list[int] = expected[paired:].tolist()
+        return left
 
     @property
     def is_clean(self) -> bool:

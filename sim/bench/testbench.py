@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,21 +11,15 @@ from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge
 
 from sim.bench.driver import Driver
+from sim.bench.episode import PATIENCE, SURPLUS, Ran
+from sim.bench.findings import Context, Explain, findings
 from sim.bench.monitor import Monitor
-from sim.bench.scoreboard import Scoreboard
-from sim.port import Port
 from sim.scenario import Scenario
 
 __all__ = ["SCENARIOS", "Testbench", "run_folder"]
 
 #: Environment variable that names the folder with the manifest and the scenarios.
 RUN_FOLDER = "CBFLOAT_SIM_RUN"
-
-#: Cycles without a transfer after which whatever is missing will not come.
-_PATIENCE = 400
-#: Cycles in which nothing more may come once everything has come.
-_SURPLUS = 40
-_SHOWN = 5
 
 
 def run_folder() -> Path:
@@ -45,9 +38,7 @@ class Testbench:
 
     def __init__(self, dut: Any) -> None:
         self.dut = dut
-        self.port = Port.from_dict(_manifest["port"])
-        self.seed, self.unit, self.formats = _manifest["seed"], _manifest["unit"], _manifest["formats"]
-        self.effort: float = _manifest["effort"]
+        self.context = Context.from_dict(_manifest)
         self._edge = FallingEdge(dut.clk)
 
     async def reset(self) -> None:
@@ -56,7 +47,7 @@ class Testbench:
         self.dut.valid.value = 0
         self.dut.take.value = 0
         self.dut.payload.value = 0
-        if self.port.chunk_bits:
+        if self.context.port.chunk_bits:
             self.dut.chunk.value = 0
         Clock(self.dut.clk, 2, unit="step", impl="gpi").start()
         await self.wait(3)
@@ -68,7 +59,7 @@ class Testbench:
         for _ in range(cycles):
             await self._edge
 
-    async def run(self, name: str, explain: Callable[..., str]) -> None:
+    async def run(self, name: str, explain: Explain) -> None:
         """Drive a scenario, compare, and fail with one line per finding.
 
         Parameters
@@ -76,21 +67,44 @@ class Testbench:
         name : str
             Scenario in the folder of this run.
         explain : function
-            Makes a line from the testbench, the scenario, the index of an expected answer and what came instead.
+            Makes a line from the context, the scenario, the index of an expected answer and what came instead.
         """
         scenario = Scenario.load(run_folder(), name)
-        driver, monitor = Driver(self.dut, scenario), Monitor(self.dut, scenario)
-        await self._drive(driver, monitor, len(scenario.answers))
-        scoreboard = Scoreboard(self.port)
-        scoreboard.compare(scenario, monitor.answers)
-        findings = self._findings(scenario, scoreboard, driver, monitor, explain)
-        if findings:
-            raise AssertionError("\n".join(findings))
+        ran = []
+        for at in range(len(scenario.episodes)):
+            ran.append(await self._episode(scenario, at))
+            await self._interrupt()
+        found = findings(self.context, scenario, ran, explain)
+        if found:
+            raise AssertionError("\n".join(found))
 
-    async def _drive(self, driver: Driver, monitor: Monitor, expected: int) -> None:
+    async def _interrupt(self) -> None:
+        """Reset the design for one cycle, in which the streams go on as they were."""
+        self.dut.rst.value = 1
+        await self.wait(1)
+        self.dut.rst.value = 0
+        self.dut.valid.value = 0
+        self.dut.take.value = 0
+
+    async def _episode(self, scenario: Scenario, at: int) -> Ran:
+        driver, monitor = Driver(self.dut, scenario, scenario.payload_span(at)), Monitor(self.dut, scenario)
+        await self._drive(driver, monitor, len(scenario.answer_span(at)), int(scenario.episodes[at][2]))
+        return Ran(
+            monitor.answers,
+            driver.accepted,
+            driver.last_cycle - driver.first_cycle + 1,
+            monitor.broken_promises,
+            driver.is_blocked,
+            monitor.is_answered,
+        )
+
+    async def _drive(self, driver: Driver, monitor: Monitor, expected: int, cut: int) -> None:
+        """Go on until everything has come and nothing more comes, or for as many cycles as `cut` says."""
         edge, cycle, quiet = self._edge, 0, 0
         drive, observe = driver.step, monitor.step
-        while quiet < (_SURPLUS if driver.is_done and len(monitor.answers) >= expected else _PATIENCE):
+        while quiet < (SURPLUS if driver.is_done and len(monitor.answers) >= expected else PATIENCE):
+            if cut and cycle == cut:
+                return
             await edge
             cycle += 1
             quiet += 1
@@ -98,28 +112,3 @@ class Testbench:
                 quiet = 0
             if drive(cycle):
                 quiet = 0
-
-    def _findings(
-        self, scenario: Scenario, scoreboard: Scoreboard, driver: Driver, monitor: Monitor, explain: Callable[..., str]
-    ) -> list[str]:
-        total = len(scenario.answers)
-        findings = []
-        if not total:
-            findings.append("the scenario expects no answer: nothing was tested")
-        if not driver.is_done:
-            findings.append(f"only {driver.accepted} of {len(scenario.payloads)} payloads were accepted")
-        for kind, found in (("mismatches", scoreboard.mismatches), ("unanswered", scoreboard.unanswered)):
-            if found:
-                findings.append(f"{len(found)} of {total} answers: {kind}")
-        lines = [explain(self, scenario, wrong.index, wrong.actual) for wrong in scoreboard.mismatches[:_SHOWN]]
-        lines += [explain(self, scenario, index, "nothing") for index in scoreboard.unanswered[:_SHOWN]]
-        for answer in scoreboard.unexpected[:_SHOWN]:
-            fields = "unknown bits" if answer is None else self.port.answer.unpack(answer)
-            lines.append(f"answer that nobody expects: {fields}")
-        lines += monitor.broken_promises[:_SHOWN]
-        cycles = driver.last_cycle - driver.first_cycle + 1
-        if scenario.cycles and cycles != scenario.cycles:
-            findings.append(f"{driver.accepted} products took {cycles} cycles, must be {scenario.cycles}")
-        effort = "" if self.effort == 1 else f" --effort {self.effort}"
-        repeat = f"repeat: python -m sim --seed {self.seed} --units {self.unit} --scenarios {scenario.name}{effort}"
-        return [*findings, *lines, repeat] if findings or lines else []

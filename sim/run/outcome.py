@@ -42,3 +42,8 @@ class Outcome:
     def passed(self) -> bool:
         """Whether nothing failed."""
         return not self.failures
+
+    def blame(self, line: str, *, broken: bool = True) -> None:
+        """Add a failure."""
+        self.failures.append(line)
+        self.is_broken |= broken

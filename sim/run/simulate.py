@@ -12,9 +12,13 @@ from collections import Counter
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Any
 
 from hdl.verilog import to_verilog
+from sim.bench.findings import Context
 from sim.bench.shell import TOP, shell
+from sim.port import Port
+from sim.run.compiled import Engine, run_compiled
 from sim.run.judge import judge
 from sim.run.options import ROOT
 from sim.run.outcome import Outcome
@@ -49,6 +53,9 @@ class Job:
         Factor on the unit's own effort.
     verilog : Path, optional
         The design, if it is not to be generated here.
+    engines : tuple of Engine
+    stops_early : bool
+        End with the first scenario that fails as machine code.
     """
 
     unit: str
@@ -59,6 +66,8 @@ class Job:
     scenarios: str = ""
     effort: float = 1.0
     verilog: Path | None = None
+    engines: tuple[Engine, ...] = tuple(Engine)
+    stops_early: bool = False
 
 
 def run_unit(job: Job) -> Outcome:
@@ -89,32 +98,49 @@ def _run(job: Job, outcome: Outcome) -> None:
     scenarios, required, formats = _prepare(unit, component, port, job.seed, effort)
     kept = _keep(scenarios, job.scenarios)
     for scenario in kept:
-        scenario.save(job.folder)
+        if not scenario.is_bulk:
+            scenario.save(job.folder)
     manifest = {
         "unit": unit.name,
         "seed": job.seed,
         "effort": job.effort,
         "port": port.as_dict(),
         "formats": formats,
-        "scenarios": [scenario.name for scenario in kept],
+        "scenarios": [scenario.name for scenario in kept if not scenario.is_bulk],
     }
     (job.folder / "manifest.json").write_text(json.dumps(manifest))
 
-    status, outcome.seconds = _simulate(job, unit, [design, bench])
     outcome.vectors = sum(len(scenario.answers) for scenario in kept)
     outcome.bins = sum((Counter(scenario.coverage) for scenario in kept), Counter())
     # A part of the scenarios, or of the stimulus, is not expected to reach everything.
     outcome.required = required if not job.scenarios and job.effort >= 1 else set()
-    judgement = judge(job.folder / "results.xml", [scenario.name for scenario in kept])
-    if status and not judgement.failures:
-        judgement.blame(f"the simulator ended with status {status}; see simulation.log")
     if not outcome.vectors:
-        judgement.blame("no vectors: nothing was compared")
-    outcome.failures += judgement.failures
-    outcome.is_broken = judgement.is_broken
+        outcome.blame("no vectors: nothing was compared")
+    if Engine.COMPILED in job.engines:
+        run_compiled(
+            [design, bench],
+            kept,
+            Context.from_dict(manifest),
+            unit.kind,
+            job.folder / "compiled",
+            outcome,
+            stops_early=job.stops_early,
+        )
+    if Engine.SIMULATOR in job.engines and manifest["scenarios"] and not (job.stops_early and outcome.failures):
+        _run_simulator(job, unit, [design, bench], manifest["scenarios"], outcome)
     if outcome.holes:
         shown = ", ".join(outcome.holes[:12]) + (", ..." if len(outcome.holes) > 12 else "")
         outcome.failures.append(f"coverage: {len(outcome.holes)} of {len(outcome.required)} bins are empty: {shown}")
+
+
+def _run_simulator(job: Job, unit: Unit, sources: list[Path], scenarios: list[str], outcome: Outcome) -> None:
+    status, seconds = _simulate(job, unit, sources)
+    outcome.seconds += seconds
+    judgement = judge(job.folder / "results.xml", scenarios)
+    if status and not judgement.failures:
+        judgement.blame(f"the simulator ended with status {status}; see simulation.log")
+    outcome.failures += judgement.failures
+    outcome.is_broken |= judgement.is_broken
 
 
 def _simulate(job: Job, unit: Unit, sources: list[Path]) -> tuple[int, float]:
@@ -149,12 +175,14 @@ def _simulate(job: Job, unit: Unit, sources: list[Path]) -> tuple[int, float]:
     return status, time.perf_counter() - started
 
 
-def _prepare(unit, component, port, seed: int, effort: float) -> tuple[list[Scenario], set[str], list[str]]:
+def _prepare(
+    unit: Unit, component: Any, port: Port, seed: int, effort: float
+) -> tuple[list[Scenario], set[str], list[str]]:
     rng = generator_for(seed, unit.name)
     if unit.kind == "converter":
         source, destination = component.source, component.destination
         scenarios = converter_scenarios(source, destination, port, rng, effort)
-        required = required_bins(source, destination)
+        required = required_bins(source, destination, component.latency)
         return scenarios, required, [source.name, destination.name]
     if unit.kind == "vector":
         return vector_scenarios(component, port, seed, unit.name, effort)

@@ -12,10 +12,14 @@ from sim.scenario import Scenario
 from sim.stimulus.coverage import classes, count_bins, rounding_cases
 from sim.stimulus.operands import Codes, boundary, random_codes, specials
 from sim.stimulus.patterns import PATTERNS, pattern
+from sim.stimulus.resets import EPISODES, cut_off, required_resets
 
 __all__ = ["converter_scenarios", "required_bins"]
 
 _STREAM_VECTORS = 600
+_EPISODE_VECTORS = 100
+#: Codes that are simulated; all of them run as machine code.
+_SAMPLE = 6000
 
 
 def converter_scenarios(
@@ -27,7 +31,12 @@ def converter_scenarios(
         keep = max(2000, int(len(codes) * effort))
         codes = np.concatenate([specials(source), _near_boundaries(source, destination, rng), codes[:keep]])
     whole = "all_codes" if source.width <= 16 and effort >= 0.5 else "boundary_codes"
-    scenarios = [_scenario(whole, codes, source, destination, port)]
+    every = _scenario(whole, codes, source, destination, port)
+    every.is_bulk = True
+    some = rng.choice(codes, min(len(codes), int(_SAMPLE * min(2 * effort, 1.0))), replace=False)
+    sampled = np.concatenate([specials(source), _near_boundaries(source, destination, rng), some])
+    scenarios = [every, _scenario("sampled_codes", sampled, source, destination, port)]
+    scenarios.append(_resets(codes, source, destination, port, rng))
     for idle in PATTERNS:
         for backpressure in PATTERNS:
             few = rng.choice(codes, int(_STREAM_VECTORS * min(effort, 1.0)))
@@ -36,6 +45,15 @@ def converter_scenarios(
             scenario.offers, scenario.takes = pattern(idle, rng), pattern(backpressure, rng)
             scenarios.append(scenario)
     return scenarios
+
+
+def _resets(
+    codes: Codes, source: FloatFormat, destination: FloatFormat, port: Port, rng: np.random.Generator
+) -> Scenario:
+    """Reset the unit in the middle of a stream, again and again."""
+    scenario = _scenario("resets", rng.choice(codes, EPISODES * _EPISODE_VECTORS), source, destination, port)
+    scenario.offers, scenario.takes = pattern("random", rng), pattern("bursts", rng)
+    return cut_off(scenario, range(0, len(scenario.payloads), _EPISODE_VECTORS), rng)
 
 
 def _all_codes(source: FloatFormat, rng: np.random.Generator) -> Codes:
@@ -98,14 +116,15 @@ def _scenario(name: str, codes: Codes, source: FloatFormat, destination: FloatFo
         payloads=codes.astype(np.uint64),
         answers=port.answer.pack(**fields),
         case=np.arange(len(codes)),
+        ends=np.arange(len(codes)),
         coverage=Counter({key: count for key, count in bins.items() if count}),
     )
 
 
-def required_bins(source: FloatFormat, destination: FloatFormat) -> set[str]:
-    """Return the bins that must not be empty, from the two formats alone."""
+def required_bins(source: FloatFormat, destination: FloatFormat, latency: int) -> set[str]:
+    """Return the bins that must not be empty, from the two formats and the cycles that a conversion takes."""
     required = {"zero/zero/exact", "normal/normal/exact", "infinity/infinity/not_finite", "nan/nan/not_finite"}
-    required |= {"signalling/nan/not_finite", "flag/INVALID"}
+    required |= {"signalling/nan/not_finite", "flag/INVALID"} | required_resets(latency, answers_wait_for_more=False)
     source_lowest, lowest = source.emin - source.fraction_bits, destination.emin - destination.fraction_bits
     lost_bits = source.precision - destination.precision
     if lost_bits > 0:

@@ -12,11 +12,14 @@ import numpy as np
 from golden import FloatFormat
 from sim.port import Port
 from sim.scenario import Scenario
+from sim.stimulus.control import distances, port_changes, required_port_changes, resets
+from sim.stimulus.distances import required_distances
 from sim.stimulus.generators import generator_for
 from sim.stimulus.mac_coverage import CHUNKS, accumulator_of, chunk_lengths, count_steps, required_edges, required_steps
 from sim.stimulus.operands import one_of_each_class, random_codes, specials, with_exponents
 from sim.stimulus.patterns import PATTERNS, pattern
 from sim.stimulus.reductions import REFUSED_ALIGNMENT, UNSUPPORTED, Chain, Segment, predict
+from sim.stimulus.resets import required_resets
 from sim.stimulus.schedule import POLICIES, Beat, cycles_of_rotation, interleave, to_scenario
 from sim.stimulus.step_operands import Steps, directed_steps, one_ulp_left, step_operands
 
@@ -50,7 +53,7 @@ class Maker:
         """Return all scenarios."""
         return [
             self.make("power_up", self.power_up),
-            self.make("steps", self.steps),
+            *self.all_steps(),
             self.make("chunk_edges", self.chunk_edges),
             self.make("continuations", self.continuations),
             self.make("hazards", self.hazards, policy="back_to_back"),
@@ -58,12 +61,30 @@ class Maker:
             self.full_queue(),
             *self.streams(),
             *self.throughput(),
+            *self.control(),
         ]
+
+    def control(self) -> list[Scenario]:
+        """Return scenarios of resets, of the port `chunk`, and of when products come."""
+        changes = [port_changes(self)] if self.mac.parameters.has_chunks else []
+        return [resets(self), distances(self), *changes]
+
+    def all_steps(self) -> list[Scenario]:
+        """Return all steps, which are many, and some of them again for the simulator."""
+        made: list[Chain] = []
+
+        def every() -> list[Chain]:
+            made.extend(self.steps())
+            return list(made)
+
+        whole = self.make("steps", every)
+        whole.is_bulk = True
+        part = [made[at] for at in self.rng.permutation(len(made))[: 40 + int(400 * self.effort)]]
+        return [whole, self.make("steps_sampled", lambda: part)]
 
     def make(self, name: str, chains_of: Callable[[], list[Chain]], policy: str = "rotation") -> Scenario:
         """Return the scenario of the chains that a method of this class gives, chunk length by chunk length."""
-        self.rng = generator_for(self.seed, self.unit, name)
-        self.bins = Counter()
+        self.start(name)
         chains = chains_of()
         self.complete(name, chains)
         beats = []
@@ -74,6 +95,11 @@ class Maker:
         scenario = self.to_scenario(name, beats)
         scenario.coverage = dict(self.bins)
         return scenario
+
+    def start(self, name: str) -> None:
+        """Begin a scenario: with random numbers of its own, and nothing covered."""
+        self.rng = generator_for(self.seed, self.unit, name)
+        self.bins = Counter()
 
     def complete(self, name: str, chains: list[Chain]) -> None:
         """Fill in what must come back."""
@@ -93,9 +119,10 @@ class Maker:
         for index, level in self.kinds:
             required |= required_steps(self.operands[index], level)
             required |= required_edges(self.operands[index], level, self.chunks)
-        return required
+        required |= required_distances(self.mac) | required_resets(self.mac.latency, answers_wait_for_more=True)
+        return required | (required_port_changes(self) if self.mac.parameters.has_chunks else set())
 
-    def _segment(self, index: int, level: int, length: int, **given: Any) -> Segment:
+    def segment(self, index: int, level: int, length: int, **given: Any) -> Segment:
         """Return a reduction of random products; one in four has operands of any kind."""
         fmt = self.operands[index]
         if self.rng.random() < 0.25:
@@ -107,13 +134,13 @@ class Maker:
 
     def _random_segment(self, longest: int, **given: Any) -> Segment:
         index, level = self.kinds[int(self.rng.integers(len(self.kinds)))]
-        return self._segment(index, level, int(self.rng.integers(0, longest + 1)), **given)
+        return self.segment(index, level, int(self.rng.integers(0, longest + 1)), **given)
 
     def power_up(self) -> list[Chain]:
         """Continue what no product has ever started: registers hold +0."""
         index, level = self.kinds[0]
         pairs = self.mac.registers // 2
-        return [[self._segment(index, level, length, first=False)] for length in (1, 3, 5, 9)[:pairs]]
+        return [[self.segment(index, level, length, first=False)] for length in (1, 3, 5, 9)[:pairs]]
 
     def steps(self) -> list[Chain]:
         """Reduce one product of every pair of specials, and two products of every interesting kind."""
@@ -161,7 +188,7 @@ class Maker:
         for (index, level), chunk in itertools.product(self.kinds, self.chunks):
             for name, length in chunk_lengths(chunk).items():
                 self.bins[f"{self.operands[index]}/level_{level}/chunk_{chunk}/{name}"] += times
-                chains += [[self._segment(index, level, length, chunk=chunk)] for _ in range(times)]
+                chains += [[self.segment(index, level, length, chunk=chunk)] for _ in range(times)]
         self.rng.shuffle(chains)
         return chains
 
@@ -172,16 +199,16 @@ class Maker:
             for _ in range(max(1, int(4 * self.effort))):
                 lengths = self.rng.choice([0, 1, 2, 3, 4, 7], 4).tolist()
                 chain = [
-                    self._segment(index, level, length, chunk=chunk, first=not at) for at, length in enumerate(lengths)
+                    self.segment(index, level, length, chunk=chunk, first=not at) for at, length in enumerate(lengths)
                 ]
                 chains.append(chain)
-                given_up = self._segment(index, level, int(self.rng.integers(1, 6)), chunk=chunk, last=False)
+                given_up = self.segment(index, level, int(self.rng.integers(1, 6)), chunk=chunk, last=False)
                 chains.append([given_up, *self._afresh(index, level, chunk)])
         return chains
 
     def _afresh(self, index: int, level: int, chunk: int) -> Chain:
         lengths = self.rng.integers(1, 8, 2).tolist()
-        return [self._segment(index, level, length, chunk=chunk, first=not at) for at, length in enumerate(lengths)]
+        return [self.segment(index, level, length, chunk=chunk, first=not at) for at, length in enumerate(lengths)]
 
     def hazards(self) -> list[Chain]:
         """Follow each level by each other one on the same pair of registers, in both registers of the pair."""
@@ -193,7 +220,7 @@ class Maker:
                     continue
                 for at, at_level in ((index, level), (other, following)):
                     odd = at_level not in self.paired and bool(self.rng.integers(2))
-                    chain.append(self._segment(at, at_level, int(self.rng.integers(1, 5)), odd=odd))
+                    chain.append(self.segment(at, at_level, int(self.rng.integers(1, 5)), odd=odd))
             if chain:
                 chains.append(chain)
         return chains
@@ -209,13 +236,13 @@ class Maker:
             wide = [kind for kind in self.kinds if kind[1] in self.paired]
             if wide:
                 index, level = wide[int(self.rng.integers(len(wide)))]
-                chains.append([self._segment(index, level, 1, error=REFUSED_ALIGNMENT)])
+                chains.append([self.segment(index, level, 1, error=REFUSED_ALIGNMENT)])
             if len(formats):
                 level = int(self.rng.integers(4))
-                refused = self._segment(0, level, 1, error=UNSUPPORTED)
+                refused = self.segment(0, level, 1, error=UNSUPPORTED)
                 refused.format = int(self.rng.choice(list(formats)))
                 chains.append([refused])
-            refused = self._segment(0, self._refused_level(), 1, error=UNSUPPORTED)
+            refused = self.segment(0, self._refused_level(), 1, error=UNSUPPORTED)
             chains.append([refused])
         for chain in chains:
             for segment in chain:
@@ -223,10 +250,11 @@ class Maker:
                     segment.first, segment.last = bool(self.rng.integers(2)), bool(self.rng.integers(2))
         return chains
 
-    def _mixed(self) -> list[Chain]:
+    def mixed(self, count: int) -> list[Chain]:
+        """Return so many reductions of any kind, and some that go on after an answer, all of one chunk length."""
         chunk = int(self.rng.choice(list(self.chunks)))
-        chains: list[Chain] = [[self._random_segment(9, chunk=chunk)] for _ in range(int(30 * self.effort) + 10)]
-        for _ in range(int(6 * self.effort) + 3):
+        chains: list[Chain] = [[self._random_segment(9, chunk=chunk)] for _ in range(count)]
+        for _ in range(count // 5 + 1):
             chains.append(self._afresh(*self.kinds[int(self.rng.integers(len(self.kinds)))], chunk))
         return chains
 
@@ -235,7 +263,8 @@ class Maker:
         scenarios = []
         for at, (idle, backpressure) in enumerate(itertools.product(PATTERNS, PATTERNS)):
             name = f"stream_idle_{idle}_backpressure_{backpressure}"
-            scenario = self.make(name, self._mixed, policy=POLICIES[(at + at // 3) % len(POLICIES)])
+            count = int(30 * self.effort) + 10
+            scenario = self.make(name, lambda count=count: self.mixed(count), policy=POLICIES[(at + at // 3) % len(POLICIES)])
             scenario.offers, scenario.takes = pattern(idle, self.rng), pattern(backpressure, self.rng)
             scenarios.append(scenario)
         return scenarios
@@ -253,9 +282,9 @@ class Maker:
         for index, level in sorted(self.kinds, key=lambda kind: kind[1]):
             for _ in range((int(200 * self.effort) + 160) // len(self.kinds)):
                 length = int(self.rng.choice([1, 1, 1, 3]))
-                chains.append([self._segment(index, level, length, chunk=self.default_chunk)])
+                chains.append([self.segment(index, level, length, chunk=self.default_chunk)])
                 if self.rng.random() < 0.3:
-                    chains.append([self._segment(0, self._refused_level(), 1, error=UNSUPPORTED)])
+                    chains.append([self.segment(0, self._refused_level(), 1, error=UNSUPPORTED)])
         return chains
 
     def _refused_level(self) -> int:
@@ -275,7 +304,7 @@ class Maker:
             for chunk in (0, self.rotation_chunk):
 
                 def chains(level: int = level, chunk: int = chunk) -> list[Chain]:
-                    return [[self._segment(0, level, length, chunk=chunk)] for _ in range(count)]
+                    return [[self.segment(0, level, length, chunk=chunk)] for _ in range(count)]
 
                 scenario = self.make(f"throughput_level_{level}_chunk_{chunk}", chains)
                 ends = [level > 0 and (k + 1 == length or (chunk > 0 and (k + 1) % chunk == 0)) for k in range(length)]
@@ -285,7 +314,7 @@ class Maker:
         if 0 in self.mac.levels and count <= self._places(0):
 
             def single() -> list[Chain]:
-                return [[self._segment(0, 0, 1)] for _ in range(100)]
+                return [[self.segment(0, 0, 1)] for _ in range(100)]
 
             scenario = self.make("throughput_of_answers", single)
             scenario.cycles = 100

@@ -40,6 +40,10 @@ class Segment:
         Set when it is scheduled.
     result, flags, initial : int
         What golden says; `initial` is the total that it started from.
+    pauses : list of int
+        In how many cycles at least nothing is offered ahead of each product; empty for none.
+    is_known : bool
+        Result and flags have been filled in.
     """
 
     format: int
@@ -55,7 +59,8 @@ class Segment:
     result: int = 0
     flags: int = 0
     initial: int = 0
-    tags: tuple[str, ...] = field(default=())
+    pauses: list[int] = field(default_factory=list)
+    is_known: bool = False
 
 
 #: Segments that follow each other on one register or one pair of registers.
@@ -71,8 +76,10 @@ def predict(chains: Sequence[Chain], operands: Sequence[FloatFormat]) -> None:
     for position in range(max(map(len, chains), default=0)):
         groups: dict[tuple[int, int, int, int], list[tuple[Segment, Segment | None]]] = defaultdict(list)
         for chain in chains:
-            if position < len(chain) and chain[position].error == NO_ERROR:
-                segment = chain[position]
+            if position >= len(chain):
+                continue
+            segment = chain[position]
+            if segment.error == NO_ERROR and not segment.is_known:
                 before = chain[position - 1] if position and not segment.first else None
                 groups[segment.format, segment.level, segment.chunk, len(segment.a)].append((segment, before))
         for (index, level, chunk, _), members in groups.items():

@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from golden import FloatFormat
 from sim.port import Port
 from sim.scenario import Scenario
 from sim.stimulus.reductions import NO_ERROR, REFUSED_ALIGNMENT, Chain, Segment
 
-__all__ = ["POLICIES", "Beat", "cycles_of_rotation", "details_of", "interleave", "to_scenario"]
+__all__ = ["POLICIES", "Beat", "cycles_of_rotation", "details_of", "interleave", "pauses_of", "to_scenario"]
 
 #: One chain at a time, always in the same registers; in turn, over all registers; at random.
 POLICIES = ("back_to_back", "rotation", "random")
@@ -144,9 +145,9 @@ def to_scenario(name: str, beats: list[Beat], operands: Sequence[FloatFormat], p
     minus_zero = [fmt.sign_mask for fmt in operands]
     one = [fmt.one for fmt in operands]
     columns: dict[str, list[int]] = {key: [] for key in ("a", "b", "format", "level", "register", "first", "last")}
-    chunks: list[int] = []
     answered: list[Segment] = []
-    for segment, k in beats:
+    ends: list[int] = []
+    for at, (segment, k) in enumerate(beats):
         is_final = k == max(1, len(segment.a)) - 1
         row = {
             "a": segment.a[k] if segment.a else minus_zero[segment.format],
@@ -159,17 +160,25 @@ def to_scenario(name: str, beats: list[Beat], operands: Sequence[FloatFormat], p
         }
         for key, value in row.items():
             columns[key].append(value)
-        chunks.append(segment.chunk)
         if segment.error != NO_ERROR or (segment.last and is_final):
             answered.append(segment)
+            ends.append(at)
     return Scenario(
         name=name,
         payloads=port.request.pack(**{key: np.array(values, np.uint64) for key, values in columns.items()}),
         answers=_answers(answered, port),
         case=np.arange(len(answered)),
-        chunks=np.array(chunks),
+        chunks=np.array([segment.chunk for segment, _ in beats]),
+        pauses=pauses_of(beats),
+        ends=np.array(ends),
         details=details_of(answered),
     )
+
+
+def pauses_of(beats: Sequence[Beat]) -> NDArray[Any] | None:
+    """Return the pauses ahead of all products; None if there is none."""
+    pauses = np.array([segment.pauses[k] if segment.pauses else 0 for segment, k in beats])
+    return pauses if pauses.any() else None
 
 
 def _answers(segments: list[Segment], port: Port) -> Any:

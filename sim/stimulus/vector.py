@@ -15,7 +15,7 @@ from sim.scenario import Scenario
 from sim.stimulus.mac import Maker
 from sim.stimulus.mac_coverage import required_edges
 from sim.stimulus.reductions import NO_ERROR, UNSUPPORTED, Chain, Segment, predict
-from sim.stimulus.schedule import Beat, details_of
+from sim.stimulus.schedule import Beat, details_of, pauses_of
 
 __all__ = ["Row", "vector_scenarios"]
 
@@ -74,7 +74,7 @@ class _VectorMaker(Maker):
 
     def complete(self, name: str, chains: list[Chain]) -> None:
         """Make rows of the chains, and fill in what must come back."""
-        rows = self._packed(chains) if name == "steps" else [self._row([chain]) for chain in chains]
+        rows = self._packed(chains) if name.startswith("steps") else [self._row([chain]) for chain in chains]
         chains[:] = rows  # type: ignore[assignment]
         every = [
             [row.elements[at] for row in chain]
@@ -128,17 +128,17 @@ class _VectorMaker(Maker):
 
     def _other(self, segment: Segment) -> Segment:
         index = segment.format if segment.format < len(self.operands) else 0
-        drawn = self._segment(index, segment.level, len(segment.a))
+        drawn = self.segment(index, segment.level, len(segment.a))
         return replace(segment, a=drawn.a, b=drawn.b)
 
     def to_scenario(self, name: str, beats: list[Beat]) -> Scenario:
         """Return the scenario that drives these products and expects the answers of their rows."""
         columns: dict[str, list[int]] = {key: [] for key in ("a", "b", "format", "level", "register", "first", "last")}
-        chunks: list[int] = []
+        ends: list[int] = []
         answers: list[dict[str, int]] = []
         cases: list[int] = []
         answered: list[Segment] = []
-        for row, k in beats:
+        for place, (row, k) in enumerate(beats):
             assert isinstance(row, Row)
             is_final = k == max(1, len(row.a)) - 1
             for key, neutral in (("a", FloatFormat.sign_mask), ("b", FloatFormat.one)):
@@ -148,11 +148,11 @@ class _VectorMaker(Maker):
             columns["register"].append(row.register)
             columns["first"].append(int(row.first and k == 0))
             columns["last"].append(int(row.last and is_final))
-            chunks.append(row.chunk)
             if row.error != NO_ERROR or (row.last and is_final):
                 beats_out = self._answers(row)
                 answers += beats_out
                 cases += [len(answered)] * len(beats_out)
+                ends += [place] * len(beats_out)
                 for element in row.elements:
                     element.register = row.register
                 answered += row.elements
@@ -163,7 +163,9 @@ class _VectorMaker(Maker):
                 **{key: np.array([one[key] for one in answers], object) for key in self.port.answer.widths}
             ),
             case=np.array(cases),
-            chunks=np.array(chunks),
+            chunks=np.array([row.chunk for row, _ in beats]),
+            pauses=pauses_of(beats),
+            ends=np.array(ends),
             details=details_of(answered),
         )
 
@@ -200,10 +202,10 @@ class _VectorMaker(Maker):
         chains = super().hazards()
         for before, after in itertools.product(self.mac.levels, self.mac.levels):
             index = int(self.rng.integers(len(self.operands)))
-            chain = [self._segment(index, level, int(self.rng.integers(1, 4))) for level in (before, after)]
+            chain = [self.segment(index, level, int(self.rng.integers(1, 4))) for level in (before, after)]
             chains.append(chain)
             if (before in self.paired) != (after in self.paired):
-                crossing = [self._segment(index, segment.level, len(segment.a)) for segment in chain]
+                crossing = [self.segment(index, segment.level, len(segment.a)) for segment in chain]
                 for segment in crossing:
                     segment.odd = segment.level not in self.paired
                 chains.append(crossing)
@@ -220,8 +222,8 @@ class _VectorMaker(Maker):
         places = int(self.mac.parameters.results)
 
         def chains() -> list[Chain]:
-            refused = self._segment(0, self._refused_level(), 1, error=UNSUPPORTED)
-            return [[refused], *([self._segment(0, 1, 1)] for _ in range(places))]
+            refused = self.segment(0, self._refused_level(), 1, error=UNSUPPORTED)
+            return [[refused], *([self.segment(0, 1, 1)] for _ in range(places))]
 
         scenario = self.make("last_place", chains, policy="rotation")
         # Longer than it takes to fill the queue, then as long as it takes to empty it.
@@ -232,8 +234,8 @@ class _VectorMaker(Maker):
         """Let promotions of level 1 pile up, and then two on one row follow each other in the queue at once."""
         chains: list[Chain] = []
         for index, level in self.kinds * 3:
-            chains += [[self._segment(index, 1, 1, chunk=1)] for _ in range(self._places(1) - 1)]
-            chains.append([self._segment(index, level, 3, chunk=1)])
+            chains += [[self.segment(index, 1, 1, chunk=1)] for _ in range(self._places(1) - 1)]
+            chains.append([self.segment(index, level, 3, chunk=1)])
         return chains
 
     def full_queue(self) -> Scenario:
@@ -269,7 +271,7 @@ class _VectorMaker(Maker):
                 continue
 
             def single(level: int = level) -> list[Chain]:
-                return [[self._segment(0, level, 1)] for _ in range(100)]
+                return [[self.segment(0, level, 1)] for _ in range(100)]
 
             scenario = self.make(f"throughput_of_answers_level_{level}", single)
             scenario.cycles = self.cycles(level, [True] * 100)

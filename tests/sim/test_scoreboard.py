@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from sim.bench.episode import Ran
 from sim.bench.scoreboard import Scoreboard
 from sim.fields import Fields
 from sim.port import Port
@@ -18,7 +19,7 @@ def words(*rows: tuple[int, int, int]) -> list[int]:
 def compared(expected: list[int], answers: list[int | None]) -> Scoreboard:
     scenario = Scenario("one", np.zeros(1, np.uint64), np.array(expected, np.uint64), np.arange(len(expected)))
     scoreboard = Scoreboard(PORT)
-    scoreboard.compare(scenario, answers)
+    scoreboard.compare(scenario, Ran(answers))
     return scoreboard
 
 

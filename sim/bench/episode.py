@@ -1,0 +1,38 @@
+"""What a scenario says of the time from one reset to the next, and what came of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+__all__ = ["PATIENCE", "SURPLUS", "Ran"]
+
+#: Cycles without a transfer after which whatever is missing will not come.
+PATIENCE = 400
+#: Cycles in which nothing more may come once everything has come.
+SURPLUS = 40
+
+
+@dataclass
+class Ran:
+    """What came of an episode.
+
+    Attributes
+    ----------
+    answers : list of int or None
+        None: it had unknown bits.
+    accepted : int
+        Payloads.
+    cycles : int
+        From the first accepted payload to the last one, both counted.
+    broken_promises : list of str
+        Where the output stream broke its protocol.
+    is_blocked, is_answered : bool
+        In the last cycle: a payload was refused, an answer was there.
+    """
+
+    answers: list[int | None] = field(default_factory=list)
+    accepted: int = 0
+    cycles: int = 0
+    broken_promises: list[str] = field(default_factory=list)
+    is_blocked: bool = False
+    is_answered: bool = False

