@@ -1,1 +1,1 @@
-"""The regression's scenarios on the Verilog as machine code: cycle by cycle, hundreds of times sooner than a simulator."""
+"""The regression's scenarios on the Verilog as machine code: cycle by cycle, a million of them a second."""

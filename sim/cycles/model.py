@@ -43,7 +43,7 @@ class _Episode(ctypes.Structure):
 
 
 class Model:
-    """A unit in its shell (`sim.bench.shell`), driven as `sim.bench` drives it in a simulator, but with two states only.
+    """A unit in its shell (`sim.bench.shell`), driven as `sim.bench` drives it in a simulator; no bit is unknown.
 
     Yosys reads the Verilog back and translates it into C++ (CXXRTL).
 
@@ -148,7 +148,9 @@ class Model:
         answers[:came, : self._answer_words] = words[:came]
         limbs = answers[:came].view(np.uint64)
         codes = limbs[:, 0] if self._port.answer.width <= 64 else from_limbs(limbs)
-        ran = Ran(codes.tolist(), episode.accepted, is_blocked=bool(episode.blocked), is_answered=bool(episode.answered))
+        ran = Ran(
+            codes.tolist(), episode.accepted, is_blocked=bool(episode.blocked), is_answered=bool(episode.answered)
+        )
         ran.cycles = episode.last_cycle - episode.first_cycle + 1
         for cycle, what in ((episode.fell, "valid fell"), (episode.changed, "the answer changed")):
             if cycle != _NOTHING:

@@ -13,7 +13,8 @@ __all__ = ["Register", "never_seen", "registers_of"]
 
 _WORD_BITS = 32
 _DECLARED = re.compile(
-    r"(?:\t// (?P<tag>\\\w+): (?P<text>.*)\n)|\t(?P<kind>wire|memory)<(?P<width>\d+)> (?P<member>\w+)(?: ?\{ ?(?P<depth>\d+)u)?"
+    r"(?:\t// (?P<tag>\\\w+): (?P<text>.*)\n)|"
+    r"\t(?:wire|memory)<(?P<width>\d+)> (?P<member>\w+)(?: ?\{ ?(?P<depth>\d+)u)?"
 )
 
 
@@ -73,7 +74,9 @@ def never_seen(
     """
     found, at = {}, 0
     for register in registers:
-        was = [np.unpackbits(seen[at : at + register.words].view(np.uint8), bitorder="little") for seen in (zeros, ones)]
+        was = [
+            np.unpackbits(seen[at : at + register.words].view(np.uint8), bitorder="little") for seen in (zeros, ones)
+        ]
         missing = tuple(np.flatnonzero(bits[: register.width] == 0).tolist() for bits in was)
         if missing[0] or missing[1]:
             found[register.name] = missing

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sim.mutants.control_faults import CONTROL_FAULTS
 from sim.mutants.mutant import Mutant
 from sim.mutants.step_faults import STEP_FAULTS
 from sim.mutants.vector_faults import VECTOR_FAULTS
@@ -13,6 +14,7 @@ _CONVERTER = "float32_to_cbfloat16"
 MUTANTS = (
     *STEP_FAULTS,
     *VECTOR_FAULTS,
+    *CONTROL_FAULTS,
     # -- chunks
     Mutant(
         "chunk_one_too_long",

@@ -17,11 +17,13 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from hdl.verilog import to_verilog
 from sim.evidence.record import Kind, Record, note
 from sim.mutants.faults import MUTANTS, Mutant
 from sim.run.options import ROOT, parse
 from sim.run.simulate import Job, run_unit
 from sim.run.simulators import MissingSimulator, check_simulator
+from sim.units import UNITS
 
 __all__ = ["BrokenMutant", "Verdict", "judge_mutant", "main", "mutate"]
 
@@ -56,8 +58,16 @@ class Verdict:
         return self.result in ("caught", "passed")
 
 
-def mutate(mutant: Mutant, folder: Path) -> Path:
+def mutate(mutant: Mutant, folder: Path, original: str) -> Path:
     """Copy `hdl` into the folder, edit it, and return the Verilog that it generates.
+
+    Parameters
+    ----------
+    mutant : Mutant
+    folder : Path
+        It is emptied first.
+    original : str
+        The Verilog of the unit as it is.
 
     Raises
     ------
@@ -66,14 +76,13 @@ def mutate(mutant: Mutant, folder: Path) -> Path:
     """
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(ROOT / "hdl", folder / "hdl", ignore=shutil.ignore_patterns("__pycache__"))
-    original = _generate(mutant.unit, folder, folder / "original.v")
     source = folder / "hdl" / mutant.file
     text = source.read_text(encoding="utf-8")
     if text.count(mutant.old) != 1:
         raise BrokenMutant(f"{mutant.file}: got {text.count(mutant.old)} matches of {mutant.old!r}, must be exactly 1")
     source.write_text(text.replace(mutant.old, mutant.new), encoding="utf-8")
     mutated = _generate(mutant.unit, folder, folder / f"{mutant.unit}.v")
-    if mutated.read_text(encoding="utf-8") == original.read_text(encoding="utf-8"):
+    if mutated.read_text(encoding="utf-8") == original:
         raise BrokenMutant(f"{mutant.file}: the edit does not change the Verilog of {mutant.unit}")
     return mutated
 
@@ -98,11 +107,16 @@ def _generate(unit: str, folder: Path, file: Path) -> Path:
     return file
 
 
-def judge_mutant(mutant: Mutant, job: Job) -> Verdict:
+def verilog_of(unit: str) -> str:
+    """Return the Verilog of a unit as it is."""
+    return to_verilog(UNITS[unit].build(), unit)
+
+
+def judge_mutant(mutant: Mutant, job: Job, original: str) -> Verdict:
     """Test a mutated unit; only wrong results count as caught."""
     started = time.perf_counter()
     try:
-        verilog = mutate(mutant, job.folder)
+        verilog = mutate(mutant, job.folder, original)
     except BrokenMutant as error:
         return Verdict(mutant.name, mutant.unit, "broken", time.perf_counter() - started, str(error))
     outcome = run_unit(replace(job, verilog=verilog, folder=job.folder / "run"))
@@ -161,17 +175,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
             simulator=given.sim,
             scenarios=mutant.scenarios,
             effort=mutant.effort * given.effort,
+            engines=(mutant.engine,),
+            stops_early=True,
         )
 
     verdicts: list[Verdict] = []
     context = multiprocessing.get_context("spawn")
-    unmutated = {(mutant.unit, mutant.scenarios, mutant.effort): mutant for mutant in mutants}
+    unmutated = {(mutant.unit, mutant.scenarios, mutant.effort, mutant.engine): mutant for mutant in mutants}
     with ProcessPoolExecutor(given.jobs, mp_context=context, max_tasks_per_child=1) as pool:
+        units = sorted({mutant.unit for mutant in mutants})
+        originals = dict(zip(units, pool.map(verilog_of, units), strict=True))
         futures = [
             pool.submit(_judge_unmutated, job(mutant, f"unmutated_{at}"))
             for at, mutant in enumerate(unmutated.values())
         ]
-        futures += [pool.submit(judge_mutant, mutant, job(mutant, mutant.name)) for mutant in mutants]
+        futures += [
+            pool.submit(judge_mutant, mutant, job(mutant, mutant.name), originals[mutant.unit]) for mutant in mutants
+        ]
         for future in as_completed(futures):
             verdict = future.result()
             verdicts.append(verdict)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sim.evidence.record import Unit, of_rtl
+from sim.run.compiled import Engine
 
 __all__ = ["Mutant"]
 
@@ -26,6 +27,8 @@ class Mutant:
         The scenarios that are run; all of them if empty.
     effort : float
         Share of the unit's stimulus.
+    engine : Engine
+        What runs it. Where few scenarios show it, a simulator takes less time than a compiler.
     """
 
     name: str
@@ -35,6 +38,7 @@ class Mutant:
     unit: str = "mac_cbfloat16"
     scenarios: str = ""
     effort: float = 0.15
+    engine: Engine = Engine.COMPILED
 
     @property
     def part(self) -> Unit:

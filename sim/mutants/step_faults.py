@@ -33,6 +33,13 @@ STEP_FAULTS = (
         "is_signalling=is_nan & operand.is_quiet",
     ),
     Mutant(
+        "promoted_nan_signals",
+        "cores/operand.py",
+        "is_signalling=is_nan & ~operand.is_quiet",
+        "is_signalling=(is_nan | operand.is_nan) & ~operand.is_quiet",
+        scenarios="steps",
+    ),
+    Mutant(
         "promoted_infinity_forgotten",
         "cores/operand.py",
         "operand.is_infinite | (looks_special & ~has_fraction)",
@@ -68,6 +75,21 @@ STEP_FAULTS = (
         "cores/near.py",
         "accumulator.exponent == place for",
         "accumulator.exponent == place + 1 for",
+    ),
+    Mutant(
+        "near_limit_has_a_hole",
+        "cores/near.py",
+        "accumulator.exponent == place for",
+        "(accumulator.exponent == place) & int(place != 13) for",
+        scenarios="steps",
+    ),
+    Mutant(
+        "near_limit_has_a_hole_high_up",
+        "cores/near.py",
+        "accumulator.exponent == place for",
+        "(accumulator.exponent == place) & int(place != 22) for",
+        "mac_bfloat16",
+        "steps",
     ),
     Mutant(
         "difference_of_minus_one_taken_for_zero",
@@ -200,6 +222,27 @@ STEP_FAULTS = (
         "cores/outcome.py",
         "rounded.is_subnormal & ~(rounded.field[0] & rounded.following)",
         "rounded.is_subnormal",
+    ),
+    Mutant(
+        "tiny_by_the_rounded_number",
+        "cores/outcome.py",
+        "rounded.is_subnormal & ~(rounded.field[0] & rounded.following)",
+        "rounded.is_subnormal & ~rounded.field[0]",
+        scenarios="steps",
+    ),
+    Mutant(
+        "tininess_of_negative_difference_ignores_carry",
+        "cores/round_step.py",
+        "normal.following ^ (normal.negative & normal.below)",
+        "normal.following",
+        scenarios="steps",
+    ),
+    Mutant(
+        "tininess_of_negative_difference_always_carries",
+        "cores/round_step.py",
+        "normal.following ^ (normal.negative & normal.below)",
+        "normal.following ^ normal.negative",
+        scenarios="steps",
     ),
     Mutant(
         "overflow_by_rounding_raises_nothing",

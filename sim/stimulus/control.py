@@ -7,16 +7,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sim.scenario import Scenario
-from sim.stimulus.distances import distance_chains
+from sim.stimulus.distances import distance_chains, required_distances
+from sim.stimulus.long_chunks import required_long_chunks
 from sim.stimulus.patterns import pattern
 from sim.stimulus.reductions import Chain, Segment
-from sim.stimulus.resets import EPISODES, cut_off
+from sim.stimulus.resets import EPISODES, cut_off, required_resets
 from sim.stimulus.schedule import POLICIES, Beat, interleave
 
 if TYPE_CHECKING:
     from sim.stimulus.mac import Maker
 
-__all__ = ["distances", "port_changes", "required_port_changes", "resets"]
+__all__ = ["distances", "port_changes", "required_control", "resets"]
+
+
+#: With fewer registers, none is left for reductions of level 0 beside the others.
+_LEAST_REGISTERS = 4
 
 
 def resets(maker: Maker) -> Scenario:
@@ -47,10 +52,17 @@ def distances(maker: Maker) -> Scenario:
     return scenario
 
 
-def required_port_changes(maker: Maker) -> set[str]:
-    """Return the bins that `port_changes` must meet."""
-    names = {"between_reductions"} | ({"during_a_reduction_of_level_0"} if 0 in maker.mac.levels else set())
-    return {f"chunk_port/{name}" for name in names}
+def required_control(maker: Maker) -> set[str]:
+    """Return the bins that the scenarios of this module, long chunks and refusals must meet."""
+    mac = maker.mac
+    beyond = range(mac.parameters.register_width, maker.port.request.widths["register"])
+    required = {f"register_beyond/bit_{bit}" for bit in beyond} | required_long_chunks(maker)
+    required |= required_distances(mac) | required_resets(mac.latency, answers_wait_for_more=True)
+    if mac.parameters.has_chunks:
+        required.add("chunk_port/between_reductions")
+        if 0 in mac.levels and mac.registers >= _LEAST_REGISTERS:
+            required.add("chunk_port/during_a_reduction_of_level_0")
+    return required
 
 
 def port_changes(maker: Maker) -> Scenario:
@@ -75,7 +87,9 @@ def port_changes(maker: Maker) -> Scenario:
     ahead = iter(interleave(behind, 2, maker.rng, "back_to_back", maker.paired))
     beats: list[Beat] = []
     for chain in chains:
-        beats += interleave([chain], maker.mac.registers - (2 if behind else 0), maker.rng, "back_to_back", maker.paired)
+        beats += interleave(
+            [chain], maker.mac.registers - (2 if behind else 0), maker.rng, "back_to_back", maker.paired
+        )
         beats += [_moved(beat, maker.mac.registers - 2) for _, beat in zip(range(3), ahead, strict=False)]
     scenario = maker.to_scenario("port_changes", beats)
     scenario.chunks, scenario.gaps = _shown(maker, beats)
@@ -90,7 +104,7 @@ def port_changes(maker: Maker) -> Scenario:
 
 def _chains_of_level_0(maker: Maker, count: int) -> list[Segment]:
     kinds = [kind for kind in maker.kinds if kind[1] == 0]
-    if not kinds or maker.mac.registers < 4:
+    if not kinds or maker.mac.registers < _LEAST_REGISTERS:
         return []
     return [maker.segment(*kinds[int(maker.rng.integers(len(kinds)))], 7) for _ in range(count // 2)]
 

@@ -12,14 +12,14 @@ import numpy as np
 from golden import FloatFormat
 from sim.port import Port
 from sim.scenario import Scenario
-from sim.stimulus.control import distances, port_changes, required_port_changes, resets
-from sim.stimulus.distances import required_distances
+from sim.stimulus.control import distances, port_changes, required_control, resets
+from sim.stimulus.directed import directed_segments, required_directed
 from sim.stimulus.generators import generator_for
+from sim.stimulus.long_chunks import long_chains, long_lengths
 from sim.stimulus.mac_coverage import CHUNKS, accumulator_of, chunk_lengths, count_steps, required_edges, required_steps
 from sim.stimulus.operands import one_of_each_class, random_codes, specials, with_exponents
 from sim.stimulus.patterns import PATTERNS, pattern
 from sim.stimulus.reductions import REFUSED_ALIGNMENT, UNSUPPORTED, Chain, Segment, predict
-from sim.stimulus.resets import required_resets
 from sim.stimulus.schedule import POLICIES, Beat, cycles_of_rotation, interleave, to_scenario
 from sim.stimulus.step_operands import Steps, directed_steps, one_ulp_left, step_operands
 
@@ -46,6 +46,9 @@ class Maker:
         self.kinds = list(itertools.product(range(len(self.operands)), mac.levels))
         self.chunks = tuple(chunk for chunk in CHUNKS if chunk < 1 << mac.chunk_bits)
         self.default_chunk = self.rotation_chunk = max(self.chunks)
+        #: Up to which power of two chunk lengths are tried; all of them where it is no variant of another unit.
+        self.long_bits = 16 if effort >= 1 else 8
+        self.long_lengths = long_lengths(mac.chunk_bits, self.long_bits) if mac.parameters.has_chunks else []
         self.bins: Counter[str] = Counter()
         self.rng = generator_for(seed, unit)
 
@@ -67,7 +70,17 @@ class Maker:
     def control(self) -> list[Scenario]:
         """Return scenarios of resets, of the port `chunk`, and of when products come."""
         changes = [port_changes(self)] if self.mac.parameters.has_chunks else []
-        return [resets(self), distances(self), *changes]
+        return [resets(self), distances(self), *changes, *([self.long_chunks()] if self.long_lengths else [])]
+
+    def long_chunks(self) -> Scenario:
+        """Reduce with chunks of every length around a power of two, and without a limit."""
+        scenario = self.make("long_chunks", lambda: list(long_chains(self)))
+        scenario.is_bulk = True
+        return scenario
+
+    def elements(self, level: int) -> int:
+        """Return how many reductions of a level go on in one register."""
+        return 1
 
     def all_steps(self) -> list[Scenario]:
         """Return all steps, which are many, and some of them again for the simulator."""
@@ -119,8 +132,8 @@ class Maker:
         for index, level in self.kinds:
             required |= required_steps(self.operands[index], level)
             required |= required_edges(self.operands[index], level, self.chunks)
-        required |= required_distances(self.mac) | required_resets(self.mac.latency, answers_wait_for_more=True)
-        return required | (required_port_changes(self) if self.mac.parameters.has_chunks else set())
+            required |= required_directed(self.operands[index], level)
+        return required | required_control(self)
 
     def segment(self, index: int, level: int, length: int, **given: Any) -> Segment:
         """Return a reduction of random products; one in four has operands of any kind."""
@@ -163,6 +176,10 @@ class Maker:
                     [Segment(index, level, [c, x], [d, y], chunk=0)] for c, d, x, y in zip(*columns, strict=True)
                 ]
             chains += [[self._in_turn(index, level, special)] for special in self._specials_in_turn(index, count // 4)]
+            for name, segment in directed_segments(index, operand, level, self.rng):
+                if segment.chunk < 1 << self.mac.chunk_bits:
+                    self.bins[name] += 1
+                    chains.append([segment])
             if level == 0:
                 chains += [
                     [Segment(index, 0, *one_ulp_left(operand, self.rng), chunk=0)] for _ in range(max(8, count // 4))
@@ -244,11 +261,22 @@ class Maker:
                 chains.append([refused])
             refused = self.segment(0, self._refused_level(), 1, error=UNSUPPORTED)
             chains.append([refused])
+            if fields["register"] > self.mac.parameters.register_width:
+                chains.append([self._register_beyond(fields["register"])])
         for chain in chains:
             for segment in chain:
                 if segment.error:
                     segment.first, segment.last = bool(self.rng.integers(2)), bool(self.rng.integers(2))
         return chains
+
+    def _register_beyond(self, width: int) -> Segment:
+        """Return a product, right but for its register: it has a bit that the unit's registers have not."""
+        index, level = self.kinds[int(self.rng.integers(len(self.kinds)))]
+        refused = self.segment(index, level, 1, error=UNSUPPORTED)
+        bit = int(self.rng.integers(self.mac.parameters.register_width, width))
+        refused.beyond = 1 << bit
+        self.bins[f"register_beyond/bit_{bit}"] += 1
+        return refused
 
     def mixed(self, count: int) -> list[Chain]:
         """Return so many reductions of any kind, and some that go on after an answer, all of one chunk length."""
@@ -264,7 +292,9 @@ class Maker:
         for at, (idle, backpressure) in enumerate(itertools.product(PATTERNS, PATTERNS)):
             name = f"stream_idle_{idle}_backpressure_{backpressure}"
             count = int(30 * self.effort) + 10
-            scenario = self.make(name, lambda count=count: self.mixed(count), policy=POLICIES[(at + at // 3) % len(POLICIES)])
+            scenario = self.make(
+                name, lambda count=count: self.mixed(count), policy=POLICIES[(at + at // 3) % len(POLICIES)]
+            )
             scenario.offers, scenario.takes = pattern(idle, self.rng), pattern(backpressure, self.rng)
             scenarios.append(scenario)
         return scenarios

@@ -42,6 +42,8 @@ class Segment:
         What golden says; `initial` is the total that it started from.
     pauses : list of int
         In how many cycles at least nothing is offered ahead of each product; empty for none.
+    beyond : int
+        Bits of the register that it names which the unit has not.
     is_known : bool
         Result and flags have been filled in.
     """
@@ -60,6 +62,7 @@ class Segment:
     flags: int = 0
     initial: int = 0
     pauses: list[int] = field(default_factory=list)
+    beyond: int = 0
     is_known: bool = False
 
 

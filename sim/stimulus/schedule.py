@@ -154,7 +154,7 @@ def to_scenario(name: str, beats: list[Beat], operands: Sequence[FloatFormat], p
             "b": segment.b[k] if segment.b else one[segment.format],
             "format": segment.format,
             "level": segment.level,
-            "register": segment.register,
+            "register": segment.register | segment.beyond,
             "first": int(segment.first and k == 0),
             "last": int(segment.last and is_final),
         }

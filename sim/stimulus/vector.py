@@ -68,13 +68,17 @@ class _VectorMaker(Maker):
         for index, level in self.kinds:
             head = f"{self.operands[index]}/level_{level}"
             required |= required_edges(self.operands[index], level, self.chunks)
-            required |= {f"{head}/element_{element}" for element in range(self._elements(level))}
+            required |= {f"{head}/element_{element}" for element in range(self.elements(level))}
         levels = self.mac.levels
         return required | {f"same_row/{before}_then_{after}" for before in levels for after in levels}
 
     def complete(self, name: str, chains: list[Chain]) -> None:
         """Make rows of the chains, and fill in what must come back."""
-        rows = self._packed(chains) if name.startswith("steps") else [self._row([chain]) for chain in chains]
+        rows = (
+            self._packed(chains)
+            if name.startswith("steps") or name == "long_chunks"
+            else [self._row([chain]) for chain in chains]
+        )
         chains[:] = rows  # type: ignore[assignment]
         every = [
             [row.elements[at] for row in chain]
@@ -95,7 +99,8 @@ class _VectorMaker(Maker):
                     for at in range(len(row.elements)):
                         self.bins[f"{self.operands[row.format]}/level_{row.level}/element_{at}"] += 1
 
-    def _elements(self, level: int) -> int:
+    def elements(self, level: int) -> int:
+        """Return how many elements a row has at a level."""
         return int(self.mac.lanes) // (1 if level else 2)
 
     def _packed(self, chains: list[Chain]) -> list[list[Row]]:
@@ -106,7 +111,7 @@ class _VectorMaker(Maker):
             alike.setdefault(key, deque()).append(chain)
         rows = []
         for key, queue in alike.items():
-            count = self._elements(key[0][1])
+            count = self.elements(key[0][1])
             while queue:
                 rows.append(self._row([queue.popleft() for _ in range(min(count, len(queue)))]))
         self.rng.shuffle(rows)
@@ -115,7 +120,7 @@ class _VectorMaker(Maker):
     def _row(self, chains: list[Chain]) -> list[Row]:
         """Return the row in which these chains, which are alike, have some elements and random products the others."""
         row = []
-        counts = [self._elements(segment.level) for segment in chains[0]]
+        counts = [self.elements(segment.level) for segment in chains[0]]
         # In which elements: those that every level of the chain has.
         places = self.rng.permutation(min(counts))[: len(chains)].tolist()
         for at, (segment, count) in enumerate(zip(chains[0], counts, strict=True)):
@@ -129,7 +134,7 @@ class _VectorMaker(Maker):
     def _other(self, segment: Segment) -> Segment:
         index = segment.format if segment.format < len(self.operands) else 0
         drawn = self.segment(index, segment.level, len(segment.a))
-        return replace(segment, a=drawn.a, b=drawn.b)
+        return replace(segment, a=drawn.a, b=drawn.b, is_known=False)
 
     def to_scenario(self, name: str, beats: list[Beat]) -> Scenario:
         """Return the scenario that drives these products and expects the answers of their rows."""

@@ -9,8 +9,9 @@ from junitparser import JUnitXml
 
 import sim.__main__ as launcher
 from sim.mutants.faults import MUTANTS, Mutant
-from sim.mutants.judge import judge_mutant
+from sim.mutants.judge import judge_mutant, verilog_of
 from sim.run import report
+from sim.run.compiled import Engine
 from sim.run.options import ROOT
 from sim.run.outcome import Outcome
 from sim.run.simulate import Job, run_unit
@@ -96,8 +97,8 @@ def test_unit_that_does_not_compile_is_broken(small_job: Job, tmp_path: Path) ->
 
 def test_mutant_is_caught_by_wrong_results(tmp_path: Path) -> None:
     mutant = next(mutant for mutant in MUTANTS if mutant.name == "nan_has_sign")
-    job = Job(mutant.unit, 1, tmp_path / "mutant", scenarios="boundary_codes", effort=0.02)
-    verdict = judge_mutant(mutant, job)
+    job = Job(mutant.unit, 1, tmp_path / "mutant", scenarios="sampled_codes", effort=0.02, engines=(Engine.SIMULATOR,))
+    verdict = judge_mutant(mutant, job, verilog_of(mutant.unit))
     assert (verdict.result, verdict.is_good) == ("caught", True), verdict.remark
 
 
@@ -110,14 +111,14 @@ def test_mutant_edits_one_place_of_the_source(mutant: Mutant) -> None:
 
 def test_mutant_whose_edit_does_not_match_is_broken(tmp_path: Path) -> None:
     mutant = dataclasses.replace(MUTANTS[0], old="no such text")
-    verdict = judge_mutant(mutant, Job(mutant.unit, 1, tmp_path / "mutant"))
+    verdict = judge_mutant(mutant, Job(mutant.unit, 1, tmp_path / "mutant"), verilog_of(mutant.unit))
     assert verdict.result == "broken"
     assert "got 0 matches" in verdict.remark
 
 
 def test_mutant_without_effect_is_broken(tmp_path: Path) -> None:
     mutant = dataclasses.replace(MUTANTS[0], new=MUTANTS[0].old)
-    verdict = judge_mutant(mutant, Job(mutant.unit, 1, tmp_path / "mutant"))
+    verdict = judge_mutant(mutant, Job(mutant.unit, 1, tmp_path / "mutant"), verilog_of(mutant.unit))
     assert verdict.result == "broken"
     assert "does not change the Verilog" in verdict.remark
 

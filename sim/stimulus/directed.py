@@ -1,0 +1,190 @@
+"""Reductions made for one thing each: what only a promotion raises, NaNs that come back, exponents near the smallest.
+
+Every one is named by the bin that it meets. That it does is looked at here: the exact value, or golden's flags, say so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from golden import FP32, Flag, FloatFormat, dot, encode
+from sim.stimulus.mac_coverage import accumulator_of
+from sim.stimulus.operands import from_parts
+from sim.stimulus.reductions import Segment
+
+__all__ = ["directed_segments", "required_directed"]
+
+#: Differences from the smallest normal number, in eighths of the spacing of subnormals.
+_EIGHTHS = (1, 2, 3, 4, 5, 8)
+
+
+def required_directed(operand: FloatFormat, level: int) -> set[str]:
+    """Return the bins of `directed_segments`."""
+    return {name for name, _ in directed_segments(0, operand, level, np.random.default_rng(0))}
+
+
+def directed_segments(
+    index: int, operand: FloatFormat, level: int, rng: np.random.Generator
+) -> Iterator[tuple[str, Segment]]:
+    """Yield the name of a bin and a reduction that meets it; several may meet the same.
+
+    Parameters
+    ----------
+    index : int
+        Of the operand format in its unit.
+    operand : FloatFormat
+    level : int
+    rng : numpy.random.Generator
+    """
+    head = f"{operand}/level_{level}"
+    if level:
+        for name, a, chunk in _promotions(operand, level):
+            yield f"{head}/promotion/{name}", Segment(index, level, a, [operand.one] * len(a), chunk=chunk)
+        for a, b, chunk in _quiet_nans(operand, rng):
+            yield f"{head}/promotion/quiet_nan", Segment(index, level, a, b, chunk=chunk)
+    limits = _near_limits(operand, rng) if level else _near_limits_of_fp32(operand, rng)
+    for exponent, a, b in limits:
+        yield f"{head}/near_limit/{exponent}", Segment(index, level, a, b, chunk=0)
+    tiny = [*_tiny(operand, accumulator_of(level, operand)), *(_tiny_negative(operand) if level else [])]
+    for name, a, b in tiny:
+        yield f"{head}/tininess/{name}", Segment(index, level, a, b, chunk=0)
+
+
+def _promotions(operand: FloatFormat, level: int) -> Iterator[tuple[str, list[int], int]]:
+    """Yield a flag that only the promotion raises, addends, and the chunk length."""
+    cases = {
+        Flag.INEXACT: [operand.one, operand.min_subnormal],
+        Flag.OVERFLOW: [operand.max_finite, operand.max_finite],
+        Flag.INVALID: [operand.inf, operand.inf | operand.sign_mask],
+    }
+    if level == 1 and operand.emax < FP32.emax:
+        del cases[Flag.OVERFLOW]
+    for flag, (x, y) in cases.items():
+        for minus in (0, operand.sign_mask):
+            for a, chunk in (([x ^ minus, y ^ minus], 1), ([x ^ minus, 0, y ^ minus, 0], 2)):
+                _raises_only_together(operand, level, a, chunk, flag)
+                yield f"only_it_raises_{flag.name}", a, chunk
+
+
+def _raises_only_together(operand: FloatFormat, level: int, a: list[int], chunk: int, flag: Flag) -> None:
+    codes, ones = np.array(a, np.uint16), np.full(len(a), operand.one, np.uint16)
+
+    def flags(part: slice) -> int:
+        return int(dot(codes[part], ones[part], operand=operand, level=level, chunk=chunk, return_flags=True)[1])
+
+    parts = [flags(slice(start, start + chunk)) for start in range(0, len(a), chunk)]
+    assert flags(slice(None)) & flag, (a, flag)
+    assert not any(part & flag for part in parts), (a, flag)
+
+
+def _quiet_nans(operand: FloatFormat, rng: np.random.Generator) -> Iterator[tuple[list[int], list[int], int]]:
+    """Yield factors, one of them a quiet NaN: whatever its significand becomes, its promotion is not invalid."""
+    fractions = rng.integers(0, 1 << operand.fraction_bits, (12, 3))
+    codes = from_parts(operand, rng.integers(0, 2, (12, 3)), operand.bias, fractions).astype(np.int64).tolist()
+    for x, y, z in codes:
+        yield [operand.nan], [x], 1
+        yield [x, operand.nan, z, y], [y, z, x, y], 3
+
+
+def _near_limits(operand: FloatFormat, rng: np.random.Generator) -> Iterator[tuple[int, list[int], list[int]]]:
+    """Yield exponent fields of an accumulator, and a product which differs from it in its lowest bit alone.
+
+    As many digits cancel as can; fewer of them than the exponent leaves places for.
+    """
+    bits = operand.precision
+    for field in range(1, min(2 * bits, operand.exponent_field_max)):
+        x, y = _inverse_factors(bits, rng)
+        kept = x * y >> bits
+        accumulator = int(from_parts(operand, 0, field, kept - (1 << bits - 1)))
+        # kept * 2**bits + 1, with the exponent of the accumulator.
+        exponents = field - operand.bias - 1
+        left = int(np.clip(exponents // 2, operand.emin, operand.emax))
+        factors = []
+        for significand, exponent in ((x, left), (y, exponents - left)):
+            fraction = significand - (1 << bits - 1)
+            factors.append(int(from_parts(operand, 0, exponent + operand.bias, fraction)))
+        for minus in (0, operand.sign_mask):
+            yield field, [accumulator ^ minus, factors[0] ^ minus ^ operand.sign_mask], [operand.one, factors[1]]
+
+
+def _inverse_factors(bits: int, rng: np.random.Generator) -> tuple[int, int]:
+    """Return odd significands whose product is a multiple of ``2**bits`` and one, and at least 2 as a number."""
+    while True:
+        x = int(rng.integers(1 << bits - 1, 1 << bits)) | 1
+        y = pow(x, -1, 1 << bits)
+        if y >> bits - 1 and x * y >> 2 * bits - 1:
+            return x, y
+
+
+def _tiny_negative(operand: FloatFormat) -> Iterator[tuple[str, list[int], list[int]]]:
+    """Yield products a little below twice the smallest normal number, less that number: the product is the larger."""
+    bits, fraction_bits = operand.precision, operand.fraction_bits
+    quarter = 1 << bits - 3
+    found: dict[str, list[tuple[int, int]]] = {}
+    for x in range(1 << bits - 1, 1 << bits):
+        y, lost = divmod(1 << 2 * bits - 1, x)
+        if y >> bits or not lost:
+            continue
+        side = "exactly" if lost % quarter == 0 else "above"
+        found.setdefault(f"{side}_{min(lost // quarter, 3)}_quarters", []).append((x, y))
+    half = (operand.emin + 1) // 2
+    for name, pairs in sorted(found.items()):
+        for significands in (pairs[0], pairs[len(pairs) // 2], pairs[-1]):
+            # As numbers from 1 to 2: their product is a little below 2.
+            exponents = (half, operand.emin - half)
+            factors = [
+                int(from_parts(operand, 0, exponent + operand.bias, significand - (1 << fraction_bits)))
+                for significand, exponent in zip(significands, exponents, strict=True)
+            ]
+            for minus in (0, operand.sign_mask):
+                a = [operand.min_normal ^ minus ^ operand.sign_mask, factors[0] ^ minus]
+                yield f"of_negative_difference_{name}", a, [operand.one, factors[1]]
+
+
+def _near_limits_of_fp32(operand: FloatFormat, rng: np.random.Generator) -> Iterator[tuple[int, list[int], list[int]]]:
+    """Yield exponent fields of an fp32 accumulator, a product of that exponent, one ulp more, and the product again."""
+    for field in range(1, FP32.precision + 1):
+        exponent = field - FP32.bias
+        ulp = exponent - FP32.fraction_bits
+        if ulp < 2 * (operand.emin - operand.fraction_bits) or exponent < 2 * operand.emin:
+            continue
+        x, y = _small_factors(operand, exponent, rng)
+        powers = [_power(operand, ulp // 2), _power(operand, ulp - ulp // 2)]
+        for minus in (0, operand.sign_mask):
+            yield field, [x ^ minus, powers[0] ^ minus, x ^ minus ^ operand.sign_mask], [y, powers[1], y]
+
+
+def _small_factors(operand: FloatFormat, exponent: int, rng: np.random.Generator) -> tuple[int, int]:
+    """Return factors whose product has this exponent."""
+    bits = operand.fraction_bits
+    left = exponent // 2
+    fractions = rng.integers(0, 1 << bits - 2, 2)
+    # Both below 1.25: the product is below 2.
+    fields = (left + operand.bias, exponent - left + operand.bias)
+    x, y = (int(from_parts(operand, 0, field, part)) for field, part in zip(fields, fractions, strict=True))
+    return x, y
+
+
+def _power(operand: FloatFormat, exponent: int) -> int:
+    return int(encode(2.0**exponent, operand))
+
+
+def _tiny(operand: FloatFormat, accumulator: FloatFormat) -> Iterator[tuple[str, list[int], list[int]]]:
+    """Yield sums a little below the smallest normal number, on both sides of where rounding makes it normal."""
+    spacing = accumulator.emin - accumulator.fraction_bits
+    if 2 * (operand.emin - operand.fraction_bits) > spacing - 3 - operand.fraction_bits:
+        return
+    half = accumulator.emin // 2
+    normal = [_power(operand, half), _power(operand, accumulator.emin - half)]
+    exponent = spacing - 3
+    left = max(exponent // 2, operand.emin - operand.fraction_bits)
+    for eighths in _EIGHTHS:
+        # With a bit more, or less, far below.
+        for name, factor in (("less", 1 - 2.0**-5), ("exactly", 1.0), ("more", 1 + 2.0**-5)):
+            values = (eighths * factor * 2.0**left, 2.0 ** (exponent - left))
+            codes = [int(encode(value, operand)) for value in values]
+            for minus in (0, operand.sign_mask):
+                a = [normal[0] ^ minus, codes[0] ^ minus ^ operand.sign_mask]
+                yield f"{name}_{eighths}_eighths_below_normal", a, [normal[1], codes[1]]
