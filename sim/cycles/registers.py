@@ -77,8 +77,8 @@ def never_seen(
         was = [
             np.unpackbits(seen[at : at + register.words].view(np.uint8), bitorder="little") for seen in (zeros, ones)
         ]
-        missing = tuple(np.flatnonzero(bits[: register.width] == 0).tolist() for bits in was)
-        if missing[0] or missing[1]:
-            found[register.name] = missing
+        never_0, never_1 = (np.flatnonzero(bits[: register.width] == 0).tolist() for bits in was)
+        if never_0 or never_1:
+            found[register.name] = (never_0, never_1)
         at += register.words
     return found

@@ -100,13 +100,14 @@ def _run(job: Job, outcome: Outcome) -> None:
     for scenario in kept:
         if not scenario.is_bulk:
             scenario.save(job.folder)
+    simulated = [scenario.name for scenario in kept if not scenario.is_bulk]
     manifest = {
         "unit": unit.name,
         "seed": job.seed,
         "effort": job.effort,
         "port": port.as_dict(),
         "formats": formats,
-        "scenarios": [scenario.name for scenario in kept if not scenario.is_bulk],
+        "scenarios": simulated,
     }
     (job.folder / "manifest.json").write_text(json.dumps(manifest))
 
@@ -126,8 +127,8 @@ def _run(job: Job, outcome: Outcome) -> None:
             outcome,
             stops_early=job.stops_early,
         )
-    if Engine.SIMULATOR in job.engines and manifest["scenarios"] and not (job.stops_early and outcome.failures):
-        _run_simulator(job, unit, [design, bench], manifest["scenarios"], outcome)
+    if Engine.SIMULATOR in job.engines and simulated and not (job.stops_early and outcome.failures):
+        _run_simulator(job, unit, [design, bench], simulated, outcome)
     if outcome.holes:
         shown = ", ".join(outcome.holes[:12]) + (", ..." if len(outcome.holes) > 12 else "")
         outcome.failures.append(f"coverage: {len(outcome.holes)} of {len(outcome.required)} bins are empty: {shown}")

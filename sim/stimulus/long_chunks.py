@@ -69,7 +69,7 @@ def _segments(maker: Maker, level: int, chunk: int) -> Iterator[Segment]:
             continue
         zeros, ones = np.zeros(length, np.uint16), np.full(length, operand.one, np.uint16)
         zeros[places], ones[places] = a, b
-        whole = int(dot(zeros, ones, operand=operand, level=level, chunk=chunk or None))
+        whole = int(np.asarray(dot(zeros, ones, operand=operand, level=level, chunk=chunk or None)))
         if whole != result[0]:
             raise AssertionError(f"{operand} level {level} chunk {chunk}: {whole:#x} of all, {result[0]:#x} of the few")
         made = Segment(index, level, zeros.tolist(), ones.tolist(), chunk=chunk)

@@ -291,10 +291,8 @@ class Maker:
         scenarios = []
         for at, (idle, backpressure) in enumerate(itertools.product(PATTERNS, PATTERNS)):
             name = f"stream_idle_{idle}_backpressure_{backpressure}"
-            count = int(30 * self.effort) + 10
-            scenario = self.make(
-                name, lambda count=count: self.mixed(count), policy=POLICIES[(at + at // 3) % len(POLICIES)]
-            )
+            policy = POLICIES[(at + at // 3) % len(POLICIES)]
+            scenario = self.make(name, lambda: self.mixed(int(30 * self.effort) + 10), policy)
             scenario.offers, scenario.takes = pattern(idle, self.rng), pattern(backpressure, self.rng)
             scenarios.append(scenario)
         return scenarios
