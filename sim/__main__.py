@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from sim.evidence.record import Kind, Record, Unit, note, of_rtl
+from sim.run.coverage import write_coverage
 from sim.run.options import ROOT, parse
 from sim.run.outcome import Outcome
 from sim.run.pool import run_all
@@ -62,7 +63,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print_table(console, outcomes, f"{vectors:,} vectors in {seconds:.0f} s, seed {given.seed}")
     heading = f"{vectors:,} vectors in {seconds:.0f} s, {given.jobs} units at a time, {given.sim}, seed {given.seed}:"
     write_markdown(outcomes, heading, folder / "table.md")
+    write_coverage(outcomes, heading.rstrip(":"), folder / "coverage.html")
     write_junit(outcomes, {job.unit: job.folder / "results.xml" for job in jobs}, folder / "results.xml")
+    console.print(f"coverage page: {folder / 'coverage.html'}", highlight=False, soft_wrap=True)
     if len(units) == len(UNITS) and not given.scenarios:
         note("sim", _evidence(outcomes))
     if given.update_readme:

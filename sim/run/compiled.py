@@ -69,6 +69,8 @@ def run_compiled(
             outcome.blame(f"{scenario.name}, as machine code: " + "\n".join(found), broken=False)
             if stops_early:
                 break
+    outcome.register_bits = sum(register.width for register in model.registers)
+    outcome.still = {name: sorted({*zeros, *ones}) for name, (zeros, ones) in model.never_seen().items()}
     outcome.seconds += time.perf_counter() - started
 
 

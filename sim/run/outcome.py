@@ -19,6 +19,10 @@ class Outcome:
     seconds : float
         Time in the simulator.
     bins, required : counts of all coverage bins; those that must not be empty
+    register_bits : int
+        Bits of registers and memories of the netlist.
+    still : dict of str to list of int
+        Those that had one value throughout, by their registers.
     failures : list of str
         Why it failed; empty if it passed.
     is_broken : bool
@@ -30,6 +34,8 @@ class Outcome:
     seconds: float = 0.0
     bins: Counter[str] = field(default_factory=Counter)
     required: set[str] = field(default_factory=set)
+    register_bits: int = 0
+    still: dict[str, list[int]] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
     is_broken: bool = False
 
@@ -37,6 +43,11 @@ class Outcome:
     def holes(self) -> list[str]:
         """Bins that must not be empty but are."""
         return sorted(name for name in self.required if not self.bins[name])
+
+    @property
+    def changed_bits(self) -> int:
+        """Bits of registers and memories that have been both 0 and 1."""
+        return self.register_bits - sum(map(len, self.still.values()))
 
     @property
     def passed(self) -> bool:
