@@ -18,6 +18,7 @@ import math
 from typing import Any
 
 import torch
+from torch.autograd import forward_ad
 
 from golden.torch import operators
 from golden.torch.half import HalfType
@@ -37,7 +38,7 @@ class _MatrixProduct(torch.autograd.Function):
         ctx.save_for_backward(a, b)
         ctx.initial = (None, None) if initial is None else (initial.shape, initial.dtype)
         ctx.plan = half, bwd, bwd, chunk
-        return operators.matrix_product(a, b, initial, half.name, fwd, chunk, dtype)
+        return operators.multiply(a, b, initial, half.name, fwd, chunk, dtype)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
@@ -47,10 +48,15 @@ class _MatrixProduct(torch.autograd.Function):
         a, b = ctx.saved_tensors
         for_a, for_b, for_initial = ctx.needs_input_grad[:3]
         shape, dtype = ctx.initial
-        grad_a = _gradient_of_left(a, b, gradient, ctx.plan) if for_a else None
-        grad_b = _gradient_of_right(a, b, gradient, ctx.plan) if for_b else None
-        grad_initial = summed(gradient, shape, dtype, ctx.plan) if for_initial else None
+        with operators.unwatched(a, b, gradient):
+            grad_a = _gradient_of_left(a, b, gradient, ctx.plan) if for_a else None
+            grad_b = _gradient_of_right(a, b, gradient, ctx.plan) if for_b else None
+            grad_initial = summed(gradient, shape, dtype, ctx.plan) if for_initial else None
         return grad_a, grad_b, grad_initial, None, None
+
+
+# Without the search for wrappers that an ended transformation left behind: it takes as long as a small product.
+_apply_plainly = super(torch.autograd.Function, _MatrixProduct).apply
 
 
 def _gradient_of_left(a: torch.Tensor, b: torch.Tensor, gradient: torch.Tensor, plan: _Plan) -> torch.Tensor:
@@ -127,10 +133,22 @@ def exact_product(
     dtype : torch.dtype
         Dtype of the result, which holds values of the half format.
     """
-    if not torch.is_grad_enabled():  # also in a backward pass, unless second derivatives are wanted
+    # Without gradients, also in a backward pass, unless second derivatives are wanted.
+    if not (torch.is_grad_enabled() and _differentiated(a, b, initial)):
         half, level, _, chunk = plan
-        return operators.matrix_product(a, b, initial, half.name, level, chunk, dtype)
-    return _MatrixProduct.apply(a, b, initial, plan, dtype)
+        return operators.multiply(a, b, initial, half.name, level, chunk, dtype)
+    apply = _apply_plainly if operators.is_plain(a, b, initial) else _MatrixProduct.apply
+    return apply(a, b, initial, plan, dtype)
+
+
+def _differentiated(*operands: torch.Tensor | None) -> bool:
+    """Tell whether someone may ask for a derivative: backward, forward, or by a transformation."""
+    return (
+        any(each is not None and each.requires_grad for each in operands)
+        or torch.compiler.is_compiling()
+        or forward_ad._current_level >= 0
+        or torch._C._functorch.peek_interpreter_stack() is not None
+    )
 
 
 def round_to_half(x: torch.Tensor, half: HalfType, dtype: torch.dtype) -> torch.Tensor:

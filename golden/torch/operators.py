@@ -5,7 +5,9 @@ They are registered, with shapes for the compiler, so that torch.compile keeps t
 
 from __future__ import annotations
 
+import contextlib
 import math
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -13,11 +15,22 @@ import torch
 from numpy.typing import NDArray
 
 import golden
-from golden.torch import windows
+from golden.torch import direct, windows
+from golden.torch.scopes import scopes
 from golden.torch.unscaled import note_product
 from golden.torch.windows import Geometry, Summing
 
-__all__ = ["convolution", "convolution_of_kernels", "convolution_transposed", "matrix_product", "rounded", "softmax16"]
+__all__ = [
+    "convolution",
+    "convolution_of_kernels",
+    "convolution_transposed",
+    "is_plain",
+    "matrix_product",
+    "multiply",
+    "rounded",
+    "softmax16",
+    "unwatched",
+]
 
 _library = torch.library.Library("cbfloat", "DEF")
 _library.define(
@@ -55,6 +68,9 @@ def _matrix_product(
     dtype: torch.dtype,
 ) -> torch.Tensor:
     note_product(half)
+    done = direct.matrix_product(a, b, initial, half, level, chunk, dtype)
+    if done is not None:
+        return done
     x, y = _values(a), _values(b)
     # The bias is a 16-bit tensor, as every input of a product; the total starts from it.
     start = None if initial is None else golden.quantize(_values(initial), half)
@@ -149,3 +165,30 @@ convolution_of_kernels = torch.ops.cbfloat.convolution_of_kernels.default
 matrix_product = torch.ops.cbfloat.matrix_product.default
 rounded = torch.ops.cbfloat.rounded.default
 softmax16 = torch.ops.cbfloat.softmax16.default
+
+
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
+_WATCHED = contextlib.nullcontext()
+
+
+def is_plain(*tensors: torch.Tensor | None) -> bool:
+    """Tell whether nobody but the guard of products would see what is done with these tensors of the CPU."""
+    return (
+        not torch.compiler.is_compiling()
+        and torch._C._len_torch_dispatch_stack() <= (scopes.watchers > 0)
+        and scopes.recorder is None
+        and torch._C._functorch.peek_interpreter_stack() is None
+        and all([each is None or (type(each) in _PLAIN and each.is_cpu) for each in tensors])
+    )
+
+
+def unwatched(*tensors: torch.Tensor | None) -> AbstractContextManager[object]:
+    """Return a context in which the guard does not look at every view that an exact product takes of its operands."""
+    return torch._C._DisableTorchDispatch() if is_plain(*tensors) else _WATCHED
+
+
+def multiply(a: torch.Tensor, b: torch.Tensor, initial: torch.Tensor | None, *given: Any) -> torch.Tensor:
+    """Call the operator: by way of PyTorch only where somebody there asks what is called."""
+    if is_plain(a, b, initial):
+        return _matrix_product(a, b, initial, *given)
+    return matrix_product(a, b, initial, *given)

@@ -13,6 +13,7 @@ from golden.reduction import DEFAULT_CHUNK
 from golden.torch.gradients import exact_product
 from golden.torch.half import HalfType, current_half
 from golden.torch.levels import current_pol
+from golden.torch.operators import unwatched
 from golden.torch.scopes import scopes
 
 __all__ = ["ELIGIBLE", "bmm", "check_tensors", "current_plan", "linear", "matmul", "product"]
@@ -30,7 +31,12 @@ def current_plan() -> tuple[HalfType, int, int, int | None]:
 def check_tensors(**tensors: torch.Tensor | None) -> None:
     """Raise, naming the argument, unless every one is a dense tensor on the CPU of at most 32 bits."""
     for argument, tensor in tensors.items():
-        if tensor is None:
+        if tensor is None or (
+            isinstance(tensor, torch.Tensor)
+            and tensor.dtype in ELIGIBLE
+            and tensor.layout is torch.strided
+            and (tensor.is_cpu or tensor.is_meta)
+        ):
             continue
         if not isinstance(tensor, torch.Tensor):
             raise TypeError(f"{argument}: got {type(tensor).__name__}, must be a torch.Tensor")
@@ -79,10 +85,11 @@ def matmul(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     a = x.unsqueeze(0) if x.ndim == 1 else x
     b = y.unsqueeze(-1) if y.ndim == 1 else y
     _check_shapes("x, y", a, b, (x, y))
-    result = product(a, b)
-    if x.ndim == 1:
-        result = result.squeeze(-2)
-    return result.squeeze(-1) if y.ndim == 1 else result
+    with unwatched(a, b):
+        result = product(a, b)
+        if x.ndim == 1:
+            result = result.squeeze(-2)
+        return result.squeeze(-1) if y.ndim == 1 else result
 
 
 def bmm(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
@@ -124,12 +131,13 @@ def linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = No
         )
     if bias is not None and bias.ndim > 0 and (bias.ndim > 1 or bias.shape[0] not in (1, *weight.shape[:-1])):
         raise ValueError(f"bias: got shape {tuple(bias.shape)}, must be {tuple(weight.shape[:-1])} for this weight")
-    rows = x.unsqueeze(0) if x.ndim == 1 else x
-    matrix = weight.unsqueeze(0) if weight.ndim == 1 else weight
-    result = product(rows, matrix.mT, bias)
-    if x.ndim == 1:
-        result = result.squeeze(0)
-    return result.squeeze(-1) if weight.ndim == 1 else result
+    with unwatched(x, weight, bias):
+        rows = x.unsqueeze(0) if x.ndim == 1 else x
+        matrix = weight.unsqueeze(0) if weight.ndim == 1 else weight
+        result = product(rows, matrix.mT, bias)
+        if x.ndim == 1:
+            result = result.squeeze(0)
+        return result.squeeze(-1) if weight.ndim == 1 else result
 
 
 def _check_shapes(arguments: str, a: torch.Tensor, b: torch.Tensor, given: tuple[torch.Tensor, torch.Tensor]) -> None:

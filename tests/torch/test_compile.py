@@ -99,6 +99,9 @@ def test_operators_pass_pytorchs_own_checks():
     for operator, arguments in (
         (operators.matrix_product, (a, b, None, *given)),
         (operators.matrix_product, (a, b.expand(2, 4, 5), normal(5), *given)),
+        (operators.convolution, (a, normal(2, 3, 2), normal(2), [1], [1], [1, 0], 1, *given)),
+        (operators.convolution_transposed, (a, normal(3, 2, 2), normal(2), [5], [1], [1], [0, 0], 1, *given)),
+        (operators.convolution_of_kernels, (normal(2, 3, 3), normal(2, 3, 4), [2], [1], [1], [0, 0], 3, *given)),
         (operators.rounded, (a, "bfloat16", torch.bfloat16)),
         (operators.softmax16, (a, "cbfloat16", torch.float32)),
     ):
