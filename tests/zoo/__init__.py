@@ -1,0 +1,1 @@
+"""Real models, with random weights: what PyTorch users run must not pass a precision context unseen."""

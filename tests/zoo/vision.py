@@ -1,0 +1,86 @@
+"""Tiny models of torchvision: every layer that the published ones have, fewer and narrower."""
+
+from __future__ import annotations
+
+import functools
+import types
+
+import torch
+from torch import Tensor, nn
+
+
+@functools.cache
+def torchvision() -> types.ModuleType:
+    """Import torchvision, also where its compiled operators do not load (a CUDA build beside a PyTorch for the CPU).
+
+    Its import only asks that two of them exist; no model here calls one.
+    """
+    library = torch.library.Library("torchvision", "FRAGMENT")
+    for name in ("nms", "qnms"):
+        if not hasattr(torch.ops.torchvision, name):
+            library.define(f"{name}(Tensor boxes, Tensor scores, float iou_threshold) -> Tensor")
+    import torchvision as module
+
+    module.library_of_stubs = library  # the definitions live as long as it does
+    return module
+
+
+class Classifier(nn.Module):
+    """An image classifier with its loss and inputs."""
+
+    def __init__(self, network: nn.Module, size: int = 32) -> None:
+        super().__init__()
+        self.network, self.size = network, size
+
+    def inputs(self) -> tuple[Tensor, Tensor]:
+        return torch.randn(2, 3, self.size, self.size), torch.tensor([0, 1])
+
+    def forward(self, images: Tensor, labels: Tensor) -> Tensor:
+        return nn.functional.cross_entropy(self.network(images), labels)
+
+
+def resnet18() -> Classifier:
+    return Classifier(torchvision().models.resnet18(num_classes=10))
+
+
+def mobilenet_v3_small() -> Classifier:
+    return Classifier(torchvision().models.mobilenet_v3_small(num_classes=10, dropout=0.0))
+
+
+def vision_transformer() -> Classifier:
+    network = torchvision().models.VisionTransformer(
+        image_size=32, patch_size=8, num_layers=2, num_heads=2, hidden_dim=32, mlp_dim=64, num_classes=10
+    )
+    nn.init.normal_(network.heads.head.weight)  # zero at first: nothing before it would get a gradient
+    return Classifier(network)
+
+
+def swin_transformer() -> Classifier:
+    network = torchvision().models.SwinTransformer(
+        patch_size=[4, 4],
+        embed_dim=16,
+        depths=[2, 2],
+        num_heads=[2, 4],
+        window_size=[4, 4],
+        stochastic_depth_prob=0.0,
+        num_classes=10,
+    )
+    return Classifier(network)
+
+
+class SpatialTransformer(nn.Module):
+    """Jaderberg et al. 2015: a network that says how to turn and stretch its input, then looks at that."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.localisation = nn.Sequential(nn.Conv2d(3, 4, 5, stride=2), nn.ReLU(), nn.Flatten(), nn.Linear(4 * 36, 6))
+        self.classifier = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(4 * 14 * 14, 10))
+
+    def forward(self, images: Tensor) -> Tensor:
+        theta = self.localisation(images).float().view(-1, 2, 3)
+        grid = nn.functional.affine_grid(theta, list(images.shape), align_corners=False)
+        return self.classifier(nn.functional.grid_sample(images, grid.float(), align_corners=False))
+
+
+def spatial_transformer() -> Classifier:
+    return Classifier(SpatialTransformer(), size=16)
