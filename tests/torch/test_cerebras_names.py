@@ -2,7 +2,9 @@
 
 import ast
 import re
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ import torch
 from torch import nn
 
 import golden.torch as cstorch
+from golden.torch.utils.tensorboard import SummaryWriter
 
 ROOT = Path(__file__).parents[2]
 TABLES = (ROOT / "docs" / "cerebras.md").read_text(encoding="utf-8")
@@ -125,3 +128,37 @@ def test_summaries_without_a_writer_say_so_once(caplog):
 def test_packages_say_that_they_are_typed():
     for package in ("golden", "hdl"):
         assert (ROOT / package / "py.typed").is_file()
+
+
+def test_summary_writer_passes_numbers_and_tensors_on(monkeypatch):
+    calls = []
+
+    class Writer:
+        def __init__(self, folder):
+            self.folder = folder
+
+        def add_scalar(self, *given):
+            calls.append(given)
+
+        def flush(self):
+            calls.append("flushed")
+
+        def add_histogram(self, tag, values, step):
+            calls.append((tag, values.tolist(), step))
+
+    monkeypatch.setitem(sys.modules, "tensorboardX", SimpleNamespace(SummaryWriter=Writer))
+    writer = SummaryWriter("runs", base_step=1)
+    assert writer.folder == "runs"
+    cstorch.backend("CPU")
+    batches = cstorch.utils.data.DataLoader(lambda: [torch.ones(1)])
+    for _ in cstorch.utils.data.DataExecutor(batches, num_steps=1, writer=writer):
+        cstorch.summarize_scalar("loss", torch.tensor(2.0))
+        cstorch.summarize_tensor("weight", torch.ones(1, dtype=torch.bfloat16))
+        cstorch.save_summaries(writer, 1)
+    assert calls == ["flushed", ("loss", 2.0, 1), ("weight", [1.0], 1)]
+
+
+def test_summary_writer_without_its_package_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "tensorboardX", None)
+    with pytest.raises(ModuleNotFoundError, match=r"^SummaryWriter: .*pip install 'cbfloat\[tensorboard\]'"):
+        SummaryWriter("runs")

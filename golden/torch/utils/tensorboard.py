@@ -1,36 +1,47 @@
-"""``SummaryWriter`` for scripts that write to TensorBoard; needs the package ``tensorboard``."""
+"""``SummaryWriter`` for scripts that write to TensorBoard, by the package ``tensorboardX``."""
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import torch
 
-try:
-    from torch.utils import tensorboard as _tensorboard
-except ModuleNotFoundError as error:
-    raise ModuleNotFoundError(
-        "golden.torch.utils.tensorboard needs the package tensorboard, which is not installed: pip install tensorboard",
-        name="tensorboard",
-    ) from error
-
 __all__ = ["SummaryWriter"]
 
 
-class SummaryWriter(_tensorboard.SummaryWriter):
-    """The writer of PyTorch, which also takes tensors.
+class SummaryWriter:
+    """The writer of ``tensorboardX``, which also takes tensors.
 
     Parameters
     ----------
     *args, **kwargs
-        Of ``torch.utils.tensorboard.SummaryWriter``.
+        Of ``tensorboardX.SummaryWriter``: the folder first.
     base_step : int
         Accepted; steps are written as they are given.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        If ``tensorboardX`` is not installed; it says how to install it.
     """
 
     def __init__(self, *args: Any, base_step: int = 1, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+        try:
+            package = importlib.import_module("tensorboardX")
+        except ModuleNotFoundError as error:
+            raise ModuleNotFoundError(
+                "SummaryWriter: needs the package tensorboardX, which is not installed: "
+                "pip install 'cbfloat[tensorboard]'",
+                name="tensorboardX",
+            ) from error
+        self._writer = package.SummaryWriter(*args, **kwargs)
 
-    def add_tensor(self, tag: str, tensor: torch.Tensor, global_step: int | None = None, walltime: Any = None) -> None:
+    def __getattr__(self, name: str) -> Any:
+        if name == "_writer":  # not made: an error in the constructor
+            raise AttributeError(name)
+        return getattr(self._writer, name)
+
+    def add_tensor(self, tag: str, tensor: torch.Tensor, global_step: int | None = None) -> None:
         """Write the values of a tensor as a histogram."""
-        self.add_histogram(tag, tensor.detach().float(), global_step, walltime=walltime)
+        self._writer.add_histogram(tag, tensor.detach().float().numpy(), global_step)
