@@ -12,6 +12,7 @@ import os
 import re
 import shutil
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,13 @@ import safetensors.torch
 import torch
 from torch import nn
 
-__all__ = ["newest_checkpoint", "read_checkpoint", "write_checkpoint"]
+from golden.torch.training.identity import differences
+
+__all__ = ["CheckpointContent", "newest_checkpoint", "prune_checkpoints", "read_checkpoint", "write_checkpoint"]
 
 _WEIGHTS, _STATE, _ABOUT = "weights.safetensors", "state.pt", "checkpoint.json"
 _NAME = re.compile(r"step_\d{8,}")
+_FIRST_VERSION = ("optimizer", "ranks", "precision")
 
 
 def write_checkpoint(folder: Path, step: int, model: nn.Module, state: Any, about: Mapping[str, Any]) -> Path:
@@ -73,14 +77,38 @@ def newest_checkpoint(folder: Path) -> Path:
     FileNotFoundError
         If there is none.
     """
-    found = [path for path in folder.glob("step_*") if _NAME.fullmatch(path.name)]
+    found = _checkpoints(folder)
     if not found:
         raise FileNotFoundError(f"resume: found no checkpoint in {folder}, must be one to resume from")
-    return max(found, key=lambda path: int(path.name.removeprefix("step_")))
+    return found[-1]
 
 
-def read_checkpoint(path: Path, model: nn.Module, about: Mapping[str, Any]) -> tuple[Any, int]:
-    """Load the weights of a checkpoint into a model; return its state and its step.
+def prune_checkpoints(folder: Path, keep: int) -> None:
+    """Delete all checkpoints but those of the latest steps.
+
+    One that goes loses its name first, so that what bears the name of a checkpoint stays whole.
+    """
+    for path in _checkpoints(folder)[:-keep]:
+        old = path.with_suffix(".old")
+        shutil.rmtree(old, ignore_errors=True)
+        path.rename(old)
+        shutil.rmtree(old, ignore_errors=True)
+
+
+@dataclass(frozen=True)
+class CheckpointContent:
+    """What `read_checkpoint` has read: what was saved beside the weights, at which step, and of which run."""
+
+    state: Any
+    step: int
+    about: Mapping[str, Any]
+    differences: tuple[str, ...]  # between that run and this one, in words
+
+
+def read_checkpoint(
+    path: Path, model: nn.Module, about: Mapping[str, Any] | None = None, *, override: bool = False
+) -> CheckpointContent:
+    """Load the weights of a checkpoint into a model; return what else it holds.
 
     Parameters
     ----------
@@ -88,8 +116,10 @@ def read_checkpoint(path: Path, model: nn.Module, about: Mapping[str, Any]) -> t
         The folder of the checkpoint.
     model : nn.Module
         The model, as it was when the checkpoint was written.
-    about : mapping
-        What `write_checkpoint` must have been given.
+    about : mapping, optional
+        What `write_checkpoint` must have been given; None accepts the weights of any run.
+    override : bool
+        Whether differences to `about` are accepted; the model must be the same all the same.
 
     Raises
     ------
@@ -99,37 +129,69 @@ def read_checkpoint(path: Path, model: nn.Module, about: Mapping[str, Any]) -> t
         If a file is damaged, or the checkpoint is of another run; then the model is not changed.
     """
     if not (path / _ABOUT).is_file():
-        raise FileNotFoundError(f"resume: got {path}, must be the folder of a checkpoint, with {_ABOUT} in it")
-    try:
-        found = json.loads((path / _ABOUT).read_text(encoding="utf-8"))
-        damaged = [name for name in (_WEIGHTS, _STATE) if _hash(path / name) != found["sha256"][name]]
-    except (OSError, KeyError, TypeError, ValueError):
-        damaged = [_ABOUT]
-    if damaged:
-        raise ValueError(
-            f"resume: {path / damaged[0]} is damaged, it is not what was written; delete the folder to resume from the "
-            "checkpoint before it"
+        raise FileNotFoundError(
+            f"resume: got {path}, must be the folder of a checkpoint, with {_ABOUT} in it{_whole_before(path)}"
         )
+    damaged = _damaged(path)
+    if damaged:
+        raise ValueError(f"resume: {path / damaged[0]} is damaged, it is not what was written{_whole_before(path)}")
+    found = json.loads((path / _ABOUT).read_text(encoding="utf-8"))
     weights = safetensors.torch.load_file(path / _WEIGHTS)
-    _check_same(found, json.loads(json.dumps(about)), path)
     its, mine = _shapes(weights), _shapes(model.state_dict())
-    _check_same(its, mine | dict.fromkeys(its.keys() - mine.keys(), "nothing"), path)
+    if told := differences(its, mine):
+        raise ValueError(f"resume: {path} is of another model: {'; '.join(told)}")
+    wanted = {} if about is None else json.loads(json.dumps(about))
+    told = differences(*_compared(found, wanted))
+    if told and not override:
+        raise ValueError(
+            f"resume: {path} is of another run: {'; '.join(told)}; go on with what the run had, or start a new one, or "
+            "pass override=True to go on with what is here"
+        )
     state = torch.load(path / _STATE, weights_only=True)
     model.load_state_dict(weights)
-    return state, found["step"]
+    return CheckpointContent(state, found["step"], found, tuple(told))
 
 
-def _check_same(found: Mapping[str, Any], wanted: Mapping[str, Any], path: Path, prefix: str = "") -> None:
-    """Raise an error that names the first thing that the checkpoint has otherwise than the run."""
-    for name in wanted:
-        mine, its = wanted[name], found.get(name, "nothing")
-        if isinstance(mine, dict) and isinstance(its, dict):
-            _check_same(its, mine, path, f"{prefix}{name}.")
-        elif mine != its:
-            raise ValueError(
-                f"resume: {path} is of another run: {prefix}{name} is {its} there and {mine} here; go on with what the "
-                "run had, or start a new one"
+def _compared(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return of both what a resumed run must have in common; checkpoints of the first version tell less."""
+    names = wanted if "data" in found else [name for name in _FIRST_VERSION if name in wanted]
+    its = {name: found[name] for name in names if name in found}
+    if isinstance(its.get("precision"), dict):  # what the log shows was part of it then
+        its["precision"] = {name: each for name, each in its["precision"].items() if name != "log_loss_scale"}
+    return its, {name: wanted[name] for name in names}
+
+
+def _checkpoints(folder: Path) -> list[Path]:
+    """Return the checkpoints of a folder, the latest step last."""
+    found = [path for path in folder.glob("step_*") if _NAME.fullmatch(path.name)]
+    return sorted(found, key=_step_of)
+
+
+def _step_of(path: Path) -> int:
+    return int(path.name.removeprefix("step_"))
+
+
+def _damaged(path: Path) -> list[str]:
+    """Name the files of a checkpoint that are not what was written."""
+    try:
+        found = json.loads((path / _ABOUT).read_text(encoding="utf-8"))
+        return [name for name in (_WEIGHTS, _STATE) if _hash(path / name) != found["sha256"][name]]
+    except (OSError, KeyError, TypeError, ValueError):
+        return [_ABOUT]
+
+
+def _whole_before(path: Path) -> str:
+    """Say which checkpoint of an earlier step is whole, and how to go on from it."""
+    if not _NAME.fullmatch(path.name):
+        return ""
+    earlier = [each for each in _checkpoints(path.parent) if _step_of(each) < _step_of(path)]
+    for each in reversed(earlier):
+        if not _damaged(each):
+            return (
+                f"; the newest whole one before it is {each}: pass resume={str(each)!r} to go on from there, or "
+                "delete the folder to resume from the checkpoint before it"
             )
+    return "; no checkpoint before it is whole: start a new run"
 
 
 def _shapes(weights: Mapping[str, torch.Tensor]) -> dict[str, str]:

@@ -9,9 +9,16 @@ from typing import Any
 import numpy as np
 import torch
 
-__all__ = ["RandomState", "capture", "restore"]
+__all__ = ["RandomState", "capture", "restore", "seed_everything"]
 
 RandomState = dict[str, Any]
+
+
+def seed_everything(seed: int) -> None:
+    """Seed the global generators of PyTorch, Python and NumPy."""
+    torch.manual_seed(seed)
+    random.seed(seed)
+    np.random.seed(seed % (1 << 32))  # noqa: NPY002 - data sets of others may use the global generator
 
 
 def _generators(loader: Iterable[Any]) -> list[torch.Generator]:

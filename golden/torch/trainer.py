@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
-import time
-from collections.abc import Callable, Iterable, Sized
-from dataclasses import asdict, dataclass
+import sys
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from pathlib import Path
+from types import EllipsisType
 from typing import Any
 
 import torch
@@ -14,29 +14,34 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from golden.torch.amp.iteration import as_optimizer
-from golden.torch.amp.optimizer_step import clip_gradients
-from golden.torch.checkpoint import newest_checkpoint, read_checkpoint, write_checkpoint
+from golden.torch.checkpoint import newest_checkpoint, read_checkpoint
 from golden.torch.configuration import MixedPrecision
-from golden.torch.progress import TrainingProgress, shown
-from golden.torch.random_state import RandomState, capture, restore
-from golden.torch.ranks import average_gradients, rank, world_size
-from golden.torch.run_log import RunLog
+from golden.torch.progress import shown
+from golden.torch.random_state import RandomState, capture, seed_everything
+from golden.torch.ranks import rank, world_size
 from golden.torch.tensorflow_era import NotOfTensorFlow
+from golden.torch.training.backend import device_of
+from golden.torch.training.callback import Callback, Callbacks
+from golden.torch.training.checks import check_count, check_is
+from golden.torch.training.divergence import Divergence
+from golden.torch.training.epochs import Epochs
+from golden.torch.training.interruption import Interruption, RunStopped, name_of
+from golden.torch.training.loggers import CsvLogger, Logger, Logging
+from golden.torch.training.loop import TrainingLoop, ValidationLoop
+from golden.torch.training.parts import (
+    as_checkpoint,
+    as_loggers,
+    as_loop,
+    as_model,
+    as_schedulers,
+    one_or_several,
+    optimizer_of,
+)
+from golden.torch.training.persistence import Position, Settings, go_on, save
+from golden.torch.training.saving import Checkpoint
+from golden.torch.training.validation import validate
 
 __all__ = ["Trainer"]
-
-_COLUMNS = ("step", "epoch", "loss", "loss_scale", "skipped_steps", "skip_reason", "seconds")
-
-
-@dataclass
-class _Position:
-    """How far a run has come in its data."""
-
-    step: int = 0
-    epoch: int = 0
-    batch: int = 0  # of this epoch
-    epoch_start: RandomState | None = None  # the random generators at its beginning; None between two epochs
 
 
 class Trainer(NotOfTensorFlow):
@@ -48,23 +53,40 @@ class Trainer(NotOfTensorFlow):
 
     Parameters
     ----------
-    model : nn.Module
-        With parameters in float32.
-    optimizer : Optimizer
-        Of the model's parameters.
+    model : nn.Module or callable
+        With parameters in float32; or a function without arguments that returns it, after `seed` is set.
+    optimizer : Optimizer or callable, optional
+        Of the model's parameters; or a function of the model that returns it. None: the trainer only validates.
     loss : callable, optional
         ``loss(model(inputs), targets)`` gives a scalar tensor; batches are pairs of inputs and targets. None:
-        ``model(batch)`` is the loss.
+        ``model(batch)`` gives the loss, alone, first in a tuple, or as ``"loss"`` in a dictionary.
     precision : MixedPrecision, optional
         cbfloat16 at level 1 with dynamic loss scaling unless given.
     model_dir : path, optional
-        Folder of the run: ``log.csv`` and ``checkpoints/``. None writes nothing.
+        Folder of the run: ``log.csv``, ``metrics.csv`` and ``checkpoints/``. None writes nothing.
     checkpoint_steps : int, optional
         A checkpoint after so many steps each, and one at the end. None: only that.
     log_steps : int
         A row in the log after so many steps each.
     progress : bool
         Whether to show a progress bar on the terminal (standard error).
+    device, backend : str or object, optional
+        One of them, "CPU" or "CSX": either runs on this machine's CPU.
+    schedulers : list, optional
+        Schedulers, or functions that make one of the optimizer. Each makes a step after every step of the run.
+    loop : TrainingLoop, optional
+        The length of the run, unless `fit` is told; accumulation of gradients; how often to validate.
+    checkpoint : Checkpoint, optional
+        What `checkpoint_steps` says, and more.
+    logging : Logging, optional
+        What `log_steps` says.
+    callbacks : list of Callback, optional
+        What shall happen at the turns of the run, in this order.
+    logger, loggers : Logger or list of Logger, optional
+        Where figures go beside ``log.csv``.
+    seed : int, optional
+        Seeds PyTorch, Python and NumPy before the model is made, and again, with the number of the rank added, before
+        the first step.
 
     Raises
     ------
@@ -74,61 +96,124 @@ class Trainer(NotOfTensorFlow):
 
     def __init__(
         self,
-        model: nn.Module,
-        optimizer: Optimizer,
+        model: nn.Module | Callable[[], nn.Module],
+        optimizer: Optimizer | Callable[[nn.Module], Optimizer] | None = None,
         loss: Callable[[Any, Any], Tensor] | None = None,
         precision: MixedPrecision | None = None,
         *,
         model_dir: str | Path | None = None,
         checkpoint_steps: int | None = None,
-        log_steps: int = 1,
+        log_steps: int | None = None,
         progress: bool = True,
+        device: str | None = None,
+        backend: Any = None,
+        schedulers: Any = None,
+        loop: TrainingLoop | None = None,
+        checkpoint: Checkpoint | None = None,
+        logging: Logging | None = None,
+        callbacks: Iterable[Callback] | None = None,
+        logger: Logger | Iterable[Logger] | None = None,
+        loggers: Logger | Iterable[Logger] | None = None,
+        seed: int | None = None,
     ) -> None:
-        if not isinstance(model, nn.Module):
-            raise TypeError(f"model: got {model!r}, must be a torch.nn.Module")
         if loss is not None and not callable(loss):
             raise TypeError(f"loss: got {loss!r}, must be callable, as loss(outputs, targets), or None")
-        if precision is not None and not isinstance(precision, MixedPrecision):
-            raise TypeError(f"precision: got {precision!r}, must be a MixedPrecision or None")
-        _check_count(log_steps, "log_steps")
-        if checkpoint_steps is not None:
-            _check_count(checkpoint_steps, "checkpoint_steps")
-            if model_dir is None:
-                raise ValueError("model_dir: got None, must be a folder when checkpoint_steps is given")
-        self.model = model
-        self.optimizer = as_optimizer(optimizer)
-        self.loss = loss
-        self.precision = precision or MixedPrecision(fp16_type="cbfloat16", loss_scaling_factor="dynamic")
-        self.scaler = self.precision.grad_scaler(model.named_parameters())
+        for name, given, kind in (
+            ("precision", precision, MixedPrecision),
+            ("loop", loop, TrainingLoop),
+            ("checkpoint", checkpoint, Checkpoint),
+            ("logging", logging, Logging),
+        ):
+            check_is(given, kind, name)
+        if seed is not None:
+            check_count(seed, "seed", 0)
+            seed_everything(seed)
+        self.backend, self.device = backend, device_of(backend, device)
         self.model_dir = None if model_dir is None else Path(model_dir)
+        if log_steps is not None:
+            check_count(log_steps, "log_steps")
+        self.log_steps = log_steps or (logging or Logging()).log_steps
+        self.checkpoint = as_checkpoint(checkpoint, checkpoint_steps, model_dir)
+        self.model = as_model(model)
+        self.optimizer = optimizer_of(optimizer, self.model)
+        self.loss, self.loop = loss, loop
+        self.precision = precision or MixedPrecision(fp16_type="cbfloat16", loss_scaling_factor="dynamic")
+        self.scaler = self.precision.grad_scaler(self.model.named_parameters())
+        self._settings = Settings(self.optimizer, seed)  # before a scheduler changes the learning rate
+        self.schedulers = as_schedulers(schedulers, self.optimizer)
+        self._settings.note_schedulers(self.schedulers)
         self.losses: list[float] = []
-        self._checkpoint_steps, self._log_steps, self._progress = checkpoint_steps, log_steps, progress
-        self._position = _Position()
+        self._progress, self._position = progress, Position()
+        self._about: dict[str, Any] = {}
+        self._loader: Any = ()
+        own = [] if self.model_dir is None else [CsvLogger()]
+        self.loggers = [*own, *as_loggers(logger, loggers)]
+        self.callbacks = one_or_several(callbacks)
+        if not any(isinstance(each, Divergence) for each in self.callbacks):
+            self.callbacks.append(Divergence())
+        self._callbacks = Callbacks([*self.callbacks, *self.loggers])
+        self.call("setup")
 
     @property
     def step(self) -> int:
         """Steps trained, the skipped ones included."""
         return self._position.step
 
+    @property
+    def global_step(self) -> int:
+        """`step` under the name of the Model Zoo."""
+        return self.step
+
+    def call(self, hook: str, *arguments: Any) -> None:
+        """Call a hook of all callbacks and loggers."""
+        self._callbacks.call(hook, self, *arguments)
+
+    def log_metrics(self, **metrics: Any) -> None:
+        """Hand figures to the loggers, as of the step that is done."""
+        if rank() == 0:
+            for each in self.loggers:
+                each.log_metrics(metrics, self.step)
+
+    def save_checkpoint(self) -> None:
+        """Write a checkpoint of the step that is done, within `fit` (from a callback) or after it."""
+        if self.model_dir is None:
+            raise ValueError("model_dir: got None, must be a folder to save a checkpoint in")
+        save(self, self._position, self._loader, self._about)
+
     def fit(
         self,
-        train_loader: Iterable[Any],
+        train_dataloader: Iterable[Any] | None = None,
+        val_dataloader: Iterable[Any] | None = None,
+        ckpt_path: str | Path | EllipsisType | None = ...,
         *,
         steps: int | None = None,
         epochs: int | None = None,
         resume: bool | str | Path = False,
+        override: bool = False,
+        train_loader: Iterable[Any] | None = None,
     ) -> list[float]:
-        """Train up to a number of steps or epochs, counted from the beginning of the run.
+        """Train up to a number of steps or epochs, counted from the beginning of the run, or as the loop says.
+
+        Ctrl-C and SIGTERM end the run after the step under way, which is saved when there is a `model_dir`.
 
         Parameters
         ----------
-        train_loader : iterable
+        train_dataloader : iterable
             Batches; iterated once for each epoch. For a resumed run to be the same bit for bit it must be built as it
             was then. A distributed sampler is told the epoch.
-        steps, epochs : int
-            When to end; exactly one of them.
+        val_dataloader : iterable, optional
+            Batches of a validation, as often as ``loop.eval_frequency`` says, at the end unless there is a loop.
+        ckpt_path : path or None
+            A checkpoint to go on from; None: none. Not given: the newest in `model_dir`, if the `checkpoint` of the
+            Trainer loads it without being asked.
+        steps, epochs : int, optional
+            When to end, instead of the loop; one of them.
         resume : bool or path
             True: go on from the newest checkpoint in `model_dir`. A path: from this checkpoint.
+        override : bool
+            Whether to go on from a checkpoint of a run with other settings or data, with those of this run.
+        train_loader : iterable, optional
+            `train_dataloader` under its earlier name.
 
         Returns
         -------
@@ -138,40 +223,80 @@ class Trainer(NotOfTensorFlow):
         Raises
         ------
         TypeError, ValueError
-            If an argument or a batch is wrong, or a checkpoint damaged or of another model, optimizer or precision.
+            If an argument or a batch is wrong, if a checkpoint is damaged or of another run, or if the ranks have
+            unequal numbers of batches.
         FileNotFoundError
             If there is nothing to resume from.
         FileExistsError
             If `model_dir` has checkpoints and the run is not resumed: it would mix two runs.
+        RunStopped
+            If a signal has ended the run; a `SystemExit`.
         """
-        if (steps is None) == (epochs is None):
-            raise ValueError(f"steps: got {steps} beside epochs {epochs}, must be one of the two, and the other None")
-        _check_count(epochs if steps is None else steps, "epochs" if steps is None else "steps")
-        where: RandomState | None
-        if resume:
-            where = self._resume(resume)
-        else:
-            if self.step == 0:
-                self._begin()
-            where = capture(train_loader)
-        total = epochs * len(train_loader) if epochs is not None and isinstance(train_loader, Sized) else steps
-        log = None
-        if self.model_dir is not None and rank() == 0:
-            columns = [each for each in _COLUMNS if each != "loss_scale" or self.precision.log_loss_scale]
-            log = RunLog(self.model_dir / "log.csv", columns, self.step)
-        self.losses = []
-        self.model.train()
-        try:
-            with TrainingProgress(total, self.step, visible=self._progress and rank() == 0) as bar:
-                while self._position.epoch < epochs if epochs is not None else self.step < (steps or 0):
-                    self._epoch(train_loader, steps, where, log, bar)
-                    where = None
-        finally:
-            if log is not None:
-                log.close()
-        if self.losses and self.model_dir is not None:
-            self._save(train_loader)
+        loader = train_loader if train_dataloader is None else train_dataloader
+        if not isinstance(loader, Iterable):
+            raise TypeError(f"train_dataloader: got {loader!r}, must be an iterable of batches, as a DataLoader")
+        if val_dataloader is not None and not isinstance(val_dataloader, Iterable):
+            raise TypeError(f"val_dataloader: got {val_dataloader!r}, must be an iterable of batches or None")
+        if self.optimizer is None:
+            raise ValueError("optimizer: got None, must be an optimizer to fit the model with")
+        loop = as_loop(self.loop, steps, epochs)
+        path = self._where_from(ckpt_path, resume)
+        self._loader, self.losses = loader, []
+        self._about = self._settings.about(self, loader, loop.grad_accum_steps)
+        with ExitStack() as stack, Interruption() as interruption:
+            stack.callback(self._flush)
+            self.call("on_enter_fit", stack, loader, val_dataloader, loop)
+            try:
+                where = self._begin(loader, path, override)
+                run = Epochs(self, self._position, loader, val_dataloader, loop, interruption, override)
+                self.call("on_fit_start", loader, val_dataloader, loop)
+                if self.checkpoint.save_initial_checkpoint and self.step == 0:
+                    self.save_checkpoint()
+                run(where, visible=self._progress)
+                if self.losses and self.model_dir is not None:
+                    self.save_checkpoint()
+            except Exception as error:
+                self.call("on_fit_exception", error)
+                raise
+            if run.signal:
+                raise self._stopped(run.signal)
+            self.call("on_fit_end", loop)
         return self.losses
+
+    def validate(
+        self,
+        val_dataloader: Iterable[Any] | None = None,
+        ckpt_path: str | Path | EllipsisType | None = ...,
+        loop: ValidationLoop | None = None,
+    ) -> dict[str, float]:
+        """Return the mean loss over validation data, in the precision of the training, and the metrics of the model.
+
+        Parameters
+        ----------
+        val_dataloader : iterable
+            Batches as those of the training.
+        ckpt_path : path or None
+            A checkpoint whose weights are loaded first; not given or None: the weights that the model has.
+        loop : ValidationLoop, optional
+            How many batches; as the loop of the Trainer says unless given.
+
+        Returns
+        -------
+        dict of str to float
+            ``val_loss``, the mean over the batches of all ranks, and what each metric within the model computes.
+        """
+        if not isinstance(val_dataloader, Iterable):
+            raise TypeError(f"val_dataloader: got {val_dataloader!r}, must be an iterable of batches, as a DataLoader")
+        check_is(loop, ValidationLoop, "loop")
+        if ckpt_path is not ... and ckpt_path is not None:
+            read_checkpoint(Path(ckpt_path), self.model)
+        loop = loop or (self.loop.val_loop if self.loop is not None else ValidationLoop())
+        try:
+            result = validate(self, val_dataloader, loop, None, self._progress)
+            self.log_metrics(**result)
+        finally:
+            self._flush()
+        return result
 
     @torch.no_grad()
     def evaluate(self, loader: Iterable[Any], measure: Callable[[Any, Any], Tensor]) -> float:
@@ -194,137 +319,59 @@ class Trainer(NotOfTensorFlow):
         self.model.train(was_training)
         return torch.cat(values).mean().item()
 
-    def _epoch(
-        self,
-        loader: Iterable[Any],
-        steps: int | None,
-        resumed: RandomState | None,
-        log: RunLog | None,
-        bar: TrainingProgress,
-    ) -> None:
-        """Train to the end of the epoch or of the run, from the batch that a resumed run stopped before."""
-        now = self._position
-        if now.epoch_start is not None:
-            restore(now.epoch_start, loader)
-        elif resumed is not None:
-            restore(resumed, loader)
-            resumed = None
-        now.epoch_start = now.epoch_start or capture(loader)
-        for owner in ("sampler", "batch_sampler"):
-            set_epoch = getattr(getattr(loader, owner, None), "set_epoch", None)
-            if set_epoch is not None:
-                set_epoch(now.epoch)
-        batches = iter(loader)
-        for _ in itertools.islice(batches, now.batch):
-            pass  # trained before
-        if resumed is not None:
-            restore(resumed, loader)
-        for batch in batches:
-            started = time.perf_counter()
-            loss = self._train(batch)
-            now.step, now.batch = now.step + 1, now.batch + 1
-            self.losses.append(loss)
-            scale, skipped = self.scaler.get_scale(), self.scaler.get_num_skipped_steps()
-            bar.show(epoch=now.epoch + 1, loss=loss, scale=scale, skipped=skipped)
-            if log is not None and now.step % self._log_steps == 0:
-                log.write(
-                    step=now.step,
-                    epoch=now.epoch + 1,
-                    loss=loss,
-                    loss_scale=scale,
-                    skipped_steps=skipped,
-                    skip_reason=self.scaler.get_skip_reason() or "",
-                    seconds=round(time.perf_counter() - started, 6),
+    def _where_from(self, ckpt_path: str | Path | EllipsisType | None, resume: bool | str | Path) -> Path | None:
+        """Return the checkpoint to go on from, None to begin."""
+        if resume is not False and ckpt_path is not ...:
+            raise ValueError(f"ckpt_path: got {ckpt_path!r} beside resume {resume!r}, must be one of the two")
+        given: Any = ckpt_path if resume is False else resume
+        if given is ...:
+            begun = self.step > 0 or self.model_dir is None
+            given = not begun and self.checkpoint.autoload_last_checkpoint and self._has_checkpoints()
+        if given is None or given is False:
+            return None
+        if given is True:
+            if self.model_dir is None:
+                raise ValueError("model_dir: got None, must be the folder of the run to resume")
+            return newest_checkpoint(self.model_dir / "checkpoints")
+        if not isinstance(given, (str, Path)):
+            argument = "ckpt_path" if resume is False else "resume"
+            raise TypeError(f"{argument}: got {given!r}, must be the folder of a checkpoint, as a str or a Path")
+        return Path(given)
+
+    def _has_checkpoints(self) -> bool:
+        return self.model_dir is not None and any((self.model_dir / "checkpoints").glob("step_*"))
+
+    def _begin(self, loader: Iterable[Any], path: Path | None, override: bool) -> RandomState:
+        """Load a checkpoint, or refuse to mix two runs and give all ranks the weights of the first."""
+        if path is not None:
+            self._position, where = go_on(self, path, loader, self._about, override)
+            return where or capture(loader)
+        if self.step == 0:
+            if self._has_checkpoints():
+                raise FileExistsError(
+                    f"model_dir: {self.model_dir} has the checkpoints of a run; pass resume=True to go on with it, or "
+                    "choose another folder, or delete this one"
                 )
-            if self._checkpoint_steps is not None and now.step % self._checkpoint_steps == 0 and now.step != steps:
-                self._save(loader)
-            if now.step == steps:
-                return
-        if now.batch == 0:
-            raise ValueError("train_loader: it gives no batch, must give at least one in every epoch")
-        now.epoch, now.batch, now.epoch_start = now.epoch + 1, 0, None
+            if world_size() > 1:
+                for each in (*self.model.parameters(), *self.model.buffers()):
+                    dist.broadcast(each.detach(), src=0)
+            if self._settings.seed is not None:
+                seed_everything(self._settings.seed + rank())  # every rank drops out its own units
+        return capture(loader)
 
-    def _train(self, batch: Any) -> float:
-        """Make one step; return the loss, its mean over the ranks."""
-        self.optimizer.zero_grad()
-        with self.precision.autocast():
-            if self.loss is None:
-                loss = self.model(batch)
-            else:
-                inputs, targets = batch
-                loss = self.loss(self.model(inputs), targets)
-            if not isinstance(loss, Tensor) or loss.numel() != 1:
-                got = f"a tensor of shape {tuple(loss.shape)}" if isinstance(loss, Tensor) else repr(loss)
-                raise ValueError(f"loss: got {got}, must be a tensor of one element")
-            # Inside the context, for models that compute parts of the forward pass again (activation checkpointing).
-            self.scaler.scale(loss).backward()
-        average_gradients(self.model.parameters())
-        self.scaler.unscale_(self.optimizer)
-        clip_gradients(self.optimizer, self.precision.max_gradient_norm, self.precision.max_gradient_value)
-        self.scaler.step(self.optimizer)
-        self.scaler.update()
-        mean = loss.detach().float()
-        if world_size() > 1:
-            dist.all_reduce(mean)
-            mean /= world_size()
-        return mean.item()
-
-    def _begin(self) -> None:
-        """Refuse to mix two runs, and give all ranks the weights of the first."""
-        if self.model_dir is not None and any((self.model_dir / "checkpoints").glob("step_*")):
-            raise FileExistsError(
-                f"model_dir: {self.model_dir} has the checkpoints of a run; pass resume=True to go on with it, or "
-                "choose another folder, or delete this one"
-            )
-        if world_size() > 1:
-            for each in (*self.model.parameters(), *self.model.buffers()):
-                dist.broadcast(each.detach(), src=0)
-
-    def _about(self) -> dict[str, Any]:
-        """Return what a resumed run must have in common with this one."""
-        return {
-            "optimizer": type(self.optimizer).__name__,
-            "ranks": world_size(),
-            "precision": asdict(self.precision),
-        }
-
-    def _save(self, loader: Iterable[Any]) -> None:
-        assert self.model_dir is not None
-        now = self._position
-        mine = {"now": capture(loader), "epoch_start": now.epoch_start}
-        of_ranks: list[Any] = [mine] * world_size()
-        if world_size() > 1:
-            dist.all_gather_object(of_ranks, mine)
+    def _stopped(self, signal: int) -> RunStopped:
+        """Say how the run ended, in one line."""
+        saved = "no step was trained"
+        if self.losses:
+            saved = "nothing is saved without a model_dir"
+            if self.model_dir is not None:
+                saved = (
+                    f"{self.model_dir / 'checkpoints' / f'step_{self.step:08}'} is saved, resume to go on from there"
+                )
         if rank() == 0:
-            state = {
-                "optimizer": self.optimizer.state_dict(),
-                "scaler": self.scaler.state_dict(),
-                "random": of_ranks,
-                "epoch": now.epoch,
-                "batch": now.batch,
-            }
-            write_checkpoint(self.model_dir / "checkpoints", now.step, self.model, state, self._about())
-        if world_size() > 1:
-            dist.barrier()
+            print(f"stopped by {name_of(signal)} after step {self.step}: {saved}", file=sys.stderr)
+        return RunStopped(128 + signal)
 
-    def _resume(self, given: bool | str | Path) -> RandomState:
-        """Load a checkpoint; return the states of the random generators at its step."""
-        if not isinstance(given, bool):
-            path = Path(given)
-        elif self.model_dir is not None:
-            path = newest_checkpoint(self.model_dir / "checkpoints")
-        else:
-            raise ValueError("model_dir: got None, must be the folder of the run to resume")
-        state, step = read_checkpoint(path, self.model, self._about())
-        self.optimizer.load_state_dict(state["optimizer"])
-        self.scaler.load_state_dict(state["scaler"])
-        mine = state["random"][rank()]
-        self._position = _Position(step, state["epoch"], state["batch"], mine["epoch_start"])
-        return mine["now"]
-
-
-def _check_count(given: Any, argument: str) -> None:
-    if not isinstance(given, int) or isinstance(given, bool):
-        raise TypeError(f"{argument}: got {given!r}, must be an int from 1")
-    if given < 1:
-        raise ValueError(f"{argument}: got {given}, must be at least 1")
+    def _flush(self) -> None:
+        for each in self.loggers:
+            each.flush()

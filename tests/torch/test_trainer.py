@@ -170,7 +170,7 @@ def test_wrong_argument_of_fit_is_refused_by_name(arguments, error, message):
 
 
 def test_loader_without_batches_is_refused():
-    with pytest.raises(ValueError, match=r"^train_loader: it gives no batch"):
+    with pytest.raises(ValueError, match=r"^train_dataloader: it gives no batch"):
         trainer(nn.Linear(4, 3)).fit([], epochs=1)
 
 

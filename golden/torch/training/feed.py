@@ -1,0 +1,120 @@
+"""The batches of an epoch: from where a resumed run stopped, in groups for one step, as many on every rank."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from golden.torch.random_state import RandomState, capture, restore
+from golden.torch.ranks import world_size
+from golden.torch.training.identity import hash_of
+from golden.torch.training.persistence import Position
+
+__all__ = ["groups", "mark_trained"]
+
+
+def groups(
+    loader: Iterable[Any], now: Position, resumed: RandomState | None, size: int, override: bool = False
+) -> Iterator[list[Any]]:
+    """Give the batches of an epoch that are not yet trained on, in groups of `size`; the last one may be smaller.
+
+    Parameters
+    ----------
+    loader : iterable
+        The data loader.
+    now : Position
+        Where the run stands; the beginning of an epoch is noted there.
+    resumed : dict, optional
+        The states of the random generators at the batch where a resumed run goes on.
+    size : int
+        Batches of a step.
+    override : bool
+        Whether the batches before may be others than those that the run has trained on.
+
+    Raises
+    ------
+    ValueError
+        If there is no batch, if those to skip are not those of before, or if the ranks have unequal numbers of them.
+    """
+    batches = _at_the_right_batch(loader, now, resumed, override)
+    is_first = now.batch == 0
+    for number in itertools.count():
+        group = list(itertools.islice(batches, size))
+        _check_equal_on_all_ranks(now, len(group))
+        if not group:
+            if number == 0 and is_first:
+                raise ValueError(_nothing(loader, now))
+            return
+        yield group
+
+
+def mark_trained(now: Position, group: list[Any]) -> None:
+    """Note that a step was made with these batches."""
+    if now.batch == 0:
+        now.digest = hash_of(group[0])
+    now.step += 1
+    now.batch += len(group)
+
+
+def _at_the_right_batch(
+    loader: Iterable[Any], now: Position, resumed: RandomState | None, override: bool
+) -> Iterator[Any]:
+    """Return an iterator that stands before the next batch, with the random generators as they were then."""
+    if isinstance(loader, Iterator) and now.iterator is loader and now.epoch_start is not None:
+        return loader  # in the same process, and of data that come once only: it stands there
+    if now.epoch_start is not None:
+        restore(now.epoch_start, loader)
+    elif resumed is not None:
+        restore(resumed, loader)
+        resumed = None
+    now.epoch_start = now.epoch_start or capture(loader)
+    for owner in ("sampler", "batch_sampler"):
+        set_epoch = getattr(getattr(loader, owner, None), "set_epoch", None)
+        if set_epoch is not None:
+            set_epoch(now.epoch)
+    batches = iter(loader)
+    now.iterator = batches if batches is loader else None
+    first, seen = None, 0
+    for batch in itertools.islice(batches, now.batch):
+        # Only of the first one: the numbers that the training drew do not come between the others now, so that a data
+        # set that draws from the same generators gives others.
+        first, seen = hash_of(batch) if first is None else first, seen + 1
+    if not override:
+        where = f"the {now.batch} batches of epoch {now.epoch + 1} that the run has trained on"
+        advice = "give it the data of then, in the same order, or pass override=True to go on with these"
+        if seen < now.batch:
+            raise ValueError(f"train_dataloader: it gives only {seen} of {where}; {advice}")
+        if now.batch and now.digest is not None and first != now.digest:
+            raise ValueError(f"train_dataloader: its first batch is not that of {where}; {advice}")
+    if resumed is not None:
+        restore(resumed, loader)
+    return batches
+
+
+def _check_equal_on_all_ranks(now: Position, count: int) -> None:
+    """Raise an error on all ranks unless all have as many batches for this step."""
+    if world_size() == 1:
+        return
+    counts = [torch.zeros(1, dtype=torch.int64) for _ in range(world_size())]
+    dist.all_gather(counts, torch.tensor([count]))
+    numbers = [int(each) for each in counts]
+    if len(set(numbers)) > 1:
+        least = numbers.index(min(numbers))
+        raise ValueError(
+            f"train_dataloader: rank {least} has only {now.batch + numbers[least]} batches in epoch {now.epoch + 1} and "
+            f"rank {numbers.index(max(numbers))} has more, must be as many on all ranks; use a DistributedSampler, or "
+            "drop what is too much"
+        )
+
+
+def _nothing(loader: Iterable[Any], now: Position) -> str:
+    if now.iterator is loader and now.step:
+        return (
+            f"train_dataloader: it is used up after step {now.step}: a {type(loader).__name__} gives its batches once "
+            "only; pass what can be iterated once for each epoch (a DataLoader, a list), or ask for no more steps"
+        )
+    return "train_dataloader: it gives no batch, must give at least one in every epoch"

@@ -1,0 +1,166 @@
+"""Where the figures of a run go: a CSV file, TensorBoard, the terminal."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from golden.torch.progress import scale_text
+from golden.torch.ranks import rank
+from golden.torch.run_log import RunLog
+from golden.torch.training.callback import Callback
+from golden.torch.training.checks import check_count
+
+if TYPE_CHECKING:
+    from golden.torch.trainer import Trainer
+
+__all__ = ["CsvLogger", "Logger", "Logging", "ProgressLogger", "TensorBoardLogger"]
+
+_COLUMNS = ("step", "epoch", "loss", "loss_scale", "skipped_steps", "skip_reason", "seconds")
+
+
+class Logging:
+    """How often figures are logged.
+
+    Parameters
+    ----------
+    log_steps : int
+        After so many steps each.
+    """
+
+    def __init__(self, log_steps: int = 1) -> None:
+        check_count(log_steps, "log_steps")
+        self.log_steps = log_steps
+
+
+class Logger(Callback):
+    """Base of a logger: a callback that also takes figures. It is asked on rank 0 only."""
+
+    def log_metrics(self, metrics: Mapping[str, Any], step: int) -> None:
+        """Take figures by their names."""
+
+    def log_step(self, row: Mapping[str, Any], step: int) -> None:
+        """Take what the run tells of a step: ``loss`` and ``loss_scale`` among others; numbers go to `log_metrics`."""
+        self.log_metrics({name: each for name, each in row.items() if isinstance(each, (int, float))}, step)
+
+    def flush(self) -> None:
+        """Write what is not yet on disk; run at the end of `fit` and of a validation, whatever ends them."""
+
+
+class CsvLogger(Logger):
+    """Writes ``log.csv``, a row for each logged step, and ``metrics.csv`` with everything else.
+
+    A resumed run keeps the rows up to its step. The `Trainer` has one of its own when it has a `model_dir`.
+    """
+
+    def __init__(self) -> None:
+        self._rows: RunLog | None = None
+        self._metrics: RunLog | None = None
+        self._folder: Path | None = None
+
+    def on_fit_start(self, trainer: Trainer, train_dataloader: Any, val_dataloader: Any, loop: Any) -> None:
+        """Open the log."""
+        if trainer.model_dir is None or rank():
+            return
+        self._folder = trainer.model_dir
+        columns = [each for each in _COLUMNS if each != "loss_scale" or trainer.precision.log_loss_scale]
+        self._rows = RunLog(self._folder / "log.csv", columns, trainer.step)
+        path = self._folder / "metrics.csv"
+        if path.is_file():
+            if trainer.step:
+                self._metrics = RunLog(path, ("step", "name", "value"), trainer.step)
+            else:
+                path.unlink()
+
+    def log_step(self, row: Mapping[str, Any], step: int) -> None:
+        """Write a row of ``log.csv``."""
+        if self._rows is not None:
+            self._rows.write(step=step, **row)
+
+    def log_metrics(self, metrics: Mapping[str, Any], step: int) -> None:
+        """Write rows of ``metrics.csv``."""
+        if self._folder is None:
+            return
+        if self._metrics is None:
+            self._metrics = RunLog(self._folder / "metrics.csv", ("step", "name", "value"), step)
+        for name, value in metrics.items():
+            self._metrics.write(step=step, name=name, value=value)
+
+    def flush(self) -> None:
+        """Close the files; each row is on disk already."""
+        for each in (self._rows, self._metrics):
+            if each is not None:
+                each.close()
+        self._rows = self._metrics = None
+
+
+class TensorBoardLogger(Logger):
+    """Writes event files for TensorBoard.
+
+    Parameters
+    ----------
+    summary_dir : path, optional
+        Their folder; ``tensorboard`` in the folder of the run unless given.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        If tensorboardX is not installed.
+    """
+
+    def __init__(self, summary_dir: str | Path | None = None) -> None:
+        try:
+            from tensorboardX import SummaryWriter
+        except ModuleNotFoundError as error:
+            if error.name != "tensorboardX":
+                raise
+            raise ModuleNotFoundError(
+                "TensorBoardLogger needs tensorboardX, which is not installed: pip install 'cbfloat[tensorboard]'",
+                name="tensorboardX",
+            ) from None
+        self._make, self._writer = SummaryWriter, cast(Any, None)
+        self._folder = None if summary_dir is None else Path(summary_dir)
+
+    def setup(self, trainer: Trainer) -> None:
+        """Choose the folder."""
+        if self._folder is None:
+            if trainer.model_dir is None:
+                raise ValueError("summary_dir: got None, must be a folder when the Trainer has no model_dir")
+            self._folder = trainer.model_dir / "tensorboard"
+
+    def on_fit_start(self, trainer: Trainer, train_dataloader: Any, val_dataloader: Any, loop: Any) -> None:
+        """Begin an event file; TensorBoard drops what an earlier one tells of the steps that this one repeats."""
+        if rank() == 0:
+            self._writer = self._make(str(self._folder), purge_step=trainer.step + 1)
+
+    def log_metrics(self, metrics: Mapping[str, Any], step: int) -> None:
+        """Write scalars; what is no number is left out."""
+        if self._writer is None:
+            self._writer = self._make(str(self._folder))
+        for name, value in metrics.items():
+            if isinstance(value, (int, float)):
+                self._writer.add_scalar(name, value, step)
+
+    def flush(self) -> None:
+        """Write and close the event file."""
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+
+
+class ProgressLogger(Logger):
+    """Prints a line for each logged step and for each validation; without a terminal it replaces the progress bar."""
+
+    def log_step(self, row: Mapping[str, Any], step: int) -> None:
+        """Print loss, loss scale and skipped steps."""
+        scale = scale_text(row.get("loss_scale", math.nan))
+        print(f"step {step}  loss {row['loss']:.4f}  scale {scale}  skipped {row['skipped_steps']}", flush=True)
+
+    def log_metrics(self, metrics: Mapping[str, Any], step: int) -> None:
+        """Print names and values."""
+        told = "  ".join(
+            f"{name} {each:.4f}" if isinstance(each, float) else f"{name} {each}" for name, each in metrics.items()
+        )
+        print(f"step {step}  {told}", flush=True)

@@ -1,0 +1,99 @@
+"""What a run is built from, as it is given: an object, or a function that makes it once the seed is set."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+from torch.optim import Optimizer
+
+from golden.torch.amp.iteration import as_optimizer
+from golden.torch.training.checks import check_count
+from golden.torch.training.loggers import Logger
+from golden.torch.training.loop import TrainingLoop
+from golden.torch.training.saving import Checkpoint
+
+__all__ = ["as_checkpoint", "as_loggers", "as_loop", "as_model", "as_schedulers", "one_or_several", "optimizer_of"]
+
+
+def as_model(given: nn.Module | Callable[[], nn.Module]) -> nn.Module:
+    """Return a model, or what a function without arguments makes."""
+    if isinstance(given, nn.Module):
+        return given
+    if not callable(given):
+        raise TypeError(f"model: got {given!r}, must be a torch.nn.Module, or a function that returns one")
+    made = given()
+    if not isinstance(made, nn.Module):
+        raise TypeError(f"model: got a function that returns {made!r}, must return a torch.nn.Module")
+    return made
+
+
+def optimizer_of(given: Optimizer | Callable[[nn.Module], Optimizer] | None, model: nn.Module) -> Optimizer | None:
+    """Return an optimizer, or what a function makes of the model."""
+    if given is None:
+        return None
+    return as_optimizer(given(model) if callable(given) and not isinstance(given, Optimizer) else given)
+
+
+def as_schedulers(given: Any, optimizer: Optimizer | None) -> list[Any]:
+    """Return the schedulers of an optimizer, each given itself or as a function of the optimizer."""
+    made = []
+    for each in one_or_several(given):
+        if not hasattr(each, "state_dict"):
+            if not callable(each) or optimizer is None:
+                raise TypeError(
+                    f"schedulers: got {each!r}, must be schedulers, or functions that make one of the optimizer"
+                )
+            each = each(optimizer)
+        if not all(callable(getattr(each, name, None)) for name in ("step", "state_dict", "load_state_dict")):
+            raise TypeError(f"schedulers: got {each!r}, must have step, state_dict and load_state_dict")
+        made.append(each)
+    return made
+
+
+def as_checkpoint(given: Checkpoint | None, steps: int | None, model_dir: str | Path | None) -> Checkpoint:
+    """Return how a run saves itself, with the argument of the Trainer's older form put in."""
+    if steps is not None:
+        check_count(steps, "checkpoint_steps")
+        if given is not None:
+            raise ValueError(
+                f"checkpoint_steps: got {steps} beside checkpoint, must be None then; set checkpoint.steps"
+            )
+    wanted = steps or (given is not None and (given.steps or given.save_initial_checkpoint))
+    if wanted and model_dir is None:
+        argument = "checkpoint_steps" if given is None else "checkpoint"
+        raise ValueError(f"model_dir: got None, must be a folder when {argument} is given")
+    # Without a word, a run does not go on with one that it finds.
+    return Checkpoint(steps, autoload_last_checkpoint=False) if given is None else given
+
+
+def as_loggers(*given: Logger | Iterable[Logger] | None) -> list[Logger]:
+    """Return the loggers given one by one or in lists."""
+    found = [each for some in given for each in one_or_several(some)]
+    for each in found:
+        if not isinstance(each, Logger):
+            raise TypeError(f"loggers: got {each!r}, must be objects of a subclass of Logger")
+    return found
+
+
+def as_loop(loop: TrainingLoop | None, steps: int | None, epochs: int | None) -> TrainingLoop:
+    """Return the loop of a call of `fit`, whose own arguments come before that of the Trainer."""
+    if steps is None and epochs is None and loop is not None:
+        return loop
+    if (steps is None) == (epochs is None):
+        raise ValueError(
+            f"steps: got {steps} beside epochs {epochs}, must be one of the two, and the other None; or give the "
+            "Trainer a loop"
+        )
+    check_count(epochs if steps is None else steps, "epochs" if steps is None else "steps")
+    return replace(loop or TrainingLoop(max_steps=1), num_steps=None, max_steps=steps, num_epochs=epochs)
+
+
+def one_or_several(given: Any) -> list[Any]:
+    """Return a list of what is given as one, as several, or not at all."""
+    if given is None:
+        return []
+    return list(given) if isinstance(given, (list, tuple)) else [given]

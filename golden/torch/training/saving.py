@@ -1,0 +1,73 @@
+"""When checkpoints are written and which stay."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from golden.torch.checkpoint import prune_checkpoints
+from golden.torch.ranks import rank
+from golden.torch.training.callback import Callback
+from golden.torch.training.checks import check_count
+
+if TYPE_CHECKING:
+    from golden.torch.trainer import Trainer
+
+__all__ = ["Checkpoint", "KeepNCheckpoints"]
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """How a run saves itself.
+
+    Parameters
+    ----------
+    steps : int, optional
+        A checkpoint after so many steps each, and one at the end. None or 0: only that.
+    keep : int, optional
+        Only so many of the newest stay. None: all.
+    autoload_last_checkpoint : bool
+        Whether `fit` goes on from the newest checkpoint in `model_dir` if there is one and nothing else is said.
+    save_initial_checkpoint : bool
+        Whether the model is saved before its first step, too.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a parameter is wrong.
+    """
+
+    steps: int | None = None
+    keep: int | None = None
+    autoload_last_checkpoint: bool = True
+    save_initial_checkpoint: bool = False
+
+    def __post_init__(self) -> None:
+        if self.steps is not None:
+            check_count(self.steps, "steps", 0)
+        if self.keep is not None:
+            check_count(self.keep, "keep")
+        for name in ("autoload_last_checkpoint", "save_initial_checkpoint"):
+            if not isinstance(getattr(self, name), bool):
+                raise TypeError(f"{name}: got {getattr(self, name)!r}, must be True or False")
+
+
+class KeepNCheckpoints(Callback):
+    """Deletes all checkpoints but the newest, as ``Checkpoint(keep=n)`` does.
+
+    Parameters
+    ----------
+    n : int, optional
+        How many stay; None for all.
+    """
+
+    def __init__(self, n: int | None = None) -> None:
+        if n is not None:
+            check_count(n, "n")
+        self.n = n
+
+    def on_after_save_checkpoint(self, trainer: Trainer, ckpt_path: Any) -> None:
+        """Delete what is too many."""
+        if self.n is not None and rank() == 0:
+            prune_checkpoints(Path(ckpt_path).parent, self.n)

@@ -1,0 +1,125 @@
+"""One step of a training: forward and backward passes, clipping, the optimizer, the schedulers."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from golden.torch.amp.optimizer_step import clip_gradients
+from golden.torch.ranks import average_gradients, world_size
+from golden.torch.training.callback import outputs_of
+
+if TYPE_CHECKING:
+    from golden.torch.trainer import Trainer
+
+__all__ = ["forward", "loss_of", "train_step"]
+
+
+def forward(trainer: Trainer, batch: Any) -> dict[str, Any]:
+    """Run the model, and the loss function if there is one; call it within the precision."""
+    inputs, targets = (batch, None) if trainer.loss is None else _pair(batch)
+    arguments, keywords = [inputs], dict[str, Any]()
+    trainer.call("on_before_forward", trainer.model, batch, arguments, keywords)
+    result = trainer.model(*arguments, **keywords)
+    if trainer.loss is None:
+        outputs = outputs_of(result)
+    else:
+        outputs = {"loss": trainer.loss(result, targets), "output": result}
+    trainer.call("on_after_forward", trainer.model, outputs, batch)
+    return outputs
+
+
+def loss_of(outputs: dict[str, Any]) -> Tensor:
+    """Return the loss among the outputs of a model.
+
+    Raises
+    ------
+    ValueError
+        If there is none, or it is no tensor of one element.
+    """
+    loss = outputs.get("loss", outputs.get("output"))
+    if not isinstance(loss, Tensor) or loss.numel() != 1:
+        got = f"a tensor of shape {tuple(loss.shape)}" if isinstance(loss, Tensor) else repr(loss)
+        raise ValueError(f"loss: got {got}, must be a tensor of one element")
+    return loss
+
+
+def train_step(trainer: Trainer, group: list[Any], first: int, signal: int) -> tuple[float, dict[str, Any], int]:
+    """Train on the batches of one step.
+
+    Parameters
+    ----------
+    trainer : Trainer
+        The run.
+    group : list
+        Its batches.
+    first : int
+        Number of the first one in the epoch.
+    signal : int
+        What has asked this rank to stop, 0 for nothing.
+
+    Returns
+    -------
+    tuple of float, dict and int
+        The mean loss over batches and ranks, the outputs for the last batch, and the signal that has reached any rank.
+    """
+    model, optimizer, scaler = trainer.model, trainer.optimizer, trainer.scaler
+    assert optimizer is not None
+    trainer.call("on_before_optimizer_zero_grad", model, optimizer)
+    optimizer.zero_grad()
+    trainer.call("on_after_optimizer_zero_grad", model, optimizer)
+    mean = torch.zeros(())
+    for number, batch in enumerate(group, 1):
+        trainer.call("on_train_batch_start", model, batch, first + number - 1)
+        trainer.call("on_train_step_start", model, batch)
+        with trainer.precision.autocast():
+            outputs = forward(trainer, batch)
+            loss = loss_of(outputs)
+            part = loss if len(group) == 1 else loss / len(group)
+            trainer.call("on_before_backward", model, outputs)
+            # Inside the context, for models that compute parts of the forward pass again (activation checkpointing).
+            scaler.scale(part).backward()
+        trainer.call("on_after_backward", model, outputs)
+        mean = mean + part.detach().float().reshape(())
+        if number < len(group):
+            trainer.call("on_train_step_end", model, outputs, batch)
+            trainer.call("on_train_batch_end", model, outputs, batch, first + number - 1)
+    average_gradients(model.parameters())
+    scaler.unscale_(optimizer)
+    trainer.call("on_before_optimizer_step", model, optimizer)
+    clip_gradients(optimizer, trainer.precision.max_gradient_norm, trainer.precision.max_gradient_value)
+    scaler.step(optimizer)
+    scaler.update()
+    trainer.call("on_after_optimizer_step", model, optimizer)
+    _step_schedulers(trainer)
+    if world_size() > 1:
+        both = torch.stack([mean, torch.tensor(float(signal))])
+        dist.all_reduce(both)
+        mean, signal = both[0] / world_size(), int(both[1])
+    return mean.item(), outputs, signal
+
+
+def _step_schedulers(trainer: Trainer) -> None:
+    """Let the schedulers make their step, after a skipped step of the optimizer, too."""
+    for each in trainer.schedulers:
+        trainer.call("on_before_scheduler_step", trainer.model, trainer.optimizer, each)
+        with warnings.catch_warnings():
+            # PyTorch takes a first step that is skipped for one that was forgotten.
+            warnings.filterwarnings("ignore", r"Detected call of `lr_scheduler.step\(\)` before `optimizer.step\(\)`")
+            each.step()
+        trainer.call("on_after_scheduler_step", trainer.model, trainer.optimizer, each)
+
+
+def _pair(batch: Any) -> tuple[Any, Any]:
+    try:
+        inputs, targets = batch
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"train_dataloader: got a batch that is a {type(batch).__name__}, must be a pair of inputs and targets "
+            "when the Trainer has a loss function"
+        ) from None
+    return inputs, targets

@@ -1,0 +1,75 @@
+"""A pass over validation data in the precision of the training, which leaves the training as it was."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+from golden.torch.progress import shown
+from golden.torch.random_state import capture, restore
+from golden.torch.ranks import rank, world_size
+from golden.torch.training.interruption import Interruption
+from golden.torch.training.loop import ValidationLoop
+from golden.torch.training.step import forward, loss_of
+
+if TYPE_CHECKING:
+    from golden.torch.trainer import Trainer
+
+__all__ = ["validate"]
+
+
+@torch.no_grad()
+def validate(
+    trainer: Trainer, loader: Iterable[Any], loop: ValidationLoop, interruption: Interruption | None, visible: bool
+) -> dict[str, float]:
+    """Return the mean loss over the batches of all ranks, and what the metrics of the model say.
+
+    The random generators are put back, so that a run draws the same numbers whether it validates or not.
+    """
+    model, was_training, states = trainer.model, trainer.model.training, capture(())
+    model.eval()
+    metrics = _metrics(model)
+    for each in metrics.values():
+        each.reset()
+    trainer.call("on_validate_start", model, loader, loop)
+    # Float64 holds every sum of losses closely enough; the number of batches travels with it.
+    total = torch.zeros(2, dtype=torch.float64)
+    try:
+        batches = itertools.islice(loader, loop.eval_steps)
+        for number, batch in enumerate(shown(batches, "validating", visible and rank() == 0)):
+            if interruption is not None and interruption.signal:
+                break
+            trainer.call("on_validate_batch_start", model, batch, number)
+            with trainer.precision.autocast():
+                outputs = forward(trainer, batch)
+            total += torch.tensor([loss_of(outputs).item(), 1.0], dtype=torch.float64)
+            trainer.call("on_validate_batch_end", model, outputs, batch, number)
+    except Exception as error:
+        trainer.call("on_validate_exception", error)
+        raise
+    finally:
+        model.train(was_training)
+        restore(states, ())
+    if world_size() > 1:
+        dist.all_reduce(total)
+    if not total[1] and not (interruption is not None and interruption.signal):
+        raise ValueError("val_dataloader: it gives no batch, must give at least one")
+    result = {"val_loss": (total[0] / total[1]).item()}
+    result |= {name: float(each.compute()) for name, each in metrics.items()}
+    trainer.call("on_validate_end", model, loop)
+    return result
+
+
+def _metrics(model: nn.Module) -> dict[str, Any]:
+    """Return the metrics within a model by their names: modules that are reset, updated in forward and computed."""
+    found = {}
+    for path, each in model.named_modules():
+        if callable(getattr(each, "compute", None)) and callable(getattr(each, "reset", None)):
+            name = getattr(each, "name", None)
+            found[name if isinstance(name, str) and name else path] = each
+    return found
