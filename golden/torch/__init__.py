@@ -88,6 +88,8 @@ from golden.torch.tensors import (
     zeros_like,
 )
 from golden.torch.trainer import Trainer
+from golden.torch.training.interruption import RunStopped
+from golden.torch.yaml_configuration import precision_from_yaml
 
 CsConfig = CSConfig
 compile_step = trace  # its name in the first releases
@@ -98,6 +100,7 @@ __all__ = [
     "CsConfig",
     "Levels",
     "MixedPrecision",
+    "RunStopped",
     "Trainer",
     "__version__",
     "add_debug_name",
@@ -146,6 +149,7 @@ __all__ = [
     "optim",
     "pol",
     "precision",
+    "precision_from_yaml",
     "save",
     "save_summaries",
     "scaled_dot_product_attention",

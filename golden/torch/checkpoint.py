@@ -141,7 +141,7 @@ def read_checkpoint(
     if told := differences(its, mine):
         raise ValueError(f"resume: {path} is of another model: {'; '.join(told)}")
     wanted = {} if about is None else json.loads(json.dumps(about))
-    told = differences(*_compared(found, wanted))
+    told = _named(differences(*_compared(found, wanted)))
     if told and not override:
         raise ValueError(
             f"resume: {path} is of another run: {'; '.join(told)}; go on with what the run had, or start a new one, or "
@@ -159,6 +159,13 @@ def _compared(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> tuple[dict
     if isinstance(its.get("precision"), dict):  # what the log shows was part of it then
         its["precision"] = {name: each for name, each in its["precision"].items() if name != "log_loss_scale"}
     return its, {name: wanted[name] for name in names}
+
+
+def _named(told: list[str]) -> list[str]:
+    """Call the settings of the optimizer its own; those of another optimizer are different anyway."""
+    is_another = any(each.startswith("optimizer is ") for each in told)
+    kept = [each for each in told if not (is_another and each.startswith("optimizer_settings."))]
+    return [each.replace("optimizer_settings.", "optimizer.", 1) for each in kept]
 
 
 def _checkpoints(folder: Path) -> list[Path]:

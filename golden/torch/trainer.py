@@ -143,6 +143,7 @@ class Trainer(NotOfTensorFlow):
         self.schedulers = as_schedulers(schedulers, self.optimizer)
         self._settings.note_schedulers(self.schedulers)
         self.losses: list[float] = []
+        self.last_validation: tuple[int, dict[str, float]] | None = None  # its step and its result
         self._progress, self._position = progress, Position()
         self._about: dict[str, Any] = {}
         self._loader: Any = ()
@@ -179,6 +180,13 @@ class Trainer(NotOfTensorFlow):
         if self.model_dir is None:
             raise ValueError("model_dir: got None, must be a folder to save a checkpoint in")
         save(self, self._position, self._loader, self._about)
+
+    def load_weights(self, ckpt_path: bool | str | Path) -> Path:
+        """Load the weights of a checkpoint, of any run; True is the newest in `model_dir`. Return its folder."""
+        path = self._where_from(..., ckpt_path)
+        assert path is not None
+        read_checkpoint(path, self.model)
+        return path
 
     def fit(
         self,
@@ -289,10 +297,11 @@ class Trainer(NotOfTensorFlow):
             raise TypeError(f"val_dataloader: got {val_dataloader!r}, must be an iterable of batches, as a DataLoader")
         check_is(loop, ValidationLoop, "loop")
         if ckpt_path is not ... and ckpt_path is not None:
-            read_checkpoint(Path(ckpt_path), self.model)
+            self.load_weights(ckpt_path)
         loop = loop or (self.loop.val_loop if self.loop is not None else ValidationLoop())
         try:
             result = validate(self, val_dataloader, loop, None, self._progress)
+            self.last_validation = (self.step, result)
             self.log_metrics(**result)
         finally:
             self._flush()

@@ -20,11 +20,11 @@ import yaml
 
 from golden.torch.configuration import MixedPrecision
 
-__all__ = ["precision_from_yaml", "read_yaml", "unknown_key", "yaml_value"]
+__all__ = ["OLDER_PRECISION", "precision_from_yaml", "read_yaml", "unknown_key", "yaml_value"]
 
 _KEYS = tuple(field.name for field in dataclasses.fields(MixedPrecision))
 # Section and key of the older form, with the name of today.
-_OLDER = {
+OLDER_PRECISION = {
     "runconfig": {"precision_opt_level": "precision_opt_level"},
     "model": {"mixed_precision": "enabled", "fp16_type": "fp16_type"},
     "optimizer": {
@@ -125,8 +125,8 @@ def precision_from_yaml(source: str | Path | Mapping[str, Any]) -> MixedPrecisio
     """
     document = source if isinstance(source, Mapping) else read_yaml(source)
     newer = _section(_section(document, "trainer", ""), "init", "trainer.")
-    older = {name: _section(document, name, "") for name in _OLDER}
-    used = [name for name, section in older.items() if section.keys() & _OLDER[name].keys()]
+    older = {name: _section(document, name, "") for name in OLDER_PRECISION}
+    used = [name for name, section in older.items() if section.keys() & OLDER_PRECISION[name].keys()]
     if "precision" in newer and used:
         raise ValueError(f"{used[0]}: has keys of the precision beside trainer.init.precision, must be in one place")
     if "precision" in newer:
@@ -138,13 +138,13 @@ def precision_from_yaml(source: str | Path | Mapping[str, Any]) -> MixedPrecisio
     given: dict[str, Any] = {}
     for name, section in older.items():
         for key, value in section.items():
-            if key in _OLDER[name]:
-                given[_OLDER[name][key]] = value
-            elif difflib.get_close_matches(str(key), _OLDER[name], n=1, cutoff=0.85):
-                raise ValueError(unknown_key(name, key, _OLDER[name]))
+            if key in OLDER_PRECISION[name]:
+                given[OLDER_PRECISION[name][key]] = value
+            elif difflib.get_close_matches(str(key), OLDER_PRECISION[name], n=1, cutoff=0.85):
+                raise ValueError(unknown_key(name, key, OLDER_PRECISION[name]))
     if not given:
         raise ValueError("trainer.init.precision: is missing, must be there (or the keys of the older form)")
-    places = {today: f"{name}.{key}" for name, keys in _OLDER.items() for key, today in keys.items()}
+    places = {today: f"{name}.{key}" for name, keys in OLDER_PRECISION.items() for key, today in keys.items()}
     return _built(given, places)
 
 

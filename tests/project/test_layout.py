@@ -57,6 +57,22 @@ def test_golden_does_not_know_the_hardware_or_its_tools(path: Path) -> None:
     assert not roots & (FORBIDDEN_IN_GOLDEN - allowed)
 
 
+@pytest.mark.parametrize("path", [each for each in python_files("golden") if each.parts[1] == "modelzoo"], ids=str)
+def test_modelzoo_only_hands_on_names_of_the_training_layer(path: Path) -> None:
+    # What a name does is in golden.torch, in one place.
+    assert {module.split(".")[1] for module in imported_modules(path)} <= {"torch"}
+    tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
+    assert all(isinstance(node, (ast.Expr, ast.ImportFrom, ast.Assign)) for node in tree.body)
+
+
+@pytest.mark.parametrize("path", python_files("golden"), ids=str)
+def test_golden_does_not_know_its_training_layer(path: Path) -> None:
+    if path.parts[1] not in ("torch", "modelzoo"):
+        assert not {
+            module for module in imported_modules(path) if module.startswith(("golden.torch", "golden.modelzoo"))
+        }
+
+
 @pytest.mark.parametrize("path", python_files("hdl"), ids=str)
 def test_hdl_shares_only_parameters_with_golden(path: Path) -> None:
     # Shared arithmetic could hide one mistake in both.

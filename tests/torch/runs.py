@@ -45,7 +45,7 @@ def run(folder, *, precision=PRECISION, net=None, loader=None, optimizer=torch.o
         progress=False,
         **arguments,
     )
-    return trainer, loader or DataLoader(Noisy(), batch_size=3, shuffle=True)
+    return trainer, loader if loader is not None else DataLoader(Noisy(), batch_size=3, shuffle=True)
 
 
 def bits(trainer):

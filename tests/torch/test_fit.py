@@ -117,7 +117,7 @@ def test_static_scale_trains_with_a_warning(tmp_path, capsys):
         ("init.precision.loss_scaling_factor=1", "trainer.init.precision.loss_scaling_factor: got 1 with fp16_type"),
         ("init.loop.max_steps=0", "trainer.init.loop.max_steps: got 0, must be greater than 0"),
         ("fit.train_dataloader.batch_size=x", "trainer.fit.train_dataloader.batch_size: got 'x', must be a valid int"),
-        ("fit.train_dataloader.batch_size=5000", "train_loader: it gives no batch"),
+        ("fit.train_dataloader.batch_size=5000", "trainer.fit.train_dataloader: it gives no batch"),
         ("init.seed.x=1", "--set: got trainer.init.seed.x, must be a key within sections; seed is a value"),
     ],
 )

@@ -28,7 +28,8 @@ def test_import_without_pytorch_says_what_to_install():
 
 def test_public_names_exist():
     names = """pol current_pol matmul linear bmm conv1d conv2d scaled_dot_product_attention precision
-    is_cbfloat16_tensor get_half_dtype get_half_dtype_str set_half_dtype mixed_precision"""
+    is_cbfloat16_tensor precision_from_yaml Trainer MixedPrecision RunStopped
+    get_half_dtype get_half_dtype_str set_half_dtype mixed_precision"""
     for name in names.split():
         assert callable(getattr(cstorch, name)), name
         assert name in cstorch.__all__

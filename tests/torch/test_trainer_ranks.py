@@ -1,14 +1,17 @@
 """Data-parallel training on two ranks: same losses, same weights, same skipped steps, and resumed alike."""
 
 import json
+import os
+import signal
 
+import pytest
 import torch
 import torch.distributed as dist
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 from torch.utils.data.distributed import DistributedSampler
 
-from golden.torch import MixedPrecision, Trainer
+from golden.torch import MixedPrecision, RunStopped, Trainer
 
 from .processes import run_on_two_ranks
 
@@ -81,3 +84,40 @@ def halves_of_a_batch(rank, path):
 
 def test_mean_over_two_ranks_is_the_gradient_of_the_whole_batch(tmp_path):
     run_on_two_ranks(halves_of_a_batch, tmp_path)
+
+
+def ends(rank, folder):
+    """Train on unequal numbers of batches, validate on unequal parts, then be stopped by a signal to rank 1."""
+    torch.manual_seed(1)
+    net = nn.Linear(4, 3)
+    run = Trainer(
+        net,
+        torch.optim.SGD(net.parameters(), lr=0.0),
+        nn.functional.cross_entropy,
+        PRECISION,
+        model_dir=folder,
+        progress=False,
+    )
+    batches = [(torch.full((2, 4), float(number)), torch.tensor([0, 1])) for number in range(5)]
+    with pytest.raises(
+        ValueError, match="train_dataloader: rank 1 has only 3 batches in epoch 1 and rank 0 has more, must"
+    ):
+        run.fit(batches[: 5 - 2 * rank], epochs=1)
+    assert run.step == 3
+    with PRECISION.autocast():
+        each = [nn.functional.cross_entropy(net(x), y).item() for x, y in batches]
+    result = run.validate(batches[:2] if rank == 0 else batches[2:])
+    torch.testing.assert_close(result["val_loss"], sum(each) / 5, rtol=1e-6, atol=0)
+    if rank == 1:
+        net.register_forward_hook(lambda *_: os.kill(os.getpid(), signal.SIGTERM) if run.step == 4 else None)
+    with pytest.raises(RunStopped) as stopped:
+        run.fit(batches[:3], steps=9)
+    assert stopped.value.code == 143
+    (folder / f"{rank}").write_text(f"{run.step}")
+
+
+def test_unequal_numbers_of_batches_are_an_error_on_all_ranks_and_a_signal_to_one_stops_all(tmp_path):
+    run_on_two_ranks(ends, tmp_path)
+    steps = [int((tmp_path / f"{rank}").read_text()) for rank in range(2)]
+    assert steps[0] == steps[1] < 9
+    assert [each.name for each in (tmp_path / "checkpoints").iterdir()] == [f"step_{steps[0]:08}"]

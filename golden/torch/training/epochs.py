@@ -118,4 +118,5 @@ class Epochs:
             return
         result = validate(self.trainer, self.val_loader, self.loop.val_loop, self.interruption, visible)
         if not self.interruption.signal:
+            self.trainer.last_validation = (self.position.step, result)
             self.trainer.log_metrics(**result)

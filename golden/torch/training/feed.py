@@ -105,7 +105,7 @@ def _check_equal_on_all_ranks(now: Position, count: int) -> None:
     if len(set(numbers)) > 1:
         least = numbers.index(min(numbers))
         raise ValueError(
-            f"train_dataloader: rank {least} has only {now.batch + numbers[least]} batches in epoch {now.epoch + 1} and "
+            f"train_dataloader: rank {least} has only {now.batch + min(numbers)} batches in epoch {now.epoch + 1} and "
             f"rank {numbers.index(max(numbers))} has more, must be as many on all ranks; use a DistributedSampler, or "
             "drop what is too much"
         )

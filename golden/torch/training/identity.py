@@ -15,6 +15,7 @@ from torch.optim import Optimizer
 from torch.utils.data import Dataset
 
 from golden.torch.configuration import MixedPrecision
+from golden.torch.training.checks import length_of
 
 __all__ = [
     "as_json",
@@ -80,11 +81,11 @@ def data_of(loader: Any) -> dict[str, Any]:
         about[name] = given if given is not None else getattr(sampler, name, None)
     order = getattr(loader, "sampler", None)
     about["order"] = None if order is None else type(order).__name__
-    about["batches"] = _length(loader)
+    about["batches"] = length_of(loader)
     dataset = getattr(loader, "dataset", loader if isinstance(loader, (list, tuple)) else None)
     if dataset is not None:
         about["dataset"] = type(dataset).__name__
-        about["examples"] = _length(dataset)
+        about["examples"] = length_of(dataset)
         about["content"] = _hash_of(_arrays(dataset, 0))
     return as_json({name: value for name, value in about.items() if value is not None})
 
@@ -105,13 +106,6 @@ def differences(found: Mapping[str, Any], wanted: Mapping[str, Any], prefix: str
         elif mine != its:
             told.append(f"{prefix}{name} is {its} there and {mine} here")
     return told
-
-
-def _length(given: Any) -> int | None:
-    try:
-        return len(given)
-    except TypeError:  # an iterable without a length
-        return None
 
 
 def _arrays(given: Any, depth: int) -> Iterator[Tensor | np.ndarray | bytes]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sized
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from golden.torch.training.checks import check_count
+from golden.torch.training.checks import check_count, length_of
 
 __all__ = ["Ending", "TrainingLoop", "ValidationLoop"]
 
@@ -119,9 +119,10 @@ class TrainingLoop:
 
     def steps_of_epoch(self, loader: Iterable[Any]) -> int | None:
         """Return how many steps an epoch has, None if the data loader does not know its length."""
-        if not isinstance(loader, Sized):
+        batches = length_of(loader)
+        if batches is None:
             return self.steps_per_epoch
-        whole = -(-len(loader) // self.grad_accum_steps)
+        whole = -(-batches // self.grad_accum_steps)
         return whole if self.steps_per_epoch is None else min(whole, self.steps_per_epoch)
 
     def total(self, ending: Ending, loader: Iterable[Any]) -> int | None:

@@ -49,20 +49,22 @@ def validate(
                 outputs = forward(trainer, batch)
             total += torch.tensor([loss_of(outputs).item(), 1.0], dtype=torch.float64)
             trainer.call("on_validate_batch_end", model, outputs, batch, number)
+        if world_size() > 1:
+            dist.all_reduce(total)
+        stopped = interruption is not None and interruption.signal
+        if not total[1] and not stopped:
+            raise ValueError("val_dataloader: it gives no batch, must give at least one")
+        result = {"val_loss": (total[0] / total[1]).item()}
+        if not stopped:
+            result |= {name: float(each.compute()) for name, each in metrics.items()}
+        trainer.call("on_validate_end", model, loop)
+        return result
     except Exception as error:
         trainer.call("on_validate_exception", error)
         raise
     finally:
         model.train(was_training)
         restore(states, ())
-    if world_size() > 1:
-        dist.all_reduce(total)
-    if not total[1] and not (interruption is not None and interruption.signal):
-        raise ValueError("val_dataloader: it gives no batch, must give at least one")
-    result = {"val_loss": (total[0] / total[1]).item()}
-    result |= {name: float(each.compute()) for name, each in metrics.items()}
-    trainer.call("on_validate_end", model, loop)
-    return result
 
 
 def _metrics(model: nn.Module) -> dict[str, Any]:

@@ -1,0 +1,5 @@
+"""`Trainer` where the Model Zoo has it, with its callbacks and loggers."""
+
+from golden.torch.trainer import Trainer
+
+__all__ = ["Trainer"]
