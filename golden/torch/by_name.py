@@ -12,8 +12,9 @@ from pydantic import BaseModel
 
 from golden.torch.yaml_configuration import unknown_key
 
-__all__ = ["build", "find", "is_import_path", "parameters_of", "single"]
+__all__ = ["build", "find", "fits", "is_import_path", "parameters_of", "single"]
 
+_ANY = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 _WHOLE = ("config", "params")  # how a class of the Model Zoo calls its one parameter
 
 
@@ -87,8 +88,19 @@ def single(given: Any, where: str) -> tuple[Any, dict[str, Any]]:
 
 
 def parameters_of(target: Callable[..., Any]) -> dict[str, inspect.Parameter]:
-    """Return the parameters of a class or a function by their names."""
-    return dict(inspect.signature(target).parameters)
+    """Return the parameters of a class or a function by their names.
+
+    A class that hands all of them on to its base, some under other names (`golden.torch.optim.lr_scheduler`), has those
+    of the base, under its own names.
+    """
+    found = dict(inspect.signature(target).parameters)
+    if inspect.isclass(target) and all(each.kind in _ANY for each in found.values()):
+        own_names = {its: name for name, its in getattr(target, "renamed", {}).items()}
+        for base in target.__mro__:
+            of_base = list(inspect.signature(vars(base).get("__init__", target)).parameters.items())[1:]
+            if any(each.kind not in _ANY for _, each in of_base):
+                return {own_names.get(name, name): each for name, each in of_base}
+    return found
 
 
 def build(targets: Sequence[Callable[..., Any]], settings: Mapping[str, Any], where: str, *given: Any) -> Any:
@@ -113,21 +125,36 @@ def build(targets: Sequence[Callable[..., Any]], settings: Mapping[str, Any], wh
     """
     problems = []
     for target in targets:
-        parameters = list(parameters_of(target).items())[len(given) :]
-        by_name = {name: each for name, each in parameters if each.kind is not each.VAR_POSITIONAL}
-        takes_all = any(each.kind is each.VAR_KEYWORD for each in by_name.values())
-        known = {name for name, each in by_name.items() if each.kind is not each.VAR_KEYWORD}
-        required = [name for name in known if by_name[name].default is inspect.Parameter.empty]
-        if len(required) == 1 and required[0] in _WHOLE and required[0] not in settings:
+        known, required, takes_all = _arguments(target, len(given))
+        if _takes_all_in_one(required, settings):
             return _called(target, where, *given, _as_config(target, required[0], settings))
-        unknown = [name for name in settings if name not in known and not takes_all]
+        unknown = [] if takes_all else [name for name in settings if name not in known]
         missing = [name for name in required if name not in settings]
         if not unknown and not missing:
             return _called(target, where, *given, **settings)
-        problems.append(
-            unknown_key(where, unknown[0], known) if unknown else f"{where}.{missing[0]}: is missing, must be there"
-        )
-    raise ValueError(problems[0])
+        text = unknown_key(where, unknown[0], known) if unknown else f"{where}.{missing[0]}: is missing, must be there"
+        problems.append((len(unknown), len(missing), text))
+    raise ValueError(min(problems)[2])  # of the one that is nearest
+
+
+def fits(target: Callable[..., Any], settings: Mapping[str, Any], given: int) -> bool:
+    """Tell whether `build` would call this class or function, after so many arguments before the settings."""
+    known, required, takes_all = _arguments(target, given)
+    return _takes_all_in_one(required, settings) or (
+        (takes_all or settings.keys() <= set(known)) and settings.keys() >= set(required)
+    )
+
+
+def _arguments(target: Callable[..., Any], given: int) -> tuple[list[str], list[str], bool]:
+    """Return the parameters that may be set, those that must be, and whether any other may be, too."""
+    parameters = list(parameters_of(target).items())[given:]
+    known = [name for name, each in parameters if each.kind not in _ANY]
+    required = [name for name, each in parameters if name in known and each.default is inspect.Parameter.empty]
+    return known, required, any(each.kind is each.VAR_KEYWORD for _, each in parameters)
+
+
+def _takes_all_in_one(required: Sequence[str], settings: Mapping[str, Any]) -> bool:
+    return len(required) == 1 and required[0] in _WHOLE and required[0] not in settings
 
 
 def _as_config(target: Callable[..., Any], name: str, settings: Mapping[str, Any]) -> Any:

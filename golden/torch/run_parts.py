@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -14,12 +14,14 @@ from torch.optim import Optimizer
 from torch.utils.data import DataLoader, Dataset
 from torch.utils.data.distributed import DistributedSampler
 
-from golden.torch.by_name import build, find, is_import_path, parameters_of, single
+from golden.torch import optim
+from golden.torch.by_name import build, find, fits, is_import_path, parameters_of, single
 from golden.torch.examples.task import Task
 from golden.torch.ranks import world_size
 from golden.torch.run_file import Dataloader, ImportedModel, Init
 from golden.torch.training import divergence, loggers, saving
 from golden.torch.training.callback import Callback
+from golden.torch.training.parts import one_or_several
 from golden.torch.yaml_configuration import unknown_key
 
 __all__ = ["Parts", "callbacks_of", "data_from", "loggers_of", "optimizer_from", "parts_of", "schedulers_from"]
@@ -106,34 +108,57 @@ def optimizer_from(init: Init, model: nn.Module) -> Optimizer:
     (name,) = init.optimizer.model_fields_set
     checked = getattr(init.optimizer, name)
     if name in type(init.optimizer).model_fields:
-        settings = checked.model_dump(exclude_none=True)
-        if "lr" not in settings and name == "SGD" and init.schedulers is None:
-            raise ValueError(f"{where}.SGD.lr: is missing, must be there")
+        settings = checked.model_dump(exclude_unset=True)
     else:
         name, settings = single({name: checked}, where)
         if "learning_rate" in settings:
             settings["lr"] = settings.pop("learning_rate")
-    targets = find(name, [torch.optim, *_ours("golden.torch.optim")], where)
+    # A schedule of cerebras.pytorch sets the rate itself, of an optimizer of its kind.
+    ours = any(_is_ours(each) for each in one_or_several(init.schedulers))
+    if "lr" not in settings and ours:
+        settings["lr"] = 1.0
+    if "lr" not in settings and name == "SGD" and init.schedulers is None:
+        raise ValueError(f"{where}.SGD.lr: is missing, must be there")
+    targets = find(name, [optim] if ours else [torch.optim, optim], where)
     return build(targets, settings, f"{where}.{name}", model.parameters())
 
 
 def schedulers_from(init: Init) -> list[Callable[[Optimizer], Any]]:
-    """Return functions that build the schedulers of ``trainer.init.schedulers``."""
-    where = "trainer.init.schedulers"
-    given = init.schedulers
-    entries = [] if given is None else given if isinstance(given, list) else [given]
-    return [lambda optimizer, each=each: _scheduler(each, optimizer, where) for each in entries]  # type: ignore[misc]
+    """Return functions that build the schedulers of ``trainer.init.schedulers``.
+
+    A name that PyTorch and cerebras.pytorch have means the one that takes the settings: ``LinearLR`` with
+    `initial_learning_rate` is that of ``golden.torch.optim.lr_scheduler``, with `start_factor` that of PyTorch.
+    """
+    return [partial(_scheduler, each, where="trainer.init.schedulers") for each in one_or_several(init.schedulers)]
 
 
 def _scheduler(entry: Any, optimizer: Optimizer, where: str) -> Any:
     name, settings = single(entry, where)
+    targets = _scheduler_classes(name, settings, where)
     if isinstance(settings.get("schedulers"), list):
-        settings["schedulers"] = [
-            _scheduler(each, optimizer, f"{where}.{name}.schedulers") for each in settings["schedulers"]
-        ]
-    places = [*_ours("golden.torch.optim.lr_scheduler"), *_ours("golden.torch.optim.weight_decay_scheduler")]
-    targets = find(name, [*places, torch.optim.lr_scheduler], where)
-    return build(targets, settings, f"{where}.{name}", optimizer)
+        below = f"{where}.{name}.schedulers"
+        settings["schedulers"] = [_scheduler(each, optimizer, below) for each in settings["schedulers"]]
+    first = next(iter(parameters_of(targets[0])), None)
+    return build(targets, settings, f"{where}.{name}", *([optimizer] if first == "optimizer" else []))
+
+
+def _scheduler_classes(name: Any, settings: dict[str, Any], where: str) -> list[Any]:
+    """Return the classes of a name, the one first that takes the settings, and the schedulers within them."""
+    inner = settings.get("schedulers")
+    places: list[object] = [optim.lr_scheduler, optim.weight_decay_scheduler, torch.optim.lr_scheduler]
+    if isinstance(inner, list):
+        if not any(_is_ours(each) for each in inner):
+            places.reverse()
+        return find(name, places, where)[:1]
+    found = find(name, places, where)
+    return [each for each in found if fits(each, settings, 1)] or found
+
+
+def _is_ours(entry: Any) -> bool:
+    """Tell whether a scheduler of a run file is one of ``golden.torch.optim``."""
+    where = "trainer.init.schedulers"
+    name, settings = single(entry, where)
+    return _scheduler_classes(name, settings, where)[0].__module__.startswith("golden.torch.optim")
 
 
 def callbacks_of(init: Init) -> list[Callback]:
@@ -151,7 +176,7 @@ def loggers_of(init: Init) -> list[loggers.Logger]:
 
 def _several(given: Any, places: Iterable[ModuleType], where: str, kind: type) -> list[Any]:
     made = []
-    for entry in [] if given is None else given if isinstance(given, list) else [given]:
+    for entry in one_or_several(given):
         if isinstance(entry, dict) and list(entry.values()) == [False]:
             continue
         name, settings = single(entry, where)
@@ -160,13 +185,3 @@ def _several(given: Any, places: Iterable[ModuleType], where: str, kind: type) -
             raise ValueError(f"{where}.{name}: makes {each!r}, must make an object of a subclass of {kind.__name__}")
         made.append(each)
     return made
-
-
-def _ours(name: str) -> list[ModuleType]:
-    """Return a module of this package as a list, which is empty if there is none of the name."""
-    try:
-        return [importlib.import_module(name)]
-    except ModuleNotFoundError as error:
-        if error.name is None or not name.startswith(error.name):
-            raise
-        return []

@@ -163,6 +163,10 @@ def test_loss_by_import_path_makes_pairs_of_batches(tmp_path, written):
             "init.schedulers=[{StepLR: {gamma: 1}}]",
             "trainer.init.schedulers.StepLR.step_size: is missing, must be there",
         ),
+        (
+            "init.schedulers=[{LinearLR: {initial_learning_rate: 1}}]",
+            "trainer.init.schedulers.LinearLR.end_learning_rate: is",
+        ),
         ("init.schedulers=[{StpLR: {}}]", "trainer.init.schedulers.StpLR: is not a known key; did you mean StepLR?"),
         ("init.callbacks=[CheckLos]", "trainer.init.callbacks.CheckLos: is not a known key; did you mean CheckLoss?"),
         (f"init.callbacks=['{MODELS}:Net']", "makes Net("),
@@ -309,3 +313,20 @@ def test_ctrl_c_ends_the_process_with_one_line_and_a_whole_checkpoint(tmp_path):
     (checkpoint,) = (tmp_path / "checkpoints").iterdir()
     assert f"{checkpoint} is saved" in line
     assert len(log_file.read_text().splitlines()) == 1 + int(checkpoint.name.removeprefix("step_"))
+
+
+def test_scheduler_with_the_settings_of_the_model_zoo_sets_the_rate(tmp_path, written):
+    given = yaml.safe_load(NEWER)
+    linear = {"initial_learning_rate": 0.5, "end_learning_rate": 0.1, "total_iters": 2}
+    constant = {"learning_rate": 0.05}
+    given["trainer"]["init"] |= {
+        "optimizer": {"SGD": {"momentum": 0.9}},
+        "schedulers": [
+            {"SequentialLR": {"schedulers": [{"LinearLR": linear}, {"ConstantLR": constant}], "milestones": [2]}}
+        ],
+    }
+    assert call("fit", written(yaml.safe_dump(given)), tmp_path / "run") == 0
+    state = torch.load(tmp_path / "run" / "checkpoints" / "step_00000006" / "state.pt")
+    assert float(state["optimizer"]["param_groups"][0]["lr"]) == pytest.approx(0.05)
+    given["trainer"]["init"]["loop"]["max_steps"] = 7
+    assert call("fit", written(yaml.safe_dump(given)), tmp_path / "run", "--resume") == 0
