@@ -13,6 +13,7 @@ from collections.abc import Hashable, Iterable, Sequence
 
 import torch
 
+from golden.torch.compilers import constant
 from golden.torch.products import check_tensors, product
 
 __all__ = ["contract", "einsum"]
@@ -55,7 +56,7 @@ def einsum(equation: str, *operands: torch.Tensor | Sequence[torch.Tensor]) -> t
     return left.permute([left_labels.index(label) for label in output])
 
 
-@torch.compiler.assume_constant_result  # of strings and numbers of axes alone
+@constant  # of strings and numbers of axes alone
 def _parsed(equation: str, axes: tuple[int, ...]) -> tuple[list[_Labels], _Labels]:
     """Return the labels of every operand's axes and of the result's; those of ``...`` are numbered from the right."""
     inputs, arrow, result = equation.replace(" ", "").partition("->")

@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from golden.torch import attention, contraction, convolution, derived, products, recurrent, sampling
+from golden.torch.compilers import constant
 from golden.torch.gradients import round_to_half
 from golden.torch.half import current_half
 
@@ -257,7 +258,7 @@ def _operator_name(function: Any) -> str | None:
 Kind = Literal["exact", "refused", "composite", "in fp32", "plain"]
 
 
-@torch.compiler.assume_constant_result  # torch.compile would fail to hash some of the functions
+@constant  # torch.compile would fail to hash some of the functions
 def kind_of(function: Function) -> Kind:
     """Tell what a precision context does with a function of PyTorch."""
     if function in EXACT:

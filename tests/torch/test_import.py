@@ -26,6 +26,14 @@ def test_import_without_pytorch_says_what_to_install():
     assert done.stdout == ("torch golden.torch needs PyTorch, which is not installed: pip install 'cbfloat[train]'\n")
 
 
+def test_import_leaves_the_compiler_of_pytorch_alone():
+    program = "import sys, golden.torch; print('torch._dynamo' in sys.modules, 'torch._inductor' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout == "False False\n"
+
+
 def test_public_names_exist():
     names = """pol current_pol matmul linear bmm conv1d conv2d scaled_dot_product_attention precision
     is_cbfloat16_tensor precision_from_yaml Trainer MixedPrecision RunStopped
