@@ -134,6 +134,8 @@ class Delivery:
         yield "delivered", ~fields.refused | ((fields.error != 0) & ~fields.writes)
         yield "written at all", queue.w_en == record.is_result
         entry = data.View(self._entry, queue.w_data)
+        kind = (_kind(entry) == record.kind) & (entry.register == fields.register)
+        yield "kind written", ~record.is_result | kind
         yield "written", ~(record.is_result & record.is_followed) | self._is_answer(entry, self._answer(record))
 
     def _is_answer(self, entry: Any, answer: Value) -> Value:
