@@ -16,6 +16,7 @@ from sim.formal.pipelines import pipeline_proofs, primitive_proofs
 from sim.formal.proof import Proof
 from sim.formal.steps import step_proofs
 from sim.formal.vector_control import vector_control_proofs
+from sim.formal.vector_steady import steady_proofs
 
 __all__ = ["TIERS", "catalogue", "proofs", "select"]
 
@@ -35,6 +36,7 @@ def proofs() -> list[Proof]:
         *induction_proofs(),
         *axi_stream_proofs(),
         *vector_control_proofs(),
+        *steady_proofs(),
     ]
 
 

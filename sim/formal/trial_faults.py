@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from sim.formal.along_model.induction import induction_name
 from sim.formal.control import SIZES
+from sim.formal.vector_steady import STEADY
 from sim.mutants.mutant import Mutant
 
 __all__ = ["TRIAL_FAULTS", "TrialFault"]
@@ -45,6 +46,10 @@ class TrialFault:
 
 def _edit(name: str, file: str, old: str, new: str, unit: str = "mac_cbfloat16") -> Mutant:
     return Mutant(name, file, old, new, unit)
+
+
+def _vector(name: str, file: str, old: str, new: str) -> Mutant:
+    return Mutant(name, file, old, new, "vector_mac")
 
 
 _CHUNKS = (
@@ -158,9 +163,55 @@ _PROMOTIONS = (
     ),
 )
 
+_VECTOR = (
+    _vector(
+        "vector_beat_survives_reset",
+        "vector/issue.py",
+        "            held_valid = Signal()\n",
+        "            held_valid = Signal(reset_less=True)\n",
+    ),
+    _vector(
+        "vector_promotion_survives_reset",
+        "vector/promotions.py",
+        "held_valid, is_second = Signal(self._entry), Signal(), ",
+        "held_valid, is_second = Signal(self._entry), Signal(reset_less=True), ",
+    ),
+    _vector(
+        "vector_places_of_promotions_lost_at_reset",
+        "vector/promotions.py",
+        "range(parameters.promotions + 1))",
+        "range(parameters.promotions + 1), reset_less=True)",
+    ),
+    _vector(
+        "vector_promotion_of_a_pair_meets_one_of_its_odd_row",
+        "vector/promotions.py",
+        "(one.wide | other.wide | (one",
+        "(one.wide | (one",
+    ),
+    _vector(
+        "vector_level_0_ignores_promotions_just_issued",
+        "vector/promotions.py",
+        "(pending != 0) | (left > 1)",
+        "(pending != 0)",
+    ),
+    _vector(
+        "vector_promotions_find_no_place",
+        "vector/promotions.py",
+        "pending + self.counts - leaves - over",
+        "pending + (self.counts & ~over) - leaves",
+    ),
+    _vector(
+        "vector_chunk_counted_for_refused_beat",
+        "vector/issue.py",
+        "issued & ~held.is_chain & held.is_sound",
+        "issued & ~held.is_chain",
+    ),
+)
+
 TRIAL_FAULTS: tuple[TrialFault, ...] = (
     *(TrialFault(fault, (_SHALLOW,), fast=at < 2) for at, fault in enumerate(_CHUNKS)),
     *(TrialFault(fault, (_RELEASED,)) for fault in _RESETS),
+    *(TrialFault(fault, STEADY[:2]) for fault in _VECTOR),
     *(TrialFault(fault, (_RELEASED, _EIGHT)) for fault in _LEVEL_0),
     *(TrialFault(fault, (_SHALLOW, _EIGHT, _RELEASED, _SEVERAL), is_none=True) for fault in _NO_FAULTS),
     TrialFault(_WAITS_LESS, _BOUNDED, is_none=True),

@@ -7,11 +7,13 @@ import pytest
 from golden import FP32, reference
 from hdl.vector.parameters import VectorParameters
 from hdl.vector.promotions import Promotions
+from sim.formal.along_model.induction import induction, told
 from sim.formal.control import TINY
 from sim.formal.engines import bitwuzla_api
 from sim.formal.terms import bits, both, define, equal, inverse
 from sim.formal.vector_control import Size, VectorControlAlone, formula
 from sim.formal.vector_model import VectorModel
+from sim.formal.vector_steady import steady_component
 from sim.formal.yosys import netlist_of_verilog
 
 PARAMETERS = {"operands": (TINY,), "levels": (0, 1, 2), "registers": 4, "stages": 1, "chunk_bits": 2}
@@ -94,6 +96,23 @@ def test_model_gives_what_golden_gives(level, monkeypatch):
     assert bitwuzla_api.decide(f"{text}(assert {equal('gives_4_1', 'true')})\n")[0] == (
         "sat" if level == 1 else "unsat"
     )
+
+
+def steady_fails(folder):
+    """Return what does not hold in a unit of three ranks."""
+    top = steady_component(2, 3, (TINY,))
+    answer, model = bitwuzla_api.decide(induction(top, folder))
+    ports = {name.partition(".")[2]: int(value, 16) for name, value in model.items() if name.startswith("fails.")}
+    return told(top, ports) if answer == "sat" else ""
+
+
+def test_order_in_the_unit_is_proven_for_beats_without_end(tmp_path):
+    assert not steady_fails(tmp_path)
+
+
+def test_promotion_that_meets_another_of_its_pair_is_missed(monkeypatch, tmp_path):
+    monkeypatch.setattr(Promotions, "_is_same", lambda self, one, other: one.register == other.register)
+    assert "promotion waits 0, promotion waits 1 behind it" in steady_fails(tmp_path)
 
 
 def refuted(folder, drain):

@@ -51,6 +51,7 @@ from sim.formal.yosys import ELABORATING, netlist_of_verilog
 __all__ = [
     "DEPTHS",
     "INDUCTIONS",
+    "MOST",
     "ControlWithModel",
     "component",
     "induction",
@@ -70,7 +71,7 @@ _RELEASED = (11, 13)
 _FAST = 3
 _MEANS = "induction along a sequential model"
 #: More than there are conditions.
-_MOST = 600
+MOST = 600
 
 
 class ControlWithModel(wiring.Component):
@@ -107,8 +108,8 @@ class ControlWithModel(wiring.Component):
                 "total_given": In(given_layout(parameters)),
                 "watch": In(1),
                 "legal": Out(1),
-                "conditions": Out(_MOST),
-                "claims": Out(_MOST),
+                "conditions": Out(MOST),
+                "claims": Out(MOST),
             }
         )
 
@@ -135,7 +136,7 @@ class ControlWithModel(wiring.Component):
             values = Cat(value for _, value in found)
             if len(values) != len(found):
                 raise ValueError(f"{name}: got {len(values)} bits for {len(found)}, must be one for each")
-            m.d.comb += getattr(self, name).eq(Cat(values, Const(-1, _MOST - len(values))))
+            m.d.comb += getattr(self, name).eq(Cat(values, Const(-1, MOST - len(values))))
         m.d.comb += self.legal.eq(ghost.is_legal)
         return m
 
@@ -272,13 +273,13 @@ def induction(top: ControlWithModel, folder: Path) -> str:
     given = {"clk": "#b0", "rst": "#b0"} | ({"pair": now.port("pair")} if "pair" in now.inputs else {})
     then = netlist.instance("then", given=given, held=now.registers)
     text = now.text + then.text
-    ones = bits(-1, _MOST)
+    ones = bits(-1, MOST)
     for name, term in (
         ("start", now.port("conditions")),
         ("now", now.port("claims")),
         ("then", then.port("conditions")),
     ):
-        text += f"(declare-const |fails.{name}| (_ BitVec {_MOST}))\n(assert {equal(f'|fails.{name}|', term)})\n"
+        text += f"(declare-const |fails.{name}| (_ BitVec {MOST}))\n(assert {equal(f'|fails.{name}|', term)})\n"
     start = both(now.initial, inverse(equal(now.port("conditions"), ones)))
     is_reset = equal(now.port("rst"), "#b1")
     right = both(equal(now.port("claims"), ones), equal(then.port("conditions"), ones))

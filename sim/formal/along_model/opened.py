@@ -22,15 +22,15 @@ from hdl.mac.multiply_accumulate import MultiplyAccumulate
 from hdl.mac.results import ResultQueue
 from sim.formal.left_out import OpenLane
 
-__all__ = ["OpenedUnit"]
+__all__ = ["OpenedUnit", "SeenMemory", "Signals"]
 
 
-class _SeenMemory(Memory):
+class SeenMemory(Memory):
     """A memory with a read port for every row, and its own ports at hand."""
 
     def __init__(self, **given: Any) -> None:
         super().__init__(**given)
-        self.rows = [super(_SeenMemory, self).read_port(domain="comb") for _ in range(self.depth)]
+        self.rows = [super(SeenMemory, self).read_port(domain="comb") for _ in range(self.depth)]
         self.writing: Any = None
         self.reading: Any = None
 
@@ -43,7 +43,7 @@ class _SeenMemory(Memory):
         return self.reading
 
 
-class _Signals:
+class Signals:
     """Makes signals and keeps those that have names."""
 
     def __init__(self) -> None:
@@ -92,9 +92,9 @@ class OpenedUnit:
 
     def __init__(self, unit: MultiplyAccumulate, platform: object) -> None:
         parts: dict[type, Any] = {}
-        memories: list[_SeenMemory] = []
+        memories: list[SeenMemory] = []
         later: list[Signal] = []
-        hazards, issue, results = _Signals(), _Signals(), _Signals()
+        hazards, issue, results = Signals(), Signals(), Signals()
         chunks_later = Chunks._later
 
         def noted(kind: type, make: Callable[..., Any]) -> Callable[..., Any]:
@@ -104,8 +104,8 @@ class OpenedUnit:
 
             return made
 
-        def memory(**given: Any) -> _SeenMemory:
-            memories.append(_SeenMemory(**given))
+        def memory(**given: Any) -> SeenMemory:
+            memories.append(SeenMemory(**given))
             return memories[-1]
 
         def noted_later(chunks: Chunks, m: Module, value: Any) -> Signal:
