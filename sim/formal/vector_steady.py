@@ -147,7 +147,7 @@ def _is_promotion(operation: Any) -> Value:
 
 
 def _meet(one: Any, other: Any) -> Value:
-    """Tell whether two promotions write to the same row; one to fp32 writes to both of its pair, one after the other."""
+    """Tell whether two promotions write to the same row; one to fp32 writes to both of its pair, one by one."""
     same_pair = one.register[1:] == other.register[1:]
     return Mux(one.wide | other.wide, same_pair, one.register == other.register)
 

@@ -8,8 +8,6 @@ from typing import Any
 from amaranth import C, Cat, Mux, Value
 from amaranth.lib import data
 
-from sim.formal.along_model.ghost import Ghost
-from sim.formal.along_model.opened import OpenedUnit
 from sim.formal.along_model.record import Condition, Record, chosen
 
 __all__ = ["ChunkStates"]
@@ -23,11 +21,11 @@ class ChunkStates:
 
     Parameters
     ----------
-    unit : OpenedUnit
-    ghost : Ghost
+    unit : OpenedUnit or OpenedVector
+    ghost : Ghost or BeatsAndChunks
     """
 
-    def __init__(self, unit: OpenedUnit, ghost: Ghost) -> None:
+    def __init__(self, unit: Any, ghost: Any) -> None:
         self._unit, self._ghost = unit, ghost
         self._delay = ghost.parameters.chunk_delay
 
