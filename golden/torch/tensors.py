@@ -73,6 +73,8 @@ def to_numpy(tensor: Tensor | np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Return the values of a tensor as an array; those of bfloat16, which NumPy lacks, as float32."""
     if isinstance(tensor, np.ndarray):
         return tensor
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"tensor: got {tensor!r}, must be a tensor or an array")
     return np.asarray((tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy(force=True))
 
 
@@ -80,6 +82,8 @@ def from_numpy(array: np.ndarray[Any, Any] | Tensor) -> Tensor:
     """Return the values of an array as a tensor; they are copied if the array is read-only."""
     if isinstance(array, Tensor):
         return array
+    if not isinstance(array, np.ndarray):
+        raise TypeError(f"array: got {array!r}, must be an array or a tensor")
     return torch.from_numpy(array if array.flags.writeable else array.copy())
 
 
@@ -95,6 +99,8 @@ def set_debug_scope(name: str | None) -> None:
 
 def add_debug_name(module: nn.Module, root_name: str | None = None) -> None:
     """Keep the path of every submodule for `get_debug_name`."""
+    if not isinstance(module, nn.Module):
+        raise TypeError(f"module: got {module!r}, must be a torch.nn.Module")
     for name, each in module.named_modules():
         each._debug_name = ".".join(filter(None, (root_name, name)))
 

@@ -162,3 +162,17 @@ def test_summary_writer_without_its_package_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "tensorboardX", None)
     with pytest.raises(ModuleNotFoundError, match=r"^SummaryWriter: .*pip install 'cbfloat\[tensorboard\]'"):
         SummaryWriter("runs")
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: cstorch.device(None), "^backend_type: got None"),
+        (lambda: cstorch.from_numpy([1]), "^array: got"),
+        (lambda: cstorch.to_numpy(3), "^tensor: got 3"),
+        (lambda: cstorch.add_debug_name(3), "^module: got 3"),
+    ],
+)
+def test_wrong_argument_of_a_small_function_is_named(make, message):
+    with pytest.raises(TypeError, match=message):
+        make()

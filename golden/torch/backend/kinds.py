@@ -33,7 +33,9 @@ class BackendType(Enum):
 
     @staticmethod
     def from_str(backend_type: str) -> BackendType:
-        """Return the kind of that name, in upper or lower case; ValueError if there is none."""
+        """Return the kind of that name, in upper or lower case; TypeError or ValueError if there is none."""
+        if not isinstance(backend_type, str):
+            raise TypeError(f"backend_type: got {backend_type!r}, must be 'CPU', 'GPU' or 'CSX'")
         try:
             return BackendType[backend_type.upper()]
         except KeyError:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from golden.torch.metrics.metric import Metric, as_rows, ratio
+from golden.torch.utils.data.schedule import check_count
 
 __all__ = ["DiceCoefficientMetric", "FBetaScoreMetric", "MeanIOUMetric"]
 
@@ -18,9 +19,10 @@ class _OfConfusion(Metric):
     confusion_matrix: Tensor
 
     def __init__(self, num_classes: int, ignored: Sequence[int] | None, name: str | None) -> None:
-        if num_classes < 2:
-            raise ValueError(f"num_classes: got {num_classes}, must be at least 2")
-        self.num_classes = num_classes
+        self.num_classes = check_count(num_classes, "num_classes", 2)
+        for each in ignored or ():
+            if check_count(each, "ignored classes", 0) >= num_classes:
+                raise ValueError(f"ignored classes: got {each}, must be 0 to {num_classes - 1}")
         super().__init__(name)
         self.mask = torch.ones(num_classes)
         self.mask[list(ignored or [])] = 0

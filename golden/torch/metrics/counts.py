@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from golden.torch.metrics.metric import Metric, as_rows, ratio
+from golden.torch.utils.data.schedule import check_count
 
 __all__ = ["AccuracyMetric", "MeanMetric", "MeanPerClassAccuracyMetric", "PerplexityMetric"]
 
@@ -121,7 +122,7 @@ class MeanPerClassAccuracyMetric(Metric):
     total_per_class_tokens: Tensor
 
     def __init__(self, num_classes: int, name: str | None = None) -> None:
-        self.num_classes = num_classes
+        self.num_classes = check_count(num_classes, "num_classes")
         super().__init__(name)
 
     def reset(self) -> None:

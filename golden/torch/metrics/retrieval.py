@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from golden.torch.metrics.metric import Metric
+from golden.torch.utils.data.schedule import check_count
 
 __all__ = ["PrecisionAtKMetric", "RecallAtKMetric"]
 
@@ -15,7 +16,7 @@ class _AtK(Metric):
     others: Tensor
 
     def __init__(self, k: int, name: str | None = None) -> None:
-        self.k = k
+        self.k = check_count(k, "k")
         super().__init__(name)
 
     def reset(self) -> None:

@@ -6,6 +6,7 @@ import math
 
 from golden.torch.optim.optimizer import Optimizer
 from golden.torch.optim.schedule import Scheduler, Tags
+from golden.torch.utils.data.schedule import check_count
 
 __all__ = ["CyclicScheduler", "OneCycleScheduler"]
 
@@ -92,7 +93,8 @@ class OneCycleScheduler(Scheduler):
     ) -> None:
         if anneal_strategy not in ("cos", "linear"):
             raise ValueError(f"anneal_strategy: got {anneal_strategy!r}, must be 'cos' or 'linear'")
-        self.initial_val, self.max_val, self.total_steps = initial_val, max_val, total_steps
+        self.initial_val, self.max_val = initial_val, max_val
+        self.total_steps = check_count(total_steps, "total_steps", 2)
         self.pct_start, self.final_div_factor = pct_start, final_div_factor
         self.three_phase, self.anneal_strategy = three_phase, anneal_strategy
         super().__init__(optimizer, param_group_tags=param_group_tags)
@@ -104,11 +106,10 @@ class OneCycleScheduler(Scheduler):
         if self.three_phase:
             ways.insert(1, (2 * top, self.initial_val))
         begun, start = 0.0, self.initial_val
-        for until, end in ways:
-            if step <= until or until == last:
-                share = (step - begun) / (until - begun)
-                if self.anneal_strategy == "cos":
-                    share = (1 - math.cos(math.pi * share)) / 2
-                return start + (end - start) * share
-            begun, start = until, end
-        raise AssertionError("the last way has no end")
+        while len(ways) > 1 and step > ways[0][0]:
+            begun, start = ways.pop(0)
+        until, end = ways[0]
+        share = (step - begun) / (until - begun)
+        if self.anneal_strategy == "cos":
+            share = (1 - math.cos(math.pi * share)) / 2
+        return start + (end - start) * share

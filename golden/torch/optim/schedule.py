@@ -102,8 +102,10 @@ class Scheduler(ABC):
 
         Raises
         ------
-        KeyError
+        ValueError
             If it has no ``last_epoch``.
         """
+        if "last_epoch" not in state_dict:
+            raise ValueError(f"state_dict: got {sorted(state_dict)}, must have last_epoch")
         self.last_epoch = int(state_dict["last_epoch"])
         self._set()
