@@ -15,6 +15,7 @@ which takes longer than a small product.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -23,7 +24,7 @@ from torch.autograd import forward_ad
 from golden.torch import operators
 from golden.torch.half import HalfType
 
-__all__ = ["exact_product", "round_to_half", "softmax_in_half", "summed"]
+__all__ = ["exact_product", "is_transformed", "one_by_one", "round_to_half", "softmax_in_half", "summed"]
 
 # half, forward level, backward level, chunk
 _Plan = tuple[HalfType, int, int, int | None]
@@ -34,10 +35,8 @@ class _MatrixProduct(torch.autograd.Function):
     def forward(
         ctx: Any, a: torch.Tensor, b: torch.Tensor, initial: torch.Tensor | None, plan: _Plan, dtype: torch.dtype
     ) -> torch.Tensor:
-        half, fwd, bwd, chunk = plan
-        ctx.save_for_backward(a, b)
-        ctx.initial = (None, None) if initial is None else (initial.shape, initial.dtype)
-        ctx.plan = half, bwd, bwd, chunk
+        half, fwd, _, chunk = plan
+        _keep_operands(ctx, a, b, initial, plan)
         return operators.multiply(a, b, initial, half.name, fwd, chunk, dtype)
 
     @staticmethod
@@ -53,6 +52,44 @@ class _MatrixProduct(torch.autograd.Function):
             grad_b = _gradient_of_right(a, b, gradient, ctx.plan) if for_b else None
             grad_initial = summed(gradient, shape, dtype, ctx.plan) if for_initial else None
         return grad_a, grad_b, grad_initial, None, None
+
+
+def _keep_operands(ctx: Any, a: torch.Tensor, b: torch.Tensor, initial: torch.Tensor | None, plan: _Plan) -> None:
+    half, _, bwd, chunk = plan
+    ctx.save_for_backward(a, b)
+    ctx.initial = (None, None) if initial is None else (initial.shape, initial.dtype)
+    ctx.plan = half, bwd, bwd, chunk
+
+
+class _TransformedProduct(_MatrixProduct):
+    """The same inside `torch.func` transformations."""
+
+    @staticmethod
+    def forward(  # type: ignore[override]
+        a: torch.Tensor, b: torch.Tensor, initial: torch.Tensor | None, plan: _Plan, dtype: torch.dtype
+    ) -> torch.Tensor:
+        half, level, _, chunk = plan
+        return operators.multiply(a, b, initial, half.name, level, chunk, dtype)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        _keep_operands(ctx, *inputs[:4])
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[Any, ...], *given: Any) -> tuple[torch.Tensor, int]:
+        operands = list(zip(given[:3], in_dims[:3], strict=True))
+        axes = max(each.ndim - (dim is not None) for each, dim in operands if each is not None)
+        batched = []
+        for each, dim in operands:
+            if dim is not None:
+                each = each.movedim(dim, 0)
+                each = each.reshape(len(each), *(1 for _ in range(axes + 1 - each.ndim)), *each.shape[1:])
+            batched.append(each)
+        if in_dims[0] is None and in_dims[1] is None:  # only the initial value differs
+            batched[0] = batched[0].expand(
+                info.batch_size, *(1 for _ in range(axes - batched[0].ndim)), *batched[0].shape
+            )
+        return exact_product(*batched, *given[3:]), 0
 
 
 # Without the search for wrappers that an ended transformation left behind: it takes as long as a small product.
@@ -101,6 +138,20 @@ class _Rounded(torch.autograd.Function):
         return round_to_half(gradients[0], ctx.half, ctx.dtype), None, None
 
 
+class _TransformedRounding(_Rounded):
+    @staticmethod
+    def forward(x: torch.Tensor, half: HalfType, dtype: torch.dtype) -> torch.Tensor:  # type: ignore[override]
+        return operators.rounded(x, half.name, dtype)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        ctx.half, ctx.dtype = inputs[1], inputs[0].dtype
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[Any, ...], *given: Any) -> tuple[torch.Tensor, int]:
+        return round_to_half(*given), in_dims[0]
+
+
 class _Softmax(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: torch.Tensor, half: HalfType) -> torch.Tensor:
@@ -115,6 +166,21 @@ class _Softmax(torch.autograd.Function):
         p, gradient = output.float(), gradients[0].float()
         grad = p * (gradient - (gradient * p).sum(-1, keepdim=True))
         return round_to_half(grad, ctx.half, ctx.dtype), None
+
+
+class _TransformedSoftmax(_Softmax):
+    @staticmethod
+    def forward(x: torch.Tensor, half: HalfType) -> torch.Tensor:  # type: ignore[override]
+        return operators.softmax16(x, half.name, half.dtype)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        ctx.half, ctx.dtype = inputs[1], inputs[0].dtype
+        ctx.save_for_backward(output)
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[Any, ...], *given: Any) -> tuple[torch.Tensor, int]:
+        return softmax_in_half(given[0].movedim(in_dims[0], 0), given[1]), 0
 
 
 def exact_product(
@@ -137,8 +203,9 @@ def exact_product(
     if not (torch.is_grad_enabled() and _differentiated(a, b, initial)):
         half, level, _, chunk = plan
         return operators.multiply(a, b, initial, half.name, level, chunk, dtype)
-    apply = _apply_plainly if operators.is_plain(a, b, initial) else _MatrixProduct.apply
-    return apply(a, b, initial, plan, dtype)
+    if operators.is_plain(a, b, initial):
+        return _apply_plainly(a, b, initial, plan, dtype)
+    return (_TransformedProduct if is_transformed() else _MatrixProduct).apply(a, b, initial, plan, dtype)
 
 
 def _differentiated(*operands: torch.Tensor | None) -> bool:
@@ -147,15 +214,34 @@ def _differentiated(*operands: torch.Tensor | None) -> bool:
         any(each is not None and each.requires_grad for each in operands)
         or torch.compiler.is_compiling()
         or forward_ad._current_level >= 0
-        or torch._C._functorch.peek_interpreter_stack() is not None
+        or is_transformed()
     )
+
+
+def is_transformed() -> bool:
+    """Tell whether a transformation of `torch.func` is under way, whose functions must say more about themselves."""
+    return not torch.compiler.is_compiling() and torch._C._functorch.peek_interpreter_stack() is not None
+
+
+def one_by_one(function: Callable[..., torch.Tensor]) -> Any:
+    """Return the rule of `torch.vmap` that runs a function for every item of the batch."""
+
+    def run(info: Any, in_dims: tuple[Any, ...], *given: Any) -> tuple[torch.Tensor, int]:
+        pairs = list(zip(given, in_dims, strict=True))
+        results = [
+            function(*(each.select(dim, item) if isinstance(dim, int) else each for each, dim in pairs))
+            for item in range(info.batch_size)
+        ]
+        return torch.stack(results), 0
+
+    return staticmethod(run)
 
 
 def round_to_half(x: torch.Tensor, half: HalfType, dtype: torch.dtype) -> torch.Tensor:
     """Round to the half format once, into a tensor of `dtype`; the gradient is rounded on its way back likewise."""
-    return _Rounded.apply(x, half, dtype)
+    return (_TransformedRounding if is_transformed() else _Rounded).apply(x, half, dtype)
 
 
 def softmax_in_half(x: torch.Tensor, half: HalfType) -> torch.Tensor:
     """Softmax over the last axis in 16 bits (NUMERICS section 6); its gradient in fp32, rounded once."""
-    return _Softmax.apply(x, half)
+    return (_TransformedSoftmax if is_transformed() else _Softmax).apply(x, half)

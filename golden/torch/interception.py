@@ -30,11 +30,17 @@ def _of_axes(name: str, axes: tuple[int, ...], *tensors: Tensor) -> None:
 
 
 def _matmul(input: Tensor, other: Tensor) -> Tensor:
+    """Multiply, also for ``input @ other``; of a TypeError, Python would say no more than that @ is not supported."""
+    if isinstance(input, Tensor) and isinstance(other, Tensor):
+        try:
+            products.check_tensors(input=input, other=other)
+        except TypeError as error:
+            raise NotImplementedError(str(error)) from None
     return products.matmul(input, other)
 
 
 def _reflected_matmul(self: Tensor, other: Tensor) -> Tensor:
-    return products.matmul(other, self)
+    return _matmul(other, self)
 
 
 def _mm(input: Tensor, mat2: Tensor) -> Tensor:

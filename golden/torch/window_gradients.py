@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from golden.torch import operators
-from golden.torch.gradients import summed
+from golden.torch.gradients import is_transformed, one_by_one, summed
 from golden.torch.half import HalfType
 from golden.torch.windows import Geometry
 
@@ -31,6 +31,11 @@ def _settings(geometry: Geometry, plan: _Plan) -> tuple[Any, ...]:
     return (*map(list, geometry[:3]), geometry.groups, half.name, level, chunk)
 
 
+def _keep(ctx: Any, operands: tuple[torch.Tensor | None, ...], geometry: Geometry, plan: _Plan) -> None:
+    ctx.save_for_backward(*operands)
+    ctx.geometry, ctx.plan = geometry, plan
+
+
 def _of_bias(gradient: torch.Tensor, bias: torch.Tensor, plan: _Plan) -> torch.Tensor:
     """Sum over items and positions, in order, in fp32, and round once."""
     return summed(gradient.movedim(1, -1).flatten(0, -2), bias.shape, bias.dtype, plan)
@@ -47,8 +52,7 @@ class _Convolved(torch.autograd.Function):
         plan: _Plan,
         dtype: torch.dtype,
     ) -> torch.Tensor:
-        ctx.save_for_backward(x, weight, bias)
-        ctx.geometry, ctx.plan = geometry, _backward(plan)
+        _keep(ctx, (x, weight, bias), geometry, _backward(plan))
         return operators.convolution(x, weight, bias, *_settings(geometry, plan), dtype)
 
     @staticmethod
@@ -78,8 +82,7 @@ class _Transposed(torch.autograd.Function):
         plan: _Plan,
         dtype: torch.dtype,
     ) -> torch.Tensor:
-        ctx.save_for_backward(x, weight, bias)
-        ctx.geometry, ctx.plan = geometry, _backward(plan)
+        _keep(ctx, (x, weight, bias), geometry, _backward(plan))
         return operators.convolution_transposed(x, weight, bias, list(size), *_settings(geometry, plan), dtype)
 
     @staticmethod
@@ -109,8 +112,7 @@ class _OfKernels(torch.autograd.Function):
         plan: _Plan,
         dtype: torch.dtype,
     ) -> torch.Tensor:
-        ctx.save_for_backward(gradient, x)
-        ctx.geometry, ctx.plan = geometry, plan
+        _keep(ctx, (gradient, x), geometry, plan)
         return operators.convolution_of_kernels(gradient, x, list(size), *_settings(geometry, plan), dtype)
 
     @staticmethod
@@ -127,6 +129,44 @@ class _OfKernels(torch.autograd.Function):
         )
 
 
+class _TransformedConvolved(_Convolved):
+    """The same inside `torch.func` transformations; so the next two."""
+
+    @staticmethod
+    def forward(*given: Any) -> torch.Tensor:
+        *operands, geometry, plan, dtype = given
+        return operators.convolution(*operands, *_settings(geometry, plan), dtype)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        _keep(ctx, inputs[:3], inputs[-3], _backward(inputs[-2]))
+
+    vmap = one_by_one(lambda *given: convolved(*given))
+
+
+class _TransformedTransposed(_Transposed):
+    @staticmethod
+    def forward(*given: Any) -> torch.Tensor:
+        *operands, size, geometry, plan, dtype = given
+        return operators.convolution_transposed(*operands, list(size), *_settings(geometry, plan), dtype)
+
+    setup_context = _TransformedConvolved.setup_context
+    vmap = one_by_one(lambda *given: transposed(*given))
+
+
+class _TransformedOfKernels(_OfKernels):
+    @staticmethod
+    def forward(*given: Any) -> torch.Tensor:
+        *operands, size, geometry, plan, dtype = given
+        return operators.convolution_of_kernels(*operands, list(size), *_settings(geometry, plan), dtype)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        _keep(ctx, inputs[:2], inputs[-3], inputs[-2])
+
+    vmap = one_by_one(lambda *given: _of_kernels(*given))
+
+
 def convolved(
     x: torch.Tensor,
     weight: torch.Tensor,
@@ -138,7 +178,7 @@ def convolved(
     """Exact products of the windows of `x` (B, C, ...) by `weight` (N, C / groups, ...), differentiable."""
     if not torch.is_grad_enabled():
         return operators.convolution(x, weight, bias, *_settings(geometry, plan), dtype)
-    return _Convolved.apply(x, weight, bias, geometry, plan, dtype)
+    return (_TransformedConvolved if is_transformed() else _Convolved).apply(x, weight, bias, geometry, plan, dtype)
 
 
 def transposed(
@@ -153,7 +193,9 @@ def transposed(
     """Exact products of `x` (B, N, ...) by `weight` (N, C / groups, ...), added into (B, C, *size), differentiable."""
     if not torch.is_grad_enabled():
         return operators.convolution_transposed(x, weight, bias, list(size), *_settings(geometry, plan), dtype)
-    return _Transposed.apply(x, weight, bias, size, geometry, plan, dtype)
+    return (_TransformedTransposed if is_transformed() else _Transposed).apply(
+        x, weight, bias, size, geometry, plan, dtype
+    )
 
 
 def _of_kernels(
@@ -161,4 +203,4 @@ def _of_kernels(
 ) -> torch.Tensor:
     if not torch.is_grad_enabled():
         return operators.convolution_of_kernels(gradient, x, list(size), *_settings(geometry, plan), dtype)
-    return _OfKernels.apply(gradient, x, size, geometry, plan, dtype)
+    return (_TransformedOfKernels if is_transformed() else _OfKernels).apply(gradient, x, size, geometry, plan, dtype)

@@ -1,0 +1,120 @@
+"""torch.func: the same exact products inside its transformations, item by item; forward derivatives are refused."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import func
+
+import golden.torch as cstorch
+
+from .oracle import assert_same_tensors, normal
+
+HALF = "cbfloat16"
+X, W, BIAS = normal(5, 4, 6, seed=1), normal(5, 6, 3, seed=2), normal(5, 3, seed=3)
+
+
+def gradient(function, *given):
+    """The gradient of the first argument, by torch.autograd."""
+    leaf = given[0].clone().requires_grad_()
+    return torch.autograd.grad(function(leaf, *given[1:]), leaf)[0]
+
+
+BATCHED = {
+    "both": (torch.matmul, (X, W), (0, 0)),
+    "left": (torch.matmul, (X, W[0]), (0, None)),
+    "right": (torch.matmul, (X[0], W), (None, 0)),
+    "other axes": (torch.matmul, (X.movedim(0, 1), W.movedim(0, -1)), (1, -1)),
+    "more axes on one side": (torch.matmul, (X, W[0].expand(5, 2, 6, 3)), (0, 0)),
+    "bias": (F.linear, (X, W.mT[0], BIAS), (0, None, 0)),
+    "bias alone": (F.linear, (X[0], W.mT[0], BIAS), (None, None, 0)),
+    "convolution": (F.conv1d, (X, normal(2, 4, 3, seed=4)), (0, None)),
+    "kernels": (F.conv1d, (X, normal(5, 2, 4, 3, seed=5)), (None, 0)),
+    "transposed": (F.conv_transpose1d, (X, normal(5, 4, 2, 3, seed=6)), (0, 0)),
+    "attention": (F.scaled_dot_product_attention, (X, X, X), (0, 0, 0)),
+}
+
+
+@pytest.mark.parametrize("name", BATCHED)
+def test_vmap_runs_the_exact_product_of_every_item(name):
+    function, given, dims = BATCHED[name]
+    with cstorch.precision(HALF, level=2, chunk=3):
+        got = func.vmap(function, dims)(*given)
+        items = [
+            function(*(each if dim is None else each.select(dim, item) for each, dim in zip(given, dims, strict=True)))
+            for item in range(5)
+        ]
+    assert_same_tensors(got, torch.stack(items))
+    assert (got != func.vmap(function, dims)(*given)).any()
+
+
+def loss(weight, x, bias):
+    return F.linear(F.relu(F.linear(x, weight, bias)), weight.mT[:, :6]).square().sum()
+
+
+def test_grad_of_every_sample_is_that_of_autograd():
+    weight, bias = normal(6, 6, seed=7), normal(6, seed=8)
+    with cstorch.precision(HALF, level=2, chunk=3):
+        whole = func.grad(loss)(weight, X, bias)
+        assert_same_tensors(whole, gradient(loss, weight, X, bias))
+        samples = func.vmap(func.grad(loss), (None, 0, None))(weight, X, bias)
+        assert_same_tensors(samples, torch.stack([gradient(loss, weight, x, bias) for x in X]))
+    assert (whole != func.grad(loss)(weight, X, bias)).any()
+
+
+def test_jacobian_and_second_derivatives_are_those_of_autograd():
+    with cstorch.precision(HALF, level=1, chunk=3):
+        jacobian = func.jacrev(torch.matmul)(X[0], W[0])
+        wanted = torch.autograd.functional.jacobian(lambda x: torch.matmul(x, W[0]), X[0])
+        assert_same_tensors(jacobian, wanted)
+        hessian = func.jacrev(func.grad(lambda x: (x @ W[0]).square().sum()))(X[0, :1])
+        wanted = torch.autograd.functional.hessian(lambda x: (x @ W[0]).square().sum(), X[0, :1])
+        assert_same_tensors(hessian, wanted)
+
+
+@pytest.mark.parametrize("name", ["conv1d", "conv_transpose1d"])
+def test_gradients_of_convolutions_in_transformations_are_those_of_autograd(name):
+    kernels, bias = normal(4, 4, 3, seed=9), normal(4, seed=10)
+
+    def of(weight, x, bias):
+        return getattr(F, name)(x, weight, bias).square().sum()
+
+    with cstorch.precision(HALF, level=1, chunk=3):
+        got = func.grad(of)(kernels, X, bias)
+        assert_same_tensors(got, gradient(of, kernels, X, bias))
+        samples = func.vmap(func.grad(of), (None, 0, None))(kernels, X, bias)
+        assert_same_tensors(samples, torch.stack([gradient(of, kernels, x, bias) for x in X]))
+        twice = func.jacrev(func.grad(lambda x: of(kernels, x, bias)))(X[:1, :, :3])
+        of_x = torch.autograd.functional.hessian(lambda x: of(kernels, x, bias), X[:1, :, :3])
+        assert_same_tensors(twice, of_x)
+
+
+def test_functional_call_runs_a_module_with_other_parameters():
+    module = torch.nn.Linear(6, 3)
+    parameters = {"weight": W[0].T, "bias": BIAS[0]}
+    with cstorch.precision(HALF):
+        got = func.functional_call(module, parameters, (X,))
+        assert_same_tensors(got, F.linear(X, W[0].T, BIAS[0]))
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")  # which PyTorch itself calls
+def test_forward_derivatives_in_transformations_are_refused():
+    with cstorch.precision(HALF), pytest.raises(NotImplementedError, match="jvp"):
+        func.jacfwd(torch.matmul)(X[0], W[0])
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda dense, sparse: dense @ sparse,
+            r"^other: got a tensor of torch.sparse_coo, must be dense; .to_dense\(\)",
+        ),
+        (lambda dense, sparse: sparse @ dense, r"^input: got a tensor of torch.sparse_coo"),
+        (lambda dense, sparse: sparse.to_sparse_csr() @ dense, r"^input: got a tensor of torch.sparse_csr"),
+        (lambda dense, sparse: torch.matmul(dense, sparse), r"^other: got a tensor of torch.sparse_coo"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta")
+def test_sparse_operand_of_an_operator_is_named(call, message):
+    with cstorch.precision(HALF), pytest.raises(NotImplementedError, match=message):
+        call(torch.ones(2, 2), torch.eye(2).to_sparse())
