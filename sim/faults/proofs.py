@@ -6,7 +6,9 @@ same line of `hdl`, and is of the same type and the same place among those, as t
 
 from __future__ import annotations
 
+import hashlib
 import json
+import pickle
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -28,6 +30,7 @@ from sim.formal.errors import ToolError
 from sim.formal.netlist import Netlist
 from sim.formal.proof import Outcome, Proof, prove
 from sim.formal.proof import Verdict as Answer
+from sim.run.options import ROOT
 
 __all__ = ["faulty", "judge_batch", "proofs_of", "try_proofs"]
 
@@ -82,12 +85,35 @@ def _catalogue() -> tuple[Proof, ...]:
 def judge_batch(batch: Batch, *, proof_seconds: int) -> tuple[list[Judged], int, float]:
     """Return what became of the faults of a batch, the cycles simulated and the processor seconds spent.
 
+    What has been judged before, by the same sources, is found again.
+
     Parameters
     ----------
     batch : Batch
     proof_seconds : int
         Limit of each proof; 0 asks none.
     """
+    key = hashlib.sha256(f"{_sources()} {batch} {proof_seconds}".encode()).hexdigest()[:32]
+    kept = FOLDER / "judged" / f"{key}.pickle"
+    if not kept.is_file():
+        answer = _judge_batch(batch, proof_seconds)
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        kept.with_suffix(".new").write_bytes(pickle.dumps(answer))
+        kept.with_suffix(".new").rename(kept)
+    found: tuple[list[Judged], int, float] = pickle.loads(kept.read_bytes())
+    return found
+
+
+@cache
+def _sources() -> str:
+    files = (path for folder in ("golden", "hdl", "sim") for path in (ROOT / folder).rglob("*") if path.is_file())
+    digest = hashlib.sha256()
+    for path in sorted(path for path in files if path.suffix in (".py", ".cpp", ".h")):
+        digest.update(f"{path.relative_to(ROOT)}".encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+def _judge_batch(batch: Batch, proof_seconds: int) -> tuple[list[Judged], int, float]:
     judged, cycles, seconds = judge(batch)
     for at, one in enumerate(judged):
         if proof_seconds and one.verdict is Verdict.OPEN:
