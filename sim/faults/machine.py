@@ -22,7 +22,7 @@ __all__ = ["COPIES", "Cause", "Machine", "Wires"]
 
 COPIES = 512
 #: Cycles after which copies that are slower than the unit itself are given up: a multiple of its own, and some more.
-_SLOWER, _MORE = 6, 5000
+_SLOWER, _MORE = 50, 5000
 
 
 class Cause(IntEnum):
@@ -35,7 +35,6 @@ class Cause(IntEnum):
     STUCK = 4
     UNSTEADY = 5
     CYCLES = 6
-    WOKEN = 7
 
 
 @dataclass(frozen=True)
@@ -89,14 +88,16 @@ class _Ports(ctypes.Structure):
 
 
 _COUNTS = (
-    "payloads", "payload_limbs", "answers", "answer_limbs", "offers", "takes", "queues", "cycles", "stop", "longest",
+    "start", "payloads", "payload_limbs", "answers", "answer_limbs", "offers", "takes", "queues", "cycles", "cut",
+    "longest",
 )  # fmt: skip
+_ARRAYS = ("payload", "answer", "chunk", "gap", "pause", "end", "offer", "take", "first", "order")
 
 
 class _Scenario(ctypes.Structure):
     _fields_ = [
         *((name, ctypes.c_uint64) for name in _COUNTS),
-        *((name, ctypes.c_void_p) for name in ("payload", "answer", "chunk", "offer", "take", "first", "order")),
+        *((name, ctypes.c_void_p) for name in _ARRAYS),
     ]
 
 
@@ -184,13 +185,14 @@ class Machine:
         bits = np.unpackbits(self._trace[:cycles].view(np.uint8), axis=1, bitorder="little")
         return bits[:, : self._differed.shape[0] - 1].astype(np.bool_)
 
-    def reset(self) -> None:
-        """Reset as the bench does before each scenario."""
-        self._rest(True, 3)
-        self._rest(False, 1)
+    def run(self, scenario: Scenario, *, cut: int = 0) -> None:
+        """Power all copies up and run a scenario, reset by reset, for those that have not been told yet.
 
-    def run(self, scenario: Scenario, *, stop: int = 0) -> None:
-        """Run a scenario, or its first `stop` cycles, for all copies that have not been told yet.
+        Parameters
+        ----------
+        scenario : Scenario
+        cut : int
+            If it is not 0: run so many cycles of each episode at most, and do not look at answers.
 
         Raises
         ------
@@ -199,42 +201,39 @@ class Machine:
         """
         if not len(scenario.answers):
             raise ValueError(f"scenario: got no answers in {scenario.name}, must have some: nothing would be compared")
-        answers = _limbs(scenario.answers, self._port.answer.width)
-        payloads = _limbs(scenario.payloads, self._port.request.width)
-        queues = self._port.queue_of(scenario.answers)
-        order = np.argsort(queues, kind="stable").astype(np.uint64)
-        count = int(queues.max()) + 1
-        first = np.searchsorted(queues[order.astype(np.int64)], np.arange(count + 1)).astype(np.uint64)
-        chunks = np.zeros(len(payloads), np.uint64) if scenario.chunks is None else scenario.chunks.astype(np.uint64)
-        offers, takes = (np.ascontiguousarray(pattern, np.uint8) for pattern in (scenario.offers, scenario.takes))
-        longest = _SLOWER * 8 * len(payloads) + _MORE
-        counts = (
-            *(len(payloads), payloads.shape[1], len(answers), answers.shape[1], len(offers), len(takes), count),
-            *(scenario.cycles, stop, longest),
-        )
-        arrays = (payloads, answers, chunks, offers, takes, first, order)
-        given = _Scenario(*counts, *(_at(array) for array in arrays))
-        # A scenario that is cut off says nothing of answers.
-        caught = self.caught.copy() if stop else self.caught
-        self.cycles += self._code.run(self._machine, ctypes.byref(given), _at(caught))
+        self._code.power_up(self._machine)
+        self._code.reset(self._machine, 3)
+        # Cut off, it says nothing of answers.
+        caught = self.caught.copy() if cut else self.caught
+        for episode in range(len(scenario.episodes)):
+            self._episode(scenario, episode, cut, caught)
+            self._code.reset(self._machine, 1)
         if self.caught[0]:
             cause = Cause(int(self.caught[0])).name.lower()
             raise RuntimeError(f"{scenario.name}: the unit without faults fails ({cause}): run `make sim` first")
 
-    def reset_in_the_middle(self, scenario: Scenario, cycles: int) -> None:
-        """Reset while a scenario is under way: no copy may offer an answer afterwards."""
-        self.run(scenario, stop=cycles)
-        self._rest(True, 2)
-        woken = self._rest(False, cycles)
-        self.caught[woken & (self.caught == 0)] = Cause.WOKEN
-        if self.caught[0]:
-            raise RuntimeError("the unit without faults gives answers after a reset")
-
-    def _rest(self, reset: bool, cycles: int) -> NDArray[np.bool_]:
-        woken = np.zeros(COPIES // 64, np.uint64)
-        self._code.rest(self._machine, reset, cycles, _at(woken))
-        self.cycles += cycles
-        return np.unpackbits(woken.view(np.uint8), bitorder="little").astype(np.bool_)
+    def _episode(self, scenario: Scenario, episode: int, cut: int, caught: NDArray[np.uint32]) -> None:
+        driven, span = scenario.payload_span(episode), scenario.answer_span(episode)
+        within = slice(span.start, span.stop)
+        answers = _limbs(scenario.answers[within], self._port.answer.width)
+        payloads = _limbs(scenario.payloads, self._port.request.width)
+        queues = self._port.queue_of(scenario.answers[within]) if len(span) else np.zeros(0, np.int64)
+        order = np.argsort(queues, kind="stable").astype(np.uint64)
+        count = int(queues.max()) + 1 if len(span) else 1
+        first = np.searchsorted(queues[order.astype(np.int64)], np.arange(count + 1)).astype(np.uint64)
+        chunks = _words(np.zeros(len(payloads)) if scenario.chunks is None else scenario.chunks)
+        gaps = chunks if scenario.gaps is None else _words(scenario.gaps)
+        pauses = None if scenario.pauses is None else _words(scenario.pauses)
+        ends = None if scenario.ends is None else _words(scenario.ends[within])
+        offers, takes = (np.ascontiguousarray(pattern, np.uint8) for pattern in (scenario.offers, scenario.takes))
+        ends_at = int(scenario.episodes[episode][2])
+        counts = (
+            *(driven.start, driven.stop, payloads.shape[1], len(answers), answers.shape[1], len(offers), len(takes)),
+            *(count, scenario.cycles, min(cut or ends_at, ends_at or cut), _SLOWER * len(driven) + _MORE),
+        )
+        arrays = (payloads, answers, chunks, gaps, pauses, ends, offers, takes, first, order)
+        given = _Scenario(*counts, *(None if array is None else _at(array) for array in arrays))
+        self.cycles += self._code.run(self._machine, ctypes.byref(given), _at(caught))
 
 
 def _library() -> Any:
@@ -249,7 +248,8 @@ def _library() -> Any:
         *(ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p),
     ]
     code.destroy.argtypes = [ctypes.c_void_p]
-    code.rest.argtypes = [ctypes.c_void_p, ctypes.c_bool, ctypes.c_uint64, ctypes.c_void_p]
+    code.power_up.argtypes = [ctypes.c_void_p]
+    code.reset.argtypes = [ctypes.c_void_p, ctypes.c_uint64]
     code.run.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]
     code.run.restype = ctypes.c_uint64
     return code
@@ -266,6 +266,10 @@ def _places(fields: Fields, name: str) -> list[int]:
             return list(range(low, low + width))
         low += width
     return []
+
+
+def _words(values: NDArray[Any]) -> NDArray[np.uint64]:
+    return np.ascontiguousarray(values, np.uint64)
 
 
 def _limbs(words: NDArray[Any], width: int) -> NDArray[np.uint64]:

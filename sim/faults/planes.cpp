@@ -15,7 +15,7 @@ static const int COPIES = 512;
 
 enum { AND, OR, XOR, XNOR, NOT, MUX, NAND, NOR, ANDNOT, ORNOT, BUF };
 // Why a copy is told from what it should be; as in machine.py.
-enum { SAME, WRONG, UNEXPECTED, MISSING, STUCK, UNSTEADY, CYCLES, WOKEN };
+enum { SAME, WRONG, UNEXPECTED, MISSING, STUCK, UNSTEADY, CYCLES };
 
 static inline plane all(bool one) {
   const uint64_t word = one ? ~0ull : 0;
@@ -40,16 +40,19 @@ struct Ports {
   const uint32_t *in_register, *in_error;
 };
 
+// From one reset to the next: payloads `start` to `payloads`, and the answers that belong to them.
 struct Scenario {
-  uint64_t payloads, payload_limbs, answers, answer_limbs, offers, takes, queues, cycles, stop, longest;
-  const uint64_t *payload, *answer, *chunk;
+  uint64_t start, payloads, payload_limbs, answers, answer_limbs, offers, takes, queues, cycles, cut, longest;
+  // `gap`: the chunk length while nothing is offered behind a payload. `pause`: cycles at least without an offer ahead of
+  // one; may be absent. `end`: which payload completes each answer; may be absent.
+  const uint64_t *payload, *answer, *chunk, *gap, *pause, *end;
   const uint8_t *offer, *take;
   const uint64_t *first;  // of each queue in `order`, and the end
   const uint64_t *order;  // answers, queue by queue
 };
 
 struct Copy {
-  uint64_t next = 0, quiet = 0, answered = 0, first = 0, last = 0, shown = 0;
+  uint64_t next = 0, quiet = 0, answered = 0, first = 0, last = 0, shown = ~0ull, chunk = 0, pause = 0, needed = 0;
   bool offering = false, refused = false, ended = false;
   std::vector<uint64_t> word, seen;
 };
@@ -67,6 +70,7 @@ struct Machine {
   uint32_t nets, first_gate, gates, registers, selects;
   std::vector<uint32_t> gate, segment, q, d;
   plane *value, *held;
+  std::vector<uint32_t> start;
   Ports ports;
   Watch watch;
 
@@ -145,9 +149,18 @@ extern "C" Machine *make(uint32_t nets, uint32_t gates, const uint32_t *rows, ui
   for (uint32_t k = 0; k < registers; k++) {
     machine->q.push_back(register_rows[3 * k]);
     machine->d.push_back(register_rows[3 * k + 1]);
-    machine->value[register_rows[3 * k]] = all(register_rows[3 * k + 2]);
+    machine->start.push_back(register_rows[3 * k + 2]);
   }
   return machine;
+}
+
+extern "C" void power_up(Machine *machine) {
+  const Ports &ports = machine->ports;
+  plane *v = machine->value;
+  for (uint32_t k = 0; k < machine->registers; k++) v[machine->q[k]] = all(machine->start[k]);
+  for (uint32_t k = 0; k < ports.payloads; k++) v[ports.payload[k]] = all(false);
+  for (uint32_t k = 0; k < ports.chunks; k++) v[ports.chunk[k]] = all(false);
+  v[ports.valid] = v[ports.take] = all(false);
 }
 
 extern "C" void connect(Machine *machine, const Ports *ports) { machine->ports = *ports; }
@@ -162,24 +175,21 @@ extern "C" void destroy(Machine *machine) {
   delete machine;
 }
 
-// Leave the inputs at 0 for `cycles` cycles, in reset or not; tell in `woken` which copies offer an answer.
-extern "C" void rest(Machine *machine, bool reset, uint64_t cycles, uint64_t *woken) {
+// Reset all copies for some cycles, in which the streams go on as they were, and leave them alone for another one.
+extern "C" void reset(Machine *machine, uint64_t cycles) {
   const Ports &ports = machine->ports;
-  plane *v = machine->value, seen = all(false);
-  for (uint32_t k = 0; k < ports.payloads; k++) v[ports.payload[k]] = all(false);
-  for (uint32_t k = 0; k < ports.chunks; k++) v[ports.chunk[k]] = all(false);
-  v[ports.valid] = v[ports.take] = all(false);
-  if (ports.reset) v[ports.reset] = all(reset != bool(ports.inverted));
-  for (uint64_t cycle = 0; cycle < cycles; cycle++) {
+  plane *v = machine->value;
+  for (uint64_t cycle = 0; cycle <= cycles; cycle++) {
+    const bool on = cycle < cycles;
+    if (ports.reset) v[ports.reset] = all(on != bool(ports.inverted));
+    if (!on) v[ports.valid] = v[ports.take] = all(false);
     machine->evaluate();
-    seen |= v[ports.answered];
     machine->clock();
   }
-  memcpy(woken, &seen, sizeof(seen));
 }
 
-// One scenario. `caught[k]` is why copy k has been told from a right one, in this scenario or an earlier one; copies
-// that have been are left alone. Returns the cycles that it took.
+// One episode. `caught[k]` is why copy k has been told from a right one, now or earlier; copies that
+// have been are left alone. Returns the cycles that it took.
 extern "C" uint64_t run(Machine *machine, const Scenario *given, uint32_t *caught) {
   const Ports &ports = machine->ports;
   const Scenario &scenario = *given;
@@ -188,7 +198,10 @@ extern "C" uint64_t run(Machine *machine, const Scenario *given, uint32_t *caugh
   std::vector<bool> alone(COPIES, false);
   std::vector<int> lonely{0};
   alone[0] = true;
-  for (Copy &copy : copies) copy.shown = ~0ull;
+  for (Copy &copy : copies) {
+    copy.next = scenario.start;
+    if (scenario.pause && scenario.start < scenario.payloads) copy.pause = scenario.pause[scenario.start];
+  }
   copies[0].seen.assign(scenario.queues, 0);
   plane followers = all(true), acceptance = all(false), offering = all(false);
   put(followers, 0, false);
@@ -210,7 +223,7 @@ extern "C" uint64_t run(Machine *machine, const Scenario *given, uint32_t *caugh
   };
 
   uint64_t cycle = 0;
-  while (!scenario.stop || cycle < scenario.stop) {
+  while (true) {
     cycle++;
     // -- what has been accepted, and what is offered next
     const bool leader_accepted = bit(acceptance, 0);
@@ -237,32 +250,42 @@ extern "C" uint64_t run(Machine *machine, const Scenario *given, uint32_t *caugh
         copy.next++;
         copy.quiet = 0;
         offers = false;
+        if (scenario.pause && copy.next < scenario.payloads) copy.pause = scenario.pause[copy.next];
       }
       if (!offers) {
         offers = copy.next < scenario.payloads && scenario.offer[cycle % scenario.offers];
+        if (offers && copy.pause) {
+          copy.pause--;
+          offers = false;
+        }
         changed |= offers || copy.offering;
         copy.offering = offers;
+        if (offers) {
+          copy.shown = copy.next;
+          copy.chunk = scenario.chunk[copy.next];
+        } else if (copy.next > scenario.start) {
+          changed |= copy.chunk != scenario.gap[copy.next - 1];
+          copy.chunk = scenario.gap[copy.next - 1];
+        }
       }
       put(offering, at, offers);
     }
     offering = (offering & ~followers) | (followers & all(copies[0].offering));
     if (changed) {
-      const Copy &leader = copies[0];
       v[ports.valid] = offering;
-      if (leader.offering) {
-        const uint64_t *payload = scenario.payload + leader.next * scenario.payload_limbs;
+      const Copy &leader = copies[0];
+      if (leader.shown < scenario.payloads) {
+        const uint64_t *payload = scenario.payload + leader.shown * scenario.payload_limbs;
         for (uint32_t k = 0; k < ports.payloads; k++) v[ports.payload[k]] = all(payload[k >> 6] >> (k & 63) & 1);
-        copies[0].shown = leader.next;
-        for (uint32_t k = 0; k < ports.chunks; k++) v[ports.chunk[k]] = all(scenario.chunk[leader.next] >> k & 1);
       }
+      for (uint32_t k = 0; k < ports.chunks; k++) v[ports.chunk[k]] = all(leader.chunk >> k & 1);
       for (int at : lonely) {
-        Copy &copy = copies[at];
-        if (!at || copy.ended) continue;
-        if (copy.offering) copy.shown = copy.next;
-        if (copy.shown >= scenario.payloads || (leader.offering && copy.shown == leader.shown)) continue;
+        const Copy &copy = copies[at];
+        if (copy.chunk != leader.chunk)
+          for (uint32_t k = 0; k < ports.chunks; k++) put(v[ports.chunk[k]], at, copy.chunk >> k & 1);
+        if (copy.shown == leader.shown || copy.shown >= scenario.payloads) continue;
         const uint64_t *payload = scenario.payload + copy.shown * scenario.payload_limbs;
         for (uint32_t k = 0; k < ports.payloads; k++) put(v[ports.payload[k]], at, payload[k >> 6] >> (k & 63) & 1);
-        for (uint32_t k = 0; k < ports.chunks; k++) put(v[ports.chunk[k]], at, scenario.chunk[copy.shown] >> k & 1);
       }
     }
     const bool takes = scenario.take[cycle % scenario.takes];
@@ -310,13 +333,17 @@ extern "C" uint64_t run(Machine *machine, const Scenario *given, uint32_t *caugh
               const uint64_t number = scenario.order[scenario.first[queue] + copy.seen[queue]++];
               if (memcmp(scenario.answer + number * scenario.answer_limbs, word.data(), 8 * word.size()))
                 convict(at, WRONG);
+              if (scenario.end && scenario.end[number] + 1 > copy.needed) copy.needed = scenario.end[number] + 1;
             }
           }
         } else if (copy.refused) {
           convict(at, UNSTEADY);
         }
         const bool done = copy.next == scenario.payloads && copy.answered >= scenario.answers;
-        if (copy.quiet >= (done ? 40 : 400) && !copy.ended) {
+        if (scenario.cut == cycle) {
+          // What had not been accepted cannot be answered.
+          if (copy.needed > copy.next) convict(at, UNEXPECTED);
+        } else if (copy.quiet >= (done ? 40 : 400) && !copy.ended) {
           copy.ended = true;
           if (copy.next < scenario.payloads) convict(at, STUCK);
           else if (copy.answered < scenario.answers) convict(at, MISSING);
@@ -329,6 +356,7 @@ extern "C" uint64_t run(Machine *machine, const Scenario *given, uint32_t *caugh
       else put(offering, at, false);
     }
     lonely.resize(kept);
+    if (scenario.cut == cycle) break;
     acceptance = v[ports.valid] & v[ports.ready];
     machine->clock();
     if (leader_is_through) {

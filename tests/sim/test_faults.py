@@ -71,7 +71,6 @@ def scenario(**given: Any) -> Scenario:
 
 def caught(design: Design, faults: list[Fault]) -> list[Cause]:
     machine = Machine(gates_of(design, faults), PORT, {number: number + 1 for number in range(len(faults))})
-    machine.reset()
     machine.run(scenario())
     return [Cause(int(cause)) for cause in machine.caught[1 : len(faults) + 1]]
 
@@ -129,7 +128,6 @@ def test_copies_with_many_faults_at_once_are_told_as_each_alone(adder, found):
 
 def test_unit_that_does_not_give_what_it_should_ends_the_run(adder, found):
     machine = Machine(gates_of(adder, found[:1]), PORT, {0: 1})
-    machine.reset()
     with pytest.raises(RuntimeError, match="without faults fails"):
         machine.run(scenario(answers=np.zeros(200, np.uint64)))
 
@@ -145,8 +143,7 @@ def missing(design: Design, faults: list[Fault]) -> list[str]:
     guards = [(at, value) for at, name in enumerate(gates.names) if name for value in (True, False)]
     machine = Machine(gates, PORT, {number: number + 1 for number in range(len(faults))})
     machine.watch(guards, 100)
-    machine.reset()
-    machine.run(scenario(), stop=150)
+    machine.run(scenario(), cut=150)
     pair = Pair(gates, Wires.of(gates.ports, axi_stream=False), guards)
     return [pair.missing(number, Conjectures(*machine.seen(number + 1))) for number in range(len(faults))]
 
