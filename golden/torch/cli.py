@@ -131,7 +131,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             document = read_document(given)
             older = is_older(document)
             (fit if given.command == "fit" else validate)(given, document, console)
-    except (OSError, TypeError, ValueError, FloatingPointError, ModuleNotFoundError) as error:
+    except (OSError, TypeError, ValueError, FloatingPointError, ModuleNotFoundError, NotImplementedError) as error:
         message = _in_words_of_the_command_line(str(error))
         parser.error(older_place(message) if older else message)
     except RunStopped as stopped:

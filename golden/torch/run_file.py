@@ -104,6 +104,8 @@ class _Logging(Section):
 
 
 class _Backend(Section):
+    model_config = ConfigDict(extra="allow", frozen=True)  # what only a cluster could use
+
     backend_type: str
 
 

@@ -71,7 +71,7 @@ class Trainer(NotOfTensorFlow):
     progress : bool
         Whether to show a progress bar on the terminal (standard error).
     device, backend : str or object, optional
-        One of them, "CPU" or "CSX": either runs on this machine's CPU.
+        One of them, "CPU", "GPU" or "CSX": all run on this machine's CPU.
     schedulers : list, optional
         Schedulers, or functions that make one of the optimizer. Each makes a step after every step of the run.
     loop : TrainingLoop, optional

@@ -180,7 +180,7 @@ def test_loss_by_import_path_makes_pairs_of_batches(tmp_path, written):
         ),
         ("init.loop.max_step=1", "trainer.init.loop.max_step: is not a known key; did you mean max_steps?"),
         ("init.sparsity={}", "trainer.init.sparsity: is not a known key"),
-        ("init.device=GPU", "trainer.init.device: got 'GPU', must be 'CPU' or 'CSX'"),
+        ("init.device=TPU", "trainer.init.device: got 'TPU', must be 'CPU', 'GPU' or 'CSX'"),
         (
             "fit.train_dataloader.exampels=3",
             "trainer.fit.train_dataloader.exampels: is not a known key; did you mean examples?",

@@ -18,6 +18,7 @@ from golden.modelzoo.trainer.callbacks import (
     TrainingLoop,
     ValidationLoop,
 )
+from golden.torch.backend import BackendType
 from golden.torch.training.callback import HOOKS
 
 from .run_models import Net, Zoo, data
@@ -286,8 +287,32 @@ class Backend:
         self.backend_type = kind
 
 
+def test_model_in_float64_is_refused_and_does_not_train_in_products_of_pytorch():
+    model = zoo().double()
+    before = weights_of_float64(model)
+    batches = [(x.double(), y) for x, y in loader()]
+    with pytest.raises(NotImplementedError, match=r"no exact path.*float64"):
+        trainer(model=model).fit(batches, steps=1)
+    with pytest.raises(NotImplementedError, match=r"no exact path.*float64"):
+        trainer(model=model).validate(batches)
+    assert weights_of_float64(model) == before
+
+
+def weights_of_float64(model):
+    return [each.detach().view(torch.int64).tolist() for each in model.parameters()]
+
+
 @pytest.mark.parametrize(
-    "given", [{"device": "CPU"}, {"device": "csx"}, {"backend": "CSX"}, {"backend": Backend("CPU")}, {}], ids=str
+    "given",
+    [
+        {"device": "CPU"},
+        {"device": "csx"},
+        {"backend": "CSX"},
+        {"backend": Backend("CPU")},
+        {"backend": BackendType.GPU},
+        {},
+    ],
+    ids=str,
 )
 def test_backend_and_device_are_accepted_and_compute_the_same(given):
     assert trainer(**given).fit(loader(), steps=2) == trainer().fit(loader(), steps=2)
@@ -296,9 +321,9 @@ def test_backend_and_device_are_accepted_and_compute_the_same(given):
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"device": "GPU"}, ValueError, r"^device: got 'GPU', must be 'CPU' or 'CSX'"),
+        ({"device": "TPU"}, ValueError, r"^device: got 'TPU', must be 'CPU', 'GPU' or 'CSX'"),
         ({"device": "CPU", "backend": "CPU"}, ValueError, r"^device: got 'CPU' beside a backend"),
-        ({"backend": 3}, TypeError, r"^backend: got 3, must be 'CPU', 'CSX' or an object"),
+        ({"backend": 3}, TypeError, r"^backend: got 3, must be 'CPU', 'GPU', 'CSX' or an object"),
         ({"model": lambda: 3}, TypeError, r"^model: got a function that returns 3, must return"),
         ({"schedulers": [3]}, TypeError, r"^schedulers: got 3, must be schedulers, or functions"),
         ({"loop": 3}, TypeError, r"^loop: got 3, must be a TrainingLoop"),

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Any
+
+from golden.torch.notices import say_once
 
 __all__ = ["device_of"]
 
-_told: set[str] = set()
+_KINDS = ("CPU", "GPU", "CSX")
 
 
 def device_of(backend: Any, device: str | None) -> str:
-    """Return "CPU" or "CSX", and say once that a wafer is emulated here.
+    """Return "CPU", "GPU" or "CSX", and say once where the products of the other two run.
 
     Parameters
     ----------
     backend : object or str, optional
         What ``backend("CPU")`` of a script gave: anything with the name of a device, or the name.
     device : str, optional
-        "CPU" or "CSX" in any case; not beside `backend`.
+        "CPU", "GPU" or "CSX" in any case; not beside `backend`.
 
     Raises
     ------
@@ -36,13 +37,10 @@ def device_of(backend: Any, device: str | None) -> str:
             break
         name = getattr(name, attribute, name)
     if not isinstance(name, str):
-        raise TypeError(f"{argument}: got {given!r}, must be 'CPU', 'CSX' or an object with such a device type")
+        raise TypeError(f"{argument}: got {given!r}, must be 'CPU', 'GPU', 'CSX' or an object with such a device type")
     kind = name.upper()
-    if kind not in ("CPU", "CSX"):
-        raise ValueError(f"{argument}: got {name!r}, must be 'CPU' or 'CSX'; both run on this machine's CPU")
-    if kind == "CSX" and kind not in _told:
-        _told.add(kind)
-        logging.getLogger("golden.torch").warning(
-            "%s: CSX runs on this machine's CPU, with the arithmetic of the hardware bit for bit", argument
-        )
+    if kind not in _KINDS:
+        raise ValueError(f"{argument}: got {name!r}, must be 'CPU', 'GPU' or 'CSX'; all run on this machine's CPU")
+    if kind != "CPU":
+        say_once(f"{argument}: got {kind!r}; the exact products run on the CPU, and so does this run")
     return kind
