@@ -144,3 +144,19 @@ def test_script_without_a_half_type_says_that_its_products_are_fp32(caplog):
 def test_version_is_that_of_the_distribution():
     text = (Path(golden.__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8")
     assert tomllib.loads(text)["project"]["version"] == golden.__version__ == cstorch.__version__
+
+
+def test_loop_of_the_training_guide_trains_exactly():
+    guide = (Path(golden.__file__).parents[1] / "docs" / "training.md").read_text(encoding="utf-8")
+    (text,) = [block for block in guide.split("```python\n")[1:] if block.startswith("cstorch.amp.set_half_dtype(")]
+    inputs = torch.randn(8, 4)
+    scope = {
+        "cstorch": cstorch,
+        "model": torch.nn.Linear(4, 3),
+        "loss_fn": torch.nn.CrossEntropyLoss(),
+        "make_loader": lambda: [(inputs, inputs[:, :3].argmax(1))],
+    }
+    with Products() as products:
+        exec(text.split("```")[0].replace("num_steps=1000", "num_steps=3"), scope)
+    # A step: a product forward, one backward, and the sum for the bias.
+    assert (products.exact, products.of_pytorch, products.halves) == (9, {}, {"cbfloat16"})
