@@ -136,6 +136,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(older_place(message) if older else message)
     except RunStopped as stopped:
         return int(stopped.code or 0)
+    except KeyboardInterrupt:  # before the first step, or for the second time
+        print("stopped by Ctrl-C at once: nothing is saved beyond the checkpoints that are there", file=sys.stderr)
+        return 130
     finally:
         if parallel:
             dist.destroy_process_group()

@@ -153,7 +153,8 @@ class Trainer(NotOfTensorFlow):
         if not any(isinstance(each, Divergence) for each in self.callbacks):
             self.callbacks.append(Divergence())
         self._callbacks = Callbacks([*self.callbacks, *self.loggers])
-        self.call("setup")
+        for hook in ("pre_setup", "setup", "post_setup"):
+            self.call(hook)
 
     @property
     def step(self) -> int:

@@ -295,6 +295,18 @@ def test_signal_is_the_exit_status_of_the_command_line(tmp_path, capsys, written
     assert capsys.readouterr().err.startswith("stopped by SIGTERM after step 2: ")
 
 
+def test_ctrl_c_before_the_first_step_is_one_line(tmp_path, capsys, written, monkeypatch):
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("golden.torch.cli_run.parts_of", stop)
+    assert call("fit", written(OLDER), tmp_path / "run") == 130
+    assert capsys.readouterr().err.splitlines() == [
+        "stopped by Ctrl-C at once: nothing is saved beyond the checkpoints that are there"
+    ]
+    assert not (tmp_path / "run").exists()
+
+
 def test_ctrl_c_ends_the_process_with_one_line_and_a_whole_checkpoint(tmp_path):
     command = [sys.executable, "-m", "golden.torch", "fit", "digits_mlp", "--steps", "1000000", "--no-progress"]
     process = subprocess.Popen(

@@ -224,7 +224,7 @@ def test_every_hook_is_called_in_its_place():
     batch += ["on_before_backward", "on_after_backward"]
     end = ["on_train_step_end", "on_train_batch_end"]
     assert called == [
-        *("setup", "on_enter_fit", "on_fit_start", "on_train_start"),
+        *("pre_setup", "setup", "post_setup", "on_enter_fit", "on_fit_start", "on_train_start"),
         *("on_before_optimizer_zero_grad", "on_after_optimizer_zero_grad"),
         *(*batch, *end, *batch),
         *("on_before_optimizer_step", "on_after_optimizer_step", "on_before_scheduler_step", "on_after_scheduler_step"),
@@ -265,6 +265,8 @@ def test_misspelt_hook_is_told():
         UserWarning, match=r"^callbacks: Wrong.on_train_batch_edn is no hook .* mean on_train_batch_end\?"
     ):
         trainer(callbacks=[Wrong()])
+    with pytest.warns(UserWarning, match=r"^callbacks: Last.finalize is no hook and never runs"):
+        trainer(callbacks=[type("Last", (Callback,), {"finalize": lambda self: None})()])
 
 
 def test_error_in_a_step_reaches_the_callbacks_and_goes_on():

@@ -26,8 +26,14 @@ class Callback:
     that are named after a batch, a forward or a backward pass run for each, those of the optimizer once.
     """
 
+    def pre_setup(self, trainer: Trainer) -> None:
+        """Run once, when the trainer is built, before `setup` of any callback."""
+
     def setup(self, trainer: Trainer) -> None:
         """Run once, when the trainer is built."""
+
+    def post_setup(self, trainer: Trainer) -> None:
+        """Run once, when the trainer is built, after `setup` of all callbacks."""
 
     def on_enter_fit(
         self, trainer: Trainer, stack: ExitStack, train_dataloader: Any, val_dataloader: Any, loop: Any
@@ -126,7 +132,8 @@ class Callback:
         """Take from `state_dict` what `on_save_checkpoint` put there; it may lack it."""
 
 
-HOOKS = frozenset(name for name in vars(Callback) if name == "setup" or name.startswith("on_"))
+HOOKS = frozenset(name for name in vars(Callback) if name.endswith("setup") or name.startswith("on_"))
+_NOT_HERE = ("finalize", "run_validation")  # hooks of the Model Zoo
 
 
 class Callbacks:
@@ -140,7 +147,7 @@ class Callbacks:
     Warns
     -----
     UserWarning
-        If one has a method ``on_...`` that is no hook: it would never run.
+        If one has a method ``on_...`` that is no hook, or a hook of the Model Zoo that is not here: it would never run.
     """
 
     def __init__(self, callbacks: Iterable[Callback], argument: str = "callbacks") -> None:
@@ -149,7 +156,7 @@ class Callbacks:
             if not isinstance(each, Callback):
                 raise TypeError(f"{argument}: got {each!r}, must be objects of a subclass of Callback")
             for name in dir(type(each)):
-                if name.startswith("on_") and name not in HOOKS:
+                if (name.startswith("on_") and name not in HOOKS) or name in _NOT_HERE:
                     near = difflib.get_close_matches(name, HOOKS, n=1)
                     meant = f"; did you mean {near[0]}?" if near else ""
                     warnings.warn(
