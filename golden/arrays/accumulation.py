@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from golden.arrays.chain import Chain
-from golden.arrays.checks import as_codes, as_format, code_dtype, same_shape
+from golden.arrays.checks import as_codes, as_flag, as_format, code_dtype, same_shape
 from golden.arrays.rounding import Flags, codes_to_float64, float64_to_codes, is_signalling
 from golden.formats import FloatFormat
 from golden.kernels import products as kernels
@@ -79,7 +79,7 @@ def multiply_accumulate(
     operand, accumulator = as_format(operand, "operand"), as_format(accumulator, "accumulator")
     given = as_codes(a, operand, "a"), as_codes(b, operand, "b"), as_codes(acc, accumulator, "acc")
     shape = same_shape("a, b, acc", *(codes.shape for codes in given))
-    if not return_flags:
+    if not as_flag(return_flags, "return_flags"):
         served = np.empty(shape, code_dtype(accumulator))
         formats = kernels.Formats(operand, accumulator, None, accumulator, accumulator, is_step=True)
         if kernels.multiply_accumulate(*given, served, formats):

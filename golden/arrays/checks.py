@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from golden.formats import FloatFormat, as_format
 
-__all__ = ["as_codes", "as_floats", "as_format", "as_values", "code_dtype", "same_shape"]
+__all__ = ["as_array", "as_codes", "as_flag", "as_floats", "as_format", "as_values", "code_dtype", "same_shape"]
 
 
 def code_dtype(fmt: FloatFormat) -> type[np.uint16] | type[np.uint32]:
@@ -17,9 +17,24 @@ def code_dtype(fmt: FloatFormat) -> type[np.uint16] | type[np.uint32]:
     return np.uint16 if fmt.width <= 16 else np.uint32
 
 
+def as_array(given: ArrayLike, argument: str) -> NDArray[Any]:
+    """Accept what NumPy makes an array of."""
+    try:
+        return np.asarray(given)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{argument}: got {given!r}, must be an array, or lists of equal lengths ({error})") from None
+
+
+def as_flag(given: bool, argument: str) -> bool:
+    """Accept True and False."""
+    if not isinstance(given, bool | np.bool_):
+        raise TypeError(f"{argument}: got {given!r}, must be True or False")
+    return bool(given)
+
+
 def as_codes(codes: ArrayLike, fmt: FloatFormat, argument: str) -> NDArray[Any]:
     """Accept an unsigned array, or Python ints, whose codes fit the format."""
-    given = np.asarray(codes)
+    given = as_array(codes, argument)
     from_python = not isinstance(codes, (np.ndarray, np.generic)) and given.dtype.kind in "iu"
     if given.size == 0 and not isinstance(codes, np.ndarray):
         given, from_python = given.astype(code_dtype(fmt)), True
@@ -38,7 +53,7 @@ def as_codes(codes: ArrayLike, fmt: FloatFormat, argument: str) -> NDArray[Any]:
 
 def as_floats(values: ArrayLike, argument: str) -> NDArray[np.float32] | NDArray[np.float64]:
     """Accept floating-point arrays of up to 64 bits and Python numbers; float32 and float64 hold every one exactly."""
-    given = np.asarray(values)
+    given = as_array(values, argument)
     from_python = not isinstance(values, (np.ndarray, np.generic)) and given.dtype.kind in "iu"
     if not from_python and (given.dtype.kind != "f" or given.dtype.itemsize > 8):
         raise TypeError(
@@ -54,7 +69,7 @@ def as_floats(values: ArrayLike, argument: str) -> NDArray[np.float32] | NDArray
 
 def as_values(values: ArrayLike, argument: str) -> NDArray[np.float32]:
     """Accept float32 arrays, and float16 ones, whose values float32 holds."""
-    given = np.asarray(values)
+    given = as_array(values, argument)
     if given.dtype.kind != "f" or given.dtype.itemsize > 4:
         raise TypeError(
             f"{argument}: got an array of {given.dtype}, must be float32 values; golden.decode turns "

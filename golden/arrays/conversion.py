@@ -7,7 +7,7 @@ from typing import Any, Literal, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from golden.arrays.checks import as_codes, as_floats, as_format
+from golden.arrays.checks import as_codes, as_flag, as_floats, as_format
 from golden.arrays.rounding import (
     Flags,
     codes_to_float64,
@@ -162,7 +162,7 @@ def convert(
     """
     source, destination = as_format(source, "source"), as_format(destination, "destination")
     given = as_codes(codes, source, "codes")
-    if not return_flags:
+    if not as_flag(return_flags, "return_flags"):
         served = flat.convert(given, source, destination)
         if served is not None:
             return served[()]

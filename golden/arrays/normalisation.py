@@ -61,6 +61,8 @@ def softmax(codes: ArrayLike, fmt: FloatFormat | str, *, axis: int = -1) -> NDAr
     """
     fmt = as_format(fmt, "fmt")
     given = as_codes(codes, fmt, "codes")
+    if not isinstance(axis, int | np.integer) or isinstance(axis, bool):
+        raise TypeError(f"axis: got {axis!r}, must be an int")
     if not -given.ndim <= axis < given.ndim:
         raise ValueError(f"axis: got {axis}, must be {-given.ndim} to {given.ndim - 1} for shape {given.shape}")
     if given.shape[axis] == 0:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from golden.arrays.chain import reduce_codes
-from golden.arrays.checks import as_codes, as_format, as_values, code_dtype, same_shape
+from golden.arrays.checks import as_codes, as_flag, as_format, as_values, code_dtype, same_shape
 from golden.arrays.conversion import decode, encode
 from golden.arrays.rounding import Flags
 from golden.formats import FloatFormat
@@ -114,7 +114,7 @@ def dot(
     destination = None if out is None else as_format(out, "out")
     start = _as_start(initial, plan, shape)
     x, y = (np.broadcast_to(codes, shape + codes.shape[-1:]) for codes in (x, y))
-    if not return_flags and x.size:
+    if not as_flag(return_flags, "return_flags") and x.size:
         result = np.empty(shape, code_dtype(destination or plan.outer))
         rows, columns = (codes.reshape(-1, codes.shape[-1]) for codes in (x, y))
         begin = None if start is None else np.broadcast_to(start, shape).ravel()
