@@ -169,5 +169,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = [" " + each if re.match(r"-(inf|nan|\.?\d)", each, re.IGNORECASE) else each for each in given]
     parser = _parser()
     parsed = parser.parse_args(given)
-    print(_formats() if parsed.command == "formats" else _show(parsed.value, parsed.format, parser))
+    text = _formats() if parsed.command == "formats" else _show(parsed.value, parsed.format, parser)
+    try:
+        print(text, flush=True)
+    except OSError as error:
+        parser.error(f"standard output: cannot be written: {error}")
     return 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import os
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -113,22 +114,35 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _write(path: Path, text: str) -> None:
+    """Write a file as a whole, or leave what was there."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.is_file() and path.exists():  # a device, or a folder, which says what is wrong
+        path.write_text(text)
+        return
+    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
+    try:
+        partial.write_text(text)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
 def _write_one(given: argparse.Namespace) -> None:
     text = to_verilog(given.build(given), given.name or given.default_name)
     if given.output is None:
         sys.stdout.write(text)
+        sys.stdout.flush()  # a full disk is told here, and not when Python ends
         return
-    given.output.parent.mkdir(parents=True, exist_ok=True)
-    given.output.write_text(text)
+    _write(given.output, text)
     print(f"{given.output}: {text.count(chr(10))} lines")
 
 
 def _write_all(given: argparse.Namespace) -> None:
-    given.output.mkdir(parents=True, exist_ok=True)
     units = all_units()
     for number, (name, build) in enumerate(units.items(), start=1):
         path = given.output / f"{name}.v"
-        path.write_text(to_verilog(build(), name))
+        _write(path, to_verilog(build(), name))
         print(f"[{number}/{len(units)}] {path}", flush=True)
 
 
@@ -138,6 +152,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     try:
         given.run(given)
+    except OSError as error:
+        place = given.output or "standard output"
+        print(f"{parser.prog}: output: got {place}, which cannot be written: {error}", file=sys.stderr)
+        return 2
     except (TypeError, ValueError) as error:
         print(f"{parser.prog}: {error}", file=sys.stderr)
         return 2

@@ -119,8 +119,13 @@ class FloatView(ValueCastable):
     """A signal seen as a floating-point code: fields ``sign``, ``exponent_field`` and ``fraction``."""
 
     def __init__(self, shape: FloatShape, target: Any) -> None:
+        if not isinstance(shape, FloatShape):
+            raise TypeError(f"shape: got {shape!r}, must be a FloatShape")
         self._shape = shape
-        self._target = Value.cast(target)
+        try:
+            self._target = Value.cast(target)
+        except TypeError as error:
+            raise TypeError(f"target: got {target!r}, must be a value of {shape.fmt.width} bits ({error})") from None
         if len(self._target) != shape.fmt.width:
             raise ValueError(f"target: got {len(self._target)} bits, must be {shape.fmt.width} for {shape.fmt}")
 

@@ -60,8 +60,20 @@ def scaled_dot_product_attention(
         If the shapes do not fit, a tensor is not on the CPU, or `is_causal` comes with a mask.
     """
     check_tensors(query=query, key=key, value=value)
+    for name, flag in (("is_causal", is_causal), ("enable_gqa", enable_gqa)):
+        if not isinstance(flag, bool | torch.SymBool):
+            raise TypeError(f"{name}: got {flag!r}, must be True or False")
     if is_causal and attn_mask is not None:
         raise ValueError("is_causal: got True beside attn_mask, must be False; put both into the mask")
+    if attn_mask is not None and not isinstance(attn_mask, torch.Tensor):
+        raise TypeError(f"attn_mask: got {type(attn_mask).__name__}, must be a torch.Tensor or None")
+    if attn_mask is not None and attn_mask.device != query.device:
+        raise ValueError(f"attn_mask: got a tensor on {attn_mask.device}, must be on {query.device} as query is")
+    for name, factor in (("dropout_p", dropout_p), ("scale", 0.0 if scale is None else scale)):
+        if not isinstance(factor, int | float | torch.SymFloat | torch.SymInt):
+            raise TypeError(f"{name}: got {factor!r}, must be a number")
+        if isinstance(factor, int) and abs(factor) >= 2**63:
+            raise ValueError(f"{name}: got {factor}, must be a number that PyTorch holds")
     if not 0.0 <= dropout_p <= 1.0:
         raise ValueError(f"dropout_p: got {dropout_p}, must be from 0 to 1")
     if enable_gqa:
@@ -94,6 +106,9 @@ def weights_of(scores: torch.Tensor) -> torch.Tensor:
 
 
 def _shared_heads(query: torch.Tensor, given: torch.Tensor, argument: str) -> torch.Tensor:
+    if min(query.ndim, given.ndim) < 3:
+        shapes = f"{tuple(query.shape)} and {tuple(given.shape)}"
+        raise ValueError(f"enable_gqa: got True for shapes {shapes}, must be (..., heads, length, width)")
     heads, shared = query.shape[-3], given.shape[-3]
     if shared == 0 or heads % shared:
         raise ValueError(f"{argument}: got {shared} heads, must divide the {heads} heads of query")

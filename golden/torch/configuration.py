@@ -83,7 +83,7 @@ class MixedPrecision:
         for name in ("enabled", "log_loss_scale"):
             if not isinstance(getattr(self, name), bool):
                 raise TypeError(f"{name}: got {getattr(self, name)!r}, must be True or False")
-        if self.fp16_type not in _NAMES:
+        if not isinstance(self.fp16_type, str) or self.fp16_type not in _NAMES:
             raise ValueError(f"fp16_type: got {self.fp16_type!r}, must be one of {', '.join(_NAMES)}")
         if self.precision_opt_level is not None:
             checked_level(self.precision_opt_level, "precision_opt_level")

@@ -41,8 +41,12 @@ def einsum(equation: str, *operands: torch.Tensor | Sequence[torch.Tensor]) -> t
     ValueError
         If the equation does not fit the operands, or a tensor is not on the CPU.
     """
+    if not isinstance(equation, str):
+        raise TypeError(f"equation: got {equation!r}, must be a string such as 'ij,jk->ik'")
     tensors: list[torch.Tensor] = []
-    for operand in operands:
+    for number, operand in enumerate(operands):
+        if not isinstance(operand, torch.Tensor | list | tuple):
+            raise TypeError(f"operand {number}: got {type(operand).__name__}, must be a torch.Tensor")
         tensors.extend([operand] if isinstance(operand, torch.Tensor) else operand)
     check_tensors(**{f"operand {number}": tensor for number, tensor in enumerate(tensors)})
     if len(tensors) == 1:

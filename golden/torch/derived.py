@@ -75,6 +75,8 @@ def _jagged(mat_a: Tensor, mat_b: Tensor, offs: Tensor, bias: Tensor | None) -> 
     axes = mat_a.ndim, mat_b.ndim
     length = mat_b.shape[-1] if axes == (3, 2) else mat_a.shape[-2] if axes == (2, 3) else mat_a.shape[-1]
     batched = {(3, 2): mat_a, (2, 3): mat_b}.get(axes)
+    if not isinstance(offs, Tensor):
+        raise TypeError(f"offs: got {type(offs).__name__}, must be a torch.Tensor")
     if offs.is_floating_point() or offs.ndim != 1 or (batched is not None and len(offs) != len(batched)):
         raise ValueError(
             f"offs: got a tensor of {offs.dtype} and shape {tuple(offs.shape)}, must have one integer for each group"

@@ -121,7 +121,7 @@ class precision(Interception, ContextDecorator):
             raise TypeError(f"enabled: got {enabled!r}, must be True or False")
         if half is None and proxy is not None:
             raise ValueError(f"proxy: got {proxy} without half, must come with half='cbfloat16'")
-        if unseen not in get_args(Unseen):
+        if not isinstance(unseen, str) or unseen not in get_args(Unseen):
             raise ValueError(f"unseen: got {unseen!r}, must be 'error', 'warn' or 'count'")
         self._half = None if half is None else half_named(half, proxy, argument="half")
         self._level = None if level is None else checked_level(level, "level")

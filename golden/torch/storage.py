@@ -97,4 +97,7 @@ def load(ckpt_path: str | Path, map_location: Any = None, **kwargs: Any) -> Any:
 def _path(given: Any) -> Path:
     if not isinstance(given, str | os.PathLike):
         raise TypeError(f"ckpt_path: got {given!r}, must be a path")
-    return Path(given)
+    path = Path(given)
+    if not path.name or "\0" in str(path):
+        raise ValueError(f"ckpt_path: got {given!r}, must be the path of a file")
+    return path

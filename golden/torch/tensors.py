@@ -101,6 +101,8 @@ def add_debug_name(module: nn.Module, root_name: str | None = None) -> None:
     """Keep the path of every submodule for `get_debug_name`."""
     if not isinstance(module, nn.Module):
         raise TypeError(f"module: got {module!r}, must be a torch.nn.Module")
+    if not isinstance(root_name, str | None):
+        raise TypeError(f"root_name: got {root_name!r}, must be a string or None")
     for name, each in module.named_modules():
         each._debug_name = ".".join(filter(None, (root_name, name)))
 

@@ -98,7 +98,7 @@ class MacParameters:
         settle("operands", self._checked_operands())
         settle("levels", self._checked_levels())
         settle("stages", check_stages(self.stages, max(_RANKS), 11 if len(self.operands) == 1 else 13))
-        if self.multiplier not in MULTIPLIERS:
+        if not isinstance(self.multiplier, str) or self.multiplier not in MULTIPLIERS:
             raise ValueError(f"multiplier: got {self.multiplier!r}, must be one of {', '.join(MULTIPLIERS)}")
         for name in ("registers", "chunk_bits"):
             if not isinstance(getattr(self, name), int) or isinstance(getattr(self, name), bool):

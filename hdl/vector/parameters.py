@@ -8,6 +8,8 @@ from hdl.mac.parameters import MacParameters
 
 __all__ = ["VectorParameters"]
 
+_MOST_LANES = 1024  # far more than any device holds
+
 
 @dataclass(frozen=True, kw_only=True)
 class VectorParameters(MacParameters):
@@ -16,7 +18,7 @@ class VectorParameters(MacParameters):
     Parameters
     ----------
     lanes : int
-        16-bit multiply-accumulates a cycle, an even number of at least 2; half of them can do fp32.
+        16-bit multiply-accumulates a cycle, an even number from 2 to 1024; half of them can do fp32.
     registers : int
         Rows of the register file: a power of two, and enough to keep the pipeline full in rotation.
 
@@ -34,8 +36,8 @@ class VectorParameters(MacParameters):
         super().__post_init__()
         if not isinstance(self.lanes, int) or isinstance(self.lanes, bool):
             raise TypeError(f"lanes: got {self.lanes!r}, must be an int")
-        if self.lanes < 2 or self.lanes % 2:
-            raise ValueError(f"lanes: got {self.lanes}, must be an even number of at least 2")
+        if not 2 <= self.lanes <= _MOST_LANES or self.lanes % 2:
+            raise ValueError(f"lanes: got {self.lanes}, must be an even number from 2 to {_MOST_LANES}")
         rows = self.accumulate_latency * (2 if self.has_pairs_of_rows else 1)
         least = max(2, 1 << (rows - 1).bit_length())
         if self.registers < least:

@@ -65,7 +65,7 @@ class VectorMac(wiring.Component):
     Parameters
     ----------
     lanes : int
-        16-bit multiply-accumulates a cycle, an even number of at least 2.
+        16-bit multiply-accumulates a cycle, an even number from 2 to 1024.
     operands, levels, stages, chunk_bits, flags, multiplier
         As of `hdl.MultiplyAccumulate`.
     registers : int

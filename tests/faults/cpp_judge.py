@@ -20,7 +20,7 @@ from ..golden.kernels.build import SOURCE, Builder, files_of
 from .battery import answers
 from .fault import CAUGHT, NO_BUILD, SAME_CODE, SURVIVED, Fault, Verdict
 
-PATIENCE = 300.0  # seconds until an answer counts as none; a faulty loop may never end
+PATIENCE = 60.0  # seconds until an answer counts as none; a faulty loop may never end
 # What each path has of its own, so that one path tells what the fault does; the others stay as they are.
 _ONE_UNIT_OF = {"generic.h": ["portable.cpp", "avx512.cpp"], "vectors.h": ["avx512.cpp"], "chains.h": ["avx512.cpp"]}
 
@@ -76,7 +76,7 @@ class CppJudge:
         return ""
 
 
-def in_child(work: Callable[[], str]) -> str:
+def in_child(work: Callable[[], str], patience: float = PATIENCE) -> str:
     """Run it in a forked process; return what it says, or how the process ended."""
     reading, writing = os.pipe()
     child = os.fork()
@@ -91,7 +91,7 @@ def in_child(work: Callable[[], str]) -> str:
         os.write(writing, b"." + said.encode()[:500])
         os._exit(0)
     os.close(writing)
-    ready, _, _ = select.select([reading], [], [], PATIENCE)
+    ready, _, _ = select.select([reading], [], [], patience)
     said = os.read(reading, 4096) if ready else b""
     os.close(reading)
     if not ready:

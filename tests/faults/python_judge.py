@@ -60,10 +60,10 @@ class PythonJudge:
         started = time.perf_counter()
         tests = tests_of(fault.file)
         if tests not in self.passing:
-            said = in_child(lambda: self._run(Fault(fault.file, 0, 0, "none", "", 1, ""), tests))
+            said = in_child(lambda: self._run(Fault(fault.file, 0, 0, "none", "", 1, ""), tests), 600)
             assert said == "", f"the tests of {fault.file} fail without a fault: {said}"
             self.passing.append(tests)
-        said = in_child(lambda: self._run(fault, tests))
+        said = in_child(lambda: self._run(fault, tests), 300)
         return Verdict(fault, CAUGHT if said else SURVIVED, said, time.perf_counter() - started)
 
     def _run(self, fault: Fault, tests: list[str]) -> str:

@@ -186,7 +186,7 @@ BAD = [
     ("mac --operands fp16,nope", "operands: got 'nope', must be one of float32, "),
     ("mac --levels 0,x", "levels: got '0,x', must be numbers such as 0,1,2"),
     ("mac --levels 3", "levels: got (3,), must be some of (0, 1, 2), each once"),
-    ("vector-mac --lanes 3", "lanes: got 3, must be an even number of at least 2"),
+    ("vector-mac --lanes 3", "lanes: got 3, must be an even number from 2 to 1024"),
     ("mac-axi-stream --registers 512", "registers: got 512, must be at most 256 to fit s_axis_tuser"),
 ]
 

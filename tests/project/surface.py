@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
+from torch import nn
 
 from golden import CBFLOAT16, FP32, reference
 
@@ -21,6 +23,7 @@ ERRORS = (TypeError, ValueError, OSError, RuntimeError, NotImplementedError, Imp
 
 _CODES = np.full((2, 2), 0x3E00, np.uint16)
 _VALUES = np.ones((2, 2), np.float32)
+_TENSOR = torch.ones(2, 2)
 #: A good argument for a parameter of this name, of the first module that fits.
 GOOD: dict[str, dict[str, Any]] = {
     "golden.reference": {
@@ -32,6 +35,10 @@ GOOD: dict[str, dict[str, Any]] = {
     "golden.loss_scaling": {"init_scale": 1.0, "loss_scale": np.float32(1), "non_clamped_scale": np.float32(1)},
     "golden.matmul_values": {"a": _VALUES, "b": _VALUES},
     "golden.multiply_accumulate": {"acc": np.uint32(0), "accumulator": "fp32"},
+    "golden.torch": {
+        "x": _TENSOR, "y": _TENSOR, "query": _TENSOR, "key": _TENSOR, "value": _TENSOR, "weight": _TENSOR,
+        "equation": "ij,jk->ik", "mat_a": _TENSOR, "mat_b": _TENSOR, "module": nn.Identity(), "name": "float16",
+    },
     "golden": {
         "a": _CODES, "b": _CODES, "acc": 0, "codes": _CODES, "values": _VALUES, "name": "fp16", "exponent_bits": 5,
         "fraction_bits": 10, "inner": CBFLOAT16, "chunk": 32, "outer": FP32,
@@ -71,7 +78,7 @@ def surface(*modules: str) -> Iterator[Surface]:
         exports = importlib.import_module(module)
         for name in exports.__all__:
             call = getattr(exports, name)
-            if not callable(call) or id(call) in seen or isinstance(call, type) and issubclass(call, tuple):
+            if not callable(call) or id(call) in seen or (isinstance(call, type) and issubclass(call, tuple)):
                 continue
             seen.add(id(call))
             try:
@@ -85,16 +92,18 @@ def surface(*modules: str) -> Iterator[Surface]:
                 yield Surface(module, name, call, tuple(each.name for each in named), required)
 
 
-def fault_of(error: BaseException, names: tuple[str, ...]) -> str:
+def fault_of(error: BaseException, names: tuple[str, ...], *, of_pytorch: bool = False) -> str:
     """Tell what is wrong with an error, as one for bad input: nothing if it is ours and names an argument."""
     *_, last = traceback.extract_tb(error.__traceback__)
     where = f"{Path(last.filename).name}:{last.lineno}"
     if not isinstance(error, ERRORS):
         return f"{type(error).__name__} at {where}: {error}"
+    names_its_file = isinstance(error, OSError) and error.filename is not None
+    if of_pytorch or names_its_file:
+        return ""
     if not Path(last.filename).is_relative_to(ROOT) or ".venv" in last.filename:
         return f"raised by {last.filename}: {error!r}"
-    line = linecache.getline(last.filename, last.lineno or 0).strip()
-    if not line.startswith("raise "):
+    if not linecache.getline(last.filename, last.lineno or 0).strip().startswith("raise "):
         return f"raised by Python at {where}: {error!r}"
     if not any(name in str(error) for name in names):
         return f"no argument is named at {where}: {error}"

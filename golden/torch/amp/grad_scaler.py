@@ -102,7 +102,7 @@ class GradScaler:
         )
         self._enabled = self._scale.enabled
         self._max_gradient_norm = max_gradient_norm
-        self._names = {parameter: name for name, parameter in named_parameters or ()}
+        self._names = _names_of(named_parameters)
         self._iteration = Iteration()
         self._skip_reason: str | None = None
         self._check_loss = LossCheck()
@@ -373,3 +373,14 @@ class GradScaler:
 def _number(given: Any) -> Any:
     """Turn a tensor of one element into a number."""
     return given.item() if isinstance(given, Tensor) and given.numel() == 1 else given
+
+
+def _names_of(named_parameters: Any) -> dict[Tensor, str]:
+    try:
+        pairs = [] if named_parameters is None else [(name, parameter) for name, parameter in named_parameters]
+    except (TypeError, ValueError):
+        pairs = [("", None)]
+    for name, parameter in pairs:
+        if not isinstance(name, str) or not isinstance(parameter, Tensor):
+            raise TypeError(f"named_parameters: got {named_parameters!r}, must be what model.named_parameters() gives")
+    return {parameter: name for name, parameter in pairs if parameter is not None}

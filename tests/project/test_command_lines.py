@@ -1,0 +1,101 @@
+"""Bad input on the command lines: one line of ours and status 2, no traceback, and no half of a file left behind."""
+
+import contextlib
+import errno
+import io
+import os
+from pathlib import Path
+
+import pytest
+
+import golden.cli
+import golden.torch.cli
+import hdl.cli
+
+CONVERT = ("verilog", "convert", "--source", "float32", "--destination", "cbfloat16", "-o")
+
+
+@pytest.fixture
+def quick_verilog(monkeypatch):
+    monkeypatch.setattr(hdl.cli, "to_verilog", lambda unit, name: f"module {name};\n")
+    monkeypatch.setattr(hdl.cli, "all_units", lambda: {"one": lambda: None, "two": lambda: None})
+
+
+def refused(main, *arguments):
+    """Run a command line that must end with status 2; return what it says."""
+    said = io.StringIO()
+    with contextlib.redirect_stderr(said):
+        try:
+            status = main([str(each) for each in arguments])
+        except SystemExit as stopped:
+            status = stopped.code
+    assert status == 2
+    assert "Traceback" not in said.getvalue()
+    return said.getvalue()
+
+
+def everything_below(folder):
+    return {path: path.read_bytes() if path.is_file() else None for path in sorted(folder.rglob("*"))}
+
+
+@pytest.mark.parametrize("output", ["folder", "file/below.v", "/dev/full", "/proc/nothing/here.v"])
+def test_hdl_output_that_cannot_be_written_is_named_and_nothing_left(quick_verilog, tmp_path, output):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").write_text("what was there")
+    before = everything_below(tmp_path)
+    said = refused(hdl.cli.main, *CONVERT, tmp_path / output)
+    assert f"output: got {tmp_path / output}, which cannot be written: " in said
+    assert everything_below(tmp_path) == before
+    assert "output: got" in refused(hdl.cli.main, "verilog", "all", "-o", tmp_path / "file")
+
+
+def test_hdl_disk_that_fills_up_leaves_the_file_that_was_there(quick_verilog, tmp_path, monkeypatch):
+    (tmp_path / "unit.v").write_text("what was there")
+    before, write_text = everything_below(tmp_path), Path.write_text
+
+    def half_of_it(path, text):
+        write_text(path, text[: len(text) // 2])
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "write_text", half_of_it)
+    assert "No space left on device" in refused(hdl.cli.main, *CONVERT, tmp_path / "unit.v")
+    assert everything_below(tmp_path) == before
+    monkeypatch.setattr(Path, "write_text", write_text)
+    assert hdl.cli.main([*CONVERT, str(tmp_path / "unit.v")]) == 0
+    assert (tmp_path / "unit.v").read_text() == "module convert;\n"
+
+
+@pytest.mark.parametrize(
+    ("main", "arguments"), [(golden.cli.main, ["formats"]), (hdl.cli.main, CONVERT[:-1])], ids=["golden", "hdl"]
+)
+def test_standard_output_on_a_full_disk_is_told(quick_verilog, main, arguments):
+    with open("/dev/full", "w") as full, contextlib.redirect_stdout(full):
+        said = refused(main, *arguments)
+        assert "standard output" in said
+        assert "No space left on device" in said
+        with contextlib.suppress(OSError):
+            full.close()
+
+
+@pytest.mark.parametrize("text", [None, "", "- a list\n", "trainer: [\n", "\0", "no such thing: 1\n", b"\xff\xfe"])
+def test_fit_of_a_file_that_is_no_run_names_it_and_writes_nothing(tmp_path, monkeypatch, text):
+    monkeypatch.chdir(tmp_path)
+    if text is not None:
+        (tmp_path / "run.yaml").write_bytes(text if isinstance(text, bytes) else text.encode())
+    before = everything_below(tmp_path)
+    assert refused(golden.torch.cli.main, "fit", "run.yaml").count("error: ") == 1
+    assert everything_below(tmp_path) == before
+
+
+@pytest.mark.parametrize("folder", ["file", "/dev/full", "/proc/nothing"])
+def test_fit_into_a_folder_that_cannot_be_made_names_it(tmp_path, monkeypatch, folder):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text("what was there")
+    said = refused(golden.torch.cli.main, "fit", "digits_mlp", "--steps", 1, "--no-progress", "--model-dir", folder)
+    assert folder in said
+    assert (tmp_path / "file").read_text() == "what was there"
+
+
+def test_fit_of_a_directory_or_a_device_is_refused(tmp_path):
+    for run in (tmp_path, "/dev/null", "/proc/nothing"):
+        assert refused(golden.torch.cli.main, "fit", run).count("error: ") == 1

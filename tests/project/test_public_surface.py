@@ -1,0 +1,118 @@
+"""Bad input, everywhere: each public function is called with one bad argument after the other.
+
+Whatever comes of it is an error of ours that names an argument, or nothing where the argument is good after all. The
+functions are found by introspection, so that a new one is tried, too.
+"""
+
+import contextlib
+import io
+import signal
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+from golden.torch import half, levels
+
+from .surface import Surface, fault_of, surface
+
+BAD = [
+    None, True, 0, -1, 3, 2**63, -(2**70), 1.5, float("inf"), float("nan"), 1j, ..., int, object(), lambda: 1,
+    "", "no such thing", "\0", b"x", Path("/nonexistent/x"), range(3), {1}, {}, {"a": 1}, (1,), [], [1, 2], ["a"],
+    [[1], [1, 2]], np.zeros(2), np.zeros((2, 3), complex), np.array(["a"]), np.array([object()]), np.uint16([1, 2]),
+    np.zeros((0, 2), np.uint16), np.zeros((2, 2), bool), torch.zeros(2, dtype=torch.int64),
+    torch.zeros(2, 2, dtype=torch.complex64), torch.zeros(2, 2, device="meta"), torch.eye(2).to_sparse(), torch.float64,
+    nn.Identity(),
+]  # fmt: skip
+OURS = tuple(surface("golden", "golden.reference", "golden.loss_scaling", "golden.kernels", "hdl"))
+LAYER = tuple(surface("golden.torch", "golden.torch.amp"))
+#: These hand their arguments to PyTorch's functions of the same names, whose errors name them.
+OF_PYTORCH = {
+    *(f"golden.torch.{name}" for name in ("full", "ones", "zeros", "full_like", "ones_like", "zeros_like", "tensor")),
+    *(f"golden.torch.{name}" for name in ("from_numpy", "to_numpy", "audit")),
+}
+PATIENCE = 20  # seconds
+
+
+@pytest.fixture(autouse=True)
+def defaults_of_the_process(monkeypatch):
+    monkeypatch.setattr(half._Process, "half", half.half_named("float16"))
+    monkeypatch.setattr(half._Process, "mixed_precision", False)
+    monkeypatch.setattr(levels._Process, "level", 1)
+
+
+def outcome(one: Surface, arguments: dict[str, object]) -> str:
+    """Call it; tell what is wrong with its error, nothing if it is as it should be."""
+
+    def too_slow(*_: object) -> None:
+        raise KeyboardInterrupt(f"{one}: no answer in {PATIENCE} s")
+
+    files = set(Path().iterdir())
+    before = signal.signal(signal.SIGALRM, too_slow)
+    signal.alarm(PATIENCE)
+    try:
+        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+            warnings.simplefilter("ignore")
+            result = one.call(**arguments)
+            if hasattr(result, "__enter__"):
+                with result:
+                    pass
+    except BaseException as error:
+        if left := set(Path().iterdir()) - files:
+            return f"left behind: {left}"
+        return fault_of(error, (*one.parameters, one.name), of_pytorch=str(one) in OF_PYTORCH)
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+    return ""
+
+
+def arguments_with(one: Surface, parameter: str, bad: object) -> dict[str, object]:
+    """Good arguments but for one; what no good argument is known for is bad, too."""
+    return {**dict.fromkeys(one.required, bad), **one.good(), parameter: bad}
+
+
+@pytest.mark.parametrize("one", [*OURS, *LAYER], ids=str)
+def test_public_function_given_one_bad_argument_raises_an_error_that_names_it(one, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    wrong = [
+        f"{parameter}={bad!r:.60}: {fault}"
+        for parameter in one.parameters
+        for bad in BAD
+        if (fault := outcome(one, arguments_with(one, parameter, bad)))
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+@settings(max_examples=60)
+@given(st.sampled_from(OURS), st.data())
+def test_public_function_given_any_arguments_raises_an_error_that_names_one(one, data):
+    values = st.one_of(st.sampled_from(BAD), st.integers(), st.floats(), st.text(), st.lists(st.integers(), max_size=3))
+    chosen = data.draw(st.dictionaries(st.sampled_from(one.parameters), values, max_size=3))
+    arguments = {name: arguments_with(one, name, None)[name] for name in one.required} | one.good() | chosen
+    assert outcome(one, arguments) == ""
+
+
+def no_index(number):
+    return [][number]
+
+
+def no_message(number):
+    raise ValueError("must be better")
+
+
+def no_check(number):
+    return int("x" * number)
+
+
+@pytest.mark.parametrize(
+    ("call", "fault"),
+    [(no_index, "IndexError at"), (no_message, "no argument is named"), (no_check, "raised by Python")],
+)
+def test_errors_that_are_not_ours_or_name_nothing_are_told(call, fault):
+    assert outcome(Surface("tests", "call", call, ("number",), ("number",)), {"number": 3}).startswith(fault)
