@@ -129,6 +129,8 @@ class Trainer(NotOfTensorFlow):
             check_count(seed, "seed", 0)
             seed_everything(seed)
         self.backend, self.device = backend, device_of(backend, device)
+        if not isinstance(model_dir, str | Path | None):
+            raise TypeError(f"model_dir: got {model_dir!r}, must be a path or None")
         self.model_dir = None if model_dir is None else Path(model_dir)
         if log_steps is not None:
             check_count(log_steps, "log_steps")

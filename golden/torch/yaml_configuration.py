@@ -123,6 +123,10 @@ def precision_from_yaml(source: str | Path | Mapping[str, Any]) -> MixedPrecisio
         If a key is unknown or a value wrong, if both forms are used, or neither. In the older form, whose sections hold
         other things too, an unknown key is one that looks like a misspelt one.
     """
+    if not isinstance(source, str | Path | Mapping):
+        raise TypeError(f"source: got {source!r}, must be a path or a mapping")
+    if "\0" in str(source):
+        raise ValueError(f"source: got {source!r}, must be a path or a mapping")
     document = source if isinstance(source, Mapping) else read_yaml(source)
     newer = _section(_section(document, "trainer", ""), "init", "trainer.")
     older = {name: _section(document, name, "") for name in OLDER_PRECISION}

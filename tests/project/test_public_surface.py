@@ -36,6 +36,8 @@ OF_PYTORCH = {
     *(f"golden.torch.{name}" for name in ("full", "ones", "zeros", "full_like", "ones_like", "zeros_like", "tensor")),
     *(f"golden.torch.{name}" for name in ("from_numpy", "to_numpy", "audit")),
 }
+#: What a message names in place of an argument: keys of the documents that the argument holds.
+KEYS = {"golden.torch.precision_from_yaml": ("trainer.init",)}
 PATIENCE = 20  # seconds
 
 
@@ -65,7 +67,7 @@ def outcome(one: Surface, arguments: dict[str, object]) -> str:
     except BaseException as error:
         if left := set(Path().iterdir()) - files:
             return f"left behind: {left}"
-        return fault_of(error, (*one.parameters, one.name), of_pytorch=str(one) in OF_PYTORCH)
+        return fault_of(error, (*one.parameters, one.name, *KEYS.get(str(one), ())), of_pytorch=str(one) in OF_PYTORCH)
     finally:
         signal.alarm(0)
         signal.signal(signal.SIGALRM, before)
