@@ -20,7 +20,7 @@ from golden.torch.precision import precision
 
 __all__ = ["MixedPrecision"]
 
-_NAMES = ("float16", "bfloat16", "cbfloat16")
+_NAMES = ("float16", "bfloat16", "cbfloat16", "cb16")
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class MixedPrecision:
     ----------
     enabled : bool
         False: PyTorch's own fp32 products and no loss scaling; the clipping stays.
-    fp16_type : "float16", "bfloat16" or "cbfloat16"
+    fp16_type : "float16", "bfloat16", "cbfloat16" or "cb16"
         The 16-bit format of the matrix products.
     precision_opt_level : int, optional
         0, 1 or 2 (NUMERICS section 5), which a `golden.torch.pol` in the model overrides; None for the model-wide level
@@ -67,7 +67,7 @@ class MixedPrecision:
     """
 
     enabled: bool = True
-    fp16_type: Literal["float16", "bfloat16", "cbfloat16"] = "float16"
+    fp16_type: Literal["float16", "bfloat16", "cbfloat16", "cb16"] = "float16"
     precision_opt_level: int | None = 1
     loss_scaling_factor: float | Literal["dynamic"] | None = None
     initial_loss_scale: float | None = None

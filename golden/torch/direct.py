@@ -14,6 +14,7 @@ import golden
 from golden.kernels.library import active, format_number
 from golden.kernels.products import Formats
 from golden.reduction import Reduction
+from golden.torch.format_text import format_of
 
 __all__ = ["matrix_product"]
 
@@ -25,7 +26,7 @@ _FORMAT_OF_DTYPE = {torch.float16: format_number(golden.FP16), torch.bfloat16: f
 @lru_cache(maxsize=256)
 def _formats(half: str, level: int, chunk: int | None) -> tuple[int, ...]:
     """Return the fields of the product from its mode to its chunk."""
-    operand = golden.format_named(half)
+    operand = format_of(half)
     plan = Reduction.for_level(level, operand, chunk=chunk)
     return 0, *Formats.of(operand, plan, operand, as_values=True).numbers()
 
@@ -65,7 +66,7 @@ def matrix_product(
             return None
         start = torch.empty(given, dtype=torch.float32)
         values = initial.to(torch.float32).contiguous()
-        number = format_number(golden.format_named(half))
+        number = format_number(format_of(half))
         library.cbfloat_quantize(path, threads, number, values.numel(), values.data_ptr(), 32, start.data_ptr())
         begin = (start.data_ptr(), columns * (len(given) == 2), int(given[-1:] == (columns,)), 0)
     result = torch.empty((*shape[:-1], columns), dtype=torch.float32)

@@ -37,7 +37,7 @@ class _MatrixProduct(torch.autograd.Function):
     ) -> torch.Tensor:
         half, fwd, _, chunk = plan
         _keep_operands(ctx, a, b, initial, plan)
-        return operators.multiply(a, b, initial, half.name, fwd, chunk, dtype)
+        return operators.multiply(a, b, initial, half.text, fwd, chunk, dtype)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
@@ -69,7 +69,7 @@ class _TransformedProduct(_MatrixProduct):
         a: torch.Tensor, b: torch.Tensor, initial: torch.Tensor | None, plan: _Plan, dtype: torch.dtype
     ) -> torch.Tensor:
         half, level, _, chunk = plan
-        return operators.multiply(a, b, initial, half.name, level, chunk, dtype)
+        return operators.multiply(a, b, initial, half.text, level, chunk, dtype)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
@@ -131,7 +131,7 @@ class _Rounded(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: torch.Tensor, half: HalfType, dtype: torch.dtype) -> torch.Tensor:
         ctx.half, ctx.dtype = half, x.dtype
-        return operators.rounded(x, half.name, dtype)
+        return operators.rounded(x, half.text, dtype)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
@@ -141,7 +141,7 @@ class _Rounded(torch.autograd.Function):
 class _TransformedRounding(_Rounded):
     @staticmethod
     def forward(x: torch.Tensor, half: HalfType, dtype: torch.dtype) -> torch.Tensor:  # type: ignore[override]
-        return operators.rounded(x, half.name, dtype)
+        return operators.rounded(x, half.text, dtype)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
@@ -155,7 +155,7 @@ class _TransformedRounding(_Rounded):
 class _Softmax(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: torch.Tensor, half: HalfType) -> torch.Tensor:
-        output = operators.softmax16(x, half.name, half.dtype)
+        output = operators.softmax16(x, half.text, half.dtype)
         ctx.half, ctx.dtype = half, x.dtype
         ctx.save_for_backward(output)
         return output
@@ -171,7 +171,7 @@ class _Softmax(torch.autograd.Function):
 class _TransformedSoftmax(_Softmax):
     @staticmethod
     def forward(x: torch.Tensor, half: HalfType) -> torch.Tensor:  # type: ignore[override]
-        return operators.softmax16(x, half.name, half.dtype)
+        return operators.softmax16(x, half.text, half.dtype)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
@@ -202,7 +202,7 @@ def exact_product(
     # Without gradients, also in a backward pass, unless second derivatives are wanted.
     if not (torch.is_grad_enabled() and _differentiated(a, b, initial)):
         half, level, _, chunk = plan
-        return operators.multiply(a, b, initial, half.name, level, chunk, dtype)
+        return operators.multiply(a, b, initial, half.text, level, chunk, dtype)
     if operators.is_plain(a, b, initial):
         return _apply_plainly(a, b, initial, plan, dtype)
     return (_TransformedProduct if is_transformed() else _MatrixProduct).apply(a, b, initial, plan, dtype)

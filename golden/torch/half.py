@@ -6,12 +6,13 @@ as in the original, float16, which does not: beyond 65504 it gives infinity, and
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 
-from golden import BF16, CBFLOAT16, FP16, FloatFormat
+from golden import BF16, CB16, CBFLOAT16, FP16, FloatFormat
 from golden.torch import operators
+from golden.torch.format_text import text_of
 from golden.torch.scopes import scopes
 
 __all__ = [
@@ -37,10 +38,15 @@ class HalfType:
 
     format: FloatFormat
     dtype: torch.dtype
+    #: The format as operators take it.
+    text: str = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "text", text_of(self.format))
 
     @property
     def name(self) -> str:
-        """``float16``, ``bfloat16`` or ``cbfloat16``."""
+        """``float16``, ``bfloat16``, ``cbfloat16`` or that of another format."""
         return self.format.name
 
     @property
@@ -57,7 +63,9 @@ _NAMED: dict[object, HalfType] = {
     "bfloat16": _BFLOAT16,
     torch.bfloat16: _BFLOAT16,
     "cbfloat16": _CBFLOAT16[torch.float32],
+    "cb16": HalfType(CB16, torch.float32),
 }
+_NAMED |= {half.format: half for half in _NAMED.values()}
 
 
 class _Process:
@@ -69,28 +77,36 @@ class _Process:
 
 
 def half_named(
-    value: str | torch.dtype | HalfType, proxy: torch.dtype | None = None, *, argument: str = "value"
+    value: str | torch.dtype | FloatFormat | HalfType, proxy: torch.dtype | None = None, *, argument: str = "value"
 ) -> HalfType:
     """Return the half type of a name or dtype; the parameters and errors are those of `set_half_dtype`."""
     if isinstance(value, HalfType):
         return value
-    if not isinstance(value, str | torch.dtype):
-        raise TypeError(f"{argument}: got {value!r}, must be a name or a torch dtype, such as 'cbfloat16'")
-    if value not in _NAMED:
-        raise ValueError(
-            f"{argument}: got {value!r}, must be 'float16', 'bfloat16', 'cbfloat16', torch.float16 or torch.bfloat16"
+    if not isinstance(value, str | torch.dtype | FloatFormat):
+        raise TypeError(
+            f"{argument}: got {value!r}, must be a name or a torch dtype, such as 'cbfloat16', or a FloatFormat"
         )
-    half = _NAMED[value]
-    if proxy is None:
+    if isinstance(value, FloatFormat) and value.width == 16:
+        half = _NAMED.get(value) or HalfType(value, torch.float32)
+    elif value in _NAMED:
+        half = _NAMED[value]
+    else:
+        raise ValueError(
+            f"{argument}: got {value!r}, must be 'float16', 'bfloat16', 'cbfloat16', 'cb16', torch.float16, "
+            f"torch.bfloat16 or a FloatFormat of 16 bits"
+        )
+    if proxy is None or (proxy == torch.float32 == half.dtype):
         return half
-    if half.format != CBFLOAT16:
+    if half.dtype != torch.float32:
         raise ValueError(f"proxy: got {proxy} for {half.name}, which is a torch dtype itself, must be None")
+    if half.format != CBFLOAT16:
+        raise ValueError(f"proxy: got {proxy} for {half.name}, must be torch.float32")
     if proxy not in _CBFLOAT16:
         raise ValueError(f"proxy: got {proxy!r}, must be torch.float32 (lossless) or torch.float16 (less range)")
     return _CBFLOAT16[proxy]
 
 
-def set_half_dtype(value: str | torch.dtype, proxy: torch.dtype | None = None) -> torch.dtype:
+def set_half_dtype(value: str | torch.dtype | FloatFormat, proxy: torch.dtype | None = None) -> torch.dtype:
     """Set the 16-bit type of the process, and ask for mixed precision.
 
     It turns nothing on by itself: products are exact in a `golden.torch.precision`, in a model that went through
@@ -99,8 +115,9 @@ def set_half_dtype(value: str | torch.dtype, proxy: torch.dtype | None = None) -
 
     Parameters
     ----------
-    value : str or torch.dtype
-        ``"float16"``, ``"bfloat16"``, ``"cbfloat16"``, ``torch.float16`` or ``torch.bfloat16``.
+    value : str, torch.dtype or FloatFormat
+        ``"float16"``, ``"bfloat16"``, ``"cbfloat16"``, ``"cb16"``, ``torch.float16``, ``torch.bfloat16`` or any format
+        of 16 bits. What PyTorch has no dtype for is carried by float32.
     proxy : torch.dtype, optional
         What carries cbfloat16: ``torch.float32`` (unless given), which holds every value, or ``torch.float16``, which
         makes values beyond 65504 infinite and drops fraction bits below 2^-14.
@@ -113,7 +130,7 @@ def set_half_dtype(value: str | torch.dtype, proxy: torch.dtype | None = None) -
     Raises
     ------
     TypeError
-        If `value` is neither a string nor a dtype.
+        If `value` is neither a string, nor a dtype, nor a format.
     ValueError
         If there is no such half type, or the proxy does not fit it.
     """
@@ -155,7 +172,7 @@ def is_cbfloat16_tensor(tensor: torch.Tensor) -> bool:
         return False
     if not half.is_lossless_proxy:
         return True
-    rounded = operators.rounded(tensor.detach(), half.name, torch.float32)
+    rounded = operators.rounded(tensor.detach(), half.text, torch.float32)
     return bool(((tensor == rounded) | tensor.isnan()).all())
 
 

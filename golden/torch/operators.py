@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 import golden
 from golden.torch import direct, windows
+from golden.torch.format_text import format_of
 from golden.torch.scopes import scopes
 from golden.torch.unscaled import note_product
 from golden.torch.windows import Geometry, Summing
@@ -73,14 +74,15 @@ def _matrix_product(
         return done
     x, y = _values(a), _values(b)
     # The bias is a 16-bit tensor, as every input of a product; the total starts from it.
-    start = None if initial is None else golden.quantize(_values(initial), half)
+    start = None if initial is None else golden.quantize(_values(initial), format_of(half))
     shape = None
     if x.ndim > 2 and y.ndim == 2:  # one product with many rows is quicker than many products
         shape = (*x.shape[:-1], y.shape[-1])
         x = x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
         if start is not None and start.ndim > 1:
             start = np.broadcast_to(start, shape).reshape(-1, shape[-1])
-    result = golden.matmul_values(x, y, operand=half, level=level, chunk=chunk, initial=start, out=half)
+    fmt = format_of(half)
+    result = golden.matmul_values(x, y, operand=fmt, level=level, chunk=chunk, initial=start, out=fmt)
     return _tensor(result if shape is None else result.reshape(shape), dtype)
 
 
@@ -92,7 +94,7 @@ def _settings(
 ) -> tuple[Geometry, Summing]:
     note_product(half)
     geometry = Geometry(tuple(steps), tuple(gaps), tuple(sides), groups)
-    return geometry, Summing(golden.format_named(half), level, chunk)
+    return geometry, Summing(format_of(half), level, chunk)
 
 
 def _convolution(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, *given: Any) -> torch.Tensor:
@@ -113,13 +115,14 @@ def _convolution_of_kernels(gradient: torch.Tensor, x: torch.Tensor, size: _Ints
 
 
 def _rounded(x: torch.Tensor, half: str, dtype: torch.dtype) -> torch.Tensor:
-    return _tensor(golden.quantize(_values(x), half), dtype)
+    return _tensor(golden.quantize(_values(x), format_of(half)), dtype)
 
 
 def _softmax16(x: torch.Tensor, half: str, dtype: torch.dtype) -> torch.Tensor:
     if x.numel() == 0:
         return x.new_empty(x.shape, dtype=dtype)
-    return _tensor(golden.decode(golden.softmax(golden.encode(_values(x), half), half), half), dtype)
+    fmt = format_of(half)
+    return _tensor(golden.decode(golden.softmax(golden.encode(_values(x), fmt), fmt), fmt), dtype)
 
 
 _library.impl("matrix_product", _matrix_product, "CPU")

@@ -9,6 +9,7 @@ from typing import Any, get_args
 import torch
 from torch.overrides import TorchFunctionMode, resolve_name
 
+from golden.formats import FloatFormat
 from golden.reduction import DEFAULT_CHUNK, Reduction
 from golden.torch.guard import refuse, unwatch, watch
 from golden.torch.half import HalfType, current_half, half_named
@@ -83,8 +84,9 @@ class precision(Interception, ContextDecorator):
 
     Parameters
     ----------
-    half : str or torch.dtype, optional
-        ``"cbfloat16"``, ``"float16"``, ``"bfloat16"`` or such a dtype; the half type in force unless given.
+    half : str, torch.dtype or FloatFormat, optional
+        ``"cbfloat16"``, ``"float16"``, ``"bfloat16"``, ``"cb16"``, such a dtype or any format of 16 bits; the half type
+        in force unless given.
     level : int, optional
         Model-wide precision optimization level 0, 1 or 2, which `golden.torch.pol` overrides; the model-wide level in
         force unless given.
@@ -108,7 +110,7 @@ class precision(Interception, ContextDecorator):
 
     def __init__(
         self,
-        half: str | torch.dtype | HalfType | None = None,
+        half: str | torch.dtype | FloatFormat | HalfType | None = None,
         level: int | None = None,
         chunk: int | None = DEFAULT_CHUNK,
         enabled: bool = True,

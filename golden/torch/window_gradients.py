@@ -28,7 +28,7 @@ def _backward(plan: _Plan) -> _Plan:
 
 def _settings(geometry: Geometry, plan: _Plan) -> tuple[Any, ...]:
     half, level, _, chunk = plan
-    return (*map(list, geometry[:3]), geometry.groups, half.name, level, chunk)
+    return (*map(list, geometry[:3]), geometry.groups, half.text, level, chunk)
 
 
 def _keep(ctx: Any, operands: tuple[torch.Tensor | None, ...], geometry: Geometry, plan: _Plan) -> None:

@@ -1,0 +1,21 @@
+"""Formats as text: what an operator of PyTorch takes must be of PyTorch's own few types."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from golden.formats import FORMATS, FloatFormat, format_named
+
+__all__ = ["format_of", "text_of"]
+
+
+def text_of(fmt: FloatFormat) -> str:
+    """Return the name of a known format, else the name and the three numbers."""
+    return fmt.name if fmt in FORMATS else f"{fmt.name} {fmt.exponent_bits} {fmt.fraction_bits} {fmt.bias}"
+
+
+@lru_cache(maxsize=256)
+def format_of(text: str) -> FloatFormat:
+    """Return the format of a text that `text_of` made."""
+    name, *numbers = text.rsplit(" ", 3)
+    return FloatFormat(name, *map(int, numbers)) if numbers else format_named(name)
