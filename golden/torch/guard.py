@@ -14,16 +14,18 @@ from __future__ import annotations
 import functools
 import sys
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from golden.torch.frames import run_as_written
 from golden.torch.operator_kinds import kind_of_operator, operator_name
 from golden.torch.scopes import Process, Settings, scopes
 
-__all__ = ["module_path", "refuse", "settings_in_force", "unwatch", "watch"]
+__all__ = ["looking_through", "module_path", "refuse", "settings_in_force", "unwatch", "unwatched", "watch", "watching"]
 
 _without_functions = torch._C.DisableTorchFunction
 #: Sequence number of a node that no forward pass made: it accumulates the gradient of a leaf.
@@ -39,6 +41,11 @@ class _ProductGuard(TorchDispatchMode):
     def ignore_compile_internals(cls) -> bool:
         return True  # torch.compile would leave everything to Python otherwise
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # the next line does it, without a function around
+
+    @functools.partial(run_as_written, recursively=True)
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
@@ -99,7 +106,7 @@ def _judge(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         scopes.recorder.pytorchs(func, settings)
     elif settings is not None and settings.enabled:
         refuse(name, dtypes, settings, is_known=kind_of_operator(func) != "unknown")
-    elif settings is None and scopes.pols and not Process.entered:
+    elif settings is None and scopes.pols and not Process.entered and not scopes.unwatched:
         raise RuntimeError(
             f"pol: {name} {_place()} would run in {_listed(dtypes)} and at no level, for no precision is in force; add "
             f"'with golden.torch.precision():' around the training, or golden.torch.amp.initialize(model) before it"
@@ -142,6 +149,8 @@ def settings_in_force() -> Settings | None:
 
     A context that is entered while a node is evaluated decides before the node does.
     """
+    if scopes.unwatched:
+        return None
     if scopes.backwards and scopes.backwards[-1] is scopes.precisions:
         node = torch._C._current_autograd_node()
         if node is not None:
@@ -152,6 +161,8 @@ def settings_in_force() -> Settings | None:
 
 def _place() -> str:
     """Say where the code runs: in which module, or in the backward pass of what."""
+    if scopes.place is not None:
+        return scopes.place
     path = module_path()
     if path is not None:
         return f"in {path}"
@@ -193,6 +204,45 @@ def unwatch() -> None:
     scopes.watchers -= 1
     if scopes.watchers == 0:
         scopes.guard.__exit__(None, None, None)
+
+
+@contextmanager
+def watching() -> Iterator[None]:
+    """Have the guard watch."""
+    watch()
+    try:
+        yield
+    finally:
+        unwatch()
+
+
+@contextmanager
+def unwatched() -> Iterator[None]:
+    """Let everything pass, in the backward pass of it, too: compiled code."""
+    outside = scopes.unwatched
+    scopes.unwatched = True
+    scopes.timeline.note(None)
+    try:
+        with _without_functions():
+            yield
+    finally:
+        scopes.unwatched = outside
+        scopes.timeline.note(scopes.precisions[-1] if scopes.precisions and not outside else None)
+
+
+@contextmanager
+def looking_through(settings: Settings, place: str) -> Iterator[_ProductGuard]:
+    """Give a guard that judges by these settings alone, for operators that run without values."""
+    around = scopes.precisions, scopes.place, scopes.unwatched, scopes.recorder, scopes.backwards
+    scopes.precisions, scopes.place, scopes.unwatched, scopes.recorder = (settings,), place, False, None
+    scopes.backwards = ()
+    scopes.timeline.note(settings)
+    try:
+        with _without_functions():
+            yield _ProductGuard()
+    finally:
+        scopes.precisions, scopes.place, scopes.unwatched, scopes.recorder, scopes.backwards = around
+        scopes.timeline.note(scopes.precisions[-1] if scopes.precisions else None)
 
 
 _run_backward = torch.autograd.graph._engine_run_backward

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import torch
 
 from golden.reduction import LEVELS
+from golden.torch.frames import run_as_written
 from golden.torch.guard import unwatch, watch
 from golden.torch.scopes import scopes
 
@@ -139,12 +140,14 @@ class pol:
     def __repr__(self) -> str:
         return f"pol(fwd_level={self.fwd}, bwd_level={self.bwd})"
 
+    @functools.partial(run_as_written, recursively=True)
     def __enter__(self) -> pol:
         scopes.pols = (*scopes.pols, self)
         if not torch.compiler.is_compiling():
             watch()
         return self
 
+    @functools.partial(run_as_written, recursively=True)
     def __exit__(self, *_: object) -> None:
         # Its own entry and not merely the last: a generator may be closed while another block is open.
         last = len(scopes.pols) - 1 - scopes.pols[::-1].index(self)

@@ -78,6 +78,8 @@ def _kind_of(operator: Any) -> OperatorKind:
         return "product" if operator.name() in _HIGHER_ORDER_PRODUCTS else "composed"
     if name.startswith(_OURS):
         return "other" if name in _OUR_PRODUCTS_NOT else "exact"
+    if name.startswith("prim::"):  # of TorchScript: properties of tensors, control flow
+        return "other"
     in_table = name if name.endswith("__") or not name.endswith("_") else name[:-1]
     if name in _declared:
         return "product" if _declared[name] else "other"

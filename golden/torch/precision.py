@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from contextlib import ContextDecorator
+from functools import partial
 from typing import Any, get_args
 
 import torch
@@ -11,7 +12,9 @@ from torch.overrides import TorchFunctionMode, resolve_name
 
 from golden.formats import FloatFormat
 from golden.reduction import DEFAULT_CHUNK, Reduction
-from golden.torch.guard import refuse, unwatch, watch
+from golden.torch.compiled import MARK, OFF, hides_products
+from golden.torch.frames import run_as_written
+from golden.torch.guard import refuse, unwatch, watch, watching
 from golden.torch.half import HalfType, current_half, half_named
 from golden.torch.interception import COMPOSITES, EXACT, kind_of
 from golden.torch.levels import checked_level, model_level
@@ -26,6 +29,7 @@ _HALF_DTYPES = frozenset({torch.float16, torch.bfloat16})
 class Interception(TorchFunctionMode):
     """Runs the functions of PyTorch as the innermost precision context of this thread says."""
 
+    @run_as_written
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
@@ -33,10 +37,15 @@ class Interception(TorchFunctionMode):
         kwargs = kwargs or {}
         # The innermost context decides, also where this is one around it.
         if not scopes.precisions or not scopes.precisions[-1].enabled:
-            return func(*args, **kwargs)
+            return _traced(func, args, kwargs, OFF) if torch.compiler.is_compiling() else func(*args, **kwargs)
         kind = kind_of(func)
         if kind == "plain":
-            return func(*args, **kwargs)
+            if torch.compiler.is_compiling():
+                return _traced(func, args, kwargs, scopes.precisions[-1].unseen)
+            if scopes.watchers:
+                return func(*args, **kwargs)
+            with watching():  # compiled code has entered the context, and left this to Python
+                return func(*args, **kwargs)
         if kind == "composite":
             with self:
                 return COMPOSITES[func](*args, **kwargs)
@@ -59,6 +68,8 @@ class Interception(TorchFunctionMode):
             elif settings.unseen == "error" and scopes.recorder is None:
                 refuse(resolve_name(func) or func.__name__, dtypes, settings)
             # Otherwise the guard sees the operators that it consists of.
+            if torch.compiler.is_compiling():
+                return _traced(func, args, kwargs, settings.unseen)
         return func(*args, **kwargs)
 
 
@@ -133,6 +144,7 @@ class precision(Interception, ContextDecorator):
         self.unseen_products: Counter[tuple[str, str]] = Counter()
         self._chunk = Reduction.for_level(1, (self._half or current_half()).format, chunk=chunk).chunk
 
+    @partial(run_as_written, recursively=True)
     def __enter__(self) -> precision:
         settings = Settings(
             half=self._half or current_half(),
@@ -150,12 +162,21 @@ class precision(Interception, ContextDecorator):
         super().__enter__()
         return self
 
+    @partial(run_as_written, recursively=True)
     def __exit__(self, *exception: Any) -> None:
         super().__exit__(*exception)
         scopes.precisions = scopes.precisions[:-1]
         if not torch.compiler.is_compiling():
             unwatch()
             scopes.timeline.note(scopes.precisions[-1] if scopes.precisions else None)
+
+
+def _traced(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], mark: str) -> Any:
+    """Trace a function; the graph tells of a product that it was in a precision (see `golden.torch.compiled`)."""
+    if not hides_products(func):
+        return func(*args, **kwargs)
+    with torch.fx.traceback.annotate({MARK: mark}):
+        return func(*args, **kwargs)
 
 
 def _rounding_dtypes(given: Any) -> list[torch.dtype]:

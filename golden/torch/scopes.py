@@ -57,6 +57,10 @@ class _Scopes(threading.local):
     #: The guard of `golden.torch.guard` in this thread, and how many contexts ask it to watch.
     guard: Any = None
     watchers: int = 0
+    #: Whether compiled code runs, which was looked through when it was made.
+    unwatched: bool = False
+    #: Where the code is that is being looked through.
+    place: str | None = None
     #: Who counts the products, for `golden.torch.audit`.
     recorder: Any = None
 

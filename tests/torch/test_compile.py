@@ -114,3 +114,88 @@ def test_operators_have_shapes_without_values():
         assert cstorch.matmul(x, torch.empty(2, 4, 5)).shape == (7, 2, 3, 5)
         assert cstorch.scaled_dot_product_attention(x, x, x).shape == x.shape
     assert cstorch.linear(torch.empty(2, 3, device="meta"), torch.empty(4, 3, device="meta")).shape == (2, 4)
+
+
+WEIGHT = normal(8, 8, seed=21)
+
+
+def spectrum(x):
+    return torch.fft.rfft(x @ WEIGHT).abs().sum()
+
+
+def determinant(x):  # Dynamo keeps it whole, and its operators multiply
+    return torch.logdet(x @ WEIGHT @ x.mT)
+
+
+class ProductInBackward(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return torch.fft.rfft(gradient, n=14).abs()
+
+
+HIDDEN = {
+    "forward": (spectrum, "_fft_r2c"),
+    "solver": (determinant, "_linalg_slogdet"),
+    "backward": (lambda x: ProductInBackward.apply(x @ WEIGHT).sum(), "_fft_r2c"),
+}
+
+
+@BACKENDS
+@pytest.mark.parametrize("name", HIDDEN)
+def test_compile_in_a_precision_of_a_product_without_an_exact_path_is_an_error(backend, name):
+    function, operator = HIDDEN[name]
+    compiled, x = torch.compile(function, backend=backend), normal(8, 8, seed=22, grad=True)
+    with pytest.raises(Exception, match=rf"{operator}.*: has no exact path"), cstorch.precision("cbfloat16"):
+        compiled(x).backward()
+    compiled(x).backward()  # fp32 was meant here
+
+
+@BACKENDS
+def test_compile_of_a_context_inside_is_looked_through_too(backend):
+    def inside(x):
+        with cstorch.precision("cbfloat16"):
+            return spectrum(x)
+
+    with pytest.raises(Exception, match="_fft_r2c: has no exact path.* compiled"):
+        torch.compile(inside, backend=backend)(normal(8, 8, seed=22))
+
+
+@BACKENDS
+def test_compile_of_a_disabled_block_leaves_its_products_to_pytorch(backend):
+    def partly(x):
+        with cstorch.precision(enabled=False):
+            hidden = x @ WEIGHT
+        return (hidden @ WEIGHT).sum()
+
+    x = normal(8, 8, seed=23, grad=True)
+    results = []
+    for function in (torch.compile(partly, backend=backend), partly):
+        with cstorch.precision("cbfloat16"):
+            result = function(x)
+        results.append((result, *torch.autograd.grad(result, x)))
+    for got, wanted in zip(*results, strict=True):
+        assert_same_tensors(got, wanted)
+
+
+@BACKENDS
+def test_compile_where_python_must_help_is_watched_as_well(backend):
+    def broken(x):
+        with cstorch.precision("cbfloat16"):
+            hidden = x @ WEIGHT
+            return torch.cov(hidden) if hidden.sum().item() != 0 else hidden
+
+    with pytest.raises(NotImplementedError, match="aten::mm: has no exact path"):
+        torch.compile(broken, backend=backend)(normal(8, 8, seed=24))
+    assert not cstorch.mixed_precision()
+    torch.fft.rfft(WEIGHT)
+
+
+def test_compile_with_policy_count_lets_the_product_pass_and_counts_it():
+    compiled = torch.compile(spectrum, backend="aot_eager")
+    with cstorch.precision("cbfloat16", unseen="count") as context:
+        compiled(normal(8, 8, seed=22))
+    assert {name for name, _ in context.unseen_products} == {"aten::_fft_r2c"}
