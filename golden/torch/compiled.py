@@ -55,7 +55,7 @@ def look_at_graphs() -> None:
         compiled = compile_graph(self, graph, *args, **kwargs)
         return _run_unwatched(compiled) if has_other_products else compiled
 
-    OutputGraph.call_user_compiler = look_and_compile  # type: ignore[method-assign]
+    setattr(OutputGraph, "call_user_compiler", look_and_compile)  # noqa: B010 - it is theirs
     _Installed.yes = True
 
 

@@ -160,7 +160,7 @@ def test_compile_of_a_context_inside_is_looked_through_too(backend):
         with cstorch.precision("cbfloat16"):
             return spectrum(x)
 
-    with pytest.raises(Exception, match="_fft_r2c: has no exact path.* compiled"):
+    with pytest.raises(Exception, match=r"_fft_r2c: has no exact path.* compiled"):
         torch.compile(inside, backend=backend)(normal(8, 8, seed=22))
 
 
