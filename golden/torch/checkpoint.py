@@ -162,9 +162,10 @@ def _compared(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> tuple[dict
 
 
 def _named(told: list[str]) -> list[str]:
-    """Call the settings of the optimizer its own; those of another optimizer are different anyway."""
-    is_another = any(each.startswith("optimizer is ") for each in told)
-    kept = [each for each in told if not (is_another and each.startswith("optimizer_settings."))]
+    """Call the settings of the optimizer its own; those of another, and the data of other ranks, differ anyway."""
+    follows = {"optimizer is ": "optimizer_settings.", "ranks is ": "data."}
+    left_out = tuple(after for cause, after in follows.items() if any(each.startswith(cause) for each in told))
+    kept = [each for each in told if not (left_out and each.startswith(left_out))]
     return [each.replace("optimizer_settings.", "optimizer.", 1) for each in kept]
 
 

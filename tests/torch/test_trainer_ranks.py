@@ -90,19 +90,15 @@ def ends(rank, folder):
     """Train on unequal numbers of batches, validate on unequal parts, then be stopped by a signal to rank 1."""
     torch.manual_seed(1)
     net = nn.Linear(4, 3)
-    run = Trainer(
-        net,
-        torch.optim.SGD(net.parameters(), lr=0.0),
-        nn.functional.cross_entropy,
-        PRECISION,
-        model_dir=folder,
-        progress=False,
-    )
+
+    def built():
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.0)
+        return Trainer(net, optimizer, nn.functional.cross_entropy, PRECISION, model_dir=folder, progress=False)
+
+    run = built()
     batches = [(torch.full((2, 4), float(number)), torch.tensor([0, 1])) for number in range(5)]
-    with pytest.raises(
-        ValueError, match="train_dataloader: rank 1 has only 3 batches in epoch 1 and rank 0 has more, must"
-    ):
-        run.fit(batches[: 5 - 2 * rank], epochs=1)
+    with pytest.raises(ValueError, match="train_dataloader: rank 1 has only 3 batches in epoch 1 and rank 0 has more"):
+        run.fit(Shard(batches[rank : 5 - rank], rank), epochs=1)
     assert run.step == 3
     with PRECISION.autocast():
         each = [nn.functional.cross_entropy(net(x), y).item() for x, y in batches]
@@ -111,13 +107,31 @@ def ends(rank, folder):
     if rank == 1:
         net.register_forward_hook(lambda *_: os.kill(os.getpid(), signal.SIGTERM) if run.step == 4 else None)
     with pytest.raises(RunStopped) as stopped:
-        run.fit(batches[:3], steps=9)
+        run.fit(Shard(batches[rank : 3 + rank], rank), steps=9)
     assert stopped.value.code == 143
     (folder / f"{rank}").write_text(f"{run.step}")
+    # Each rank has its own data; then those of rank 1 alone begin with another batch.
+    message = "on rank 1 it is not that of before" if rank == 0 else "its first batch is not that of the 3 batches"
+    with pytest.raises(ValueError, match=f"^train_dataloader: {message}"):
+        built().fit(Shard(batches[:3], rank), steps=run.step + 1, resume=True)
+    resumed = built()
+    resumed.fit(Shard(batches[rank : 3 + rank], rank), steps=run.step + 1, resume=True)
+    assert resumed.step == run.step + 1
+
+
+class Shard:
+    """The batches of one rank; their data set, which is not read, differs from rank to rank."""
+
+    def __init__(self, batches, rank):
+        self.batches, self.dataset = batches, TensorDataset(torch.full((3,), float(rank)))
+
+    def __iter__(self):
+        return iter(self.batches)
 
 
 def test_unequal_numbers_of_batches_are_an_error_on_all_ranks_and_a_signal_to_one_stops_all(tmp_path):
     run_on_two_ranks(ends, tmp_path)
     steps = [int((tmp_path / f"{rank}").read_text()) for rank in range(2)]
     assert steps[0] == steps[1] < 9
-    assert [each.name for each in (tmp_path / "checkpoints").iterdir()] == [f"step_{steps[0]:08}"]
+    names = sorted(each.name for each in (tmp_path / "checkpoints").iterdir())
+    assert names == [f"step_{steps[0]:08}", f"step_{steps[0] + 1:08}"]

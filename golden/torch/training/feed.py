@@ -10,7 +10,7 @@ import torch
 import torch.distributed as dist
 
 from golden.torch.random_state import RandomState, capture, restore
-from golden.torch.ranks import world_size
+from golden.torch.ranks import highest_rank_where, world_size
 from golden.torch.training.identity import hash_of
 from golden.torch.training.persistence import Position
 
@@ -85,11 +85,17 @@ def _at_the_right_batch(
         first, seen = hash_of(batch) if first is None else first, seen + 1
     if not override:
         where = f"the {now.batch} batches of epoch {now.epoch + 1} that the run has trained on"
-        advice = "give it the data of then, in the same order, or pass override=True to go on with these"
+        problem = ""
         if seen < now.batch:
-            raise ValueError(f"train_dataloader: it gives only {seen} of {where}; {advice}")
-        if now.batch and now.digest is not None and first != now.digest:
-            raise ValueError(f"train_dataloader: its first batch is not that of {where}; {advice}")
+            problem = f"it gives only {seen} of {where}"
+        elif now.batch and now.digest is not None and first != now.digest:
+            problem = f"its first batch is not that of {where}"
+        # Every rank ends, not only the one that sees it: the others would wait for it.
+        sees_it = highest_rank_where(bool(problem))
+        if sees_it is not None:
+            problem = problem or f"on rank {sees_it} it is not that of before"
+            advice = "give it the data of then, in the same order, or pass override=True to go on with these"
+            raise ValueError(f"train_dataloader: {problem}; {advice}")
     if resumed is not None:
         restore(resumed, loader)
     return batches

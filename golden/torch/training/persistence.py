@@ -62,8 +62,18 @@ class Settings:
             "schedulers": self.schedulers,
             "grad_accum_steps": grad_accum_steps,
             "seed": self.seed,
-            "data": data_of(loader),
+            "data": _data_of_all_ranks(loader),
         }
+
+
+def _data_of_all_ranks(loader: Any) -> dict[str, Any]:
+    """Describe the data of this rank if it is alone, else those of each: they may have different ones."""
+    mine = data_of(loader)
+    if world_size() == 1:
+        return mine
+    of_ranks: list[Any] = [mine] * world_size()
+    dist.all_gather_object(of_ranks, mine)
+    return {f"rank {number}": each for number, each in enumerate(of_ranks)}
 
 
 def save(trainer: Trainer, position: Position, loader: Any, about: dict[str, Any]) -> None:
