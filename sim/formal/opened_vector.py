@@ -44,6 +44,10 @@ class OpenedVector:
         Memories of the queue of promotions and of that of their rows.
     level, row_level : Signal
         Of these queues.
+    queues : list of SyncFIFO
+        Of promotions, of their rows, of results.
+    reserved, taken, packed
+        Of the queue of results; the operation behind the rank ``pack``, if there is one.
     held, held_valid, is_second, row, row_valid, pending, left, unsettled : Signal
         Of the promotions.
     rows_of_beats, rows_of_promotions : list of Signal
@@ -57,7 +61,7 @@ class OpenedVector:
         states: list[SeenMemory] = []
         memories: list[SeenMemory] = []
         later: list[Signal] = []
-        hazards, issue, promotions = Signals(), Signals(), Signals()
+        hazards, issue, promotions, results = Signals(), Signals(), Signals(), Signals()
         chunks_later = Chunks._later
 
         def noted(kept: list[Any], make: Any) -> Any:
@@ -76,6 +80,8 @@ class OpenedVector:
                 ("hdl.vector.vector_mac.Lane", noted(lanes, OpenLane)),
                 ("hdl.vector.vector_mac.VectorIssue", noted(issues, VectorIssue)),
                 ("hdl.vector.promotions.SyncFIFO", noted(queues, SyncFIFO)),
+                ("hdl.vector.results.SyncFIFO", noted(queues, SyncFIFO)),
+                ("hdl.vector.results.Signal", results),
                 ("hdl.mac.chunks.Memory", noted(states, SeenMemory)),
                 ("amaranth.lib.fifo.Memory", noted(memories, SeenMemory)),
                 ("hdl.mac.hazards.Signal", hazards),
@@ -94,11 +100,18 @@ class OpenedVector:
         self.counting = dict(zip(names, later, strict=False))
         # In the order in which they are made and elaborated.
         self.queue, self.row_queue = memories[:2]
-        self.level, self.row_level = (queue.level for queue in queues)
+        # Of promotions, of their rows, of results.
+        self.queues = queues
+        self.level, self.row_level = (queue.level for queue in queues[:2])
         made = promotions.all
         at = next(place for place, one in enumerate(made) if getattr(Value.cast(one), "name", "") == "following")
         _, _, self.row, self.row_valid, _, self.held, self.held_valid, self.is_second = made[at : at + 8]
         self.pending, self.left = promotions.by_name["pending"], promotions.by_name["left"]
         self.unsettled = promotions.by_name["unsettled"]
+        self.reserved, self.taken = results.by_name["reserved"], results.by_name["taken"]
+        at = next(place for place, one in enumerate(results.all) if one is self.reserved)
+        # Ahead of it the entry, and of that an operation with the flags of all lanes.
+        has_pack = "pack" in unit.parameters.ranks
+        self.packed: Any = results.all[at - 2 - unit.parameters.lanes] if has_pack else None
         count = len(hazards.all) // 2 if unit.parameters.has_input_rank else 0
         self.rows_of_beats, self.rows_of_promotions = hazards.all[:count], hazards.all[count:]

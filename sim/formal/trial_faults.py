@@ -183,6 +183,18 @@ _VECTOR = (
         "range(parameters.promotions + 1), reset_less=True)",
     ),
     _vector(
+        "vector_places_of_results_lost_at_reset",
+        "vector/results.py",
+        "range(places + 1))",
+        "range(places + 1), reset_less=True)",
+    ),
+    _vector(
+        "vector_result_that_leaves_at_reset_counts",
+        "vector/results.py",
+        "taken = Signal()",
+        "taken = Signal(reset_less=True)",
+    ),
+    _vector(
         "vector_promotion_of_a_pair_meets_one_of_its_odd_row",
         "vector/promotions.py",
         "(one.wide | other.wide | (one",

@@ -6,9 +6,11 @@ in any cycle and a port ``chunk`` that changes at will:
 - every beat is issued once, as it was taken, and no beat is lost;
 - a product starts and ends chunks as a count of the products of its row says, a row whichever it may be;
 - products of a row, and promotions to a row, keep their distance; at level 0 no chunk and no promotion is on its way;
-- the queue of promotions never overflows, and what tells its rows ahead of time tells them rightly.
+- the queue of promotions never overflows, and what tells its rows ahead of time tells them rightly; the second
+  promotion of a chunk, to the odd row, follows the first one at once;
+- the queue of results never overflows, and offers a result whenever it has one.
 
-What it says nothing of: values, which `sim.formal.vector_control` has for some beats, and the queue of results.
+What it says nothing of: values, which `sim.formal.vector_control` has for some beats, and how long a beat waits.
 
 What the unit asks of its user is a premise: a beat continues only what was of its level, in its row.
 """
@@ -36,6 +38,7 @@ from sim.formal.left_out import pass_on
 from sim.formal.opened_vector import OpenedVector
 from sim.formal.proof import BITWUZLA, Z3_CADICAL, Proof
 from sim.formal.vector_beats import BeatsAndChunks
+from sim.formal.vector_places import Places
 from sim.formal.yosys import ELABORATING
 
 __all__ = ["STEADY", "SteadyVector", "steady_component", "steady_proofs"]
@@ -86,7 +89,9 @@ class SteadyVector(wiring.Component):
             *_promotions(m, opened, self.unit.parameters),
             *_settled(m, opened, self.unit.parameters),
         ]
-        claims = list(_issue(self, opened, model))
+        places = Places(m, opened, self.unit.parameters, self.o.valid)
+        conditions += places.conditions
+        claims = [*_issue(self, opened, model), *places.claims]
         for name, found in (("conditions", conditions), ("claims", claims)):
             self.names[name] = [each for each, _ in found]
             values = Cat(value for _, value in found)
@@ -152,6 +157,10 @@ def _meet(one: Any, other: Any) -> Value:
     return Mux(one.wide | other.wide, same_pair, one.register == other.register)
 
 
+def _is_first_part(operation: Any) -> Value:
+    return _is_promotion(operation) & operation.wide & ~operation.is_second
+
+
 def _same(opened: OpenedVector, place: int, row: Value) -> Value:
     return opened.operations[place].register == row
 
@@ -189,8 +198,18 @@ def _promotions(m: Module, opened: OpenedVector, parameters: Any) -> Iterator[Co
         yield f"row out {place}", ~is_head | ((whole.register == opened.row.register) & (whole.wide == opened.row.wide))
     held = opened.held
     newest = operations[1]
-    behind = _is_promotion(newest) & newest.wide & ~newest.is_second & (newest.register[1:] == held.register[1:])
+    behind = _is_first_part(newest) & (newest.register[1:] == held.register[1:]) & (newest.last == held.last)
     yield "second", ~opened.is_second | (opened.held_valid & held.wide & behind)
+    for place in range(1, len(operations) - 1):
+        part, ahead = operations[place], operations[place + 1]
+        behind = (
+            _is_first_part(ahead)
+            & (ahead.register[1:] == part.register[1:])
+            & (ahead.last == part.last)
+            & part.wide
+            & part.register[0]
+        )
+        yield f"part {place}", ~(_is_promotion(part) & part.is_second) | behind
     in_flight = Cat(_is_chunk(operation) for operation in operations[1:])
     count = sum(in_flight, C(0, 1))
     yield "pending", opened.pending == count + opened.level + opened.held_valid
