@@ -20,7 +20,6 @@ __all__ = ["bilinear", "chain_matmul", "grouped_mm", "matrix_power", "multi_dot"
 def grouped_mm(
     mat_a: Tensor,
     mat_b: Tensor,
-    *,
     offs: Tensor | None = None,
     bias: Tensor | None = None,
     out_dtype: torch.dtype | None = None,

@@ -117,6 +117,21 @@ def test_recurrent_layers_are_sequences_of_exact_products(name, half, level):
     assert output.dtype == cstorch.half.half_named(half).dtype
 
 
+def test_packed_module_runs_exactly_and_its_integers_do_not_matter():
+    torch.manual_seed(3)
+    model, x = torch.nn.LSTM(5, 6), normal(4, 4, 5, seed=20)
+    packed = pack_padded_sequence(x, torch.tensor([2, 4, 1, 4]), enforce_sorted=False)
+    with cstorch.precision(HALF, level=2):
+        result, (hidden, cell) = model(packed)
+        padded = torch.nn.utils.rnn.pad_packed_sequence(result)[0]
+        for number, length in enumerate([2, 4, 1, 4]):
+            alone, (last, last_cell) = model(x[:length, number])
+            assert_same_tensors(padded[:length, number], alone)
+            assert_same_tensors(hidden[:, number], last)
+            assert_same_tensors(cell[:, number], last_cell)
+    assert (result.data != model(packed)[0].data).any()
+
+
 def gradients_step_by_step(x, weights, cell, plan, upstream, states):
     """Gates' gradients of every step, that of the inputs, and the hidden states, for a batch of equal lengths."""
     half, level, chunk = plan
