@@ -267,6 +267,16 @@ Kind = Literal["exact", "refused", "composite", "in fp32", "plain"]
 @constant  # torch.compile would fail to hash some of the functions
 def kind_of(function: Function) -> Kind:
     """Tell what a precision context does with a function of PyTorch."""
+    kind = _kinds.get(function)
+    if kind is None:
+        kind = _kinds[function] = _kind_of(function)
+    return kind
+
+
+_kinds: dict[Function, Kind] = {}
+
+
+def _kind_of(function: Function) -> Kind:
     if function in EXACT:
         return "exact"
     if function in WITHOUT_EXACT_PATH or _operator_name(function) in _PRODUCTS:
