@@ -46,9 +46,8 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         parser.error(f"--proof-seconds: got {given.proof_seconds}, must be 0 or more")
     if given.jobs < 1:
         parser.error(f"--jobs: got {given.jobs}, must be at least 1")
-    given.whole = not (given.units or given.count) and given.proof_seconds > 0
-    if given.update_docs and not given.whole:
-        parser.error("--update-docs: must be given without UNIT and --count and with proofs, the list is of all")
+    if given.update_docs and (given.count or not given.proof_seconds):
+        parser.error("--update-docs: must be given without --count and with proofs")
     return given
 
 
@@ -84,16 +83,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     write_json(judged, ROOT / "build" / "faults" / "results.json")
     console.print(f"{summary(judged)}; {cycles:,} cycles of 511 copies, {seconds:.0f} processor seconds")
     if given.update_docs:
-        LIST.write_text(markdown(judged, _facts(cycles, seconds)), encoding="utf-8")
+        LIST.write_text(markdown(judged, _facts(given.units, cycles, seconds)), encoding="utf-8")
         return 0
     return _tell_new(console, new_survivors(judged, LIST))
 
 
-def _facts(cycles: int, seconds: float) -> str:
+def _facts(units: Sequence[str], cycles: int, seconds: float) -> str:
+    missing = [target.unit for target in TARGETS if units and target.unit not in units]
     return (
-        f"`make faults`: {cycles:,} cycles, in each of which up to 511 faulty copies of a unit were simulated, and the "
-        f"proofs took {seconds:,.0f} processor seconds on {platform.machine()} ({os.cpu_count()} processors)."
-    )
+        f"The run took {seconds:,.0f} processor seconds on {platform.machine()} ({os.cpu_count()} processors), with "
+        f"{cycles:,} cycles, in each of which up to 511 faulty copies of a unit were simulated."
+    ) + (f" Left out were the faults of {', '.join(missing)}." if missing else "")
 
 
 def _tell_new(console: Console, lines: Sequence[str]) -> int:

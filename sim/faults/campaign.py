@@ -64,8 +64,10 @@ class Target:
 
 _WITHOUT_RANK = ("mac/issue.py", "mac/hazards.py", "mac/multiply_accumulate.py", "mac/chunks.py", "mac/lane.py")
 TARGETS = (
-    Target("mac_cbfloat16", 200),
-    Target("vector_mac", 120),
+    Target("mac_cbfloat16", COPIES - 1),
+    Target("vector_mac", 200),
+    Target("mac_stages_9", 200),
+    Target("vector_mac_no_flags", 100),
     Target("mac_stages_8", 60, _WITHOUT_RANK),
     Target("mac_stages_3", 50, _WITHOUT_RANK),
     Target("mac_axi_stream", 60, ("axi_stream.py",)),

@@ -42,7 +42,10 @@ _CONTROL = (
     "mac: control 3 stages, 2 registers, any beats (*bitwuzla)",
     "mac: control 9 stages, 2 registers, any beats (*bitwuzla)",
 )
-_VECTOR = ("vector: control 2 lanes, 1 stages, 3 beats*bitwuzla)",)
+_VECTOR = (
+    "vector: order and places 2 lanes, 3 stages*bitwuzla)",
+    "vector: control 2 lanes, 1 stages, 3 beats*bitwuzla)",
+)
 #: Proofs, by file: all that decide what it says.
 _OF_FILE = (
     ("cores/operand.py", (*_FIRST, *_OWN)),
@@ -57,6 +60,9 @@ _OF_FILE = (
 )
 #: Of these the proofs say all that there is to say, at the unit's own formats.
 _WHOLE = ("cores/*",)
+
+#: Files that have no say in what becomes of a fault.
+_AFTERWARDS = ("reasons.py", "report.py")
 
 
 class NoCounterpart(ToolError):
@@ -108,7 +114,7 @@ def judge_batch(batch: Batch, *, proof_seconds: int) -> tuple[list[Judged], int,
 def _sources() -> str:
     files = (path for folder in ("golden", "hdl", "sim") for path in (ROOT / folder).rglob("*") if path.is_file())
     digest = hashlib.sha256()
-    for path in sorted(path for path in files if path.suffix in (".py", ".cpp", ".h")):
+    for path in sorted(path for path in files if path.suffix in (".py", ".cpp", ".h") and path.name not in _AFTERWARDS):
         digest.update(f"{path.relative_to(ROOT)}".encode() + path.read_bytes())
     return digest.hexdigest()
 
