@@ -1,0 +1,46 @@
+"""Which settings were in force when a node was made: by its number, in bounded memory, and on the safe side."""
+
+import torch
+
+from golden.torch import timeline
+from golden.torch.timeline import Timeline
+
+
+def node():
+    return (torch.ones(1, requires_grad=True) * 2).grad_fn._sequence_nr()
+
+
+def test_timeline_tells_the_settings_of_each_node():
+    line, numbers = Timeline(), [node()]
+    for state in ("first", None, "second", "second", "third"):
+        line.note(state)
+        numbers.append(node())
+    assert [line.at(number) for number in numbers] == [None, "first", None, "second", "second", "third"]
+    assert line.latest() == "third"
+    line.note(None)
+    assert line.latest() == "third"
+
+
+def test_timeline_without_a_node_between_two_changes_keeps_the_last():
+    line = Timeline()
+    line.note("left at once")
+    line.note(None)
+    assert not line
+    line.note("in force")
+    line.note("left at once")
+    line.note("in force")
+    assert line.at(node()) == "in force"
+
+
+def test_timeline_of_many_changes_stays_short_and_forgets_no_precision(monkeypatch):
+    monkeypatch.setattr(timeline, "_LONGEST", 16)
+    line, inside = Timeline(), []
+    for _ in range(100):
+        line.note("precision")
+        inside.append(node())
+        line.note(None)
+        node()
+    assert len(line._starts) <= 16
+    assert {line.at(number) for number in inside} == {"precision"}
+    line.note(None)
+    assert line.at(node()) is None
