@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass, field
 
 __all__ = ["Outcome"]
+
+#: Registers whose every bit must change where a unit gets its full stimulus: what counts, waits and points.
+_CONTROLS = re.compile(
+    r"\.(chunks\.|cycles_|beyond_|reserved|pending|left$|held_valid|others_in_flight|passes_by|unsettled|tak)"
+    r"|\.(queue|rows)\.(level|\w_port)"
+)
 
 
 @dataclass
@@ -48,6 +55,11 @@ class Outcome:
     def changed_bits(self) -> int:
         """Bits of registers and memories that have been both 0 and 1."""
         return self.register_bits - sum(map(len, self.still.values()))
+
+    @property
+    def stuck(self) -> list[str]:
+        """Register bits that control a unit and had one value throughout."""
+        return [f"{name}[{bit}]" for name, bits in self.still.items() if _CONTROLS.search(name) for bit in bits]
 
     @property
     def passed(self) -> bool:

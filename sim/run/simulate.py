@@ -129,6 +129,8 @@ def _run(job: Job, outcome: Outcome) -> None:
         )
     if Engine.SIMULATOR in job.engines and simulated and not (job.stops_early and outcome.failures):
         _run_simulator(job, unit, [design, bench], simulated, outcome)
+    if outcome.required and effort >= 1 and outcome.stuck:
+        outcome.failures.append(f"coverage: register bits that never change: {', '.join(outcome.stuck)}")
     if outcome.holes:
         shown = ", ".join(outcome.holes[:12]) + (", ..." if len(outcome.holes) > 12 else "")
         outcome.failures.append(f"coverage: {len(outcome.holes)} of {len(outcome.required)} bins are empty: {shown}")
