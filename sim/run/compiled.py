@@ -84,10 +84,11 @@ def _resets(scenario: Scenario, ran: Sequence[Ran]) -> Counter[str]:
         bins["reset/payload_refused"] += episode.is_blocked
         bins["reset/answer_waits"] += episode.is_answered
         if scenario.ends is not None:
-            span = scenario.answer_span(at)
-            first = scenario.payload_span(at).start
-            due = int((scenario.ends[span.start : span.stop] < first + episode.accepted).sum())
+            span, first = scenario.answer_span(at), scenario.payload_span(at).start
+            ends = scenario.ends[span.start : span.stop]
+            due = int((ends < first + episode.accepted).sum())
             under_way = due - len(episode.answers) - episode.is_answered
             bins["reset/answers_on_their_way"] += under_way > 0
             bins["reset/nothing_due"] += due == 0 and episode.accepted > 0
+            bins["reset/held_payload_with_answer"] += episode.is_blocked and first + episode.accepted - 1 in ends
     return +bins

@@ -24,17 +24,26 @@ __all__ = ["distances", "port_changes", "required_control", "resets"]
 _LEAST_REGISTERS = 4
 
 
-def resets(maker: Maker) -> Scenario:
+def resets(maker: Maker) -> list[Scenario]:
     """Reset the unit in the middle of mixed reductions, again and again; after it they start anew."""
-    maker.start("resets")
+    many = _resets(maker, "resets", 6 * EPISODES)
+    many.is_bulk = True
+    return [many, _resets(maker, "resets_sampled", EPISODES)]
+
+
+def _resets(maker: Maker, name: str, episodes: int) -> Scenario:
+    maker.start(name)
+    drawn = [maker.mixed(12) for _ in range(episodes)]
+    # Predicted together, which takes fewer calls of golden.
+    maker.complete(name, every := [chain for chains in drawn for chain in chains])
+    completed = iter(every)
     beats: list[Beat] = []
     starts: list[int] = []
-    for at in range(EPISODES):
-        chains = maker.mixed(12)
-        maker.complete("resets", chains)
+    for at, chains in enumerate(drawn):
         starts.append(len(beats))
-        beats += interleave(chains, maker.mac.registers, maker.rng, POLICIES[at % len(POLICIES)], maker.paired)
-    scenario = maker.to_scenario("resets", beats)
+        episode = [next(completed) for _ in chains]
+        beats += interleave(episode, maker.mac.registers, maker.rng, POLICIES[at % len(POLICIES)], maker.paired)
+    scenario = maker.to_scenario(name, beats)
     scenario.offers, scenario.takes = pattern("random", maker.rng), pattern("bursts", maker.rng)
     return cut_off(scenario, starts, maker.rng)
 
@@ -57,7 +66,9 @@ def required_control(maker: Maker) -> set[str]:
     mac = maker.mac
     beyond = range(mac.parameters.register_width, maker.port.request.widths["register"])
     required = {f"register_beyond/bit_{bit}" for bit in beyond} | required_long_chunks(maker)
-    required |= required_distances(mac) | required_resets(mac.latency, answers_wait_for_more=True)
+    required |= required_distances(maker) | required_resets(mac.latency, answers_wait_for_more=True)
+    if mac.parameters.has_input_rank:
+        required.add("reset/held_payload_with_answer")
     if mac.parameters.has_chunks:
         required.add("chunk_port/between_reductions")
         if 0 in mac.levels and mac.registers >= _LEAST_REGISTERS:

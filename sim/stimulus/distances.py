@@ -22,30 +22,33 @@ def _distances(mac: Any) -> range:
     return range(mac.parameters.stages + 8)
 
 
-def _pairs(mac: Any) -> Iterator[tuple[int, int, str]]:
-    for before, after in itertools.product(mac.levels, mac.levels):
+def _pairs(maker: Maker) -> Iterator[tuple[int, int, str]]:
+    levels = maker.mac.levels
+    for before, after in itertools.product(levels, levels):
         yield before, after, "starts"
         if before == after:
             yield before, after, "continues"
-    for level in mac.levels:
+        if (before in maker.paired) != (after in maker.paired):
+            yield before, after, "crosses"
+    for level in levels:
         if level:
             yield level, level, "within_chunk"
 
 
-def _names(mac: Any) -> Iterator[tuple[str, int, int, str, int]]:
-    for (before, after, how), cycles in itertools.product(_pairs(mac), _distances(mac)):
+def _names(maker: Maker) -> Iterator[tuple[str, int, int, str, int]]:
+    for (before, after, how), cycles in itertools.product(_pairs(maker), _distances(maker.mac)):
         yield f"distance/level_{before}_then_{after}_{how}/{cycles}", before, after, how, cycles
 
 
-def required_distances(mac: Any) -> set[str]:
+def required_distances(maker: Maker) -> set[str]:
     """Return the bins that `distance_chains` meets."""
-    return {name for name, *_ in _names(mac)}
+    return {name for name, *_ in _names(maker)}
 
 
 def distance_chains(maker: Maker) -> Iterator[tuple[str, Chain]]:
     """Yield the name of a bin and its products, with chunks of two products as far as the unit has such."""
     chunk = min(2, (1 << maker.mac.chunk_bits) - 1)
-    for name, before, after, how, cycles in _names(maker.mac):
+    for name, before, after, how, cycles in _names(maker):
         index, other = maker.rng.integers(len(maker.operands), size=2).tolist()
         if how == "within_chunk":
             # The promotion of the first chunk meets the second product of the next one.
@@ -54,9 +57,10 @@ def distance_chains(maker: Maker) -> Iterator[tuple[str, Chain]]:
             yield name, [one]
             continue
         first = maker.segment(index, before, 3, chunk=chunk)
-        second = maker.segment(other if how == "starts" else index, after, 4, chunk=chunk, first=how == "starts")
+        is_new = how != "continues"
+        second = maker.segment(other if is_new else index, after, 4, chunk=chunk, first=is_new)
         first.pauses, second.pauses = [_DRAINED, 0, 0], [cycles, 0, 0, 0]
-        if how == "starts":
-            for segment in (first, second):
-                segment.odd = segment.level not in maker.paired and bool(maker.rng.integers(2))
+        # In the other register of the pair that the other one takes.
+        for segment in (first, second):
+            segment.odd = how == "crosses" and segment.level not in maker.paired
         yield name, [first, second]

@@ -70,7 +70,7 @@ class Maker:
     def control(self) -> list[Scenario]:
         """Return scenarios of resets, of the port `chunk`, and of when products come."""
         changes = [port_changes(self)] if self.mac.parameters.has_chunks else []
-        return [resets(self), distances(self), *changes, *([self.long_chunks()] if self.long_lengths else [])]
+        return [*resets(self), distances(self), *changes, *([self.long_chunks()] if self.long_lengths else [])]
 
     def long_chunks(self) -> Scenario:
         """Reduce with chunks of every length around a power of two, and without a limit."""
@@ -176,7 +176,8 @@ class Maker:
                     [Segment(index, level, [c, x], [d, y], chunk=0)] for c, d, x, y in zip(*columns, strict=True)
                 ]
             chains += [[self._in_turn(index, level, special)] for special in self._specials_in_turn(index, count // 4)]
-            for name, segment in directed_segments(index, operand, level, self.rng):
+            # With random numbers of their own: those of the others stay as they were.
+            for name, segment in directed_segments(index, operand, level, generator_for(self.seed, "directed")):
                 if segment.chunk < 1 << self.mac.chunk_bits:
                     self.bins[name] += 1
                     chains.append([segment])
