@@ -48,6 +48,11 @@ sim-mutants: prepare-simulator $(SIMULATOR_EXTRAS) ## check that the regression 
 	@echo '==> Regression on mutated RTL'
 	@$(BIN)/python -m sim.mutants $(ARGS)
 
+golden-faults: .venv/.installed-test ## put faults into golden by the hundred, write docs/faults-golden.md (nightly)
+	@$(PREPARE) venv compiler
+	@echo '==> Faults in golden'
+	@$(BIN)/python -m tests.faults $(ARGS)
+
 formal: .venv/.installed-formal ## prove that the RTL is right for every input (ARGS=--tier=fast: the short proofs)
 	@$(PREPARE) venv cadical
 	@echo '==> Formal proofs'

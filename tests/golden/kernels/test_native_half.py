@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from golden import BF16, CBFLOAT16, FP16, FP32, Reduction, dot, kernels, matmul, matmul_values, reference
+from golden import BF16, CBFLOAT16, FP16, FP32, FloatFormat, Reduction, dot, kernels, matmul, matmul_values, reference
 
 from ..judges import assert_same_bits
 from .build import Change, Replacement
@@ -98,6 +98,24 @@ def test_other_formats_run_beside_native_float16(native, fmt):
         wanted = on_numpy(matmul, a, b, operand=fmt, level=level)
         with kernels.use(native):
             assert_same_bits(matmul(a, b, operand=fmt, level=level), wanted)
+
+
+@pytest.mark.parametrize(
+    ("operand", "inner"),
+    [
+        (FloatFormat("e4m10", 4, 10, 15), FloatFormat("e6m10", 6, 10, 15)),
+        (FloatFormat("e5m9", 5, 9), FloatFormat("e5m8", 5, 8)),
+        (FloatFormat("e5m10_low", 5, 10, 14), FloatFormat("e5m10_lower", 5, 10, 13)),
+    ],
+    ids=str,
+)
+def test_formats_that_differ_from_float16_in_one_number_are_not_taken_for_it(native, operand, inner):
+    rng = np.random.default_rng(145)
+    a, b = codes("wide", operand, (9, 50), rng), codes("wide", operand, (50, 40), rng)
+    plan = Reduction(inner, 8, FP32)
+    wanted = on_numpy(matmul, a, b, operand=operand, reduction=plan)
+    with kernels.use(native):
+        assert_same_bits(matmul(a, b, operand=operand, reduction=plan), wanted)
 
 
 def test_fault_in_the_native_float16_path_is_seen(builder, load):

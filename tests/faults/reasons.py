@@ -1,0 +1,40 @@
+"""Why a survivor survives: for each file, a pattern of its line, one of the change, and the reason."""
+
+from __future__ import annotations
+
+import re
+
+from .fault import ROOT, Fault
+
+SPEED = "speed only: how the work is cut, or which of several exact ways is taken"
+COMMUTES = "equivalent: the two operands may be exchanged"
+ELSEWHERE = "seen elsewhere: tests/golden/kernels/"
+
+_REASONS = (
+    ("", r"VECTORS|ROWS|STEPS_PER_THREAD|KEPT_BYTES|REGION|_SECONDS_PER", ".*", SPEED),
+    ("", r"step\(factor|multiply_add\(|fmadd|Words both|Words add\(|Words either", r"^(\w+), ", COMMUTES),
+    ("lanes256.h", "xor_pd", "high, sign", COMMUTES),
+    ("arrays.cpp", "Environment environment", "Rounding", "equivalent: changed before anything is rounded"),
+    ("environment.h", "!= current_", "true", "speed only: the register is written again with what it holds"),
+    ("avx512fp16.cpp", "extended.half", ";", "speed only: float16 runs without native steps, to the same bits"),
+    ("format.h", "other.exponent_bits", "==", ELSEWHERE + "test_native_half.py, formats beside float16"),
+    ("pack.h", r"__m128 row", "4 -> 5", "equivalent: a row that nobody uses"),
+    ("pack.h", "lanes < width", "true", "speed only: zeros are written before values take their places"),
+    ("paths.cpp", "__builtin_cpu", ".*", "equivalent on a processor that has all of it"),
+    ("path.h", "fast && ", r"&&", SPEED),
+    ("plan.cpp", "return exponent == 0", "true", "speed only: the generic path serves, to the same bits"),
+    ("plan.h", "!\\(bound", ".*", "equivalent: half an ulp of room above the limit (plan.h says why)"),
+    ("pool.cpp", "places_ = 0", ".*", ELSEWHERE + "test_sanitizers.py, a helper that enters late"),
+    ("pool.cpp", "take_pieces", "-> ;", "speed only: the caller does the pieces that helpers leave"),
+    ("pool.cpp", "the_pool", ".*", "speed only: helpers that find no piece go to sleep again"),
+    ("", "served is not None|warn_of_slowness", ".*", "speed only: NumPy gives the same bits"),
+)  # fmt: skip
+
+
+def reason_of(fault: Fault) -> str:
+    """Return why it may survive, or nothing if that is open."""
+    line = (ROOT / fault.file).read_text(encoding="utf-8").splitlines()[fault.line - 1]
+    for file, place, change, reason in _REASONS:
+        if fault.file.endswith(file) and re.search(place, line) and re.search(change, f"{fault.old} -> {fault.new}"):
+            return reason
+    return ""
