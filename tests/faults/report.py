@@ -13,10 +13,10 @@ PAGE = ROOT / "docs" / "faults-golden.md"
 _HEAD = """# Faults put into golden
 
 Written by `make golden-faults`: small changes of the source of `golden`, made by a program from its tokens (C++) and
-its syntax tree (Python), and judged one by one. A C++ fault is compiled and asked some 1,200 products and roundings on every
-path of the processor; a Python fault is judged by tests of its module. Whatever gives the machine code that was there
-before, or does not compile, is no fault. A survivor without a reason is open: a hole in the judge, until someone shows
-that it is none.
+its syntax tree (Python), and judged one by one. A C++ fault is compiled and asked some 1,200 products and roundings on
+every path of the processor; a Python fault is judged by tests of its module. Whatever gives the machine code that was
+there before, or does not compile, is no fault. A survivor without a reason is open: a hole in the judge, until someone
+shows that it is none.
 
 {sample}
 
