@@ -14,6 +14,7 @@ from golden import BF16, CB16, CBFLOAT16, FP16, FloatFormat
 from golden.torch import operators
 from golden.torch.format_text import text_of
 from golden.torch.scopes import scopes
+from golden.torch.unscaled import watch_steps
 
 __all__ = [
     "HalfType",
@@ -137,6 +138,8 @@ def set_half_dtype(value: str | torch.dtype | FloatFormat, proxy: torch.dtype | 
     _Process.half = half_named(value, proxy)
     _Process.mixed_precision = True
     _Process.initialized = None
+    if _Process.half.format == CBFLOAT16:
+        watch_steps()
     return _Process.half.dtype
 
 

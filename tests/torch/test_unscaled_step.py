@@ -11,6 +11,7 @@ from golden.torch import unscaled
 @pytest.fixture(autouse=True)
 def nothing_noted(monkeypatch):
     monkeypatch.setattr(unscaled._Latest, "backward", -1)
+    monkeypatch.setattr(unscaled._Latest, "other", -1)
 
 
 def forward_and_backward(model, half="cbfloat16"):
@@ -87,4 +88,30 @@ def test_forward_pass_alone_does_not_count():
     model(torch.ones(4, 3)).sum().backward()
     with cstorch.precision(half="cbfloat16"), torch.no_grad():
         model(torch.ones(4, 3))
+    optimizer.step()
+
+
+@pytest.mark.parametrize("optimizer", [torch.optim.SGD, cstorch.optim.AdamW])
+def test_raw_loop_that_only_sets_cbfloat16_is_refused(optimizer):
+    cstorch.amp.set_half_dtype("cbfloat16")
+    model, optimizer = parts(optimizer)
+    before = model.weight.detach().clone()
+    model(torch.ones(4, 3)).sum().backward()
+    with pytest.raises(RuntimeError, match=r"^optimizer: the half type is cbfloat16.*GradScaler\('dynamic'\)"):
+        optimizer.step()
+    assert torch.equal(model.weight, before)
+
+
+def test_raw_loop_that_says_that_fp32_is_meant_trains():
+    cstorch.amp.set_half_dtype("cbfloat16")
+    cstorch.amp.enable_mixed_precision(False)
+    model, optimizer = parts()
+    model(torch.ones(4, 3)).sum().backward()
+    optimizer.step()
+
+
+def test_context_in_another_format_trains_where_cbfloat16_is_set():
+    cstorch.amp.set_half_dtype("cbfloat16")
+    model, optimizer = parts()
+    forward_and_backward(model, "bfloat16")
     optimizer.step()
