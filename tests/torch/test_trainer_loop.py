@@ -314,7 +314,8 @@ def weights_of_float64(model):
         {"backend": BackendType.GPU},
         {},
     ],
-    ids=str,
+    # No str(given): the address in it would be another one in every process of pytest-xdist.
+    ids=["CPU by name", "csx by name", "CSX as backend", "made backend", "kind of backend", "nothing"],
 )
 def test_backend_and_device_are_accepted_and_compute_the_same(given):
     assert trainer(**given).fit(loader(), steps=2) == trainer().fit(loader(), steps=2)
