@@ -9,6 +9,7 @@ of cells alone: PyTorch raises an error where the gradient of a layer is to be d
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,7 +18,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from golden.torch.gradients import exact_product, round_to_half, summed
-from golden.torch.products import check_tensors, current_plan, linear
+from golden.torch.products import ELIGIBLE, check_tensors, current_plan, linear
+from golden.torch.scopes import scopes
 
 __all__ = ["gru", "gru_cell", "lstm", "lstm_cell", "rnn_relu", "rnn_relu_cell", "rnn_tanh", "rnn_tanh_cell"]
 
@@ -273,3 +275,19 @@ def _single_state(cell: _Cell, name: str) -> Callable[..., Tensor]:
 gru_cell = _single_state(_gru, "gru_cell")
 rnn_tanh_cell = _single_state(_tanh, "rnn_tanh_cell")
 rnn_relu_cell = _single_state(_relu, "rnn_relu_cell")
+
+_check_input = torch.nn.RNNBase.check_input
+
+
+@functools.wraps(_check_input)
+def _check_input_of_any_half(self: torch.nn.RNNBase, input: Tensor, batch_sizes: Tensor | None) -> None:
+    """Let a layer with weights in float32 take what another left in the half dtype, as torch.autocast does."""
+    in_precision = bool(scopes.precisions) and scopes.precisions[-1].enabled
+    if in_precision and input.dtype in ELIGIBLE:
+        weight = self._flat_weights[0]
+        if isinstance(weight, Tensor) and weight.dtype in ELIGIBLE:
+            input = torch.empty(input.shape, dtype=weight.dtype, device="meta")  # its form is all that is looked at
+    _check_input(self, input, batch_sizes)
+
+
+torch.nn.RNNBase.check_input = _check_input_of_any_half  # type: ignore[method-assign]

@@ -260,6 +260,31 @@ def test_recurrent_layer_with_no_bias_gradient_or_none_at_all():
     assert all(each.grad is not None for key, each in model.named_parameters() if key != "bias_hh_l0")
 
 
+@pytest.mark.parametrize("half", ["float16", "bfloat16"])
+@pytest.mark.parametrize("packed", [False, True])
+def test_recurrent_layer_after_a_layer_that_leaves_16_bits_takes_them(half, packed):
+    torch.manual_seed(13)
+    before, model = torch.nn.Linear(4, 5), torch.nn.LSTM(5, 6)
+
+    def results(as_float32):
+        x = before(normal(4, 3, 4, seed=14))
+        assert x.dtype == cstorch.get_half_dtype()
+        x = x.float() if as_float32 else x
+        output, (hidden, cell) = model(pack_padded_sequence(x, [4, 2, 1]) if packed else x)
+        return [output.data if packed else output, hidden, cell]
+
+    with cstorch.precision(half):
+        for got, wanted in zip(results(False), results(True), strict=True):
+            assert_same_tensors(got, wanted)
+
+
+def test_recurrent_layer_of_another_size_is_refused_as_by_pytorch():
+    with cstorch.precision("bfloat16"), pytest.raises(RuntimeError, match=r"input\.size"):
+        torch.nn.LSTM(5, 6)(torch.ones(2, 3, 4, dtype=torch.bfloat16))
+    with pytest.raises(ValueError, match="dtype"):  # outside of a precision
+        torch.nn.LSTM(5, 6)(torch.ones(2, 3, 5, dtype=torch.bfloat16))
+
+
 def test_recurrent_layer_refuses_second_derivatives():
     model = torch.nn.GRU(5, 6)
     with cstorch.precision(HALF):
