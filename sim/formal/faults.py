@@ -47,6 +47,13 @@ _OF_FILE = {
     "axi_stream.py": ("mac: AXI4-Stream cbfloat16 (wire by wire, bitwuzla)",),
     "converter.py": ("converter: stream float32 to cbfloat16, 2 stages (queue of the core's results, bitwuzla)",),
 }
+#: For faults that only numbers of another format meet.
+_OF_UNIT = {
+    ("cores/near.py", "mac_bfloat16"): (
+        "step: second half bfloat16: bfloat16 into bfloat16 (interval, bitwuzla)",
+        "step: second half bfloat16: bfloat16 into float32, distances -2..3 (interval, bitwuzla)",
+    ),
+}
 #: Around the lane: by induction in a unit of full depth, which holds a beat before it is issued, and in smaller ones.
 _CONTROL = (
     "mac/chunks.py",
@@ -153,7 +160,7 @@ def pinned_faults() -> Iterator[PinnedFault]:
         if fault.unit in _CONVERTERS and fault.file.startswith("cores/"):
             yield PinnedFault(fault, (_CONVERTERS[fault.unit],), fast=True)
         elif fault.file in _OF_FILE and not fault.unit.startswith("vector"):
-            yield PinnedFault(fault, _OF_FILE[fault.file])
+            yield PinnedFault(fault, _OF_UNIT.get((fault.file, fault.unit), _OF_FILE[fault.file]))
         elif fault.file in _CONTROL and fault.unit not in ("vector_mac", "mac_axi_stream"):
             yield PinnedFault(fault, _CONTROLS)
         elif fault.file.startswith("vector/"):
