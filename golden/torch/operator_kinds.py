@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import torch
 
-from golden.torch.operator_table import OTHERS, PRODUCTS
+from golden.torch.operator_table import OTHERS, OTHERS_OF_OLD, PRODUCTS
 
 __all__ = ["OperatorKind", "declare_operator", "kind_of_operator", "operator_name", "unclassified_operators"]
 
@@ -14,8 +14,13 @@ __all__ = ["OperatorKind", "declare_operator", "kind_of_operator", "operator_nam
 #: given weights per sample. "unknown": of another library, or of a PyTorch newer than the table.
 OperatorKind = Literal["exact", "product", "weighted", "composed", "other", "unknown"]
 
-_PRODUCTS = frozenset(f"{space}::{name}" for space, names in PRODUCTS.items() for name in names.split())
-_OTHERS = frozenset(f"{space}::{name}" for space, names in OTHERS.items() for name in names.split())
+
+def _full_names(table: dict[str, str]) -> frozenset[str]:
+    return frozenset(f"{space}::{name}" for space, names in table.items() for name in names.split())
+
+
+_PRODUCTS = _full_names(PRODUCTS)
+_OTHERS = _full_names(OTHERS) | _full_names(OTHERS_OF_OLD)
 _OURS = "cbfloat::"
 _OUR_PRODUCTS_NOT = frozenset({"cbfloat::rounded", "cbfloat::softmax16"})
 _MARKS = frozenset({"pointwise", "reduction", "view_copy", "inplace_view"})

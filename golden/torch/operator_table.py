@@ -89,6 +89,9 @@ PRODUCTS = {
     "onnx_symbolic": """
         _symbolic _symbolic_multi_out
     """,
+    "prepacked": """
+        conv2d_clamp_run conv2d_transpose_clamp_run linear_clamp_run
+    """,
     "prims": """
         fft_c2c fft_c2r fft_r2c svd
     """,
@@ -342,5 +345,19 @@ OTHERS = {
         nvshmem_put_with_signal nvshmem_wait_for_signal one_shot_all_reduce one_shot_all_reduce_copy
         one_shot_all_reduce_copy_out one_shot_all_reduce_out reduce_scatter_out stream_write_value32 tile_reduce
         two_shot_all_reduce two_shot_all_reduce_out
+    """,
+}
+
+#: Others that PyTorch 2.6 does not mark, as later ones do, or that it alone has.
+OTHERS_OF_OLD = {
+    "aten": """
+        _conj_physical all amax amin aminmax any argmax argmin count_nonzero leaky_relu linalg_vector_norm logsumexp mean
+        nansum norm prod std std_mean sum var var_mean
+    """,
+    "prepacked": """
+        conv2d_clamp_prepack conv2d_transpose_clamp_prepack linear_clamp_prepack
+    """,
+    "prims": """
+        amax amin var
     """,
 }
