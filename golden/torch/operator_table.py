@@ -351,8 +351,8 @@ OTHERS = {
 #: Others that PyTorch 2.6 does not mark, as later ones do, or that it alone has.
 OTHERS_OF_OLD = {
     "aten": """
-        _conj_physical all amax amin aminmax any argmax argmin count_nonzero leaky_relu linalg_vector_norm logsumexp mean
-        nansum norm prod std std_mean sum var var_mean
+        _conj_physical all amax amin aminmax any argmax argmin count_nonzero leaky_relu linalg_vector_norm logsumexp
+        mean nansum norm prod std std_mean sum var var_mean
     """,
     "prepacked": """
         conv2d_clamp_prepack conv2d_transpose_clamp_prepack linear_clamp_prepack
