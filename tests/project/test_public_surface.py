@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from golden.torch import half, levels
+from golden.torch.backend import current
 
 from .surface import Surface, fault_of, surface
 
@@ -43,6 +44,8 @@ PATIENCE = 20  # seconds
 
 @pytest.fixture(autouse=True)
 def defaults_of_the_process(monkeypatch):
+    # Some functions say that there is no backend before they look at their arguments.
+    monkeypatch.setattr(current._Process, "backend", current.Backend(current.BackendType.CPU))
     monkeypatch.setattr(half._Process, "half", half.half_named("float16"))
     monkeypatch.setattr(half._Process, "mixed_precision", False)
     monkeypatch.setattr(levels._Process, "level", 1)
