@@ -18,6 +18,7 @@ from golden.torch.amp.initialize import is_initialized
 from golden.torch.guard import unwatch, watch
 from golden.torch.operator_kinds import operator_name
 from golden.torch.precision import precision
+from golden.torch.provenance import nodes
 from golden.torch.random_state import capture, restore
 from golden.torch.scopes import Settings, scopes
 from golden.torch.timeline import Timeline
@@ -217,17 +218,8 @@ def _total(results: list[Tensor]) -> Tensor:
 @contextmanager
 def _gradients_kept(results: list[Tensor]) -> Iterator[None]:
     """Set the gradients of all leaves of a graph aside."""
-    seen: set[Any] = set()
-    ahead = [each.grad_fn or torch.autograd.graph.get_gradient_edge(each).node for each in results]
-    leaves = []
-    while ahead:
-        node = ahead.pop()
-        if node in seen:
-            continue
-        seen.add(node)
-        ahead += [each for each, _ in node.next_functions if each is not None]
-        if hasattr(node, "variable"):
-            leaves.append(node.variable)
+    roots = [each.grad_fn or torch.autograd.graph.get_gradient_edge(each).node for each in results]
+    leaves = [node.variable for node in nodes(*roots) if hasattr(node, "variable")]
     with _set_aside(leaves):
         yield
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,25 +9,24 @@ from torch import Tensor
 
 from golden.torch.half import HalfType
 
-__all__ = ["backward_has_run", "half_of"]
+__all__ = ["backward_has_run", "half_of", "nodes"]
 
 
-def _nodes(loss: Tensor) -> Iterator[Any]:
-    """Give the nodes of the graph, the nearest first."""
-    waiting = deque([loss.grad_fn])
-    seen = set(waiting)
-    while waiting:
-        node = waiting.popleft()
-        if node is not None:
-            yield node
-            following = [each for each, _ in node.next_functions if each not in seen]
-            seen.update(following)
-            waiting.extend(following)
+def nodes(*roots: Any) -> Iterator[Any]:
+    """Give the nodes of a graph, each once, the nearest to the roots first; a root of None has none."""
+    ahead = list(dict.fromkeys(root for root in roots if root is not None))
+    seen = set(ahead)
+    for node in ahead:
+        yield node
+        for each, _ in node.next_functions:
+            if each is not None and each not in seen:
+                seen.add(each)
+                ahead.append(each)
 
 
 def half_of(loss: Tensor) -> HalfType | None:
     """Return the half type of the exact product nearest to a loss; None without one, or where a compiler hides it."""
-    for node in _nodes(loss):
+    for node in nodes(loss.grad_fn):
         plan = getattr(node, "plan", None)
         if isinstance(plan, tuple) and plan and isinstance(plan[0], HalfType):
             return plan[0]
@@ -41,7 +39,7 @@ def backward_has_run(loss: Tensor) -> bool:
     It shows in values of the graph that are gone, and in exact products that are marked even where ``retain_graph``
     kept their values. Not seen is ``retain_graph`` on a loss without an exact product, and a graph without values.
     """
-    return any(getattr(node, "has_run", False) or _is_spent(node) for node in _nodes(loss))
+    return any(getattr(node, "has_run", False) or _is_spent(node) for node in nodes(loss.grad_fn))
 
 
 def _is_spent(node: Any) -> bool:

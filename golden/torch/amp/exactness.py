@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import Any
 
 from torch import Tensor
 
 from golden.torch.half import current_half, wants_mixed_precision
 from golden.torch.operator_table import PRODUCTS
+from golden.torch.provenance import nodes
 from golden.torch.scopes import Process, scopes
 
 __all__ = ["LossCheck"]
@@ -41,7 +40,7 @@ class LossCheck:
         if loss.grad_fn is None or is_meant or not (scopes.precisions or wants_mixed_precision()):
             return
         found = None
-        for node in _nodes(loss.grad_fn):
+        for node in nodes(loss.grad_fn):
             function = getattr(type(node), "_forward_cls", None)
             if function is None:
                 name = _BACKWARD.sub("", node.name())
@@ -59,14 +58,3 @@ class LossCheck:
                 "golden.torch.precision():', or call golden.torch.amp.initialize(model) before the training. "
                 "golden.torch.enable_mixed_precision(False) says that fp32 is meant"
             )
-
-
-def _nodes(root: Any) -> Iterator[Any]:
-    """Give the nodes of a graph, each once, those near the root first."""
-    seen, ahead = {root}, [root]
-    for node in ahead:
-        yield node
-        for each, _ in node.next_functions:
-            if each is not None and each not in seen:
-                seen.add(each)
-                ahead.append(each)
