@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = ("golden", "hdl", "sim", "tests", ".ci", ".github")
+FOLDERS = ("golden", "hdl", "sim", "tests", "docs", ".ci", ".github")
 FORBIDDEN_IN_GOLDEN = {"hdl", "sim", "amaranth", "cocotb", "torch"}
 SHARED_WITH_HDL = {"golden.formats", "golden.flags", "golden.reduction"}
 LONGEST_FILE = 400
