@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import permutations
 
 __all__ = [
     "ALIASES",
     "BF16",
     "CB16",
     "CBFLOAT16",
+    "CONVERSIONS",
     "FORMATS",
     "FP16",
     "FP32",
+    "HALF_FORMATS",
+    "SIXTEEN_BIT_FORMATS",
     "FloatFormat",
     "as_format",
     "format_named",
@@ -168,6 +172,15 @@ CB16 = FloatFormat("cb16", 6, 9, bias=42)
 
 #: The named formats. A new format is one line above and its name here; both the golden model and the RTL follow.
 FORMATS = (FP32, FP16, BF16, CBFLOAT16, CB16)
+
+#: The 16-bit formats that a model is trained in, in the order of their index in a unit that has them all.
+HALF_FORMATS = (CBFLOAT16, FP16, BF16)
+
+#: All named formats of 16 bits.
+SIXTEEN_BIT_FORMATS = tuple(fmt for fmt in FORMATS if fmt.width == 16)
+
+#: Source and destination of every converter between named formats.
+CONVERSIONS = tuple(permutations(FORMATS, 2))
 
 #: Other names of the formats.
 ALIASES = {"fp32": FP32, "fp16": FP16, "bf16": BF16}
