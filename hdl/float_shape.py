@@ -7,16 +7,10 @@ from fractions import Fraction
 from typing import Any
 
 from amaranth import Cat, Const, Format, Mux, Shape, ShapeCastable, Value, ValueCastable, unsigned
-from amaranth.lib import data
 
 from golden.formats import FloatFormat
 
-__all__ = ["FloatShape", "FloatView", "packed_layout"]
-
-
-def packed_layout(fmt: FloatFormat) -> data.StructLayout:
-    """Return the fields of a code, least significant first: ``[sign | exponent_field | fraction]``."""
-    return data.StructLayout({"fraction": fmt.fraction_bits, "exponent_field": fmt.exponent_bits, "sign": 1})
+__all__ = ["FloatShape", "FloatView"]
 
 
 class FloatShape(ShapeCastable):

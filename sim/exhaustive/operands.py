@@ -23,7 +23,7 @@ def factors(rng: np.random.Generator, fmt: FloatFormat, count: int) -> np.ndarra
     return np.where(pattern == 5, rng.integers(0, 1 << fmt.width, count), code).astype(code_dtype(fmt))
 
 
-def step_operands(operand: FloatFormat, accumulator: FloatFormat, count: int, seed: int) -> tuple[np.ndarray, ...]:
+def drawn_operands(operand: FloatFormat, accumulator: FloatFormat, count: int, seed: int) -> tuple[np.ndarray, ...]:
     """``a``, ``b`` and ``acc``: a third nearly cancels the product, a third is up to 2^50 above or below it."""
     rng = np.random.default_rng(seed)
     a, b = factors(rng, operand, count), factors(rng, operand, count)

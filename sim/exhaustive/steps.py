@@ -13,7 +13,7 @@ from golden import BF16, CBFLOAT16, FP16, FP32, FloatFormat
 from hdl.cores.fused_step import FusedStep
 from hdl.cores.step_formats import StepFormats
 from sim.exhaustive.check import Check, Comparison, compare_operands
-from sim.exhaustive.operands import step_operands
+from sim.exhaustive.operands import drawn_operands
 from sim.exhaustive.softfloat import fused_steps
 from sim.sliced import Sliced
 
@@ -96,7 +96,7 @@ def tiny_step_checks(formats: Sequence[tuple[FloatFormat, FloatFormat]] = TINY) 
 
 
 def sampled_step_checks(modes: Sequence[tuple[FloatFormat, FloatFormat]] = MODES, sample: int = SAMPLE) -> list[Check]:
-    """Return one check for each mode of the core that is built for three formats: operands of `step_operands`."""
+    """Return one check for each mode of the core that is built for three formats: operands of `drawn_operands`."""
     return [_check(_Step(*mode, _SHARED, _biased_operands(*mode)), sample) for mode in modes]
 
 
@@ -121,4 +121,4 @@ def _all_operands(operand: FloatFormat, accumulator: FloatFormat) -> Callable[[i
 
 def _biased_operands(operand: FloatFormat, accumulator: FloatFormat) -> Callable[[int, int], Sequence[NDArray]]:
     # The place in the sample is the seed, so that a difference comes again.
-    return lambda start, stop: step_operands(operand, accumulator, stop - start, start)
+    return lambda start, stop: drawn_operands(operand, accumulator, stop - start, start)

@@ -14,7 +14,7 @@ from hdl.cores.outcome import finish, pack_result
 from hdl.cores.result import result_layout
 from hdl.cores.step_formats import StepFormats
 from sim.compiled import Compiled, fields
-from sim.exhaustive.operands import step_operands
+from sim.exhaustive.operands import drawn_operands
 
 from ..golden.judges import all_codes, assert_same_bits, boundary_codes, code_dtype
 
@@ -89,7 +89,7 @@ def test_step_of_a_tiny_format_into_float32_on_every_factor_is_goldens(fmt):
 def test_step_of_a_format_on_biased_operands_is_goldens(fmt):
     step = Step(StepFormats((fmt,), (fmt, FP32)))
     for seed, accumulator in enumerate((fmt, FP32)):
-        raised = step.assert_goldens(*step_operands(fmt, accumulator, 150_000, 20 + seed), fmt, accumulator)
+        raised = step.assert_goldens(*drawn_operands(fmt, accumulator, 150_000, 20 + seed), fmt, accumulator)
         assert {0, 1, 16} <= raised
 
 
@@ -97,7 +97,7 @@ def test_step_of_a_format_on_biased_operands_is_goldens(fmt):
 @pytest.mark.parametrize("operand", THREE.operands, ids=str)
 def test_step_built_for_three_formats_is_goldens_in_each_of_them(three, operand, accumulator):
     accumulator = FP32 if accumulator == "float32" else operand
-    three.assert_goldens(*step_operands(operand, accumulator, 150_000, 30), operand, accumulator)
+    three.assert_goldens(*drawn_operands(operand, accumulator, 150_000, 30), operand, accumulator)
 
 
 def test_step_without_flags_gives_the_same_codes_and_no_flags():

@@ -8,7 +8,7 @@ from amaranth import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.cores.words import choose, jam, leading_zero_count, select_width, shift_left, shift_right_sticky
+from hdl.cores.words import choose, select_width, shift_left
 from sim.compiled import Compiled
 
 # 1, powers of two, their neighbours, and what lies between
@@ -17,42 +17,17 @@ DISTANCE_WIDTHS = (1, 2, 4, 5)
 
 
 class Shifts(wiring.Component):
-    """Both shifters at every width, for every width of the distance."""
+    """The shifter at every width, for every width of the distance."""
 
     def __init__(self):
-        names = [(kind, *sizes) for kind in ("left", "right") for sizes in itertools.product(WIDTHS, DISTANCE_WIDTHS)]
-        outputs = {f"{kind}_{width}_{bits}": Out(width) for kind, width, bits in names}
+        outputs = {f"left_{width}_{bits}": Out(width) for width, bits in itertools.product(WIDTHS, DISTANCE_WIDTHS)}
         super().__init__({"word": In(max(WIDTHS)), "distance": In(max(DISTANCE_WIDTHS)), **outputs})
 
     def elaborate(self, platform):
         m = Module()
         for width, bits in itertools.product(WIDTHS, DISTANCE_WIDTHS):
             word, distance = self.word[:width], self.distance[:bits]
-            m.d.comb += [
-                getattr(self, f"left_{width}_{bits}").eq(shift_left(m, word, distance)),
-                getattr(self, f"right_{width}_{bits}").eq(shift_right_sticky(m, word, distance)),
-            ]
-        return m
-
-
-class Counts(wiring.Component):
-    """The leading-zero counter and the jam at every width, into every narrower and some wider words."""
-
-    def __init__(self):
-        counts = {f"count_{width}": Out(8) for width in WIDTHS}
-        jams = {f"jam_{width}_{kept}": Out(kept) for width, kept in self.jammed()}
-        super().__init__({"word": In(max(WIDTHS)), **counts, **jams})
-
-    @staticmethod
-    def jammed():
-        return [(width, kept) for width in WIDTHS for kept in range(1, width + 3)]
-
-    def elaborate(self, platform):
-        m = Module()
-        for width in WIDTHS:
-            m.d.comb += getattr(self, f"count_{width}").eq(leading_zero_count(m, self.word[:width]))
-        for width, kept in self.jammed():
-            m.d.comb += getattr(self, f"jam_{width}_{kept}").eq(jam(self.word[:width], kept))
+            m.d.comb += getattr(self, f"left_{width}_{bits}").eq(shift_left(m, word, distance))
         return m
 
 
@@ -77,42 +52,12 @@ def shifts():
     return words, distances, Compiled(Shifts())(word=words, distance=distances)
 
 
-@pytest.fixture(scope="module")
-def counts():
-    words = np.arange(1 << max(WIDTHS))
-    return words, Compiled(Counts())(word=words)
-
-
-@pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("bits", DISTANCE_WIDTHS)
-def test_shift_right_sticky_of_every_word_ors_what_falls_out_into_the_lowest_bit(shifts, width, bits):
-    words, distances, results = shifts
-    word, distance = words % 2**width, distances % 2**bits
-    fell_out = word % 2**distance != 0
-    np.testing.assert_array_equal(results[f"right_{width}_{bits}"], word >> distance | fell_out)
-
-
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("bits", DISTANCE_WIDTHS)
 def test_shift_left_of_every_word_drops_what_leaves_the_width(shifts, width, bits):
     words, distances, results = shifts
     word, distance = words % 2**width, distances % 2**bits
     np.testing.assert_array_equal(results[f"left_{width}_{bits}"], (word << distance) % 2**width)
-
-
-@pytest.mark.parametrize("width", WIDTHS)
-def test_leading_zero_count_of_every_word_is_the_width_less_the_words_bit_length(counts, width):
-    words, results = counts
-    wanted = [width - (word % 2**width).bit_length() for word in words.tolist()]
-    np.testing.assert_array_equal(results[f"count_{width}"], wanted)
-
-
-@pytest.mark.parametrize(("width", "kept"), Counts.jammed())
-def test_jam_of_every_word_keeps_the_top_and_whether_anything_was_lost(counts, width, kept):
-    words, results = counts
-    word, lost = words % 2**width, width - kept
-    wanted = word << -lost if lost <= 0 else word >> lost | (word % 2**lost != 0)
-    np.testing.assert_array_equal(results[f"jam_{width}_{kept}"], wanted)
 
 
 @pytest.fixture(scope="module")

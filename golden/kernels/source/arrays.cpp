@@ -3,7 +3,7 @@
 
 #include "environment.h"
 #include "kernels.h"
-#include "paths.h"
+#include "path.h"
 #include "pool.h"
 
 namespace {

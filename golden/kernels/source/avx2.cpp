@@ -16,19 +16,7 @@
 #include "lanes256.h"
 #include "vectors.h"
 
-const Path *avx2_path() {
-    static const Arrays arrays = {Rounding::down,  encode_floats,    encode_doubles,
-                                  quantize_floats, quantize_doubles, decode_codes};
-    static const Path path = {&GENERIC_ARRAYS,
-                              &arrays,
-                              &GENERIC_TILES,
-                              tiles<SingleStep>(Rounding::nearest),
-                              tiles<ScaledStep>(Rounding::down),
-                              tiles<LimitedStep>(Rounding::down),
-                              nullptr,
-                              largest_magnitude};
-    return &path;
-}
+const Path *avx2_path() { return path_of_lanes(Rounding::down); }
 
 #if defined(__clang__)
 #pragma clang attribute pop

@@ -17,19 +17,7 @@
 #include "lanes512.h"
 #include "vectors.h"
 
-const Path *avx512_path() {
-    static const Arrays arrays = {Rounding::nearest, encode_floats,    encode_doubles,
-                                  quantize_floats,   quantize_doubles, decode_codes};
-    static const Path path = {&GENERIC_ARRAYS,
-                              &arrays,
-                              &GENERIC_TILES,
-                              tiles<SingleStep>(Rounding::nearest),
-                              tiles<ScaledStep>(Rounding::nearest),
-                              tiles<LimitedStep>(Rounding::nearest),
-                              nullptr,
-                              largest_magnitude};
-    return &path;
-}
+const Path *avx512_path() { return path_of_lanes(Rounding::nearest); }
 
 #if defined(__clang__)
 #pragma clang attribute pop

@@ -65,6 +65,9 @@ struct Path {
     }
 };
 
+// The path of a number of kernels.h.
+const Path *path_numbered(int path);
+
 const Path *portable_path();
 const Path *avx2_path();  // null where the compiler has no such path; so the others
 const Path *avx512_path();

@@ -1,5 +1,5 @@
 // Which paths this processor runs.
-#include "paths.h"
+#include "path.h"
 
 #include "kernels.h"
 

@@ -10,7 +10,7 @@
 
 #include "kernels.h"
 #include "pack.h"
-#include "paths.h"
+#include "path.h"
 #include "plan.h"
 #include "pool.h"
 #include "scratch.h"

@@ -241,4 +241,19 @@ float largest_magnitude(int64_t count, const float *values) {
     return rest > whole ? rest : whole;
 }
 
+// The path; `to_odd` is the environment in which its instructions round to odd.
+const Path *path_of_lanes(Rounding to_odd) {
+    static const Arrays arrays = {to_odd,          encode_floats,    encode_doubles,
+                                  quantize_floats, quantize_doubles, decode_codes};
+    static const Path path = {&GENERIC_ARRAYS,
+                              &arrays,
+                              &GENERIC_TILES,
+                              tiles<SingleStep>(Rounding::nearest),
+                              tiles<ScaledStep>(to_odd),
+                              tiles<LimitedStep>(to_odd),
+                              nullptr,
+                              largest_magnitude};
+    return &path;
+}
+
 }  // namespace

@@ -43,7 +43,7 @@ FAULTS = {
     ),
     "AVX2 in an environment that rounds to nearest": (
         "avx2",
-        Change("avx2.cpp", "tiles<ScaledStep>(Rounding::down)", "tiles<ScaledStep>(Rounding::nearest)"),
+        Change("vectors.h", "tiles<ScaledStep>(to_odd)", "tiles<ScaledStep>(Rounding::nearest)"),
     ),
     "promotion that rounds down": (
         "avx2",
