@@ -1,4 +1,4 @@
-"""What the README shows is what happens: its Python runs as doctests, its commands run and print what it says."""
+"""What the pages show is what happens: their Python runs as doctests, their commands run and print what they say."""
 
 import doctest
 import os
@@ -6,6 +6,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -13,27 +14,35 @@ import pytest
 from golden import FORMATS
 
 ROOT = Path(__file__).resolve().parents[2]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGES = {
+    str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
+    for path in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+    if path.name != "CHANGELOG.md"
+}
+#: Pages of whole programs, whose Python shows no output: their examples are in tests/torch.
+PROGRAMS = ("docs/cerebras.md", "docs/runs.md", "docs/training.md")
 DOCTEST_OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
-def blocks(language: str) -> list[str]:
-    """Return the contents of the fenced blocks in a language."""
-    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+def blocks(page: str, language: str) -> list[str]:
+    """Return the contents of a page's fenced blocks in a language."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", PAGES[page], re.MULTILINE | re.DOTALL)
 
 
-def shown_commands() -> list[tuple[str, str]]:
+def shown_commands(page: str) -> list[tuple[str, str]]:
     """Return the commands of the console blocks, each with the output shown below it, if any."""
     shown = []
-    for block in blocks("console"):
-        assert block.startswith("$ ")
+    for block in blocks(page, "console"):
+        assert block.startswith("$ "), page
         for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
             command, _, output = part.partition("\n")
             shown.append((command.split("  #")[0].strip(), output))
     return shown
 
 
-COMMANDS = shown_commands()
+# A command that several pages show runs once for each output that they show.
+COMMANDS = sorted({shown for page in PAGES if page not in PROGRAMS for shown in shown_commands(page)})
+WITH_PYTHON = [page for page in PAGES if blocks(page, "python") and page not in PROGRAMS]
 
 
 def make(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -44,15 +53,26 @@ def make(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(["make", *arguments], cwd=ROOT, env=environment, capture_output=True, text=True)
 
 
-@pytest.mark.parametrize("number", range(len(blocks("python"))))
-def test_python_block_runs_as_shown(number: int) -> None:
-    # The blocks are one session: a later one uses what an earlier one imported.
+def extras() -> set[str]:
+    """Return the names in brackets that a user may install."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    return set(settings["project"]["optional-dependencies"])
+
+
+def test_pages_with_examples_are_those_that_are_expected() -> None:
+    # A page that the patterns above do not find would pass unseen.
+    assert {"README.md", "docs/surprises.md"} <= set(WITH_PYTHON)
+    assert {f"docs/getting-started-{user}.md" for user in ("fpga", "verification", "training")} <= set(WITH_PYTHON)
+    assert len(COMMANDS) > 10
+
+
+@pytest.mark.parametrize("page", WITH_PYTHON)
+def test_python_blocks_run_as_shown(page: str) -> None:
+    # The blocks of a page are one session: a later one uses what an earlier one imported.
     session: dict[str, object] = {}
     runner = doctest.DocTestRunner(optionflags=DOCTEST_OPTIONS)
-    for at, block in enumerate(blocks("python")[: number + 1]):
-        example = doctest.DocTestParser().get_doctest(
-            block, session, f"README.md, Python block {at + 1}", "README.md", 0
-        )
+    for at, block in enumerate(blocks(page, "python"), 1):
+        example = doctest.DocTestParser().get_doctest(block, session, f"{page}, Python block {at}", page, 0)
         assert example.examples, "a Python block must be a doctest"
         runner.run(example, clear_globs=False)
         session.update(example.globs)
@@ -65,10 +85,14 @@ def test_command_does_what_is_shown(command: str, output: str, tmp_path: Path) -
     if words[0] == "make":  # too long to run here, and `make test` would start itself
         assert make("-n", *words[1:]).returncode == 0
         return
+    if words[:2] == ["pip", "install"]:  # it would change the environment of the tests
+        assert re.fullmatch(r"\.|\.\[\w+\]", words[2])
+        assert set(re.findall(r"\w+", words[2])) <= extras()
+        assert words[3:] in ([], ["-c", "constraints.txt"])
+        return
     assert words[0] == "python", "a command whose output nobody checks"
-    if words[1:3] == ["-m", "sim"]:
-        words = [*words[:3], "--help"]
-        output = ""
+    if words[1] == "-m" and words[2].split(".")[0] in ("sim", "lab"):  # too long to run here
+        words, output = [*words[:3], "--help"], ""
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     done = subprocess.run([sys.executable, *words[1:]], cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -78,8 +102,9 @@ def test_command_does_what_is_shown(command: str, output: str, tmp_path: Path) -
         assert doctest.OutputChecker().check_output(expected, got, DOCTEST_OPTIONS), done.stdout
 
 
-def test_format_table_is_that_of_the_code() -> None:
-    rows = [[cell.strip(" `") for cell in line.split("|")[1:-1]] for line in README.splitlines() if " / " in line]
+@pytest.mark.parametrize("page", ["README.md", "docs/numerics.md"])
+def test_format_table_is_that_of_the_code(page: str) -> None:
+    rows = [[cell.strip(" `") for cell in line.split("|")[1:-1]] for line in PAGES[page].splitlines() if " / " in line]
     table = {row[0].split("`")[0]: row[1:] for row in rows if len(row) == 8}
     assert list(table) == [fmt.name for fmt in FORMATS]
     for fmt in FORMATS:
@@ -101,5 +126,5 @@ def test_bare_make_lists_every_target() -> None:
 
 
 def test_table_of_the_regression_has_its_place() -> None:
-    begin, end = README.index("<!-- sim-table:begin -->"), README.index("<!-- sim-table:end -->")
-    assert begin < end
+    page = PAGES["README.md"]
+    assert page.index("<!-- sim-table:begin -->") < page.index("<!-- sim-table:end -->")
