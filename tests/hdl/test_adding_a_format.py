@@ -11,7 +11,7 @@ from hdl.cores.fused_step import FusedStep
 from hdl.cores.result import result_layout
 from hdl.cores.step_formats import StepFormats
 from sim.compiled import Compiled, fields
-from sim.exhaustive.operands import step_operands
+from sim.exhaustive.operands import drawn_operands
 
 from ..golden.judges import all_codes, assert_same_bits, boundary_codes
 from .mac_bench import reduction, run
@@ -32,7 +32,7 @@ def test_new_format_converts_from_and_to_a_named_one(other):
 def test_new_format_steps_in_itself_and_in_float32():
     step = Compiled(FusedStep(StepFormats((E7M8,), (E7M8, FP32))))
     for select, accumulator in enumerate((E7M8, FP32)):
-        a, b, acc = step_operands(E7M8, accumulator, 100_000, 11)
+        a, b, acc = drawn_operands(E7M8, accumulator, 100_000, 11)
         got = fields(result_layout(32), step(a=a, b=b, acc=acc, accumulator_format=select)["o"])
         wanted, flags = golden.multiply_accumulate(a, b, acc, operand=E7M8, accumulator=accumulator, return_flags=True)
         assert_same_bits(got["bits"], wanted, a, b, acc)
