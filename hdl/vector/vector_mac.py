@@ -37,14 +37,14 @@ class VectorMac(wiring.Component):
     An fp32 accumulator is a pair of 16-bit registers, and every other lane can do fp32. So a beat has as many products
     as there are lanes at levels 1 and 2, but half as many at level 0:
 
-    =====  ================  ============================  =================  ============================
-    level  elements          totals                        register           issue cycles of a promotion
-    =====  ================  ============================  =================  ============================
+    =====  ================  =============================  =================  ============================
+    level  elements          totals                         register           issue cycles of a promotion
+    =====  ================  =============================  =================  ============================
     0      0 .. lanes/2 - 1  element j: row r, fp32 pair j  any                none
-    1      0 .. lanes - 1    element 2j: row r, pair j;     even               2
+    1      0 .. lanes - 1    element 2j: row r, pair j;      even               2
                              element 2j+1: row r+1, pair j
-    2      0 .. lanes - 1    element i: row r, lane i       any                1
-    =====  ================  ============================  =================  ============================
+    2      0 .. lanes - 1    element i: row r, lane i        any                1
+    =====  ================  =============================  =================  ============================
 
     ``first``, ``last``, continuations and empty reductions are as in `hdl.MultiplyAccumulate`, alike in all lanes.
     Results, as words of 32 bits j = 0 .. lanes/2 - 1:

@@ -1,0 +1,1 @@
+"""What the pages of the site draw from the code: port tables, timing diagrams, tables of results."""

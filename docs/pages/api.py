@@ -1,0 +1,152 @@
+"""The API reference: what the modules export, each name documented once, and links to it under all its names."""
+
+from __future__ import annotations
+
+import enum
+import importlib
+import inspect
+import sys
+from functools import cache
+from types import ModuleType
+from typing import Any
+
+from docutils import nodes
+from docutils.statemachine import StringList
+from sphinx.pycode import ModuleAnalyzer
+from sphinx.util.docutils import SphinxDirective
+
+__all__ = ["MODULES", "Surface", "resolve"]
+
+#: The modules whose exports are documented. A name that several export has its place with the first.
+MODULES = (
+    "golden",
+    "golden.reference",
+    "golden.kernels",
+    "golden.loss_scaling",
+    "golden.torch",
+    "golden.torch.amp",
+    "golden.torch.backend",
+    "golden.torch.distributed",
+    "golden.torch.metrics",
+    "golden.torch.optim",
+    "golden.torch.optim.lr_scheduler",
+    "golden.torch.optim.weight_decay_scheduler",
+    "golden.torch.optim.scheduler",
+    "golden.torch.utils.data",
+    "golden.torch.utils",
+    "golden.torch.utils.tensorboard",
+    "hdl",
+    "hdl.axi_stream",
+    "hdl.verilog",
+    "hdl.mac.ports",
+)
+
+
+@cache
+def _homes() -> dict[int, str]:
+    """Return the documented name of every exported object that is a class or a function, by its identity."""
+    homes: dict[int, str] = {}
+    for module, name, exported in (entry for every in MODULES for entry in _exports(every)):
+        if callable(exported):
+            homes.setdefault(id(exported), f"{module}.{name}")
+    return homes
+
+
+def _exports(module: str) -> list[tuple[str, str, Any]]:
+    exports = importlib.import_module(module)
+    named = [(module, name, getattr(exports, name)) for name in exports.__all__ if not name.startswith("__")]
+    return [entry for entry in named if not isinstance(entry[2], ModuleType)]
+
+
+class Surface(SphinxDirective):
+    """``.. surface:: MODULE``: a table of what a module exports, then the documentation of each."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        """Write it as directives of autodoc, and let Sphinx read them."""
+        module = self.arguments[0]
+        summary = ["", ".. list-table::", "   :widths: auto", "   :class: surface", ""]
+        details = [f".. py:currentmodule:: {module}", ""]
+        for _, name, exported in _exports(module):
+            home = _homes().get(id(exported), f"{module}.{name}")
+            summary += [f"   * - :py:obj:`{name} <{home}>`", f"     - {_first_line(module, name, exported)}"]
+            if home == f"{module}.{name}":
+                details += [*_documentation(module, name, exported), ""]
+        lines = StringList([*summary, "", *details], source=f"exports of {module}")
+        container = nodes.container()
+        self.state.nested_parse(lines, 0, container)
+        return container.children
+
+
+def _documentation(module: str, name: str, exported: Any) -> list[str]:
+    if inspect.isclass(exported):
+        kind = "autoexception" if issubclass(exported, BaseException) else "autoclass"
+        # The members of an enumeration say enough by their names and values.
+        options = ["   :members:", *(["   :undoc-members:"] if issubclass(exported, enum.Enum) else [])]
+        return [f".. {kind}:: {module}.{name}", *options]
+    if callable(exported):
+        return [f".. autofunction:: {module}.{name}"]
+    text = _comment(module, name).splitlines()
+    return [f".. py:data:: {name}", f"   :value: {exported!r}", "", *(f"   {line}" for line in text)]
+
+
+def _first_line(module: str, name: str, exported: Any) -> str:
+    text = (
+        inspect.getdoc(exported) if callable(exported) else _comment(module, name) or f"A `{type(exported).__name__}`."
+    )
+    return text.strip().split("\n\n")[0].replace("\n", " ")
+
+
+def _comment(module: str, name: str) -> str:
+    """Return the comment ``#:`` above a constant, in whichever module of the package defines it."""
+    package = module.split(".")[0]
+    for other in [each for each in sys.modules if each.split(".")[0] == package]:
+        if getattr(sys.modules[other], "__file__", None) and hasattr(sys.modules[other], name):
+            analyzer = ModuleAnalyzer.for_module(other)
+            analyzer.analyze()
+            if ("", name) in analyzer.attr_docs:
+                return "\n".join(analyzer.attr_docs["", name]).strip()
+    return ""
+
+
+def resolve(app: Any, environment: Any, node: nodes.Element, content: nodes.Element) -> nodes.Element | None:
+    """Lead a reference under another name to the object's place; leave one to an object without a place as it reads.
+
+    A name that the code does not have stays unresolved, which is an error of the build.
+    """
+    if node.get("refdomain") != "py":
+        return None
+    found, rest = _find(node["reftarget"])
+    if found is None:
+        return None
+    home = _homes().get(id(found))
+    if home is None:
+        return content
+    domain = environment.get_domain("py")
+    target = ".".join([home, *rest])
+    linked = domain.resolve_xref(environment, node["refdoc"], app.builder, "obj", target, node, content)
+    return linked if linked is not None else content
+
+
+def _find(name: str) -> tuple[Any, list[str]]:
+    """Return the exported object on the way to a name, and what is left of the name behind it."""
+    if name.split(".")[0] not in ("golden", "hdl"):
+        return None, []
+    parts = name.split(".")
+    for length in range(len(parts), 0, -1):
+        module = sys.modules.get(".".join(parts[:length]))
+        if module is None:
+            try:
+                module = importlib.import_module(".".join(parts[:length]))
+            except ImportError:
+                continue
+        found: Any = module
+        for at, part in enumerate(parts[length:], length):
+            if not hasattr(found, part) and part not in getattr(found, "__annotations__", {}):
+                return None, []
+            found = getattr(found, part, None)
+            if id(found) in _homes():
+                return found, parts[at + 1 :]
+        return found if found is not None else module, []
+    return None, []

@@ -1,0 +1,22 @@
+"""The Sphinx extension of this site."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from docs.pages import api
+
+__all__ = ["setup"]
+
+
+def setup(app: Any) -> dict[str, bool]:
+    """Register what the pages need."""
+    app.add_directive("surface", api.Surface)
+    app.connect("missing-reference", api.resolve)
+    app.connect("source-read", _link_to_the_readme)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+def _link_to_the_readme(app: Any, document: str, source: list[str]) -> None:
+    """Let links to the repository's front page, which are right in the repository, lead to its page here."""
+    source[0] = source[0].replace("](../README.md", "](/readme.md")
