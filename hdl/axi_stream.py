@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 from amaranth import ClockDomain, Module, Mux
@@ -10,21 +11,38 @@ from amaranth.lib.wiring import In, Out
 
 from hdl.cores.result import flags_layout
 from hdl.mac.multiply_accumulate import MultiplyAccumulate
+from hdl.mac.parameters import MacParameters
 from hdl.mac.ports import Error
+from hdl.parameters import built_from, documented
 
 __all__ = ["AxiStreamMac"]
 
 #: A level that no unit has: its products are refused as unsupported.
 _NO_LEVEL = 3
+_MOST_REGISTERS, _MOST_FORMATS = 256, 16
 
 
+@dataclass(frozen=True, kw_only=True)
+class AxiStreamParameters(MacParameters):
+    """Parameters of `AxiStreamMac`: those of `hdl.MultiplyAccumulate` that fit ``s_axis_tuser``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Naming the parameter, what was given and what is allowed.
+    """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.registers > _MOST_REGISTERS:
+            raise ValueError(f"registers: got {self.registers}, must be at most {_MOST_REGISTERS} to fit s_axis_tuser")
+        if len(self.operands) > _MOST_FORMATS:
+            raise ValueError(f"operands: got {len(self.operands)}, must be at most {_MOST_FORMATS} to fit s_axis_tuser")
+
+
+@documented(AxiStreamParameters)
 class AxiStreamMac(wiring.Component):
     """A `MultiplyAccumulate` with AXI4-Stream ports: products on ``s_axis``, results on ``m_axis``.
-
-    Parameters
-    ----------
-    **parameters
-        Those of `MultiplyAccumulate`.
 
     Attributes
     ----------
@@ -63,12 +81,10 @@ class AxiStreamMac(wiring.Component):
         **MultiplyAccumulate.port_notes,
     }
 
-    def __init__(self, **parameters: object) -> None:
-        self.unit = MultiplyAccumulate(**parameters)  # type: ignore[arg-type]
-        if self.unit.registers > 256:
-            raise ValueError(f"registers: got {self.unit.registers}, must be at most 256 to fit s_axis_tuser")
-        if len(self.unit.operands) > 16:
-            raise ValueError(f"operands: got {len(self.unit.operands)}, must be at most 16 to fit s_axis_tuser")
+    @built_from(AxiStreamParameters)
+    def __init__(self, parameters: AxiStreamParameters) -> None:
+        self.unit = MultiplyAccumulate(**parameters.arguments())
+        self.latency, self.accumulate_latency = parameters.latency, parameters.accumulate_latency
         super().__init__(
             {
                 "aclk": In(1),

@@ -3,55 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import itertools
 import os
 import sys
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
 
-from amaranth.lib import wiring
-
-from golden.formats import BF16, CBFLOAT16, FORMATS, FP16, FloatFormat, format_named
-from hdl.axi_stream import AxiStreamMac
-from hdl.converter import FloatConverter
-from hdl.cores.multiplier import MULTIPLIERS
-from hdl.mac.multiply_accumulate import MultiplyAccumulate
-from hdl.vector.vector_mac import VectorMac
+from hdl.catalogue import UNITS, Kind
 from hdl.verilog import to_verilog
 
-__all__ = ["all_units", "main"]
-
-
-def all_units() -> dict[str, Callable[[], wiring.Component]]:
-    """Return a builder for every released unit, by the name of its module and file."""
-    units: dict[str, Callable[[], wiring.Component]] = {}
-    for source, destination in itertools.permutations(FORMATS, 2):
-        units[f"{source}_to_{destination}"] = partial(FloatConverter, source=source, destination=destination)
-    for fmt in FORMATS[1:]:
-        units[f"mac_{fmt}"] = partial(MultiplyAccumulate, operands=(fmt,))
-    units["mac"] = partial(MultiplyAccumulate, operands=(CBFLOAT16, FP16, BF16))
-    units["mac_axi_stream"] = partial(AxiStreamMac, operands=(CBFLOAT16, FP16, BF16))
-    units["vector_mac"] = partial(VectorMac, operands=(CBFLOAT16, FP16, BF16))
-    return units
-
-
-def _format(argument: str, name: str) -> FloatFormat:
-    try:
-        return format_named(name.strip())
-    except ValueError as error:
-        raise ValueError(str(error).replace("name:", f"{argument}:", 1)) from None
-
-
-def _formats(names: str) -> tuple[FloatFormat, ...]:
-    return tuple(_format("operands", name) for name in names.split(","))
-
-
-def _levels(numbers: str) -> tuple[int, ...]:
-    try:
-        return tuple(int(number) for number in numbers.split(","))
-    except ValueError:
-        raise ValueError(f"levels: got {numbers!r}, must be numbers such as 0,1,2") from None
+__all__ = ["main"]
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -64,53 +24,14 @@ def _parser() -> argparse.ArgumentParser:
     everything.add_argument("-o", "--output", type=Path, default=Path("build/verilog"), metavar="FOLDER")
     everything.set_defaults(run=_write_all)
 
-    convert = units.add_parser("convert", help="a format converter")
-    convert.add_argument("--source", required=True, help="format name, such as float32")
-    convert.add_argument("--destination", required=True, help="format name, such as cbfloat16")
-    convert.set_defaults(
-        build=lambda given: FloatConverter(
-            source=_format("source", given.source),
-            destination=_format("destination", given.destination),
-            stages=given.stages,
-            flags=not given.no_flags,
-        ),
-        default_name="convert",
-    )
-
-    for command, unit, about in (
-        ("mac", MultiplyAccumulate, "the multiply-accumulate unit"),
-        ("mac-axi-stream", AxiStreamMac, "the multiply-accumulate unit behind AXI4-Stream ports"),
-        ("vector-mac", VectorMac, "the SIMD multiply-accumulate unit"),
-    ):
-        mac = units.add_parser(command, help=about)
-        mac.add_argument("--operands", default="cbfloat16", help="format names, comma-separated (default %(default)s)")
-        mac.add_argument("--levels", default="0,1,2", help="precision levels, comma-separated (default %(default)s)")
-        registers = "rows of 16-bit accumulators" if unit is VectorMac else "16-bit accumulators"
-        mac.add_argument("--registers", type=int, default=16, help=f"{registers} (default %(default)s)")
-        mac.add_argument("--chunk-bits", type=int, default=16, help="bits of the chunk length (default %(default)s)")
-        mac.add_argument("--multiplier", choices=MULTIPLIERS, default="generic", help="ecp5: its primitive, registered")
-        if unit is VectorMac:
-            mac.add_argument("--lanes", type=int, default=4, help="an even number of lanes (default %(default)s)")
-        mac.set_defaults(
-            build=lambda given, unit=unit: unit(
-                **({"lanes": given.lanes} if unit is VectorMac else {}),
-                operands=_formats(given.operands),
-                levels=_levels(given.levels),
-                registers=given.registers,
-                stages=given.stages,
-                chunk_bits=given.chunk_bits,
-                flags=not given.no_flags,
-                multiplier=given.multiplier,
-            ),
-            default_name=command.replace("-", "_"),
-        )
-
-    for one in (units.choices[name] for name in ("convert", "mac", "mac-axi-stream", "vector-mac")):
-        one.add_argument("--stages", type=int, default=None, help="register ranks (default: the recommended depth)")
-        one.add_argument("--no-flags", action="store_true", help="build the exception flags out")
+    for kind in Kind:
+        one = units.add_parser(kind.command, help=kind.about)
+        for name, default in kind.parameters.defaults().items():
+            option, arguments = kind.parameters.definitions()[name].option(name, default)
+            one.add_argument(option, **arguments)
         one.add_argument("--name", help="name of the top module (default: that of the unit)")
         one.add_argument("-o", "--output", type=Path, metavar="FILE", help="default: standard output")
-        one.set_defaults(run=_write_one)
+        one.set_defaults(run=_write_one, kind=kind)
     return parser
 
 
@@ -129,7 +50,11 @@ def _write(path: Path, text: str) -> None:
 
 
 def _write_one(given: argparse.Namespace) -> None:
-    text = to_verilog(given.build(given), given.name or given.default_name)
+    parameters = {
+        name: definition.parse(name, value) if isinstance(value := getattr(given, name), str) else value
+        for name, definition in given.kind.parameters.definitions().items()
+    }
+    text = to_verilog(given.kind.component(**parameters), given.name or given.kind.command.replace("-", "_"))
     if given.output is None:
         sys.stdout.write(text)
         sys.stdout.flush()  # a full disk is told here, and not when Python ends
@@ -139,10 +64,10 @@ def _write_one(given: argparse.Namespace) -> None:
 
 
 def _write_all(given: argparse.Namespace) -> None:
-    units = all_units()
-    for number, (name, build) in enumerate(units.items(), start=1):
-        path = given.output / f"{name}.v"
-        _write(path, to_verilog(build(), name))
+    units = [unit for unit in UNITS.values() if unit.is_released]
+    for number, unit in enumerate(units, start=1):
+        path = given.output / f"{unit.name}.v"
+        _write(path, to_verilog(unit.build(), unit.name))
         print(f"[{number}/{len(units)}] {path}", flush=True)
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Annotated
+
 from amaranth import Module
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -9,25 +12,50 @@ from amaranth.lib.wiring import In, Out
 from golden.formats import FloatFormat
 from hdl.cores.conversion import ConversionRound, conversion_shifts
 from hdl.cores.result import flags_layout
-from hdl.pipeline import check_flags, check_stages, rank
+from hdl.definitions import Format, Stages, Switch
+from hdl.parameters import Parameters, built_from, documented
+from hdl.pipeline import rank
 
-__all__ = ["FloatConverter"]
+__all__ = ["ConverterParameters", "FloatConverter"]
+
+_EXACT, _ROUNDED = 1, 2
 
 
+@dataclass(frozen=True, kw_only=True)
+class ConverterParameters(Parameters):
+    """Parameters of `hdl.FloatConverter`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Naming the parameter, what was given and what is allowed.
+    """
+
+    source: Annotated[FloatFormat, Format("format of the codes that enter")]
+    destination: Annotated[FloatFormat, Format("format of the results")]
+    stages: Annotated[
+        int,
+        Stages(
+            "register ranks",
+            3,
+            f"{_EXACT} for an exact conversion, {_ROUNDED} for one that rounds",
+            note="1: at the output. 2: also before rounding. 3: also in the middle of the shift.",
+        ),
+    ] = None  # type: ignore[assignment]  # None only between the call and the check
+    flags: Annotated[bool, Switch("exception flags", note="Without them the output has no field ``flags``.")] = True
+
+    @property
+    def recommended_stages(self) -> int:
+        """The depth that is built unless another is given: the fastest."""
+        return _EXACT if self.destination.holds(self.source) else _ROUNDED
+
+
+@documented(ConverterParameters)
 class FloatConverter(wiring.Component):
     """Convert a stream of codes from one format to another (NUMERICS section 3).
 
     One conversion enters and one leaves in every cycle; the result follows its code after `latency` cycles. While a
     result is refused, everything stands still.
-
-    Parameters
-    ----------
-    source, destination : FloatFormat
-    stages : int, optional
-        Register ranks, 1 to 3; unless given, 1 for an exact conversion and 2 for one that rounds. 1: at the output.
-        2: also before rounding. 3: also in the middle of the shift.
-    flags : bool
-        Whether flags are computed; without them the output has no field ``flags``.
 
     Attributes
     ----------
@@ -46,21 +74,15 @@ class FloatConverter(wiring.Component):
         If `stages` is out of range.
     """
 
-    def __init__(
-        self, *, source: FloatFormat, destination: FloatFormat, stages: int | None = None, flags: bool = True
-    ) -> None:
-        for argument, fmt in (("source", source), ("destination", destination)):
-            if not isinstance(fmt, FloatFormat):
-                raise TypeError(f"{argument}: got {fmt!r}, must be a golden.FloatFormat")
-        self.source, self.destination, self.flags = source, destination, check_flags(flags)
-        self.stages = check_stages(stages, 3, 1 if destination.holds(source) else 2)
+    @built_from(ConverterParameters)
+    def __init__(self, parameters: ConverterParameters) -> None:
         self.latency = self.stages
         #: What the generated Verilog says about ports that are no struct.
-        self.port_notes = {"i__payload": f"code of {source}"}
-        fields = {"bits": destination.width} | ({"flags": flags_layout()} if flags else {})
+        self.port_notes = {"i__payload": f"code of {self.source}"}
+        fields = {"bits": self.destination.width} | ({"flags": flags_layout()} if self.flags else {})
         super().__init__(
             {
-                "i": In(stream.Signature(source.width)),
+                "i": In(stream.Signature(self.source.width)),
                 "o": Out(stream.Signature(data.StructLayout(fields))),
             }
         )

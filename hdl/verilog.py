@@ -12,6 +12,9 @@ from typing import Any
 from amaranth import Shape
 from amaranth.lib import data, wiring
 
+from hdl.definitions import shown
+from hdl.parameters import Parameters
+
 __all__ = ["to_verilog"]
 
 #: A field of no bits, such as the format of a unit built for one, becomes the declaration of a wire that nothing uses.
@@ -62,15 +65,12 @@ def _header(unit: wiring.Component, name: str) -> str:
 
 
 def _parameters(unit: wiring.Component) -> Iterator[tuple[str, str]]:
-    described = getattr(unit, "unit", unit)
-    for key in (
-        "source", "destination", "lanes", "operands", "levels", "registers", "stages", "chunk_bits", "flags",
-        "latency", "accumulate_latency",
-    ):  # fmt: skip
-        if hasattr(described, key):
-            value = getattr(described, key)
-            text = ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
-            yield key, text + (" cycles" if "latency" in key else "")
+    parameters = getattr(unit, "parameters", None)
+    if isinstance(parameters, Parameters):
+        yield from ((name, shown(value)) for name, value in parameters.arguments().items())
+    for key in ("latency", "accumulate_latency"):
+        if hasattr(unit, key):
+            yield key, f"{getattr(unit, key)} cycles"
 
 
 def _ports(unit: wiring.Component) -> Iterator[tuple[str, Any]]:

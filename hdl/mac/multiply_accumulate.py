@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from amaranth import Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from golden.formats import CBFLOAT16, FloatFormat
-from golden.reduction import LEVELS
 from hdl.cores.result import flags_layout
 from hdl.mac.issue import Issue
 from hdl.mac.lane import Lane
 from hdl.mac.operation import carry
-from hdl.mac.parameters import MacParameters, as_tuple
+from hdl.mac.parameters import MacParameters
 from hdl.mac.ports import product_beat_layout, result_beat_layout
 from hdl.mac.register_file import RegisterFile
 from hdl.mac.results import ResultQueue
+from hdl.parameters import built_from, documented
 
 __all__ = ["MultiplyAccumulate"]
 
 
+@documented(MacParameters)
 class MultiplyAccumulate(wiring.Component):
     """Reduce streams of products into registers, bit for bit as `golden.dot` does (NUMERICS sections 4 and 5).
 
@@ -43,23 +42,6 @@ class MultiplyAccumulate(wiring.Component):
     what the register holds, even after ``last``: the result so far is then the initial value. Format and level stay
     the same from ``first`` to the last continuation. An empty reduction (K = 0) is one product -0 * 1.0 with ``first``
     and ``last``: x + (-0) is x.
-
-    Parameters
-    ----------
-    operands : sequence of FloatFormat
-        Operand formats, chosen by index at run time; at most 16 bits wide.
-    levels : sequence of int
-        Precision levels, chosen at run time.
-    registers : int
-        16-bit accumulators, a power of two. fp32 (levels 0 and 1) takes an even-aligned pair.
-    stages : int, optional
-        Register ranks ahead of the queue of results, 1 to 13; unless given, 11 for one operand format and 13 for more.
-    chunk_bits : int
-        Bits of the port ``chunk``.
-    flags : bool
-        Whether flags are computed; without them the output has no field ``flags``.
-    multiplier : str
-        ``generic``, or ``ecp5`` for the primitive of a Lattice ECP5 with its registers.
 
     Attributes
     ----------
@@ -86,28 +68,8 @@ class MultiplyAccumulate(wiring.Component):
     #: What the generated Verilog says about ports that are no struct.
     port_notes: ClassVar = {"chunk": "products in a chunk; 0: one chunk of any length"}
 
-    def __init__(
-        self,
-        *,
-        operands: Sequence[FloatFormat] = (CBFLOAT16,),
-        levels: Sequence[int] = LEVELS,
-        registers: int = 16,
-        stages: int | None = None,
-        chunk_bits: int = 16,
-        flags: bool = True,
-        multiplier: str = "generic",
-    ) -> None:
-        self.parameters = parameters = MacParameters(
-            operands=as_tuple("operands", operands, FloatFormat),
-            levels=as_tuple("levels", levels, int),
-            registers=registers,
-            stages=stages,  # type: ignore[arg-type]
-            chunk_bits=chunk_bits,
-            flags=flags,
-            multiplier=multiplier,
-        )
-        self.operands, self.levels, self.registers = parameters.operands, parameters.levels, parameters.registers
-        self.stages, self.chunk_bits, self.flags = parameters.stages, parameters.chunk_bits, parameters.flags
+    @built_from(MacParameters)
+    def __init__(self, parameters: MacParameters) -> None:
         self.latency, self.accumulate_latency = parameters.latency, parameters.accumulate_latency
         super().__init__(
             {

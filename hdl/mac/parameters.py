@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated
 
 from golden.formats import CBFLOAT16, FP32, FloatFormat
 from golden.reduction import LEVELS
 from hdl.cores.multiplier import MULTIPLIERS
 from hdl.cores.step_formats import StepFormats
-from hdl.pipeline import check_flags, check_stages
+from hdl.definitions import Choice, Formats, Levels, PowerOfTwo, Stages, Switch, Whole
+from hdl.parameters import Parameters
 
-__all__ = ["STEPS", "WORD_WIDTH", "MacParameters", "as_tuple"]
+__all__ = ["STEPS", "WORD_WIDTH", "MacParameters"]
 
 #: Bits of a register; an fp32 accumulator takes an even-aligned pair.
 WORD_WIDTH = 16
@@ -53,28 +54,12 @@ _RANKS = {
     12: STEPS[:12],
     13: STEPS,
 }
+_RECOMMENDED, _RECOMMENDED_FOR_SEVERAL = 11, 13
 
 
 @dataclass(frozen=True, kw_only=True)
-class MacParameters:
+class MacParameters(Parameters):
     """Parameters of `hdl.MultiplyAccumulate`.
-
-    Parameters
-    ----------
-    operands : tuple of FloatFormat
-        Operand formats, at most 16 bits wide, chosen at run time by their index.
-    levels : tuple of int
-        Precision levels, of 0, 1 and 2, chosen at run time.
-    registers : int
-        Accumulators of 16 bits: a power of two, at least 2. An fp32 accumulator takes two.
-    stages : int, optional
-        Register ranks ahead of the queue of results, 1 to 13; unless given, 11 for one operand format and 13 for more.
-    chunk_bits : int
-        Bits of the chunk length, 1 to 32.
-    flags : bool
-        Whether flags are computed.
-    multiplier : str
-        One of `hdl.cores.multiplier.MULTIPLIERS`.
 
     Raises
     ------
@@ -82,54 +67,32 @@ class MacParameters:
         Naming the parameter, what was given and what is allowed.
     """
 
-    operands: tuple[FloatFormat, ...] = (CBFLOAT16,)
-    levels: tuple[int, ...] = LEVELS
-    registers: int = 16
-    stages: int = None  # type: ignore[assignment]  # None only between the call and __post_init__
-    chunk_bits: int = 16
-    flags: bool = True
-    multiplier: str = "generic"
+    operands: Annotated[
+        Sequence[FloatFormat], Formats("operand formats", WORD_WIDTH, note="A product chooses one by its index.")
+    ] = (CBFLOAT16,)
+    levels: Annotated[Sequence[int], Levels("precision levels", note="A product chooses one.")] = LEVELS
+    registers: Annotated[
+        int, PowerOfTwo("16-bit accumulators", 2, note="fp32 (levels 0 and 1) takes an even-aligned pair.")
+    ] = 16
+    stages: Annotated[
+        int,
+        Stages(
+            "register ranks ahead of the queue of results",
+            max(_RANKS),
+            f"{_RECOMMENDED} for one operand format, {_RECOMMENDED_FOR_SEVERAL} for more",
+        ),
+    ] = None  # type: ignore[assignment]  # None only between the call and the check
+    chunk_bits: Annotated[int, Whole("bits of the chunk length", 1, 32)] = 16
+    flags: Annotated[bool, Switch("exception flags", note="Without them the output has no field ``flags``.")] = True
+    multiplier: Annotated[
+        str,
+        Choice("multiplier, any target's or the primitive of a Lattice ECP5 with its registers", MULTIPLIERS),
+    ] = "generic"
 
-    def __post_init__(self) -> None:
-        def settle(name: str, value: object) -> None:
-            object.__setattr__(self, name, value)
-
-        check_flags(self.flags)
-        settle("operands", self._checked_operands())
-        settle("levels", self._checked_levels())
-        settle("stages", check_stages(self.stages, max(_RANKS), 11 if len(self.operands) == 1 else 13))
-        if not isinstance(self.multiplier, str) or self.multiplier not in MULTIPLIERS:
-            raise ValueError(f"multiplier: got {self.multiplier!r}, must be one of {', '.join(MULTIPLIERS)}")
-        for name in ("registers", "chunk_bits"):
-            if not isinstance(getattr(self, name), int) or isinstance(getattr(self, name), bool):
-                raise TypeError(f"{name}: got {getattr(self, name)!r}, must be an int")
-        if self.registers < 2 or self.registers & (self.registers - 1):
-            raise ValueError(f"registers: got {self.registers}, must be a power of two of at least 2")
-        if not 1 <= self.chunk_bits <= 32:
-            raise ValueError(f"chunk_bits: got {self.chunk_bits}, must be from 1 to 32")
-
-    def _checked_operands(self) -> tuple[FloatFormat, ...]:
-        given = self.operands
-        if not given:
-            raise ValueError("operands: got none, must be at least one FloatFormat")
-        for fmt in given:
-            if not isinstance(fmt, FloatFormat):
-                raise TypeError(f"operands: got {fmt!r}, must be golden.FloatFormats")
-            if fmt.width > WORD_WIDTH:
-                raise ValueError(f"operands: got {fmt} of {fmt.width} bits, must be at most {WORD_WIDTH} bits wide")
-            if not fmt.has_one:
-                raise ValueError(f"operands: got {fmt} with bias {fmt.bias}, must hold 1.0: promotions multiply by it")
-        if len(set(given)) != len(given):
-            raise ValueError(f"operands: got {', '.join(map(str, given))}, must be different formats")
-        return given
-
-    def _checked_levels(self) -> tuple[int, ...]:
-        given = self.levels
-        if any(isinstance(level, bool) or not isinstance(level, int) for level in given):
-            raise TypeError(f"levels: got {given}, must be ints, some of {LEVELS}")
-        if not given or not set(given) <= set(LEVELS) or len(set(given)) != len(given):
-            raise ValueError(f"levels: got {given}, must be some of {LEVELS}, each once")
-        return tuple(sorted(given))
+    @property
+    def recommended_stages(self) -> int:
+        """The depth that is built unless another is given: the fastest."""
+        return _RECOMMENDED if len(self.operands) == 1 else _RECOMMENDED_FOR_SEVERAL
 
     @property
     def has_fp32(self) -> bool:
@@ -144,12 +107,12 @@ class MacParameters:
     @property
     def accumulators(self) -> tuple[FloatFormat, ...]:
         """Accumulator formats: the operand formats at their indices (levels 1 and 2), then fp32 (levels 0 and 1)."""
-        return (self.operands if self.has_chunks else ()) + ((FP32,) if self.has_fp32 else ())
+        return (*(self.operands if self.has_chunks else ()), *((FP32,) if self.has_fp32 else ()))
 
     @property
     def formats(self) -> StepFormats:
         """The formats of the fused step."""
-        return StepFormats(self.operands, self.accumulators)
+        return StepFormats(tuple(self.operands), self.accumulators)
 
     @property
     def register_width(self) -> int:
@@ -215,12 +178,3 @@ class MacParameters:
         A place is taken from the issue of the product until two cycles after the result has left: `stages` + 3 cycles.
         """
         return 1 << (self.stages + 2).bit_length()
-
-
-def as_tuple(name: str, given: Any, kind: type) -> tuple[Any, ...]:
-    """Accept one thing or several."""
-    if isinstance(given, kind):
-        return (given,)
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        raise TypeError(f"{name}: got {given!r}, must be a sequence of {kind.__name__}")
-    return tuple(given)

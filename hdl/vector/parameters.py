@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Annotated
 
+from hdl.definitions import Even, PowerOfTwo
 from hdl.mac.parameters import MacParameters
 
 __all__ = ["VectorParameters"]
@@ -15,29 +17,26 @@ _MOST_LANES = 1024  # far more than any device holds
 class VectorParameters(MacParameters):
     """Parameters of `hdl.VectorMac`.
 
-    Parameters
-    ----------
-    lanes : int
-        16-bit multiply-accumulates a cycle, an even number from 2 to 1024; half of them can do fp32.
-    registers : int
-        Rows of the register file: a power of two, and enough to keep the pipeline full in rotation.
-
-    The others are those of `hdl.mac.parameters.MacParameters`.
-
     Raises
     ------
     TypeError, ValueError
         Naming the parameter, what was given and what is allowed.
     """
 
-    lanes: int = 4
+    lanes: Annotated[
+        int, Even("16-bit multiply-accumulates in a cycle", 2, _MOST_LANES, note="Half of the lanes can do fp32.")
+    ] = 4
+    registers: Annotated[
+        int,
+        PowerOfTwo(
+            "rows of 16-bit accumulators, one in each lane",
+            2,
+            note="There must be `accumulate_latency` rows, twice as many with level 1, to keep the pipeline full.",
+        ),
+    ] = 16
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not isinstance(self.lanes, int) or isinstance(self.lanes, bool):
-            raise TypeError(f"lanes: got {self.lanes!r}, must be an int")
-        if not 2 <= self.lanes <= _MOST_LANES or self.lanes % 2:
-            raise ValueError(f"lanes: got {self.lanes}, must be an even number from 2 to {_MOST_LANES}")
         rows = self.accumulate_latency * (2 if self.has_pairs_of_rows else 1)
         least = max(2, 1 << (rows - 1).bit_length())
         if self.registers < least:

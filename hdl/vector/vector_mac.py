@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from amaranth import Module, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from golden.formats import CBFLOAT16, FloatFormat
-from golden.reduction import LEVELS
 from hdl.mac.lane import Lane
 from hdl.mac.operation import carry
-from hdl.mac.parameters import as_tuple
+from hdl.parameters import built_from, documented
 from hdl.vector.issue import VectorIssue
 from hdl.vector.parameters import VectorParameters
 from hdl.vector.ports import vector_beat_layout, vector_result_layout
@@ -23,6 +20,7 @@ from hdl.vector.results import VectorResultQueue
 __all__ = ["VectorMac"]
 
 
+@documented(VectorParameters)
 class VectorMac(wiring.Component):
     """Reduce streams of products in several lanes at once, each bit for bit as `golden.dot` does (NUMERICS section 5).
 
@@ -62,15 +60,6 @@ class VectorMac(wiring.Component):
     at level 1) in rotation, less the issue cycles of promotions. Nothing ever stalls behind its issue: no beat enters
     for whose results and promotions there is no place.
 
-    Parameters
-    ----------
-    lanes : int
-        16-bit multiply-accumulates a cycle, an even number from 2 to 1024.
-    operands, levels, stages, chunk_bits, flags, multiplier
-        As of `hdl.MultiplyAccumulate`.
-    registers : int
-        Rows of registers, a power of two: at least `accumulate_latency`, twice that with level 1.
-
     Attributes
     ----------
     latency : int
@@ -99,31 +88,8 @@ class VectorMac(wiring.Component):
     #: What the generated Verilog says about ports that are no struct.
     port_notes: ClassVar = {"chunk": "products of a lane in a chunk; 0: one chunk of any length"}
 
-    def __init__(
-        self,
-        *,
-        lanes: int = 4,
-        operands: Sequence[FloatFormat] = (CBFLOAT16,),
-        levels: Sequence[int] = LEVELS,
-        registers: int = 16,
-        stages: int | None = None,
-        chunk_bits: int = 16,
-        flags: bool = True,
-        multiplier: str = "generic",
-    ) -> None:
-        self.parameters = parameters = VectorParameters(
-            lanes=lanes,
-            operands=as_tuple("operands", operands, FloatFormat),
-            levels=as_tuple("levels", levels, int),
-            registers=registers,
-            stages=stages,  # type: ignore[arg-type]
-            chunk_bits=chunk_bits,
-            flags=flags,
-            multiplier=multiplier,
-        )
-        self.lanes, self.multiplier = parameters.lanes, parameters.multiplier
-        self.operands, self.levels, self.registers = parameters.operands, parameters.levels, parameters.registers
-        self.stages, self.chunk_bits, self.flags = parameters.stages, parameters.chunk_bits, parameters.flags
+    @built_from(VectorParameters)
+    def __init__(self, parameters: VectorParameters) -> None:
         self.latency, self.accumulate_latency = parameters.latency, parameters.accumulate_latency
         self.promotion_latency = parameters.promotion_latency
         super().__init__(

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from hdl.catalogue import Kind, Unit
 from sim.faults.candidates import candidates, choose
 from sim.faults.design import Design, design_of
 from sim.faults.equivalence import Conjectures, Guard, Pair
@@ -20,7 +21,7 @@ from sim.faults.gates import Gates, gates_of
 from sim.faults.machine import COPIES, Cause, Machine, Wires
 from sim.run.simulate import _prepare
 from sim.scenario import Scenario
-from sim.units import UNITS, Unit, port_of
+from sim.units import UNITS, port_of
 
 __all__ = ["SEEDS", "TARGETS", "Batch", "Judged", "Target", "Verdict", "batches", "judge"]
 
@@ -135,7 +136,7 @@ class _Work:
     def machine(self, numbers: Sequence[int]) -> Machine:
         port = port_of(self.unit, self.component)
         copies = {number: copy for copy, number in enumerate(numbers, start=1)}
-        return Machine(self.gates, port, copies, axi_stream=self.unit.kind == "axi_stream")
+        return Machine(self.gates, port, copies, axi_stream=self.unit.kind is Kind.AXI_STREAM)
 
 
 def batches(targets: Sequence[Target] = TARGETS) -> Iterator[Batch]:
@@ -219,7 +220,7 @@ def _induce(work: _Work) -> int:
     machine.watch(guards or [(0, True)], _KEPT)
     for scenario in scenarios_of(work.unit, work.component, SEEDS[0]):
         machine.run(scenario, cut=_TRIED)
-    wires = Wires.of(work.gates.ports, axi_stream=work.unit.kind == "axi_stream")
+    wires = Wires.of(work.gates.ports, axi_stream=work.unit.kind is Kind.AXI_STREAM)
     pair = Pair(work.gates, wires, guards or [(0, True)], seconds=_SECONDS)
     for copy, number in enumerate(numbers, start=1):
         same, guarded = machine.seen(copy)

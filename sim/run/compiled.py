@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+from hdl.catalogue import Kind
 from sim.bench.episode import Ran
 from sim.bench.explain_conversion import explain_conversion
 from sim.bench.explain_reduction import explain_reduction
@@ -19,11 +20,11 @@ from sim.scenario import Scenario
 
 __all__ = ["Engine", "run_compiled"]
 
-_EXPLAIN: dict[str, Explain] = {
-    "converter": explain_conversion,
-    "mac": explain_reduction,
-    "axi_stream": explain_reduction,
-    "vector": explain_vector,
+_EXPLAIN: dict[Kind, Explain] = {
+    Kind.CONVERTER: explain_conversion,
+    Kind.MAC: explain_reduction,
+    Kind.AXI_STREAM: explain_reduction,
+    Kind.VECTOR: explain_vector,
 }
 
 
@@ -38,7 +39,7 @@ def run_compiled(
     sources: Sequence[Path],
     scenarios: Sequence[Scenario],
     context: Context,
-    kind: str,
+    kind: Kind,
     folder: Path,
     outcome: Outcome,
     *,
@@ -52,7 +53,7 @@ def run_compiled(
         The design and the shell around it.
     scenarios : sequence of Scenario
     context : Context
-    kind : str
+    kind : Kind
         Of the unit: whose failure lines.
     folder : Path
         Where Yosys works; it is made.

@@ -8,6 +8,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 
 from sim.run.outcome import Outcome
 from sim.run.simulate import Job, run_unit
+from sim.units import slowest_first
 
 __all__ = ["run_all"]
 
@@ -21,8 +22,8 @@ def run_all(jobs: list[Job], processes: int, report: Callable[[Outcome], None]) 
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(processes, mp_context=context, max_tasks_per_child=1) as pool:
         # The slow ones first, so that none of them is left over at the end.
-        ordered = sorted(jobs, key=lambda job: not job.unit.startswith("mac"))
-        futures = {pool.submit(run_unit, job): job for job in ordered}
+        order = slowest_first(job.unit for job in jobs)
+        futures = {pool.submit(run_unit, job): job for job in sorted(jobs, key=lambda job: order.index(job.unit))}
         for future in as_completed(futures):
             job = futures[future]
             try:

@@ -14,6 +14,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+from hdl.catalogue import Kind, Unit
 from hdl.verilog import to_verilog
 from sim.bench.findings import Context
 from sim.bench.shell import TOP, shell
@@ -28,7 +29,7 @@ from sim.stimulus.converter import converter_scenarios, required_bins
 from sim.stimulus.generators import generator_for
 from sim.stimulus.mac import mac_scenarios
 from sim.stimulus.vector import vector_scenarios
-from sim.units import UNITS, Unit, port_of
+from sim.units import UNITS, port_of
 
 __all__ = ["Job", "run_unit"]
 
@@ -92,7 +93,7 @@ def _run(job: Job, outcome: Outcome) -> None:
     if job.verilog is None:
         design.write_text(to_verilog(component, unit.name))
     bench = job.folder / f"{TOP}.v"
-    bench.write_text(shell(unit.name, port, axi_stream=unit.kind == "axi_stream"))
+    bench.write_text(shell(unit.name, port, axi_stream=unit.kind is Kind.AXI_STREAM))
 
     effort = unit.effort * job.effort
     scenarios, required, formats = _prepare(unit, component, port, job.seed, effort)
@@ -163,7 +164,7 @@ def _simulate(job: Job, unit: Unit, sources: list[Path]) -> tuple[int, float]:
     try:
         runner.test(
             hdl_toplevel=TOP,
-            test_module=unit.testbench,
+            test_module=unit.kind.testbench,
             build_dir=job.folder / "build",
             test_dir=job.folder,
             results_xml=str(job.folder / "results.xml"),
@@ -182,12 +183,12 @@ def _prepare(
     unit: Unit, component: Any, port: Port, seed: int, effort: float
 ) -> tuple[list[Scenario], set[str], list[str]]:
     rng = generator_for(seed, unit.name)
-    if unit.kind == "converter":
+    if unit.kind is Kind.CONVERTER:
         source, destination = component.source, component.destination
         scenarios = converter_scenarios(source, destination, port, rng, effort)
         required = required_bins(source, destination, component.latency)
         return scenarios, required, [source.name, destination.name]
-    if unit.kind == "vector":
+    if unit.kind is Kind.VECTOR:
         return vector_scenarios(component, port, seed, unit.name, effort)
     return mac_scenarios(component, port, seed, unit.name, effort)
 

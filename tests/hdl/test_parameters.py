@@ -5,7 +5,7 @@ import inspect
 import pytest
 
 from golden import BF16, CB16, CBFLOAT16, FP16, FP32, FloatFormat
-from hdl import FloatConverter, MultiplyAccumulate
+from hdl import FloatConverter, MultiplyAccumulate, VectorMac
 from hdl.axi_stream import AxiStreamMac
 
 NO_ONE = FloatFormat("e4m3_high_bias", 4, 3, bias=60)
@@ -65,6 +65,20 @@ BAD_AXI = [
     ({"registers": 512}, ValueError, "registers: got 512, must be at most 256 to fit s_axis_tuser"),
     ({"operands": SEVENTEEN}, ValueError, "operands: got 17, must be at most 16 to fit s_axis_tuser"),
 ]
+BAD_VECTOR = [
+    *(bad for bad in BAD_MAC if bad[0].keys() != {"stages"}),
+    ({"lanes": 0}, ValueError, "lanes: got 0, must be an even number from 2 to 1024"),
+    ({"lanes": 5}, ValueError, "lanes: got 5, must be an even number from 2 to 1024"),
+    ({"lanes": 1026}, ValueError, "lanes: got 1026, must be an even number from 2 to 1024"),
+    ({"lanes": True}, TypeError, "lanes: got True, must be an int"),
+    ({"stages": 14}, ValueError, "stages: got 14, must be from 1 to 13 (None builds 11)"),
+    (
+        {"registers": 8},
+        ValueError,
+        "registers: got 8, must be at least 16 with 11 stages: too few registers for the pipeline, of which 14 in "
+        "rotation keep it full; build more registers or fewer stages",
+    ),
+]
 
 
 def cases(bad):
@@ -96,8 +110,17 @@ def test_axi_stream_mac_with_a_bad_parameter_names_it(given, error, message):
     assert str(raised.value) == message
 
 
+@cases(BAD_VECTOR)
+def test_vector_mac_with_a_bad_parameter_names_it(given, error, message):
+    with pytest.raises(error) as raised:
+        VectorMac(**given)
+    assert str(raised.value) == message
+
+
 @pytest.mark.parametrize(
-    ("unit", "covered"), [(FloatConverter, BAD_CONVERTER), (MultiplyAccumulate, BAD_MAC)], ids=["converter", "mac"]
+    ("unit", "covered"),
+    [(FloatConverter, BAD_CONVERTER), (MultiplyAccumulate, BAD_MAC), (AxiStreamMac, BAD_AXI), (VectorMac, BAD_VECTOR)],
+    ids=["converter", "mac", "axi_stream", "vector"],
 )
 def test_every_parameter_is_keyword_only_and_has_a_bad_value_above(unit, covered):
     parameters = inspect.signature(unit).parameters.values()
@@ -106,7 +129,7 @@ def test_every_parameter_is_keyword_only_and_has_a_bad_value_above(unit, covered
 
 
 def test_unknown_parameter_is_an_error():
-    for unit in (FloatConverter, MultiplyAccumulate, AxiStreamMac):
+    for unit in (FloatConverter, MultiplyAccumulate, AxiStreamMac, VectorMac):
         with pytest.raises(TypeError, match="depth"):
             unit(depth=3)
 

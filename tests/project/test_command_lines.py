@@ -18,7 +18,6 @@ CONVERT = ("verilog", "convert", "--source", "float32", "--destination", "cbfloa
 @pytest.fixture
 def quick_verilog(monkeypatch):
     monkeypatch.setattr(hdl.cli, "to_verilog", lambda unit, name: f"module {name};\n")
-    monkeypatch.setattr(hdl.cli, "all_units", lambda: {"one": lambda: None, "two": lambda: None})
 
 
 def refused(main, *arguments):

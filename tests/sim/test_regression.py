@@ -1,7 +1,9 @@
 """The launcher, end to end: it passes when it should, and fails whenever something is missing."""
 
+import contextlib
 import dataclasses
 import os
+from concurrent.futures import Future
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,7 @@ from junitparser import JUnitXml
 import sim.__main__ as launcher
 from sim.mutants.faults import MUTANTS, Mutant
 from sim.mutants.judge import judge_mutant, verilog_of
-from sim.run import report
+from sim.run import pool, report
 from sim.run.compiled import Engine
 from sim.run.options import ROOT
 from sim.run.outcome import Outcome
@@ -127,6 +129,28 @@ def test_outcome_with_coverage_hole_names_it() -> None:
     outcome = Outcome("unit", required={"tie", "exact"})
     outcome.bins["exact"] = 3
     assert outcome.holes == ["tie"]
+
+
+def test_slow_units_are_started_first(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    started = []
+
+    class Executor(contextlib.nullcontext[None]):
+        def __init__(self, *given: object, **options: object) -> None:
+            super().__init__(self)
+
+        def submit(self, run: object, job: Job) -> Future[Outcome]:
+            started.append(job.unit)
+            future: Future[Outcome] = Future()
+            future.set_result(Outcome(job.unit))
+            return future
+
+    monkeypatch.setattr(pool, "ProcessPoolExecutor", Executor)
+    names = ["float32_to_float16", "mac_stages_1", "mac", "vector_mac_no_flags", "vector_mac_lanes_8", "vector_mac"]
+    outcomes = pool.run_all([Job(name, 1, tmp_path) for name in names], 2, lambda outcome: None)
+    assert [outcome.unit for outcome in outcomes] == names
+    assert started == [
+        "vector_mac_lanes_8", "vector_mac", "vector_mac_no_flags", "mac", "mac_stages_1", "float32_to_float16",
+    ]  # fmt: skip
 
 
 def test_readme_table_goes_between_the_markers(tmp_path: Path) -> None:

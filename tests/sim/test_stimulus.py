@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from golden import FORMATS, LEVELS, FloatFormat, dot, format_named
+from hdl.catalogue import Kind
 from sim.fields import Fields
 from sim.scenario import Scenario
 from sim.stimulus.converter import converter_scenarios
@@ -23,7 +24,7 @@ def scenarios_of(name: str, seed: int) -> list[Scenario]:
     unit = UNITS[name]
     component = unit.build()
     port = port_of(unit, component)
-    if unit.kind == "converter":
+    if unit.kind is Kind.CONVERTER:
         rng = generator_for(seed, name)
         return converter_scenarios(component.source, component.destination, port, rng, 0.1)
     return mac_scenarios(component, port, seed, name, 0.1)[0]

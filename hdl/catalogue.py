@@ -1,0 +1,189 @@
+"""Every unit that is released, simulated or measured: what is built, by which arguments, and what it is judged by.
+
+Adding a unit is adding a line here. `make verilog`, the regression, the measurements on an FPGA and the documents draw
+from it.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from amaranth.lib import wiring
+
+from golden.formats import (
+    BF16,
+    CB16,
+    CBFLOAT16,
+    CONVERSIONS,
+    FP16,
+    FP32,
+    HALF_FORMATS,
+    SIXTEEN_BIT_FORMATS,
+    FloatFormat,
+)
+from hdl.axi_stream import AxiStreamMac, AxiStreamParameters
+from hdl.converter import ConverterParameters, FloatConverter
+from hdl.mac.multiply_accumulate import MultiplyAccumulate
+from hdl.mac.parameters import MacParameters
+from hdl.parameters import Parameters
+from hdl.vector.parameters import VectorParameters
+from hdl.vector.vector_mac import VectorMac
+
+__all__ = ["UNITS", "Kind", "Unit"]
+
+
+class Kind(enum.Enum):
+    """A kind of unit: its component, and by what it is generated, explained and judged.
+
+    Attributes
+    ----------
+    component : class
+        The Amaranth component.
+    parameters : class
+        Its parameters, each with its definition.
+    command : str
+        Its name in ``python -m hdl verilog``.
+    about : str
+        What it is, as a noun phrase.
+    golden_twin : str
+        The function that defines its results, bit for bit.
+    testbench : str
+        The module of its cocotb tests.
+    """
+
+    CONVERTER = (
+        FloatConverter, ConverterParameters, "convert", "a format converter", "golden.convert", "sim.tb_converter",
+    )  # fmt: skip
+    MAC = (
+        MultiplyAccumulate, MacParameters, "mac", "the multiply-accumulate unit", "golden.dot", "sim.tb_mac",
+    )  # fmt: skip
+    AXI_STREAM = (
+        AxiStreamMac, AxiStreamParameters, "mac-axi-stream",
+        "the multiply-accumulate unit behind AXI4-Stream ports", "golden.dot", "sim.tb_axi_stream",
+    )  # fmt: skip
+    VECTOR = (
+        VectorMac, VectorParameters, "vector-mac", "the SIMD multiply-accumulate unit", "golden.dot", "sim.tb_vector",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        component: type[wiring.Component],
+        parameters: type[Parameters],
+        command: str,
+        about: str,
+        golden_twin: str,
+        testbench: str,
+    ) -> None:
+        self.component, self.parameters, self.command, self.about = component, parameters, command, about
+        self.golden_twin, self.testbench = golden_twin, testbench
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unit:
+    """A unit with chosen parameters.
+
+    Parameters
+    ----------
+    name : str
+        Name of its module, its files and its rows in tables.
+    kind : Kind
+    arguments : mapping
+        The arguments of the constructor; what is not among them has its default.
+    is_released : bool
+        Whether `make verilog` writes it.
+    effort : float
+        Share of the full random stimulus that the regression gives it: variants of a unit that is tested fully need
+        less. 0: it is not simulated.
+    is_measured : bool
+        Whether its area and speed are measured on an FPGA.
+    """
+
+    name: str
+    kind: Kind
+    arguments: Mapping[str, Any] = field(hash=False)
+    is_released: bool = False
+    effort: float = 0.0
+    is_measured: bool = False
+
+    def build(self, **changes: Any) -> Any:
+        """Return the component, with further or other arguments than the unit's own."""
+        return self.kind.component(**{**self.arguments, **changes})
+
+
+def _unit(
+    name: str, kind: Kind, *, released: bool = False, effort: float = 0.0, measured: bool = False, **arguments: Any
+) -> Unit:
+    return Unit(name=name, kind=kind, arguments=arguments, is_released=released, effort=effort, is_measured=measured)
+
+
+def _converters() -> Iterator[Unit]:
+    def converter(name: str, source: FloatFormat, destination: FloatFormat, **given: Any) -> Unit:
+        return _unit(name, Kind.CONVERTER, source=source, destination=destination, **given)
+
+    for source, destination in CONVERSIONS:
+        widens = source in HALF_FORMATS and destination is FP32
+        yield converter(f"{source}_to_{destination}", source, destination, released=True, effort=1.0, measured=widens)
+    for narrow in HALF_FORMATS:
+        for stages in (1, 2, 3):
+            name = f"float32_to_{narrow}_stages_{stages}"
+            effort = 0.2 if narrow is CBFLOAT16 and stages != 2 else 0.0
+            yield converter(name, FP32, narrow, effort=effort, measured=True, stages=stages)
+            yield converter(f"{name}_no_flags", FP32, narrow, measured=True, stages=stages, flags=False)
+    yield converter("cbfloat16_to_float16_stages_1", CBFLOAT16, FP16, effort=0.2, stages=1)
+    yield converter("float16_to_float32_stages_3", FP16, FP32, effort=0.2, stages=3)
+    yield converter("float32_to_bfloat16_no_flags", FP32, BF16, effort=0.2, flags=False)
+
+
+def _macs() -> Iterator[Unit]:
+    def mac(name: str, *operands: FloatFormat, **given: Any) -> Unit:
+        return _unit(name, Kind.MAC, operands=operands, **given)
+
+    several, one = HALF_FORMATS, CBFLOAT16
+    yield mac("mac", *several, released=True, effort=1.0, measured=True)
+    yield mac("mac_no_flags", *several, effort=0.3, measured=True, flags=False)
+    for fmt in SIXTEEN_BIT_FORMATS:
+        yield mac(f"mac_{fmt}", fmt, released=True, effort=1.0, measured=fmt in HALF_FORMATS)
+    # Other depths than the recommended, 11 for one format and 13 for several, each with another number of registers or
+    # bits of the chunk counter; deep ones also with few registers, whose products wait for each other all the time.
+    yield mac("mac_stages_1", *several, effort=0.12, stages=1, registers=2)
+    yield mac("mac_stages_2", *several, effort=0.12, stages=2, registers=4)
+    yield mac("mac_stages_3", *several, effort=0.15, stages=3)
+    yield mac("mac_stages_4", *several, effort=0.15, stages=4, registers=32)
+    yield mac("mac_stages_5", *several, effort=0.15, stages=5, chunk_bits=1)
+    yield mac("mac_stages_6", *several, effort=0.15, stages=6, chunk_bits=2)
+    yield mac("mac_stages_7", *several, effort=0.2, stages=7)
+    yield mac("mac_stages_8", *several, effort=0.2, stages=8, chunk_bits=6)
+    yield mac("mac_stages_9", *several, effort=0.2, stages=9, registers=32)
+    yield mac("mac_stages_10", *several, effort=0.2, stages=10, registers=8, chunk_bits=32)
+    yield mac("mac_stages_11", *several, effort=0.2, stages=11, registers=2)
+    yield mac("mac_stages_12", CB16, effort=0.2, stages=12, registers=64, chunk_bits=3)
+    yield mac("mac_level_0", *several, effort=0.5, levels=(0,))
+    yield mac("mac_level_1", *several, effort=0.5, levels=(1,))
+    yield mac("mac_level_2", *several, effort=0.5, levels=(2,), chunk_bits=3)
+    for fmt in HALF_FORMATS:
+        for level in (0, 2):
+            yield mac(f"mac_{fmt}_level_{level}", fmt, measured=True, levels=(level,))
+    yield mac(f"mac_{one}_no_flags", one, measured=True, flags=False)
+    for stages in range(1, 14):
+        yield mac(f"mac_{one}_stages_{stages}", one, measured=True, stages=stages)
+    for stages in (3, 4):
+        yield mac(f"mac_{one}_level_2_stages_{stages}", one, measured=True, levels=(2,), stages=stages)
+    yield _unit("mac_axi_stream", Kind.AXI_STREAM, released=True, effort=0.4, operands=several)
+
+
+def _vectors() -> Iterator[Unit]:
+    def vector(name: str, *operands: FloatFormat, **given: Any) -> Unit:
+        return _unit(name, Kind.VECTOR, operands=operands, **given)
+
+    yield vector("vector_mac", *HALF_FORMATS, released=True, effort=0.1, measured=True)
+    yield vector("vector_mac_lanes_8", CBFLOAT16, effort=0.05, lanes=8, chunk_bits=4)
+    yield vector("vector_mac_no_flags", CBFLOAT16, effort=0.05, flags=False)
+    for lanes in (4, 8):
+        yield vector(f"vector_mac_cbfloat16_lanes_{lanes}", CBFLOAT16, measured=True, lanes=lanes)
+
+
+#: Every unit, by its name.
+UNITS = {unit.name: unit for unit in (*_converters(), *_macs(), *_vectors())}

@@ -1,0 +1,332 @@
+"""What a parameter of a unit may be: how it is checked, read from a command line, and told."""
+
+from __future__ import annotations
+
+import dataclasses
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+from golden.formats import FloatFormat, format_named
+from golden.reduction import LEVELS
+
+__all__ = [
+    "REQUIRED",
+    "Choice",
+    "Definition",
+    "Even",
+    "Format",
+    "Formats",
+    "Levels",
+    "PowerOfTwo",
+    "Stages",
+    "Switch",
+    "Whole",
+    "shown",
+]
+
+#: The default of a parameter that has none.
+REQUIRED = dataclasses.MISSING
+
+
+def shown(value: Any, between: str = ", ") -> str:
+    """Return the text of a parameter's value: members of a tuple one after the other."""
+    return between.join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+@dataclasses.dataclass(frozen=True)
+class Definition(ABC):
+    """What a parameter is and may be.
+
+    Parameters
+    ----------
+    meaning : str
+        A noun phrase, such as ``16-bit accumulators``.
+    note : str
+        Further sentences for the reference, if there is more to say.
+    """
+
+    #: The type that the reference gives.
+    type_name: ClassVar[str]
+    #: How several are written on a command line.
+    written: ClassVar[str] = ""
+
+    meaning: str
+    _: dataclasses.KW_ONLY
+    note: str = ""
+
+    @property
+    @abstractmethod
+    def allowed(self) -> str:
+        """What the parameter may be, as it follows a colon."""
+
+    @abstractmethod
+    def check(self, name: str, value: Any, given: Any) -> Any:
+        """Return the parameter as the unit keeps it.
+
+        Parameters
+        ----------
+        name : str
+            Its name, for the error.
+        value : Any
+            What was given.
+        given : hdl.parameters.Parameters
+            All parameters; those in front of this one have been checked.
+
+        Raises
+        ------
+        TypeError, ValueError
+            Naming the parameter, what was given and what is allowed.
+        """
+
+    def default_text(self, default: Any) -> str:
+        """Return what stands for a default on the command line and in the reference."""
+        return shown(default, ",")
+
+    def option(self, name: str, default: Any) -> tuple[str, dict[str, Any]]:
+        """Return the option of a command line, and the arguments of ``add_argument`` that make it."""
+        words = f"{self.meaning}{self.written}: {self.allowed}"
+        if default is REQUIRED:
+            return _option(name), {"required": True, "help": words}
+        return _option(name), {"default": default, "help": f"{words} (default {self.default_text(default)})"}
+
+    def parse(self, name: str, text: str) -> Any:
+        """Return the parameter that an argument of a command line stands for.
+
+        Raises
+        ------
+        ValueError
+            Naming the parameter, what was given and what is allowed.
+        """
+        return text
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Format(Definition):
+    """One format."""
+
+    type_name = "FloatFormat"
+
+    @property
+    def allowed(self) -> str:
+        return "a format, such as float32"
+
+    def check(self, name: str, value: Any, given: Any) -> FloatFormat:
+        if not isinstance(value, FloatFormat):
+            raise TypeError(f"{name}: got {value!r}, must be a golden.FloatFormat")
+        return value
+
+    def parse(self, name: str, text: str) -> FloatFormat:
+        return _format(name, text)
+
+
+def _format(name: str, text: str) -> FloatFormat:
+    try:
+        return format_named(text.strip())
+    except ValueError as error:
+        raise ValueError(str(error).replace("name:", f"{name}:", 1)) from None
+
+
+@dataclasses.dataclass(frozen=True)
+class Formats(Definition):
+    """Different formats that can be multiplied, each of at most `widest` bits."""
+
+    type_name = "sequence of FloatFormat"
+    written = ", comma-separated"
+
+    widest: int
+
+    @property
+    def allowed(self) -> str:
+        return f"different formats of at most {self.widest} bits"
+
+    def check(self, name: str, value: Any, given: Any) -> tuple[FloatFormat, ...]:
+        formats = _as_tuple(name, value, FloatFormat)
+        if not formats:
+            raise ValueError(f"{name}: got none, must be at least one FloatFormat")
+        for fmt in formats:
+            if not isinstance(fmt, FloatFormat):
+                raise TypeError(f"{name}: got {fmt!r}, must be golden.FloatFormats")
+            if fmt.width > self.widest:
+                raise ValueError(f"{name}: got {fmt} of {fmt.width} bits, must be at most {self.widest} bits wide")
+            if not fmt.has_one:
+                raise ValueError(f"{name}: got {fmt} with bias {fmt.bias}, must hold 1.0: promotions multiply by it")
+        if len(set(formats)) != len(formats):
+            raise ValueError(f"{name}: got {shown(formats)}, must be different formats")
+        return formats
+
+    def parse(self, name: str, text: str) -> tuple[FloatFormat, ...]:
+        return tuple(_format(name, each) for each in text.split(","))
+
+
+@dataclasses.dataclass(frozen=True)
+class Levels(Definition):
+    """Some of the precision levels."""
+
+    type_name = "sequence of int"
+    written = ", comma-separated"
+
+    @property
+    def allowed(self) -> str:
+        return f"some of {shown(LEVELS)}"
+
+    def check(self, name: str, value: Any, given: Any) -> tuple[int, ...]:
+        levels = _as_tuple(name, value, int)
+        if any(isinstance(level, bool) or not isinstance(level, int) for level in levels):
+            raise TypeError(f"{name}: got {levels}, must be ints, some of {LEVELS}")
+        if not levels or not set(levels) <= set(LEVELS) or len(set(levels)) != len(levels):
+            raise ValueError(f"{name}: got {levels}, must be some of {LEVELS}, each once")
+        return tuple(sorted(levels))
+
+    def parse(self, name: str, text: str) -> tuple[int, ...]:
+        try:
+            return tuple(int(number) for number in text.split(","))
+        except ValueError:
+            raise ValueError(f"{name}: got {text!r}, must be numbers such as 0,1,2") from None
+
+
+def _as_tuple(name: str, given: Any, kind: type) -> tuple[Any, ...]:
+    """Accept one thing or several."""
+    if isinstance(given, kind):
+        return (given,)
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise TypeError(f"{name}: got {given!r}, must be a sequence of {kind.__name__}")
+    return tuple(given)
+
+
+class _Number(Definition):
+    """A whole number, which a command line reads as one."""
+
+    type_name = "int"
+
+    def check(self, name: str, value: Any, given: Any) -> int:
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise TypeError(f"{name}: got {value!r}, must be an int")
+        if not self.holds(value):
+            raise ValueError(f"{name}: got {value}, must be {self.allowed}")
+        return value
+
+    @abstractmethod
+    def holds(self, value: int) -> bool:
+        """Tell whether a number is allowed."""
+
+    def option(self, name: str, default: Any) -> tuple[str, dict[str, Any]]:
+        option, arguments = super().option(name, default)
+        return option, {"type": int, **arguments}
+
+
+@dataclasses.dataclass(frozen=True)
+class Whole(_Number):
+    """A number from `least` to `most`."""
+
+    least: int
+    most: int
+
+    @property
+    def allowed(self) -> str:
+        return f"from {self.least} to {self.most}"
+
+    def holds(self, value: int) -> bool:
+        return self.least <= value <= self.most
+
+
+@dataclasses.dataclass(frozen=True)
+class Even(Whole):
+    """An even number from `least` to `most`."""
+
+    @property
+    def allowed(self) -> str:
+        return f"an even number {super().allowed}"
+
+    def holds(self, value: int) -> bool:
+        return super().holds(value) and value % 2 == 0
+
+
+@dataclasses.dataclass(frozen=True)
+class PowerOfTwo(_Number):
+    """A power of two of at least `least`."""
+
+    least: int
+
+    @property
+    def allowed(self) -> str:
+        return f"a power of two of at least {self.least}"
+
+    def holds(self, value: int) -> bool:
+        return value >= self.least and not value & (value - 1)
+
+
+@dataclasses.dataclass(frozen=True)
+class Stages(Definition):
+    """A number of register ranks from 1 to `most`; None is the depth that `recommended` tells."""
+
+    type_name = "int, optional"
+
+    most: int
+    recommended: str
+
+    @property
+    def allowed(self) -> str:
+        return f"from 1 to {self.most}"
+
+    def check(self, name: str, value: Any, given: Any) -> int:
+        default: int = given.recommended_stages
+        if value is None:
+            return default
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise TypeError(f"{name}: got {value!r}, must be an int {self.allowed}, or None for {default}")
+        if not 1 <= value <= self.most:
+            raise ValueError(f"{name}: got {value}, must be {self.allowed} (None builds {default})")
+        return value
+
+    def default_text(self, default: Any) -> str:
+        return self.recommended
+
+    def option(self, name: str, default: Any) -> tuple[str, dict[str, Any]]:
+        option, arguments = super().option(name, default)
+        return option, {"type": int, **arguments}
+
+
+@dataclasses.dataclass(frozen=True)
+class Switch(Definition):
+    """Whether there is something; on a command line ``--no-...`` builds it out."""
+
+    type_name = "bool"
+
+    @property
+    def allowed(self) -> str:
+        return "True or False"
+
+    def check(self, name: str, value: Any, given: Any) -> bool:
+        if not isinstance(value, bool):
+            raise TypeError(f"{name}: got {value!r}, must be {self.allowed}")
+        return value
+
+    def option(self, name: str, default: Any) -> tuple[str, dict[str, Any]]:
+        return _option(f"no_{name}"), {"dest": name, "action": "store_false", "help": f"build the {self.meaning} out"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Choice(Definition):
+    """One of several words."""
+
+    type_name = "str"
+
+    choices: tuple[str, ...]
+
+    @property
+    def allowed(self) -> str:
+        return f"one of {shown(self.choices)}"
+
+    def check(self, name: str, value: Any, given: Any) -> str:
+        if not isinstance(value, str) or value not in self.choices:
+            raise ValueError(f"{name}: got {value!r}, must be {self.allowed}")
+        return value
+
+    def option(self, name: str, default: Any) -> tuple[str, dict[str, Any]]:
+        option, arguments = super().option(name, default)
+        return option, {"choices": self.choices, **arguments}
