@@ -39,7 +39,12 @@ class Parameters:
     @classmethod
     def definitions(cls) -> Mapping[str, Definition]:
         """Return the definition of every parameter, by its name; those that a subclass adds come first."""
-        return _definitions(cls)
+        hints = get_type_hints(cls, include_extras=True)
+        fields = [list(inspect.get_annotations(each)) for each in cls.__mro__]
+        names = [
+            name for at, own in enumerate(fields) for name in own if not any(name in base for base in fields[at + 1 :])
+        ]
+        return {name: each for name in names for each in get_args(hints[name]) if isinstance(each, Definition)}
 
     @classmethod
     def defaults(cls) -> dict[str, Any]:
@@ -49,16 +54,6 @@ class Parameters:
     def arguments(self) -> dict[str, Any]:
         """Return the value of every parameter, by its name."""
         return {name: getattr(self, name) for name in self.definitions()}
-
-
-@functools.cache
-def _definitions(parameters: type[Parameters]) -> Mapping[str, Definition]:
-    hints = get_type_hints(parameters, include_extras=True)
-    fields = [list(inspect.get_annotations(each)) for each in parameters.__mro__]
-    names = [
-        name for at, own in enumerate(fields) for name in own if not any(name in base for base in fields[at + 1 :])
-    ]
-    return {name: each for name in names for each in get_args(hints[name]) if isinstance(each, Definition)}
 
 
 def built_from(
@@ -76,7 +71,7 @@ def built_from(
 
     def decorate(initialise: Callable[[Unit, Checked], None]) -> Callable[Concatenate[Unit, Given], None]:
         @functools.wraps(initialise)
-        def __init__(self: Unit, *args: Given.args, **given: Given.kwargs) -> None:
+        def __init__(self: Unit, /, *args: Given.args, **given: Given.kwargs) -> None:
             checked: Any = parameters(*args, **given)
             self.parameters = checked  # type: ignore[attr-defined]
             for name, value in checked.arguments().items():
