@@ -13,7 +13,7 @@ __all__ = ["Class", "Rounding", "Value", "as_sequence", "exact_number", "power_o
 
 
 class Class(Enum):
-    """What kind of datum a code is. A finite value with significand 0 is a zero."""
+    """The class of a datum. A finite value whose significand is 0 is a zero."""
 
     FINITE = "finite"
     INFINITE = "infinite"
@@ -22,7 +22,7 @@ class Class(Enum):
 
 
 class Rounding(Enum):
-    """How a result between two neighbours is rounded. Further modes join here and in `_round_up`."""
+    """A rounding mode: how to choose between the two neighbours of an exact result."""
 
     NEAREST_EVEN = "to nearest, ties to even"
 

@@ -8,7 +8,7 @@ __all__ = ["Flag"]
 
 
 class Flag(IntFlag):
-    """What an operation raised.
+    """The exceptions that an operation raised.
 
     Bit 3, divide by zero, is unused. Tininess is detected after rounding; underflow is raised only when the result
     is tiny and inexact.

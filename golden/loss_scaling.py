@@ -16,7 +16,7 @@ __all__ = ["DynamicLossScale", "LossScaleState", "as_loss_scale"]
 
 @dataclass(frozen=True)
 class LossScaleState:
-    """What changes from step to step.
+    """The state that changes from step to step.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""How a long sum is cut into chunks and in which formats it runs: the precision level (NUMERICS section 5)."""
+"""Reductions: the chunks and formats of a long sum, and the precision levels that name them (NUMERICS section 5)."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ _SLOW_SECONDS = 2.0
 
 
 class Active(NamedTuple):
-    """What serves a call: the library, the number of the path in the C interface, and the threads."""
+    """The library that serves a call, the number of its path in the C interface, and the count of threads."""
 
     library: ctypes.CDLL
     path: int

@@ -39,7 +39,7 @@ class Indexed(NamedTuple):
 
 
 class Formats(NamedTuple):
-    """What the arrays of a product hold (float32 values, or codes), and how it is summed."""
+    """The contents of a product's arrays (float32 values, or codes), and its reduction."""
 
     operand: FloatFormat
     inner: FloatFormat

@@ -1,4 +1,4 @@
-"""Which products of a model run exactly, and which PyTorch computes: a table, by module and pass."""
+"""A table of a model's products by module and pass: those that run exactly, and those that PyTorch computes."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class AuditRow(NamedTuple):
 
 @dataclass(frozen=True)
 class Audit:
-    """What `audit` found.
+    """The findings of `audit`.
 
     Attributes
     ----------
@@ -59,17 +59,17 @@ class Audit:
 
     @property
     def exact(self) -> int:
-        """How many products ran exactly."""
+        """Number of products that ran exactly."""
         return sum(row.exact for row in self.rows)
 
     @property
     def unseen(self) -> int:
-        """How many products PyTorch computed without anybody's being told."""
+        """Number of products that PyTorch computed unseen."""
         return sum(row.unseen for row in self.rows)
 
     @property
     def refused(self) -> int:
-        """How many products raise an error."""
+        """Number of products that raise an error."""
         return sum(row.refused for row in self.rows)
 
     def table(self) -> Table:

@@ -97,7 +97,7 @@ def prune_checkpoints(folder: Path, keep: int) -> None:
 
 @dataclass(frozen=True)
 class CheckpointContent:
-    """What `read_checkpoint` has read: what was saved beside the weights, at which step, and of which run."""
+    """The content of a checkpoint beside the weights, with its step and its run."""
 
     state: Any
     step: int

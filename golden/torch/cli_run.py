@@ -1,4 +1,4 @@
-"""What the command line does: build a run from its file, train it or validate it, and report."""
+"""The actions of the command line: build a run from its file, train or validate it, and report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What torch.compile is to know of the functions here, told without importing it: that takes two seconds."""
+"""Marks for torch.compile on the functions here, set without importing it, which would take two seconds."""
 
 from __future__ import annotations
 

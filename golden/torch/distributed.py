@@ -1,4 +1,4 @@
-"""Who this process is, named as in ``cerebras.pytorch.distributed``: a rank of ``torch.distributed``, or alone."""
+"""The place of this process among those of ``torch.distributed``, named as in ``cerebras.pytorch.distributed``."""
 
 from __future__ import annotations
 

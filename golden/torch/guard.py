@@ -1,4 +1,4 @@
-"""What PyTorch itself is about to compute: a guard beneath the interception, which sees every product.
+"""A guard beneath the interception: it sees every product that PyTorch itself is about to compute.
 
 `golden.torch.precision` replaces the functions that have an exact path. Whatever else multiplies and sums, in the
 forward pass, in the backward pass and where a checkpoint computes the forward pass again, arrives here as an operator,

@@ -1,4 +1,4 @@
-"""What a precision context does with each PyTorch function: which run exactly, which in fp32, which cannot run.
+"""The treatment of each PyTorch function in a precision context: exact, in fp32, or refused.
 
 The functions have PyTorch's parameters, names included, since calls of unmodified models arrive here.
 """

@@ -1,4 +1,4 @@
-"""What a script asks for and only a wafer could give: accepted, and said once."""
+"""Notices about requests that only a wafer could fulfil: they are accepted, and reported once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which of PyTorch's operators multiply and sum: by the table, by PyTorch's own marks, by what a library declares."""
+"""Does an operator multiply and sum? By the table, by PyTorch's own marks, or by a library's declaration."""
 
 from __future__ import annotations
 

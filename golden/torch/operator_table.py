@@ -1,4 +1,4 @@
-"""What PyTorch's operators are, by name: those that multiply and sum, and the others.
+"""A table of PyTorch's operators by name: those that multiply and sum, and the others.
 
 The names are those of PyTorch's registry, by namespace, without the overload and without the ``_`` of a variant that
 works in place. `golden.torch.operator_kinds` reads them.

@@ -1,4 +1,4 @@
-"""What a training run shows on the terminal while it runs."""
+"""The display of a training run on the terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the graph of a loss tells: the half type of its exact products, and whether its backward pass has run."""
+"""Facts read from the graph of a loss: the half type of its exact products, and whether its backward pass has run."""
 
 from __future__ import annotations
 

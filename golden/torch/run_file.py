@@ -118,7 +118,7 @@ class ImportedModel(Section):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What the model is built with."""
+        """The arguments that the model is built with."""
         return dict(self.model_extra or {})
 
 
@@ -141,7 +141,7 @@ _Model = Annotated[
 
 
 class Init(Section):
-    """What a `Trainer` is built from."""
+    """The arguments that a `Trainer` is built with."""
 
     model: _Model
     optimizer: _Optimizer

@@ -1,4 +1,4 @@
-"""What the precision contexts and the precision levels of this thread are: two stacks, innermost last.
+"""The precision contexts and the precision levels of this thread: two stacks, innermost last.
 
 A `threading.local` and not a context variable: torch.compile follows and guards the one, and refuses the other. As with
 torch.autocast, a new thread starts from the process-wide defaults.
@@ -25,7 +25,7 @@ Unseen = Literal["error", "warn", "count"]
 
 @dataclass(frozen=True)
 class Settings:
-    """What a `golden.torch.precision` context sets: the half type, the model-wide level and the chunk length.
+    """The settings of a `golden.torch.precision` context: the half type, the model-wide level and the chunk length.
 
     `unseen` is its policy, `counted` what it let pass by: (operator, place) -> how often.
     """
@@ -39,7 +39,7 @@ class Settings:
 
 
 class Process:
-    """What holds for all threads."""
+    """The settings of the whole process."""
 
     #: Whether any thread has ever entered a precision context that is enabled.
     entered = False

@@ -1,4 +1,4 @@
-"""Which settings were in force when a node of the autograd graph was made, told from its sequence number.
+"""The settings in force when a node of the autograd graph was made, found by its sequence number.
 
 PyTorch numbers the nodes that a thread makes. Here stands from which number on what was in force.
 """

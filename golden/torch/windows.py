@@ -27,7 +27,7 @@ _MOST_VALUES = 1 << 24  # of products before they are added up: 64 MiB
 
 
 class Geometry(NamedTuple):
-    """Where windows lie.
+    """The positions of windows.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class Geometry(NamedTuple):
 
 
 class Summing(NamedTuple):
-    """How products are summed: the format of the operands and results, level and chunk."""
+    """A plan for summing products: the format of operands and results, level and chunk."""
 
     half: FloatFormat
     level: int

@@ -1,4 +1,4 @@
-"""What a `Trainer` is built from, and the base of callbacks of one's own."""
+"""The parts of a `Trainer`, and the base class of your own callbacks."""
 
 from golden.torch.configuration import MixedPrecision
 from golden.torch.training.callback import Callback

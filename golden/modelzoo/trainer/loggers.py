@@ -1,4 +1,4 @@
-"""Where the figures of a run go."""
+"""The loggers that record the figures of a run."""
 
 from golden.torch.training.loggers import CsvLogger, Logger, ProgressLogger, TensorBoardLogger
 

@@ -1,4 +1,4 @@
-"""What the loss scaler asks of gradients: unscale them, take their norm, name the first that is not finite."""
+"""Operations of the loss scaler on gradients: unscale them, take their norm, find the first that is not finite."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ Optimizers = TypeVar("Optimizers", bound=Optimizer | Iterable[Optimizer])
 
 
 class _Entry:
-    """What all ways into one initialised model have in common: the precision that they enter."""
+    """The precision that a call enters, whichever way it enters an initialised model."""
 
     def __init__(self, context: Callable[[], AbstractContextManager[object]]) -> None:
         self.context = context

@@ -1,4 +1,4 @@
-"""Where every optimizer stands between two updates of the gradient scaler: ready, scaled, unscaled or stepped."""
+"""The state of each optimizer between two updates of the gradient scaler: ready, scaled, unscaled or stepped."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class _ScaledLoss:
 
 @dataclass
 class Iteration:
-    """What has happened since the last update, and what may happen next."""
+    """A record of what happened since the last update, which decides what may happen next."""
 
     scaled: bool = False
     norms: dict[Optimizer, float] = field(default_factory=dict)  # of the unscaled gradients

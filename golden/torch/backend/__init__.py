@@ -1,4 +1,4 @@
-"""Where a script runs: `backend`, `compile`, `trace` and the closures of a step, named as in cerebras.pytorch."""
+"""Backends for scripts: `backend`, `compile`, `trace` and the closures of a step, named as in cerebras.pytorch."""
 
 from golden.torch.backend.closures import checkpoint_closure, step_closure
 from golden.torch.backend.cluster import CSConfig

@@ -24,7 +24,7 @@ _HAVE_EFFECT = {"mixed_precision", "compile_only", "validate_only", "cluster_con
 
 
 class Backend:
-    """What `backend` returns: the kind that the script asked for, the runs under way and the closures that wait."""
+    """The result of `backend`: the kind that the script asked for, the current runs, and the closures that wait."""
 
     def __init__(self, backend_type: BackendType, artifact_dir: str | Path | None = None, **options: Any) -> None:
         check_names(options, OPTIONS[backend_type], f"the backend {backend_type.name}")

@@ -13,7 +13,7 @@ __all__ = ["Device", "device"]
 
 
 class Device:
-    """What ``with backend.device:`` and ``backend.torch_device`` give; the kernels take tensors on the CPU only."""
+    """The device of ``with backend.device:`` and ``backend.torch_device``: the CPU, the only one of the kernels."""
 
     def __init__(self) -> None:
         self.torch_device = torch.device("cpu")

@@ -1,4 +1,4 @@
-"""What an example gives to the command line: a model, data, a loss and a measure."""
+"""The interface of an example: a model, data, a loss and a measure."""
 
 from __future__ import annotations
 

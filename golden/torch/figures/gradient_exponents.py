@@ -1,4 +1,4 @@
-"""Where the gradients of a training run lie, and what of it each format can represent."""
+"""The exponents of a training run's gradients, beside the ranges of the formats."""
 
 from __future__ import annotations
 

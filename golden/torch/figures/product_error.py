@@ -1,4 +1,4 @@
-"""How the error of a matrix product grows with the length of its sums, at every precision level."""
+"""The error of matrix products against the length of their sums, at every precision level."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all pictures share: colours, axes, and files that are the same on every run."""
+"""The common style of all pictures: colours, axes, and files that are identical in every run."""
 
 from __future__ import annotations
 

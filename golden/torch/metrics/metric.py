@@ -1,4 +1,4 @@
-"""What a metric is: a state, a rule that updates it, and a value computed from it."""
+"""The base of all metrics: a state, a rule that updates it, and a value computed from it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all optimizers share: their state exists before the first step, and a step is a rule for one parameter."""
+"""The base of all optimizers: state exists before the first step, and a step is a rule for one parameter."""
 
 from __future__ import annotations
 

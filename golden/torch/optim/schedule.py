@@ -1,4 +1,4 @@
-"""What a schedule is: a value of an optimizer's groups for every step, in closed form."""
+"""The base of all schedules: a value of an optimizer's groups for each step, in closed form."""
 
 from __future__ import annotations
 

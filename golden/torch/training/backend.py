@@ -1,4 +1,4 @@
-"""Where a run runs: always on this machine's CPU, whatever a script for other hardware asks for."""
+"""The device of a run: always this machine's CPU, whatever a script asks for."""
 
 from __future__ import annotations
 

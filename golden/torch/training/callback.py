@@ -1,4 +1,4 @@
-"""What others may do at the turns of a training run: callbacks, with the hooks of the Model Zoo."""
+"""Callbacks, with the hooks of the Model Zoo."""
 
 from __future__ import annotations
 

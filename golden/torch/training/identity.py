@@ -1,4 +1,4 @@
-"""What a resumed run must have in common with the run before: optimizer, schedulers, precision, seed and data."""
+"""The identity of a run, which must survive a resume: optimizer, schedulers, precision, seed and data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the figures of a run go: a CSV file, TensorBoard, the terminal."""
+"""Loggers for the figures of a run: a CSV file, TensorBoard, the terminal."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _COLUMNS = ("step", "epoch", "loss", "loss_scale", "skipped_steps", "skip_reason
 
 
 class Logging:
-    """How often figures are logged.
+    """The interval at which figures are logged.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""How long a run trains, how many batches make a step, and how often it validates."""
+"""The length of a run, the batches of a step, and the interval between validations."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Ending", "TrainingLoop", "ValidationLoop"]
 
 @dataclass(frozen=True)
 class ValidationLoop:
-    """How much a validation covers.
+    """The extent of a validation.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class ValidationLoop:
 
 @dataclass(frozen=True)
 class Ending:
-    """When a call of `fit` ends: after a step or after an epoch, counted from the beginning of the run."""
+    """The end of a call of `fit`: a step or an epoch, counted from the beginning of the run."""
 
     step: float = math.inf
     epoch: float = math.inf
@@ -100,7 +100,7 @@ class TrainingLoop:
 
     @property
     def val_loop(self) -> ValidationLoop:
-        """How much a validation within the run covers."""
+        """The extent of a validation within the run."""
         return ValidationLoop(self.eval_steps)
 
     def ending(self, step: int) -> Ending:

@@ -1,4 +1,4 @@
-"""What a run is built from, as it is given: an object, or a function that makes it once the seed is set."""
+"""Parts of a run as they are given: an object, or a function that makes it once the seed is set."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ __all__ = ["Position", "Settings", "go_on", "save"]
 
 @dataclass
 class Position:
-    """How far a run has come in its data."""
+    """The position of a run in its data."""
 
     step: int = 0
     epoch: int = 0
@@ -41,7 +41,7 @@ class Position:
 
 
 class Settings:
-    """What a run was built with, taken before anything of it has made a step."""
+    """The initial settings of a run, taken before its first step."""
 
     def __init__(self, optimizer: Optimizer | None, seed: int | None) -> None:
         self.optimizer = {} if optimizer is None else optimizer_settings(optimizer)

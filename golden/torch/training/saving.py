@@ -1,4 +1,4 @@
-"""When checkpoints are written and which stay."""
+"""The schedule of checkpoints, and which of them stay."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Checkpoint", "KeepNCheckpoints"]
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """How a run saves itself.
+    """The schedule by which a run saves itself.
 
     Parameters
     ----------

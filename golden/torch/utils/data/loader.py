@@ -17,7 +17,7 @@ __all__ = ["DataLoader", "RestartableDataLoader"]
 
 @runtime_checkable
 class RestartableDataLoader(Protocol):
-    """What an iterable must have for `DataLoader` to save and restore its state."""
+    """The methods by which `DataLoader` saves and restores the state of an iterable."""
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state of one worker."""

@@ -1,4 +1,4 @@
-"""How fast a run is, in samples a second."""
+"""The speed of a run, in samples per second."""
 
 from __future__ import annotations
 
