@@ -25,17 +25,23 @@ from golden import (
     multiply_accumulate,
     quantize,
 )
+from golden.arrays.products import indexed_values
+from golden.kernels.products import Formats, Indexed, matmul_indexed
 
-from ..golden.judges import boundary_codes, values_around
+from ..golden.judges import boundary_codes, code_dtype, values_around
 from ..golden.kernels.operands import KINDS, ODD_ONES, beyond_double, codes, grown_by_rounding, late_overflow
 from ..golden.kernels.test_environment import FLUSH_TO_ZERO, LIBM, MASKED, ROUND_UP, SUBNORMALS_ARE_ZERO, ControlWord
+from ..golden.kernels.test_indexed import tables
 
 Answer = tuple[str, Any]
+# Each operand's scale is bounded: by the largest value that float32 holds, and by the largest factor.
+_SCALED_BY_THE_RANGE = FloatFormat("e8m7", 8, 7, bias=135), FloatFormat("e8m7_low", 8, 7, bias=143)
+_SCALED_BY_THE_FACTOR = FloatFormat("e6m9", 6, 9, bias=12), FloatFormat("e8m1_low", 8, 1, bias=149)
 
 
 def answers() -> Iterator[Answer]:
     """Give every answer of the path in force; what numbers they are does not depend on it."""
-    for part in (flat, lengths, chains, edges, shapes, batches, reductions, dots, threads, environment):
+    for part in PARTS:
         for number, array in enumerate(part(np.random.default_rng(150))):
             array = np.asarray(array)
             yield f"{part.__name__} {number}", array.view(np.uint32) if array.dtype == np.float32 else array
@@ -129,6 +135,45 @@ def reductions(rng: np.random.Generator) -> Iterator[Any]:
                 yield matmul(codes("normal", operand, (9, 50), rng), b, operand=operand, reduction=plan, out=FP16)
 
 
+def scales(rng: np.random.Generator) -> Iterator[Any]:
+    """Both operands share the accumulator's scale, as much of it as each has room for."""
+    for operand, inner in (_SCALED_BY_THE_RANGE, _SCALED_BY_THE_FACTOR):
+        for kind in ("edges", "special", "any"):
+            a, b = codes(kind, operand, (5, 40), rng), codes("special", operand, (40, 20), rng)
+            yield matmul(a, b, operand=operand, reduction=Reduction(inner, 8, FP32))
+            yield matmul(b.T, a.T, operand=operand, reduction=Reduction(inner, 8, inner))
+
+
+def subnormals(rng: np.random.Generator) -> Iterator[Any]:
+    """Values that become subnormal operands: they are rounded once, before the product."""
+    for fmt in (CBFLOAT16, FP16, CB16):
+        near = values_around(fmt)
+        near = near[abs(near) < 4 * 2.0**fmt.emin].astype(np.float32)
+        a = rng.choice(near, (7, 30))
+        yield matmul_values(a, np.full((30, 17), 2.0**-fmt.emin, np.float32), operand=fmt, out=FP32)
+        yield matmul_values(np.eye(30, dtype=np.float32), a.T, operand=fmt, out=FP32)
+
+
+def windows(rng: np.random.Generator) -> Iterator[Any]:
+    """Operands that tables pick from arrays; many shapes, so that lanes and blocks end everywhere."""
+    for number in range(24):
+        fmt = (CBFLOAT16, FP16, FP32)[number % 3]
+        batches, rows, length, columns = (int(rng.integers(1, most)) for most in (4, 70, 600, 70))
+        left, right = (
+            Indexed(codes("special", fmt, (4000,), rng), *tables(rng, 4000, batches, lanes, length))
+            for lanes in (rows, columns)
+        )
+        right = Indexed(right.data, right.batches, right.columns, right.rows)
+        plan = Reduction.for_level(number % 3 if fmt != FP32 else 0, fmt)
+        initial = codes("normal", plan.outer, (batches, rows, 1), rng)
+        got = np.zeros((batches, rows, columns), code_dtype(fmt))
+        if not matmul_indexed(left, right, initial, got, Formats.of(fmt, plan, fmt)):
+            got = matmul(left.matrices(), right.matrices(), operand=fmt, reduction=plan, initial=initial, out=fmt)
+        yield got
+        values = [each._replace(data=decode(each.data, fmt)) for each in (left, right)]
+        yield indexed_values(*values, operand=fmt, level=number % 3 if fmt != FP32 else 0, chunk=32)
+
+
 def dots(rng: np.random.Generator) -> Iterator[Any]:
     for fmt in (CBFLOAT16, FP16, FP32, ODD_ONES[4]):
         for rows, length in ((37, 11), (1, 300), (70, 301), (200, 40)):
@@ -166,3 +211,8 @@ def environment(rng: np.random.Generator) -> Iterator[Any]:
             same = on_numpy or not LIBM or ControlWord.read() & 0xFFC0 == word
         yield from got
         yield np.array([same])
+
+
+PARTS = (
+    flat, lengths, chains, edges, shapes, batches, reductions, scales, subnormals, windows, dots, threads, environment,
+)  # fmt: skip

@@ -8,6 +8,7 @@ from .fault import ROOT, Fault
 
 SPEED = "speed only: how the work is cut, or which of several exact ways is taken"
 COMMUTES = "equivalent: the two operands may be exchanged"
+OVERWRITTEN = "equivalent: what is written too much lies in spare room or is written again"
 ELSEWHERE = "seen elsewhere: tests/golden/kernels/"
 
 _REASONS = (
@@ -18,15 +19,26 @@ _REASONS = (
     ("environment.h", "!= current_", "true", "speed only: the register is written again with what it holds"),
     ("avx512fp16.cpp", "extended.half", ";", "speed only: float16 runs without native steps, to the same bits"),
     ("format.h", "other.exponent_bits", "==", ELSEWHERE + "test_native_half.py, formats beside float16"),
+    ("generic.h", "HIGHEST = ", "300 -> 30", "equivalent: either sum is beyond every format"),
+    ("pack.h", r"int k = 0; k < 4", "4 -> 5", OVERWRITTEN),
+    ("pack.h", "lanes < width", "false", "equivalent: results of idle lanes are thrown away"),
     ("pack.h", r"__m128 row", "4 -> 5", "equivalent: a row that nobody uses"),
     ("pack.h", "lanes < width", "true", "speed only: zeros are written before values take their places"),
     ("paths.cpp", "__builtin_cpu", ".*", "equivalent on a processor that has all of it"),
     ("path.h", "fast && ", r"&&", SPEED),
     ("plan.cpp", "return exponent == 0", "true", "speed only: the generic path serves, to the same bits"),
+    ("plan.cpp", "total_exponent >= -126", ".*", "equivalent: a format that float32 holds has a scale of -126 to 22"),
+    ("plan.cpp", "join_exponent < -126", "127 -> 126", SPEED),
+    ("plan.cpp", "b_exponent < 0", "0 -> 1", "equivalent: at 1 the way down goes on to 0"),
     ("plan.h", "!\\(bound", ".*", "equivalent: half an ulp of room above the limit (plan.h says why)"),
     ("pool.cpp", "places_ = 0", ".*", ELSEWHERE + "test_sanitizers.py, a helper that enters late"),
     ("pool.cpp", "take_pieces", "-> ;", "speed only: the caller does the pieces that helpers leave"),
+    ("pool.cpp", "in_use.test_and_set", ".*", ELSEWHERE + "test_sanitizers.py, two callers at once"),
     ("pool.cpp", "the_pool", ".*", "speed only: helpers that find no piece go to sleep again"),
+    ("product.cpp", "environment_.Rounding", ".*", "equivalent: changed before anything is rounded"),
+    ("product.cpp", "keeps_partial_|MOST_SUMS|double bound_ = 0", ".*", SPEED),
+    ("product.cpp", "depth = std::min", ".*", "equivalent: more memory than is used"),
+    ("product.cpp", "memcpy.to, raw_", "2 -> 3", OVERWRITTEN),
     ("", "served is not None|warn_of_slowness", ".*", "speed only: NumPy gives the same bits"),
 )  # fmt: skip
 
