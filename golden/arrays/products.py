@@ -69,6 +69,9 @@ def dot(
 ) -> Codes | tuple[Codes, Flags]:
     """Sum ``a[..., k] * b[..., k]`` over the last axis, in the order and formats of a precision level.
 
+    Its hardware twins are `hdl.MultiplyAccumulate`, which gives the same bits and flags one result at a time, and
+    `hdl.VectorMac`, which does so in each of its lanes.
+
     Parameters
     ----------
     a, b : unsigned arrays

@@ -25,6 +25,8 @@ __all__ = ["MultiplyAccumulate"]
 class MultiplyAccumulate(wiring.Component):
     """Reduce streams of products into registers, bit for bit as `golden.dot` does (NUMERICS sections 4 and 5).
 
+    It is the hardware twin of `golden.dot`: the same products, level and chunk length give the same code and flags.
+
     ::
 
         product -> Issue -> Lane: unpack, multiply, compare, align, add, normalise, round -> ResultQueue -> result
