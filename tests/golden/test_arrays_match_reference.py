@@ -5,13 +5,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from golden import BF16, CB16, CBFLOAT16, FORMATS, FP16, FP32, convert, decode, encode, multiply_accumulate, reference
+from golden import FORMATS, FP32, convert, decode, encode, multiply_accumulate, reference
+from golden.formats import SIXTEEN_BIT_FORMATS
 
 from .judges import all_codes, assert_same_bits, boundary_codes, random_codes
 from .strategies import codes, formats
 
-SIXTEEN_BITS = [FP16, BF16, CBFLOAT16, CB16]
-PAIRS = [(x, y) for x in SIXTEEN_BITS for y in FORMATS]
+PAIRS = [(x, y) for x in SIXTEEN_BIT_FORMATS for y in FORMATS]
 
 
 def converted(given_codes, source, destination):
@@ -44,7 +44,7 @@ def test_convert_float32_boundaries_and_random_codes_is_the_references(destinati
     assert_same_bits(flags, wanted_flags, given_codes)
 
 
-@pytest.mark.parametrize("fmt", SIXTEEN_BITS, ids=str)
+@pytest.mark.parametrize("fmt", SIXTEEN_BIT_FORMATS, ids=str)
 def test_decode_every_sixteen_bit_code_is_the_references_value(fmt):
     for code, number in enumerate(decode(all_codes(fmt), fmt).tolist()):
         wanted = reference.decode(code, fmt)

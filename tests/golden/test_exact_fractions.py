@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from golden import BF16, CB16, CBFLOAT16, FP16, Flag, FloatFormat, multiply_accumulate, reference
+from golden import Flag, FloatFormat, multiply_accumulate, reference
+from golden.formats import SIXTEEN_BIT_FORMATS
 
 from .judges import ascending_values, power
 from .strategies import codes
 
-FORMATS = [FP16, BF16, CBFLOAT16, CB16]
-ALL = pytest.mark.parametrize("fmt", FORMATS, ids=str)
+ALL = pytest.mark.parametrize("fmt", SIXTEEN_BIT_FORMATS, ids=str)
 
 
 @lru_cache(maxsize=8)
@@ -68,7 +68,7 @@ def test_step_of_finite_codes_is_the_nearest_neighbour(fmt, data):
 @settings(max_examples=300)
 @given(data=st.data())
 def test_convert_of_finite_codes_is_the_nearest_neighbour(fmt, data):
-    source = data.draw(st.sampled_from(FORMATS))
+    source = data.draw(st.sampled_from(SIXTEEN_BIT_FORMATS))
     code = data.draw(codes(source).filter(lambda code: 0 < code % source.sign_mask < source.inf))
     assert reference.convert(code, source, fmt) == nearest(value(code, source), fmt)
 

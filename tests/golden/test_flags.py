@@ -18,6 +18,7 @@ from golden import (
     multiply_accumulate,
     reference,
 )
+from golden.formats import SIXTEEN_BIT_FORMATS
 
 NONE, INEXACT, INVALID = Flag(0), Flag.INEXACT, Flag.INVALID
 UNDERFLOW, OVERFLOW = Flag.UNDERFLOW | Flag.INEXACT, Flag.OVERFLOW | Flag.INEXACT
@@ -193,7 +194,7 @@ def test_step_into_the_lowest_format_rounding_up_to_smallest_normal_is_not_tiny(
         assert reference.multiply_accumulate(**step) == (lowest.min_normal, flags)
 
 
-@pytest.mark.parametrize("fmt", [FP16, BF16, CBFLOAT16, CB16], ids=str)
+@pytest.mark.parametrize("fmt", SIXTEEN_BIT_FORMATS, ids=str)
 def test_convert_to_float32_is_exact_and_raises_nothing(fmt):
     codes = np.array([code for code in range(2**fmt.width) if code % fmt.sign_mask <= fmt.inf], np.uint16)
     converted, flags = convert(codes, fmt, FP32, return_flags=True)

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from golden import BF16, CB16, CBFLOAT16, FP16, FP32, Reduction, dot, encode, matmul, reference
+from golden.formats import SIXTEEN_BIT_FORMATS
 
 from .judges import Mpfr, assert_same_bits, codes_of, random_codes, values_of
 
-SIXTEEN_BITS = [FP16, BF16, CBFLOAT16, CB16]
-ALL = pytest.mark.parametrize("fmt", SIXTEEN_BITS, ids=str)
+ALL = pytest.mark.parametrize("fmt", SIXTEEN_BIT_FORMATS, ids=str)
 LEVELS = pytest.mark.parametrize("level", [0, 1, 2])
 
 

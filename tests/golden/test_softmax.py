@@ -6,13 +6,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from golden import BF16, CB16, CBFLOAT16, FP16, FP32, FloatFormat, encode, kernels, reference, softmax
+from golden import BF16, CBFLOAT16, FP32, FloatFormat, encode, kernels, reference, softmax
 from golden.arrays import normalisation
+from golden.formats import SIXTEEN_BIT_FORMATS
 
 from .judges import Mpfr, assert_same_bits, codes_of, fraction_of, random_codes, values_of
 
-SIXTEEN_BITS = [FP16, BF16, CBFLOAT16, CB16]
-ALL = pytest.mark.parametrize("fmt", SIXTEEN_BITS, ids=str)
+ALL = pytest.mark.parametrize("fmt", SIXTEEN_BIT_FORMATS, ids=str)
 
 
 def mpfr_softmax(values, fmt):
@@ -56,7 +56,7 @@ def test_softmax_of_zero_and_every_negative_value_is_mpfrs(fmt):
     assert_same_bits(softmax(rows, fmt), codes_of(wanted, fmt), rows)
 
 
-@pytest.mark.parametrize("fmt", [*SIXTEEN_BITS, FP32], ids=str)
+@pytest.mark.parametrize("fmt", [*SIXTEEN_BIT_FORMATS, FP32], ids=str)
 def test_reference_exponential_is_mpfrs_correct_rounding(fmt):
     rng = np.random.default_rng(62)
     lowest = (fmt.emin - fmt.fraction_bits - 2) * 0.6931471805599453

@@ -3,7 +3,8 @@
 import pytest
 from amaranth.sim import Simulator
 
-from golden import BF16, CBFLOAT16, FP16
+from golden import CBFLOAT16
+from golden.formats import HALF_FORMATS
 from hdl import Error
 from hdl.axi_stream import AxiStreamMac
 
@@ -48,6 +49,6 @@ def answer(top: AxiStreamMac, **user: int):
     ],
 )
 def test_axi_stream_field_beyond_the_unit_is_refused(user, error):
-    top = AxiStreamMac(operands=(CBFLOAT16, FP16, BF16), registers=4)
+    top = AxiStreamMac(operands=HALF_FORMATS, registers=4)
     result = CBFLOAT16.one if error is Error.NONE else 0
     assert answer(top, level=2, **user) == (error, result)

@@ -10,13 +10,13 @@ from amaranth.sim import Simulator
 
 import golden
 from golden import BF16, CB16, CBFLOAT16, FORMATS, FP16, FP32, FloatFormat
+from golden.formats import SIXTEEN_BIT_FORMATS
 from hdl import FloatShape, FloatView
 
 from ..golden.judges import values_around
 
 TINY = FloatFormat("tiny", 3, 2)
 HIGH = FloatFormat("high", 4, 3, bias=-2)  # every value is at least 2^0: no places behind the point
-SIXTEEN_BITS = [fmt for fmt in FORMATS if fmt.width == 16]
 
 
 def constant(number, fmt):
@@ -62,7 +62,7 @@ def test_constant_of_random_numbers_and_midpoints_is_goldens_rounding(fmt):
     assert [constant(number, fmt) for number in numbers.tolist()] == codes
 
 
-@pytest.mark.parametrize("fmt", [*SIXTEEN_BITS, TINY, HIGH], ids=str)
+@pytest.mark.parametrize("fmt", [*SIXTEEN_BIT_FORMATS, TINY, HIGH], ids=str)
 def test_from_bits_of_every_code_is_goldens_value(fmt):
     codes = np.arange(1 << fmt.width, dtype=np.uint16)
     got = np.array([FloatShape(fmt).from_bits(code) for code in codes.tolist()])
@@ -123,7 +123,7 @@ def shown_in_a_waveform(fmt, numbers, path):
     return [line[1:].split()[0] for line in path.read_text().splitlines() if line.startswith("s")]
 
 
-@pytest.mark.parametrize("fmt", [*SIXTEEN_BITS, TINY, HIGH], ids=str)
+@pytest.mark.parametrize("fmt", [*SIXTEEN_BIT_FORMATS, TINY, HIGH], ids=str)
 def test_waveform_shows_decimal_numbers(fmt, tmp_path):
     code = np.random.default_rng(2).integers(0, fmt.inf, 12, dtype=np.uint16)
     numbers = golden.decode(code, fmt).astype(float).tolist()

@@ -8,6 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 import golden
 from golden import BF16, CB16, CBFLOAT16, FP16, FP32, FloatFormat
+from golden.formats import HALF_FORMATS, SIXTEEN_BIT_FORMATS
 from hdl.cores.bundle import Bundle
 from hdl.cores.fused_step import FusedStep, add_product, code_of
 from hdl.cores.outcome import finish, pack_result
@@ -20,8 +21,7 @@ from ..golden.judges import all_codes, assert_same_bits, boundary_codes, code_dt
 
 E3M2, E3M3 = FloatFormat("e3m2", 3, 2), FloatFormat("e3m3", 3, 3)
 FAR_BELOW = FloatFormat("e4m3_high_bias", 4, 3, bias=60)
-SIXTEEN_BITS = (FP16, BF16, CBFLOAT16, CB16)
-THREE = StepFormats((CBFLOAT16, FP16, BF16), (CBFLOAT16, FP16, BF16, FP32))
+THREE = StepFormats(HALF_FORMATS, (*HALF_FORMATS, FP32))
 
 
 class Step:
@@ -85,7 +85,7 @@ def test_step_of_a_tiny_format_into_float32_on_every_factor_is_goldens(fmt):
     Step(StepFormats((fmt,), (FP32,))).assert_goldens(a, b, acc, fmt, FP32)
 
 
-@pytest.mark.parametrize("fmt", [*SIXTEEN_BITS, FAR_BELOW], ids=str)
+@pytest.mark.parametrize("fmt", [*SIXTEEN_BIT_FORMATS, FAR_BELOW], ids=str)
 def test_step_of_a_format_on_biased_operands_is_goldens(fmt):
     step = Step(StepFormats((fmt,), (fmt, FP32)))
     for seed, accumulator in enumerate((fmt, FP32)):

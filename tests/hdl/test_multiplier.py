@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from golden import BF16, CBFLOAT16, FP16
+from golden.formats import HALF_FORMATS
 from hdl import MultiplyAccumulate
 from hdl.cores.multiplier import Multiplier
 from hdl.verilog import to_verilog
@@ -79,7 +79,7 @@ def test_multiplier_as_primitive_is_the_generic_one_in_every_cycle(tmp_path, wid
 @pytest.mark.parametrize("stages", [1, 3, 8, 11, 12])
 @pytest.mark.parametrize(("kind", "count"), [("ecp5", 1), ("generic", 0)])
 def test_multiply_accumulate_has_the_primitive_once_if_asked_for(kind, count, stages):
-    unit = MultiplyAccumulate(operands=(CBFLOAT16, FP16, BF16), stages=stages, multiplier=kind)
+    unit = MultiplyAccumulate(operands=HALF_FORMATS, stages=stages, multiplier=kind)
     assert len(PRIMITIVE.findall(to_verilog(unit, "mac"))) == count
 
 

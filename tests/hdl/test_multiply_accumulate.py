@@ -5,27 +5,27 @@ import pytest
 
 import golden
 from golden import BF16, CB16, CBFLOAT16, FP16, FP32, FloatFormat
+from golden.formats import HALF_FORMATS
 from hdl import Error, MultiplyAccumulate
 from sim.exhaustive.operands import factors
 
 from .mac_bench import Product, reduction, run, sometimes
 
 E3M2 = FloatFormat("e3m2", 3, 2)
-THREE = (CBFLOAT16, FP16, BF16)
 
 BUILDS = [
     {},
     {"stages": 1},
     {"stages": 2},
-    {"stages": 3, "operands": THREE, "registers": 2},
+    {"stages": 3, "operands": HALF_FORMATS, "registers": 2},
     {"stages": 4, "registers": 4},
     {"stages": 5, "levels": (1,)},
     {"stages": 6, "operands": (CB16,), "levels": (0, 2)},
     {"stages": 7, "chunk_bits": 2},
-    {"stages": 8, "operands": THREE},
+    {"stages": 8, "operands": HALF_FORMATS},
     {"stages": 9, "operands": (FP16,), "registers": 4},
     {"stages": 10, "operands": (BF16, CB16), "levels": (1, 2)},
-    {"stages": 12, "operands": THREE, "chunk_bits": 3},
+    {"stages": 12, "operands": HALF_FORMATS, "chunk_bits": 3},
     {"levels": (0,), "operands": (BF16, FP16)},
     {"levels": (2,), "operands": (CB16, CBFLOAT16)},
     {"operands": (E3M2,), "stages": 4},
@@ -98,7 +98,7 @@ def test_long_reduction_in_chunks_of_any_length_is_goldens(chunk):
 
 @pytest.mark.parametrize("stages", [1, 8, 12])
 def test_levels_and_formats_in_turn_on_one_pair_do_not_disturb_each_other(stages):
-    unit = MultiplyAccumulate(operands=THREE, stages=stages, registers=2)
+    unit = MultiplyAccumulate(operands=HALF_FORMATS, stages=stages, registers=2)
     rng = np.random.default_rng(5)
     products, wanted = [], {0: [], 1: []}
     for level, register in [(0, 0), (1, 0), (0, 0), (2, 0), (2, 1), (1, 0), (2, 1), (0, 0), (2, 0), (0, 0), (1, 0)] * 2:
@@ -172,7 +172,7 @@ REFUSED = [
 
 @pytest.mark.parametrize("level", [0, 1, 2])
 def test_refused_product_reports_its_error_and_changes_nothing(level):
-    unit = MultiplyAccumulate(operands=THREE, stages=5, registers=4)
+    unit = MultiplyAccumulate(operands=HALF_FORMATS, stages=5, registers=4)
     rng = np.random.default_rng(7)
     a, b = golden.encode(rng.normal(size=(2, 2 * len(REFUSED))), CBFLOAT16)
     infinities = Product(FP16.inf, FP16.inf, last=True)

@@ -5,7 +5,8 @@ import pytest
 from amaranth.sim import Simulator
 
 import golden
-from golden import BF16, CBFLOAT16, FP16
+from golden import CBFLOAT16
+from golden.formats import HALF_FORMATS
 from hdl import MultiplyAccumulate
 
 from .mac_bench import Product, reduction, run
@@ -94,7 +95,7 @@ def test_recommended_depth_has_eleven_ranks_and_seven_of_them_in_the_loop():
 
 
 def test_recommended_depth_for_several_formats_has_thirteen_ranks():
-    unit = MultiplyAccumulate(operands=(CBFLOAT16, FP16, BF16))
+    unit = MultiplyAccumulate(operands=HALF_FORMATS)
     assert (unit.stages, unit.latency, unit.accumulate_latency) == (13, 14, 7)
 
 

@@ -5,6 +5,7 @@ import pytest
 
 import golden
 from golden import BF16, CB16, CBFLOAT16, FP16
+from golden.formats import HALF_FORMATS
 from hdl import Error, VectorMac
 from hdl.vector.parameters import VectorParameters
 from sim.exhaustive.operands import factors
@@ -12,18 +13,16 @@ from sim.exhaustive.operands import factors
 from .mac_bench import sometimes
 from .vector_bench import Beat, beats_of, element_results, elements, reduction, refused, run
 
-THREE = (CBFLOAT16, FP16, BF16)
-
 # What is built, and the chunk length.
 BUILDS = [
     ({}, 3),
-    ({"operands": THREE}, 2),
+    ({"operands": HALF_FORMATS}, 2),
     ({"lanes": 2, "stages": 1, "registers": 4}, 1),
-    ({"lanes": 2, "operands": THREE, "stages": 4, "registers": 8}, 2),
+    ({"lanes": 2, "operands": HALF_FORMATS, "stages": 4, "registers": 8}, 2),
     ({"lanes": 8, "stages": 4}, 5),
     ({"lanes": 8, "operands": (FP16, BF16), "stages": 8}, 0),
     ({"stages": 9}, 1),
-    ({"stages": 1, "registers": 8, "operands": THREE}, 3),
+    ({"stages": 1, "registers": 8, "operands": HALF_FORMATS}, 3),
     ({"stages": 2, "registers": 4}, 2),
     ({"stages": 10, "levels": (1,)}, 2),
     ({"levels": (0,), "operands": (BF16, FP16)}, 3),
@@ -112,7 +111,7 @@ def test_vector_mac_with_backlogs_of_promotions_keeps_rows_and_order(stages, chu
 
 @pytest.mark.parametrize("stages", [1, 8, None])
 def test_vector_mac_with_levels_in_turn_on_one_pair_of_rows_keeps_them_apart(stages):
-    unit = VectorMac(lanes=2, operands=THREE, stages=stages)
+    unit = VectorMac(lanes=2, operands=HALF_FORMATS, stages=stages)
     rng = np.random.default_rng(13)
     beats, wanted = [], {0: [], 1: []}
     for level, register in [(0, 0), (1, 0), (0, 1), (2, 0), (2, 1), (1, 0), (2, 1), (0, 1), (2, 0), (1, 0), (0, 0)] * 2:
@@ -212,7 +211,7 @@ REFUSED = [
 
 @pytest.mark.parametrize("level", [0, 1, 2])
 def test_vector_mac_refusing_a_beat_reports_the_error_and_changes_nothing(level):
-    unit = VectorMac(operands=THREE, stages=5, registers=8)
+    unit = VectorMac(operands=HALF_FORMATS, stages=5, registers=8)
     rng = np.random.default_rng(17)
     a, b = golden.encode(rng.normal(size=(2, elements(unit, level), 2 * len(REFUSED))), CBFLOAT16)
     infinities = Beat((FP16.inf,) * 4, (FP16.inf,) * 4, last=True)

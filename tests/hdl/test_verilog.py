@@ -9,6 +9,7 @@ import pytest
 from amaranth.lib import data
 
 from golden import BF16, CB16, CBFLOAT16, FORMATS, FP16, FP32
+from golden.formats import HALF_FORMATS
 from hdl import FloatConverter, MultiplyAccumulate, VectorMac
 from hdl.axi_stream import AxiStreamMac
 from hdl.catalogue import UNITS
@@ -29,7 +30,7 @@ COMMANDS = {
     "mac": ("mac", MultiplyAccumulate),
     "mac-three-formats": (
         "mac --operands cbfloat16,float16,bfloat16 --levels 0,1,2 --registers 8 --chunk-bits 9 --stages 3",
-        lambda: MultiplyAccumulate(operands=(CBFLOAT16, FP16, BF16), registers=8, chunk_bits=9, stages=3),
+        lambda: MultiplyAccumulate(operands=HALF_FORMATS, registers=8, chunk_bits=9, stages=3),
     ),
     "mac-one-level-without-flags": (
         "mac --operands cb16 --levels 2 --no-flags",
@@ -41,7 +42,7 @@ COMMANDS = {
     "vector-mac": ("vector-mac", VectorMac),
     "vector-mac-three-formats-without-flags": (
         "vector-mac --lanes 2 --operands cbfloat16,float16,bfloat16 --registers 8 --stages 4 --no-flags",
-        lambda: VectorMac(lanes=2, operands=(CBFLOAT16, FP16, BF16), registers=8, stages=4, flags=False),
+        lambda: VectorMac(lanes=2, operands=HALF_FORMATS, registers=8, stages=4, flags=False),
     ),
     "mac-axi-stream-without-flags": (
         "mac-axi-stream --levels 0 --no-flags",

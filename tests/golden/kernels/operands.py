@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from golden import BF16, CB16, CBFLOAT16, FP16, FP32, FloatFormat, encode, kernels
+from golden import FP32, FloatFormat, encode, kernels
+from golden.formats import SIXTEEN_BIT_FORMATS
 
 from ..judges import code_dtype
 
-SIXTEEN_BITS = (FP16, BF16, CBFLOAT16, CB16)
 #: Formats that stretch the method: few bits, no room for 1.0's neighbours, subnormals of float32, wide fractions.
 ODD_ONES = (
     FloatFormat("e4m3", 4, 3),
@@ -19,7 +19,7 @@ ODD_ONES = (
     FloatFormat("e8m15", 8, 15),
     FloatFormat("e7m23", 7, 23),
 )
-FORMATS = (*SIXTEEN_BITS, FP32, *ODD_ONES)
+FORMATS = (*SIXTEEN_BIT_FORMATS, FP32, *ODD_ONES)
 
 COMPILED = pytest.mark.parametrize("path", [path for path in kernels.paths() if path != "numpy"])
 KINDS = ("any", "normal", "special", "wide", "edges", "small integers")

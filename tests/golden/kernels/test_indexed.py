@@ -9,7 +9,7 @@ from golden.kernels import library
 from golden.kernels.products import Formats, Indexed, matmul_indexed
 
 from ..judges import assert_same_bits, code_dtype
-from .operands import COMPILED, KINDS, SIXTEEN_BITS, codes
+from .operands import COMPILED, KINDS, SIXTEEN_BIT_FORMATS, codes
 
 SHAPES = [(1, 1, 9, 150), (3, 5, 300, 7), (2, 40, 11, 33), (4, 1, 70, 9)]
 
@@ -27,7 +27,7 @@ def tables(rng, size, batches, rows, columns):
 
 
 @COMPILED
-@pytest.mark.parametrize("fmt", SIXTEEN_BITS, ids=str)
+@pytest.mark.parametrize("fmt", SIXTEEN_BIT_FORMATS, ids=str)
 @pytest.mark.parametrize("level", [0, 1, 2])
 def test_indexed_product_is_that_of_the_gathered_matrices(path, fmt, level):
     rng = np.random.default_rng(90 + level)
@@ -66,8 +66,8 @@ def test_indexed_values_without_a_library_or_products_are_those_of_numpy():
     data = rng.standard_normal(400).astype(np.float32)
     left, right = Indexed(data, *tables(rng, 400, 2, 3, 5)), Indexed(data, *tables(rng, 400, 2, 5, 4))
     initial = np.float32([[[0.1]] * 3] * 2)
-    options = {"operand": SIXTEEN_BITS[2], "level": 1, "chunk": 4}
-    wanted = matmul_values(left.matrices(), right.matrices(), initial=initial, out=SIXTEEN_BITS[2], **options)
+    options = {"operand": SIXTEEN_BIT_FORMATS[2], "level": 1, "chunk": 4}
+    wanted = matmul_values(left.matrices(), right.matrices(), initial=initial, out=SIXTEEN_BIT_FORMATS[2], **options)
     with kernels.use("numpy"):
         assert_same_bits(
             indexed_values(left, right, initial=initial, **options).view(np.uint32), wanted.view(np.uint32)
@@ -88,4 +88,4 @@ def test_indexed_product_without_memory_says_so(monkeypatch):
     table = np.zeros(2, np.int64)
     operand = Indexed(np.zeros(4, np.float32), table, table, table)
     with pytest.raises(MemoryError, match="no memory for 2 products of 2 by 2 results"):
-        indexed_values(operand, operand, operand=SIXTEEN_BITS[0], level=1, chunk=None)
+        indexed_values(operand, operand, operand=SIXTEEN_BIT_FORMATS[0], level=1, chunk=None)

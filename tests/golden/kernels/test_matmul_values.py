@@ -6,7 +6,7 @@ import pytest
 from golden import BF16, CBFLOAT16, FP16, FP32, Reduction, decode, encode, kernels, matmul, matmul_values
 
 from ..judges import assert_same_bits, random_codes
-from .operands import SIXTEEN_BITS
+from .operands import SIXTEEN_BIT_FORMATS
 
 EVERY = pytest.mark.parametrize("path", kernels.paths())
 LEVELS = pytest.mark.parametrize("level", [0, 1, 2])
@@ -30,7 +30,7 @@ def by_codes(a, b, operand, initial=None, out=None, **options):
 
 @EVERY
 @LEVELS
-@pytest.mark.parametrize("fmt", [*SIXTEEN_BITS, FP32], ids=str)
+@pytest.mark.parametrize("fmt", [*SIXTEEN_BIT_FORMATS, FP32], ids=str)
 def test_matmul_values_is_quantize_matmul_and_decode(path, fmt, level):
     a, b, initial = values((7, 65), 100), values((65, 70), 101), values((70,), 102)
     for chunk in (None, 1, 32):

@@ -14,14 +14,14 @@ from .operands import (
     FORMATS,
     KINDS,
     ODD_ONES,
-    SIXTEEN_BITS,
+    SIXTEEN_BIT_FORMATS,
     beyond_double,
     codes,
     grown_by_rounding,
     late_overflow,
 )
 
-SIXTEEN = pytest.mark.parametrize("fmt", SIXTEEN_BITS, ids=str)
+SIXTEEN = pytest.mark.parametrize("fmt", SIXTEEN_BIT_FORMATS, ids=str)
 LEVELS = pytest.mark.parametrize("level", [0, 1, 2])
 CHUNKS = (None, 1, 3, 32)
 THREADS = (1, 2, 3)
