@@ -94,7 +94,7 @@ assert received == list(zip(expected, flags, strict=True))
 from docs.pages.waves import simulate
 
 unit = FloatConverter(source=golden.FP32, destination=golden.CBFLOAT16)
-simulate(unit, [{"i__payload": int(code)} for code in codes], cycles=12, gaps=[3], stalls=[5, 6])
+simulate(unit, [{"i__payload": int(code)} for code in codes], results=5, gaps=[3], stalls=[5, 6], scale=2)
 
 # %%
 # A code is taken at the rising edge that ends the cycle in which ``i__valid`` and ``i__ready`` are both 1. All values

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
-from docs.pages import api
+from docs.pages import api, citations, units
 
 __all__ = ["setup"]
 
@@ -12,7 +13,9 @@ __all__ = ["setup"]
 def setup(app: Any) -> dict[str, bool]:
     """Register what the pages need."""
     app.add_directive("surface", api.Surface)
+    app.connect("builder-inited", lambda app: units.write(Path(app.srcdir) / "units"))
     app.connect("missing-reference", api.resolve)
+    app.connect("doctree-resolved", citations.link)
     app.connect("source-read", _link_to_the_readme)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 

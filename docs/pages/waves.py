@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import xml.etree.ElementTree as ElementTree
 from collections import deque
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ __all__ = ["Stream", "Wave", "Waveform", "as_stream", "simulate"]
 _SVG, _XLINK = "http://www.w3.org/2000/svg", "{http://www.w3.org/1999/xlink}href"
 #: WaveDrom's colours of values, taken in turn.
 _COLOURS = "345678"
+_LONGEST = 500
 
 
 @dataclass(frozen=True)
@@ -39,15 +40,22 @@ class Stream:
 
 def as_stream(port: Any, name: str) -> Stream:
     """Return the stream at a port ``i`` or ``o`` of a unit."""
-    shape = port.payload.shape()
-    fields = {name + "__payload": port.payload}
-    if isinstance(shape, data.Layout):
-        fields = {f"{name}__payload.{key}": port.payload[key] for key, field in shape if field.width}
-    return Stream(
-        {key: Value.cast(value) for key, value in fields.items()},
-        (f"{name}__valid", port.valid),
-        (f"{name}__ready", port.ready),
-    )
+    fields = dict(_fields(port.payload, f"{name}__payload"))
+    return Stream(fields, (f"{name}__valid", port.valid), (f"{name}__ready", port.ready))
+
+
+def _fields(payload: Any, name: str) -> Iterator[tuple[str, Value]]:
+    """Give a struct's fields and an array's elements, but flags as one value: they are read together."""
+    shape = payload.shape()
+    if isinstance(shape, data.ArrayLayout):
+        for at in range(shape.length):
+            yield from _fields(payload[at], f"{name}[{at}]")
+    elif isinstance(shape, data.Layout) and not name.split(".")[-1].startswith("flags"):
+        for key, field in shape:
+            if field.width:
+                yield from _fields(payload[key], f"{name}.{key}")
+    else:
+        yield name, Value.cast(payload)
 
 
 @dataclass(frozen=True)
@@ -68,12 +76,14 @@ class Wave:
     width: int
     values: tuple[tuple[int, int, int] | None, ...]
 
-    def to_wavedrom(self) -> dict[str, Any]:
+    def to_wavedrom(self, gaps: Collection[int]) -> dict[str, Any]:
         """Return the line in WaveDrom's language: a letter for each cycle, and the texts of the values."""
         letters, texts = "", []
         before: tuple[int, int, int] | None = (-1, -1, -1)
-        for value in self.values:
-            if value is None:
+        for cycle, value in enumerate(self.values):
+            if cycle in gaps:
+                letters += "|"
+            elif value is None:
                 letters += "x" if before is not None else "."
             elif self.width == 1:
                 letters += str(value[0]) if before is None or before[0] != value[0] else "."
@@ -95,27 +105,49 @@ class Waveform:
     waves : tuple of Wave
     answers : tuple of dict
         What left the unit, in order: the value of each field.
+    scale : int
+        Width of a cycle: 1, or 2 where values of more than 16 bits change in each.
     """
 
     waves: tuple[Wave, ...]
     answers: tuple[dict[str, int], ...]
+    scale: int = 1
 
-    @property
-    def cycles(self) -> int:
-        """Its length."""
-        return len(self.waves[0].values)
+    def shortened(self, longest: int = 3) -> tuple[list[int], list[int]]:
+        """Return the cycles to draw, and where in them the rest of a long wait is left out.
 
-    def to_wavedrom(self) -> dict[str, Any]:
-        """Return the diagram in WaveDrom's language."""
-        clock = {"name": "clk", "wave": "p" + "." * (self.cycles - 1)}
-        signals = [clock, *(wave.to_wavedrom() for wave in self.waves)]
-        # 20 units of length are half a cycle; a character of a value takes about 9.
-        widest = max(max((wave.width + 3) // 4 for wave in self.waves if wave.width > 1), 1)
-        return {"signal": signals, "config": {"hscale": 1 if widest <= 4 else 2}, "head": {"tick": 0, "every": 1}}
+        Parameters
+        ----------
+        longest : int
+            Cycles in which nothing changes that are drawn in a row; of more, one is, with a gap in it.
+        """
+        rows = list(zip(*(wave.values for wave in self.waves), strict=True))
+        shown: list[int] = []
+        gaps: list[int] = []
+        start = 0
+        for cycle in range(1, len(rows) + 1):
+            if cycle < len(rows) and rows[cycle] == rows[start]:
+                continue
+            waits = range(start + 1, cycle)
+            if len(waits) > longest:
+                gaps.append(len(shown) + 1)
+                waits = waits[:1]
+            shown += [start, *waits]
+            start = cycle
+        return shown, gaps
+
+    def to_wavedrom(self, scale: int = 1) -> dict[str, Any]:
+        """Return the diagram in WaveDrom's language; a cycle is 40 times `scale` units wide."""
+        shown, gaps = self.shortened()
+        signals = [{"name": "clk", "wave": "".join("|" if at in gaps else "p."[at > 0] for at in range(len(shown)))}]
+        for wave in self.waves:
+            signals.append(Wave(wave.name, wave.width, tuple(wave.values[at] for at in shown)).to_wavedrom(gaps))
+        return {"signal": signals, "config": {"hscale": scale}, "head": {"tick": 0, "every": 1}}
 
     def to_svg(self) -> str:
         """Return the diagram as SVG without colours of its own: the page's style sheet gives them."""
-        return _drawn(self.to_wavedrom())
+        shown, _ = self.shortened()
+        return _drawn(self.to_wavedrom(self.scale), [*map(str, shown), ""])
 
     def _repr_html_(self) -> str:
         return f'<div class="timing">{self.to_svg()}</div>'
@@ -125,11 +157,13 @@ def simulate(
     unit: Any,
     beats: Iterable[Mapping[str, int]],
     *,
-    cycles: int,
+    results: int,
     streams: tuple[Stream, Stream] | None = None,
     ports: Mapping[str, int] | None = None,
     gaps: Collection[int] = (),
     stalls: Collection[int] = (),
+    hesitates: bool = False,
+    scale: int = 1,
 ) -> Waveform:
     """Send beats through a unit and record its ports.
 
@@ -139,19 +173,23 @@ def simulate(
         With streams ``i`` and ``o``, or with `streams` given.
     beats : iterable of mapping
         What is sent: for each field of the payload, by the last part of its name, a value; 0 where none is given.
-    cycles : int
-        How long; every beat must have entered by then.
+    results : int
+        How many results to wait for; the recording ends two cycles after the last.
     streams : pair of Stream, optional
         Input and output, if they are not ``i`` and ``o``.
     ports : mapping, optional
         Values of other input ports, which stay the same.
     gaps, stalls : collection of int
         Cycles in which the sender has nothing, and in which the receiver is not ready. Nothing is sent in cycle 0.
+    hesitates : bool
+        Whether the receiver takes a result only in the second cycle in which it is offered.
+    scale : int
+        Of the `Waveform`.
 
     Raises
     ------
     RuntimeError
-        If beats are left over: a diagram would not show them.
+        If the results do not come.
     """
     into, out_of = streams or (as_stream(unit.i, "i"), as_stream(unit.o, "o"))
     waiting, samples = deque(enumerate(beats)), []
@@ -160,12 +198,13 @@ def simulate(
     async def bench(context: SimulatorContext) -> None:
         for name, value in (ports or {}).items():
             context.set(getattr(unit, name), value)
-        for cycle in range(cycles):
+        for cycle in range(_LONGEST):
             offers = bool(waiting) and cycle and cycle not in gaps
             context.set(into.valid[1], offers)
             for name, signal in into.payload.items() if offers else ():
                 context.set(signal, waiting[0][1].get(name.split(".")[-1], 0))
-            context.set(out_of.ready[1], cycle not in stalls)
+            offered_before = bool(samples) and samples[-1][out_of.valid[0]][0] and not samples[-1][out_of.ready[0]][0]
+            context.set(out_of.ready[1], cycle not in stalls and (offered_before or not hesitates))
             await context.delay(0.1e-6)  # everything settles
             taken, given = (context.get(stream.valid[1]) and context.get(stream.ready[1]) for stream in (into, out_of))
             row = _sample(context, into, waiting[0][0] if offers else None)
@@ -176,17 +215,19 @@ def simulate(
             if given:
                 answers.append({name.split(".")[-1]: context.get(value) for name, value in out_of.payload.items()})
             await _edge(context, unit)
+            if len(answers) == results and samples[-2:] == samples[-1:] * 2:
+                return
 
     simulator = Simulator(unit)
     if not hasattr(unit, "aclk"):
         simulator.add_clock(1e-6, phase=0.5e-6)
     simulator.add_testbench(bench)
     simulator.run()
-    if waiting:
-        raise RuntimeError(f"cycles: got {cycles}, must be more: {len(waiting)} beats have not entered")
+    if waiting or len(answers) != results:
+        raise RuntimeError(f"results: got {results}, but {len(answers)} came, and {len(waiting)} beats did not enter")
     widths = {name: len(value) for stream in (into, out_of) for name, value in _signals(stream)}
     waves = (Wave(name, width, tuple(row[name] for row in samples)) for name, width in widths.items())
-    return Waveform(tuple(waves), tuple(answers))
+    return Waveform(tuple(waves), tuple(answers), scale)
 
 
 def _signals(stream: Stream) -> list[tuple[str, Value]]:
@@ -218,11 +259,14 @@ async def _edge(context: SimulatorContext, unit: Any) -> None:
         await context.tick()
 
 
-def _drawn(diagram: Mapping[str, Any]) -> str:
-    """Draw a diagram; leave out its style sheet, which would rule the whole page, and symbols that it does not use."""
+def _drawn(diagram: Mapping[str, Any], ticks: Sequence[str]) -> str:
+    """Draw a diagram with the numbers of its cycles.
+
+    Its style sheet is left out, which would rule the whole page, and so are symbols that it does not use.
+    """
     root = ElementTree.fromstring(wavedrom.render(json.dumps(diagram)).tostring())
-    for name in ("height", "width"):
-        root.set("style", f"{root.get('style', '')}{name}:{root.get(name)}px;")
+    for tick, text in zip(root.iter(f"{{{_SVG}}}text"), ticks, strict=False):
+        tick.text = text
     used = {use.get(_XLINK, "").lstrip("#") for use in root.iter(f"{{{_SVG}}}use")}
     for parent in list(root.iter()):
         for child in list(parent):

@@ -1,0 +1,89 @@
+"""What the site draws from the code: ports, timing diagrams, citations of the contract."""
+
+import os
+
+import numpy as np
+import pytest
+
+import golden
+from docs.pages import citations, ports, scenes, units
+from docs.pages.waves import Wave, Waveform, simulate
+from golden import CBFLOAT16, FP32
+from hdl import FloatConverter
+from hdl.cli import all_units
+
+
+@pytest.mark.parametrize("name", all_units())
+def test_every_port_and_field_of_a_released_unit_has_a_meaning(name):
+    rows = ports.rows(all_units()[name]())
+    assert [row for row in rows if row.meaning.startswith(ports.UNKNOWN)] == []
+    whole = [row for row in rows if row.direction]
+    assert {row.direction for row in whole} == {"in", "out"}
+    assert sum(row.width for row in rows if row.field) == sum(row.width for row in whole if not row.meaning)
+
+
+def test_ports_of_a_field_without_documentation_show_that():
+    unit = all_units()["mac"]()
+    known = ports.meanings(unit, "in")
+    assert set(known) >= {"a", "b", "format", "level", "register", "first", "last"}
+    assert "strange" not in known
+
+
+def test_waveform_of_a_converter_shows_what_enters_waits_and_leaves():
+    unit = FloatConverter(source=FP32, destination=CBFLOAT16)
+    codes = [0x3F800000, 0x3DCCCCCD]
+    waveform = simulate(unit, [{"i__payload": code} for code in codes], results=2, stalls=[3])
+    assert [answer["bits"] for answer in waveform.answers] == [0x3E00, 0x3733]
+    drawn = {signal["name"]: signal for signal in waveform.to_wavedrom()["signal"]}
+    assert drawn["i__payload"] == {"name": "i__payload", "wave": "x34x....", "data": ["3f800000", "3dcccccd"]}
+    assert drawn["o__payload.bits"] == {"name": "o__payload.bits", "wave": "x..3.4x.", "data": ["3e00", "3733"]}
+    assert drawn["o__ready"]["wave"] == "1..01..."
+
+
+def test_waveform_without_its_results_is_refused():
+    unit = FloatConverter(source=FP32, destination=CBFLOAT16)
+    with pytest.raises(RuntimeError, match="results: got 2, but 1 came"):
+        simulate(unit, [{"i__payload": 0}], results=2)
+
+
+def test_long_wait_is_cut_and_the_numbers_of_the_cycles_stay_right():
+    values = tuple((int(cycle == 9), 0, 0) for cycle in range(12))
+    waveform = Waveform((Wave("valid", 1, values),), ())
+    assert waveform.shortened() == ([0, 1, 9, 10, 11], [1])
+    assert [signal["wave"] for signal in waveform.to_wavedrom()["signal"]] == ["p|...", "0|10."]
+    svg = waveform.to_svg()
+    assert [f">{number}<" in svg for number in (0, 1, 2, 8, 9, 11)] == [True, True, False, False, True, True]
+
+
+def test_scene_that_differs_from_golden_is_refused(monkeypatch):
+    wrong = (np.array([0x3F00, 0x3733, 0x7E00, 0xC001]), np.zeros(4, int))
+    monkeypatch.setattr(golden, "convert", lambda *arguments, **options: wrong)
+    with pytest.raises(RuntimeError, match="Four conversions: result 1"):
+        scenes.scenes(FloatConverter(source=FP32, destination=CBFLOAT16))
+
+
+def test_pages_of_units_are_written_anew_only_when_a_source_has_changed(tmp_path, monkeypatch):
+    chosen = {name: all_units()[name] for name in ("float32_to_cbfloat16", "mac_cbfloat16", "mac_axi_stream")}
+    monkeypatch.setattr(units, "all_units", lambda: chosen)
+    source = tmp_path / "source.py"
+    source.touch()
+    monkeypatch.setattr(units, "SOURCES", [source])
+    folder = tmp_path / "units"
+    units.write(folder)
+    assert {path.name for path in folder.iterdir()} == {"index.rst", *(f"{name}.rst" for name in chosen)}
+    (folder / "gone.rst").touch()
+    units.write(folder)
+    assert (folder / "gone.rst").exists()
+    os.utime(source, (2**31, 2**31))
+    before = {path.name: path.stat().st_mtime_ns for path in folder.glob("*_*.rst")}
+    units.write(folder)
+    assert not (folder / "gone.rst").exists()
+    assert {path.name: path.stat().st_mtime_ns for path in folder.glob("*_*.rst")} == before
+
+
+def test_citation_of_the_contract_is_cut_out_of_its_sentence():
+    text = "Convert codes (NUMERICS section 3), as NUMERICS sections 4 and 5 say."
+    assert citations.parts(text) == [
+        ("Convert codes (", ""), ("NUMERICS section 3", "3"), ("), as ", ""), ("NUMERICS sections 4", "4"),
+        (" and 5 say.", ""),
+    ]  # fmt: skip
