@@ -11,6 +11,7 @@ from golden.flags import Flag
 from golden.formats import BF16, CB16, CBFLOAT16, FORMATS, FP16, FP32, FloatFormat, format_named
 from golden.kernels import kernel_info
 from golden.reduction import DEFAULT_CHUNK, LEVELS, Reduction
+from golden.rounding import Rounding
 
 __version__ = "0.1.0"
 
@@ -26,6 +27,7 @@ __all__ = [
     "Flag",
     "FloatFormat",
     "Reduction",
+    "Rounding",
     "__version__",
     "convert",
     "decode",

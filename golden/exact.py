@@ -9,7 +9,7 @@ from enum import Enum
 from fractions import Fraction
 from typing import Any
 
-__all__ = ["Class", "Rounding", "Value", "as_sequence", "exact_number", "power_of_two"]
+__all__ = ["Class", "Value", "as_sequence", "exact_number", "power_of_two"]
 
 
 class Class(Enum):
@@ -19,12 +19,6 @@ class Class(Enum):
     INFINITE = "infinite"
     QUIET_NAN = "quiet NaN"
     SIGNALLING_NAN = "signalling NaN"
-
-
-class Rounding(Enum):
-    """A rounding mode: how to choose between the two neighbours of an exact result."""
-
-    NEAREST_EVEN = "to nearest, ties to even"
 
 
 @dataclass(frozen=True)

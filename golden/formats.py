@@ -1,9 +1,16 @@
-"""Floating-point formats: four numbers each, every other constant derived from them (NUMERICS section 1)."""
+"""Floating-point formats: four numbers each and which codes are special (NUMERICS sections 1 and 8).
+
+Every other constant is derived from these. What is special about a code is asked of its format, and of nothing else.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import permutations
+from typing import Any
+
+from golden.exact import Class
 
 __all__ = [
     "ALIASES",
@@ -16,18 +23,33 @@ __all__ = [
     "FP32",
     "HALF_FORMATS",
     "SIXTEEN_BIT_FORMATS",
+    "SPECIALS",
     "FloatFormat",
     "as_format",
     "format_named",
 ]
+
+#: Which codes are no numbers: as in IEEE 754; one NaN of either sign and no infinity; one NaN in the place of -0 and no
+#: infinity; none.
+SPECIALS = ("ieee", "fn", "fnuz", "finite")
 
 
 @dataclass(frozen=True)
 class FloatFormat:
     """A binary floating-point format: 1 sign bit, an exponent field and a fraction.
 
-    The all-ones exponent field encodes infinity (fraction 0) and NaN, the all-zeros field zero and subnormals, as
-    IEEE 754 has it. A NaN whose top fraction bit is 1 is quiet, one whose top fraction bit is 0 signals.
+    The all-zeros exponent field encodes zero and subnormals. `specials` says which codes are infinities and NaNs:
+
+    ==========  ===================================  ==================================================
+    `specials`  infinities                           NaNs
+    ==========  ===================================  ==================================================
+    ``ieee``    exponent field all ones, fraction 0  exponent field all ones, any other fraction
+    ``fn``      none                                 all ones below the sign
+    ``fnuz``    none                                 the sign bit alone: there is no -0
+    ``finite``  none                                 none
+    ==========  ===================================  ==================================================
+
+    A NaN of an ``ieee`` format is quiet if its top fraction bit is 1 and signals if it is 0; any other NaN is quiet.
 
     Parameters
     ----------
@@ -38,7 +60,9 @@ class FloatFormat:
     fraction_bits : int
         Width of the stored fraction in bits, 1 to 23.
     bias : int, optional
-        What is subtracted from the exponent field; ``2**(exponent_bits - 1) - 1`` unless given.
+        What is subtracted from the exponent field; ``2**(exponent_bits - 1) - 1`` unless given, one more for ``fnuz``.
+    specials : str
+        ``"ieee"`` (the default), ``"fn"``, ``"fnuz"`` or ``"finite"``.
 
     Raises
     ------
@@ -53,12 +77,15 @@ class FloatFormat:
     (16, 20, '0x7f00')
     >>> FloatFormat("float8_e4m3", 4, 3).max_finite
     119
+    >>> FloatFormat("float8_e4m3fn", 4, 3, specials="fn").max_finite
+    126
     """
 
     name: str
     exponent_bits: int
     fraction_bits: int
     bias: int = field(default=None)  # type: ignore[assignment]  # None only between the call and __post_init__
+    specials: str = "ieee"
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
@@ -69,8 +96,12 @@ class FloatFormat:
                 raise TypeError(f"{argument}: got {given!r}, must be an int from {low} to {high}")
             if not low <= given <= high:
                 raise ValueError(f"{argument}: got {given}, must be from {low} to {high}")
+        if not isinstance(self.specials, str):
+            raise TypeError(f"specials: got {self.specials!r}, must be one of {', '.join(SPECIALS)}")
+        if self.specials not in SPECIALS:
+            raise ValueError(f"specials: got {self.specials!r}, must be one of {', '.join(SPECIALS)}")
         if self.bias is None:
-            object.__setattr__(self, "bias", 2 ** (self.exponent_bits - 1) - 1)
+            object.__setattr__(self, "bias", 2 ** (self.exponent_bits - 1) - (self.specials != "fnuz"))
         elif not isinstance(self.bias, int) or isinstance(self.bias, bool):
             raise TypeError(f"bias: got {self.bias!r}, must be an int or None")
         if self.emax > 127 or self.emin - self.fraction_bits < -149:
@@ -94,38 +125,127 @@ class FloatFormat:
 
     @property
     def exponent_field_max(self) -> int:
-        """The all-ones exponent field: infinity and NaN."""
+        """The all-ones exponent field; only an ``ieee`` format keeps it for infinity and NaN."""
         return 2**self.exponent_bits - 1
 
     @property
     def emax(self) -> int:
         """Exponent (power of two) of the largest finite value."""
-        return self.exponent_field_max - 1 - self.bias
+        return (self.max_finite >> self.fraction_bits) - self.bias
 
     @property
     def emin(self) -> int:
         """Exponent (power of two) of the smallest normal value."""
         return 1 - self.bias
 
-    @property
+    @cached_property
     def sign_mask(self) -> int:
-        """Code of -0: the sign bit alone."""
+        """The sign bit alone: the code of -0, or of the NaN of a ``fnuz`` format."""
         return 1 << (self.width - 1)
 
     @property
+    def has_inf(self) -> bool:
+        """Whether the format has infinities."""
+        return self.specials == "ieee"
+
+    @property
+    def has_nan(self) -> bool:
+        """Whether the format has a NaN."""
+        return self.specials != "finite"
+
+    @property
+    def has_negative_zero(self) -> bool:
+        """Whether zero has a sign."""
+        return self.specials != "fnuz"
+
+    @property
     def inf(self) -> int:
-        """Code of +infinity."""
+        """Code of +infinity.
+
+        Raises
+        ------
+        ValueError
+            If the format has none.
+        """
+        if not self.has_inf:
+            raise ValueError(f"{self.name} has no infinity (specials {self.specials!r}); ask has_inf first")
         return self.exponent_field_max << self.fraction_bits
 
     @property
     def nan(self) -> int:
-        """Code of the canonical NaN: sign 0, top fraction bit 1, the others 0."""
-        return self.inf | 1 << (self.fraction_bits - 1)
+        """Code of the canonical NaN: sign 0, top fraction bit 1, the others 0, where there is a choice.
 
-    @property
+        Raises
+        ------
+        ValueError
+            If the format has none.
+        """
+        match self.specials:
+            case "ieee":
+                return self.inf | 1 << (self.fraction_bits - 1)
+            case "fn":
+                return self.sign_mask - 1
+            case "fnuz":
+                return self.sign_mask
+        raise ValueError(f"{self.name} has no NaN (specials {self.specials!r}); ask has_nan first")
+
+    @cached_property
     def max_finite(self) -> int:
         """Code of the largest finite value."""
-        return self.inf - 1
+        match self.specials:
+            case "ieee":
+                return self.inf - 1
+            case "fn":
+                return self.nan - 1
+        return self.sign_mask - 1
+
+    def overflow(self, sign: int) -> int:
+        """Return the code of what is too large: infinity, else NaN, else the largest finite value.
+
+        Parameters
+        ----------
+        sign : int
+            0 or 1; a NaN is the canonical one for either.
+        """
+        if self.has_inf:
+            return self.inf | sign * self.sign_mask
+        return self.nan if self.has_nan else self.max_finite | sign * self.sign_mask
+
+    def is_nan(self, code: Any) -> Any:
+        """Tell whether a code, or which of an unsigned array of codes, is a NaN."""
+        match self.specials:
+            case "ieee":
+                return (code & (self.sign_mask - 1)) > self.inf
+            case "fn":
+                return (code & (self.sign_mask - 1)) == self.nan
+            case "fnuz":
+                return code == self.nan
+        return code < 0  # none is
+
+    def is_signalling(self, code: Any) -> Any:
+        """Tell whether a code, or which of an unsigned array of codes, is a signalling NaN."""
+        if self.specials != "ieee":
+            return code < 0  # none is
+        magnitude = code & (self.sign_mask - 1)
+        return (magnitude > self.inf) & (magnitude < self.nan)
+
+    def is_inf(self, code: Any) -> Any:
+        """Tell whether a code, or which of an unsigned array of codes, is an infinity."""
+        return (code & (self.sign_mask - 1)) == self.inf if self.has_inf else code < 0  # none is
+
+    def is_finite(self, code: Any) -> Any:
+        """Tell whether a code, or which of an unsigned array of codes, is a number."""
+        if self.specials == "fnuz":
+            return code != self.nan
+        return (code & (self.sign_mask - 1)) <= self.max_finite
+
+    def classify(self, code: int) -> Class:
+        """Return the class of a code."""
+        if self.is_finite(code):
+            return Class.FINITE
+        if self.is_inf(code):
+            return Class.INFINITE
+        return Class.SIGNALLING_NAN if self.is_signalling(code) else Class.QUIET_NAN
 
     @property
     def min_normal(self) -> int:
@@ -159,9 +279,15 @@ class FloatFormat:
         """Tell whether every finite value of `other` is a value of this format (a conversion is then exact)."""
         return (
             self.precision >= other.precision
-            and self.emax >= other.emax
+            and self._largest >= other._largest
             and self.emin - self.fraction_bits <= other.emin - other.fraction_bits
         )
+
+    @property
+    def _largest(self) -> tuple[int, int]:
+        """The largest finite value, to be compared with another format's: exponent, and fraction in 2**-23."""
+        fraction = self.max_finite & (1 << self.fraction_bits) - 1
+        return self.emax, fraction << (23 - self.fraction_bits)
 
 
 FP32 = FloatFormat("float32", 8, 23)

@@ -36,8 +36,8 @@ class Reduction:
     TypeError
         If `inner` or `outer` is not a format, or `chunk` not an int.
     ValueError
-        If `chunk` is below 1 or beyond 64 bits, or `inner` has no 1.0, by which a partial sum is multiplied to join
-        the total.
+        If `chunk` is below 1 or beyond 64 bits, `inner` or `outer` has no infinity, or `inner` has no 1.0, by which a
+        partial sum is multiplied to join the total.
     """
 
     inner: FloatFormat
@@ -49,6 +49,10 @@ class Reduction:
             given = getattr(self, argument)
             if not isinstance(given, FloatFormat):
                 raise TypeError(f"{argument}: got {given!r}, must be a FloatFormat")
+            if not given.has_inf:
+                raise ValueError(
+                    f"{argument}: got {given} (specials {given.specials!r}), must have specials 'ieee' to accumulate in"
+                )
         if self.chunk is not None:
             if not isinstance(self.chunk, int) or isinstance(self.chunk, bool):
                 raise TypeError(f"chunk: got {self.chunk!r}, must be an int of at least 1, or None for one chunk")
@@ -94,5 +98,7 @@ class Reduction:
             )
         if not isinstance(operand, FloatFormat):
             raise TypeError(f"operand: got {operand!r}, must be a FloatFormat")
+        if level == 0 and not operand.has_inf:  # nothing is accumulated in it
+            operand = FP32
         reduction = cls(operand, chunk, operand if level == 2 else FP32)
         return cls(FP32, None, FP32) if level == 0 else reduction

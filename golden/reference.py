@@ -12,12 +12,13 @@ from __future__ import annotations
 import decimal
 from collections.abc import Sequence
 from fractions import Fraction
-from numbers import Integral
 
-from golden.exact import Class, Rounding, Value, as_sequence, exact_number, power_of_two
+from golden.exact import Class, Value, as_sequence, exact_number
+from golden.exact_rounding import decode, decoded, round_value
 from golden.flags import Flag
 from golden.formats import FloatFormat, as_format
 from golden.reduction import DEFAULT_CHUNK, Reduction
+from golden.rounding import DEFAULT_RANDOM_BITS, Rounding, as_rounding, check_random_bits
 
 __all__ = [
     "Class",
@@ -37,110 +38,7 @@ __all__ = [
 
 
 NAN = Value(Class.QUIET_NAN)
-
-
-def _floor_log2(magnitude: Fraction) -> int:
-    estimate = magnitude.numerator.bit_length() - magnitude.denominator.bit_length()
-    return estimate if magnitude >= power_of_two(estimate) else estimate - 1
-
-
-def decode(code: int, fmt: FloatFormat | str) -> Value:
-    """Return the value of a code.
-
-    Raises
-    ------
-    TypeError
-        If the code is no int, or `fmt` no format and no name.
-    ValueError
-        If the code is negative or wider than the format, or `fmt` names no format.
-    """
-    return _decoded(code, as_format(fmt, "fmt"), "code")
-
-
-def _decoded(code: int, fmt: FloatFormat, argument: str) -> Value:
-    if not isinstance(code, Integral) or isinstance(code, bool):
-        raise TypeError(f"{argument}: got {code!r}, must be an int, a code of {fmt}")
-    code = int(code)
-    if not 0 <= code < 1 << fmt.width:
-        raise ValueError(f"{argument}: got {code:#x}, must be 0 to {(1 << fmt.width) - 1:#x} for {fmt}")
-    rest, fraction = divmod(code, 2**fmt.fraction_bits)
-    sign, exponent_field = divmod(rest, 2**fmt.exponent_bits)
-    if exponent_field == fmt.exponent_field_max:
-        if fraction == 0:
-            return Value(Class.INFINITE, sign)
-        quiet = fraction >= 2 ** (fmt.fraction_bits - 1)
-        return Value(Class.QUIET_NAN if quiet else Class.SIGNALLING_NAN, sign)
-    if exponent_field == 0:
-        return Value(Class.FINITE, sign, fraction, fmt.emin - fmt.fraction_bits)
-    return Value(Class.FINITE, sign, 2**fmt.fraction_bits + fraction, exponent_field - fmt.bias - fmt.fraction_bits)
-
-
-def _round_up(count: int, rest: Fraction, mode: Rounding) -> bool:
-    """Decide between `count` and `count + 1` quanta; `rest` is what lies above `count`, in quanta, 0 <= rest < 1."""
-    assert mode is Rounding.NEAREST_EVEN
-    return rest > Fraction(1, 2) or (rest == Fraction(1, 2) and count % 2 == 1)
-
-
-def _round_to_digit(magnitude: Fraction, digit: int, mode: Rounding) -> tuple[Fraction, bool]:
-    """Round to a multiple of 2**digit; return the result and whether it is exact."""
-    count, rest = divmod(magnitude / power_of_two(digit), 1)
-    return (count + _round_up(count, rest, mode)) * power_of_two(digit), rest == 0
-
-
-def round_value(value: Value, fmt: FloatFormat | str, mode: Rounding = Rounding.NEAREST_EVEN) -> tuple[int, Flag]:
-    """Round an exact value into a format: the one rounding routine (NUMERICS section 2).
-
-    Parameters
-    ----------
-    value : Value
-        Any datum; its significand may be of any size. A signalling NaN raises invalid.
-    fmt : FloatFormat or str
-        The destination, here and below a format or the name of one.
-    mode : Rounding
-        The rounding mode.
-
-    Returns
-    -------
-    code : int
-        Code in `fmt`; the canonical NaN for a NaN, infinity on overflow.
-    flags : Flag
-        What the rounding raised; tininess is detected after rounding.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is of another type, or `fmt` names no format.
-    """
-    fmt = as_format(fmt, "fmt")
-    if not isinstance(value, Value):
-        raise TypeError(f"value: got {value!r}, must be a Value, as decode returns it")
-    if not isinstance(mode, Rounding):
-        raise TypeError(f"mode: got {mode!r}, must be a member of Rounding")
-    if value.is_nan:
-        return fmt.nan, Flag.INVALID if value.kind is Class.SIGNALLING_NAN else Flag(0)
-    sign = value.sign * fmt.sign_mask
-    if value.kind is Class.INFINITE:
-        return sign | fmt.inf, Flag(0)
-    if value.is_zero:
-        return sign, Flag(0)
-
-    magnitude = value.significand * power_of_two(value.exponent)
-    # The lowest kept digit is the higher of the precision limit and the subnormal limit.
-    precision_limit = _floor_log2(magnitude) - fmt.fraction_bits
-    subnormal_limit = fmt.emin - fmt.fraction_bits
-    rounded, exact = _round_to_digit(magnitude, max(precision_limit, subnormal_limit), mode)
-    if rounded > decode(fmt.max_finite, fmt).as_fraction():
-        return sign | fmt.inf, Flag.OVERFLOW | Flag.INEXACT
-
-    flags = Flag(0) if exact else Flag.INEXACT
-    unbounded, _ = _round_to_digit(magnitude, precision_limit, mode)
-    if not exact and unbounded < power_of_two(fmt.emin):
-        flags |= Flag.UNDERFLOW
-    if rounded < power_of_two(fmt.emin):
-        return sign | int(rounded / power_of_two(subnormal_limit)), flags
-    exponent = _floor_log2(rounded)
-    fraction = int(rounded / power_of_two(exponent - fmt.fraction_bits)) - 2**fmt.fraction_bits
-    return sign | (exponent + fmt.bias) * 2**fmt.fraction_bits + fraction, flags
+NEAREST_EVEN = Rounding.NEAREST_EVEN
 
 
 def _value_of(number: int | Fraction, zero_sign: int = 0) -> Value:
@@ -148,30 +46,70 @@ def _value_of(number: int | Fraction, zero_sign: int = 0) -> Value:
     return Value(Class.FINITE, int(number < 0) if number else zero_sign, magnitude, 0)
 
 
-def encode(number: int | float | Fraction, fmt: FloatFormat | str) -> int:
-    """Return the code nearest to an exact rational number (a float counts as what it is exactly); one rounding.
+def encode(
+    number: int | float | Fraction,
+    fmt: FloatFormat | str,
+    *,
+    rounding: Rounding | str = NEAREST_EVEN,
+    random: int | None = None,
+    random_bits: int = DEFAULT_RANDOM_BITS,
+) -> int:
+    """Return the code of an exact rational number (a float counts as what it is exactly); one rounding.
+
+    `rounding`, `random` and `random_bits` are those of `round_value`, here and below.
 
     Raises
     ------
     TypeError, ValueError
-        If `number` is not finite or no number, or `fmt` no format and no name of one.
+        If `number` is not finite or no number, or another argument is what `round_value` refuses.
     """
-    return round_value(_value_of(exact_number(number)), fmt)[0]
+    value = _value_of(exact_number(number))
+    return round_value(value, fmt, rounding=rounding, random=random, random_bits=random_bits)[0]
 
 
-def quantize(number: int | float | Fraction, fmt: FloatFormat | str) -> Value:
-    """Return the value of the format nearest to an exact rational number; errors are those of `encode`."""
-    return decode(encode(number, fmt), fmt)
+def quantize(
+    number: int | float | Fraction,
+    fmt: FloatFormat | str,
+    *,
+    rounding: Rounding | str = NEAREST_EVEN,
+    random: int | None = None,
+    random_bits: int = DEFAULT_RANDOM_BITS,
+) -> Value:
+    """Return the value of the format to which an exact rational number is rounded; errors are those of `encode`."""
+    return decode(encode(number, fmt, rounding=rounding, random=random, random_bits=random_bits), fmt)
 
 
-def convert(code: int, source: FloatFormat | str, destination: FloatFormat | str) -> tuple[int, Flag]:
-    """Convert a code between formats (NUMERICS section 3); returns code and flags. Errors are those of `decode`."""
+def convert(
+    code: int,
+    source: FloatFormat | str,
+    destination: FloatFormat | str,
+    *,
+    rounding: Rounding | str = NEAREST_EVEN,
+    random: int | None = None,
+    random_bits: int = DEFAULT_RANDOM_BITS,
+) -> tuple[int, Flag]:
+    """Convert a code between formats (NUMERICS section 3); returns code and flags.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `decode`, naming the argument, and as `round_value`.
+    """
     source, destination = as_format(source, "source"), as_format(destination, "destination")
-    return round_value(decode(code, source), destination)
+    value = decode(code, source)
+    return round_value(value, destination, rounding=rounding, random=random, random_bits=random_bits)
 
 
 def multiply_accumulate(
-    a: int, b: int, acc: int, *, operand: FloatFormat | str, accumulator: FloatFormat | str
+    a: int,
+    b: int,
+    acc: int,
+    *,
+    operand: FloatFormat | str,
+    accumulator: FloatFormat | str,
+    rounding: Rounding | str = NEAREST_EVEN,
+    random: int | None = None,
+    random_bits: int = DEFAULT_RANDOM_BITS,
 ) -> tuple[int, Flag]:
     """One fused step ``round(a * b + acc)`` (NUMERICS section 4).
 
@@ -181,6 +119,8 @@ def multiply_accumulate(
         Codes in `operand`.
     acc : int
         Code in `accumulator`, which is also the format of the result.
+    operand, accumulator : FloatFormat or str
+        The accumulator's format has infinities.
 
     Returns
     -------
@@ -190,10 +130,14 @@ def multiply_accumulate(
     Raises
     ------
     TypeError, ValueError
-        As `decode`, naming the argument.
+        As `decode`, naming the argument, and as `round_value`; if `accumulator` has no infinity.
     """
     operand, accumulator = as_format(operand, "operand"), as_format(accumulator, "accumulator")
-    x, y, z = _decoded(a, operand, "a"), _decoded(b, operand, "b"), _decoded(acc, accumulator, "acc")
+    if not accumulator.has_inf:
+        raise ValueError(f"accumulator: got {accumulator}, must have infinities (specials 'ieee')")
+    rounding = as_rounding(rounding, "rounding")
+    check_random_bits(rounding, random, random_bits)
+    x, y, z = decoded(a, operand, "a"), decoded(b, operand, "b"), decoded(acc, accumulator, "acc")
     product_is_invalid = (x.kind is Class.INFINITE and y.is_zero) or (x.is_zero and y.kind is Class.INFINITE)
     if product_is_invalid or Class.SIGNALLING_NAN in (x.kind, y.kind, z.kind):
         return accumulator.nan, Flag.INVALID
@@ -209,9 +153,21 @@ def multiply_accumulate(
         return round_value(z, accumulator)
 
     product = Value(Class.FINITE, product_sign, x.significand * y.significand, x.exponent + y.exponent)
-    both_negative_zeros = product.is_zero and z.is_zero and product.sign == z.sign == 1
-    total = product.as_fraction() + z.as_fraction()
-    return round_value(_value_of(total, zero_sign=int(both_negative_zeros)), accumulator)
+    # Of zeros with one sign the sum is that zero; any other sum of 0 is negative in the mode `down` alone.
+    same_zeros = product.is_zero and z.is_zero and product.sign == z.sign
+    zero_sign = z.sign if same_zeros else int(rounding is Rounding.DOWN)
+    total = _value_of(product.as_fraction() + z.as_fraction(), zero_sign)
+    return round_value(total, accumulator, rounding=rounding, random=random, random_bits=random_bits)
+
+
+def _without_random(given: Rounding | str, argument: str) -> Rounding:
+    rounding = as_rounding(given, argument)
+    if rounding is Rounding.STOCHASTIC:
+        raise ValueError(
+            f"{argument}: got stochastic, which a reduction does not take yet; multiply_accumulate and convert do, "
+            f"with random="
+        )
+    return rounding
 
 
 def dot(
@@ -224,14 +180,20 @@ def dot(
     reduction: Reduction | None = None,
     initial: int = 0,
     out: FloatFormat | str | None = None,
+    rounding: Rounding | str = NEAREST_EVEN,
+    out_rounding: Rounding | str = NEAREST_EVEN,
 ) -> tuple[int, Flag]:
     """Reduce ``sum(a[k] * b[k])`` (NUMERICS section 5); returns code in `out` or the outer format, and flags.
+
+    `rounding` applies to every step and promotion, `out_rounding` to the conversion into `out`.
 
     Raises
     ------
     TypeError, ValueError
-        If an argument is of another type, a code wider than its format, or the lengths differ.
+        If an argument is of another type, a code wider than its format, or the lengths differ. ``stochastic`` is
+        refused: only the functions of one rounding take random bits.
     """
+    rounding, out_rounding = _without_random(rounding, "rounding"), _without_random(out_rounding, "out_rounding")
     operand, destination = as_format(operand, "operand"), None if out is None else as_format(out, "out")
     a, b = as_sequence(a, "a"), as_sequence(b, "b")
     if len(a) != len(b):
@@ -239,25 +201,27 @@ def dot(
     if not isinstance(reduction, Reduction | None):
         raise TypeError(f"reduction: got {reduction!r}, must be a Reduction or None")
     plan = reduction or Reduction.for_level(level, operand, chunk=chunk)
-    _decoded(initial, plan.outer, "initial")
+    decoded(initial, plan.outer, "initial")
     total, flags = initial, Flag(0)
     if plan.is_chain:
         for x, y in zip(a, b, strict=True):
-            total, raised = multiply_accumulate(x, y, total, operand=operand, accumulator=plan.outer)
+            total, raised = multiply_accumulate(x, y, total, operand=operand, accumulator=plan.outer, rounding=rounding)
             flags |= raised
     else:
         length = plan.chunk or max(len(a), 1)
         for start in range(0, len(a), length):
             partial = 0
             for x, y in zip(a[start : start + length], b[start : start + length], strict=True):
-                partial, raised = multiply_accumulate(x, y, partial, operand=operand, accumulator=plan.inner)
+                partial, raised = multiply_accumulate(
+                    x, y, partial, operand=operand, accumulator=plan.inner, rounding=rounding
+                )
                 flags |= raised
             total, raised = multiply_accumulate(
-                partial, plan.inner.one, total, operand=plan.inner, accumulator=plan.outer
+                partial, plan.inner.one, total, operand=plan.inner, accumulator=plan.outer, rounding=rounding
             )
             flags |= raised
     if destination is not None:
-        total, raised = convert(total, plan.outer, destination)
+        total, raised = convert(total, plan.outer, destination, rounding=out_rounding)
         flags |= raised
     return total, flags
 
@@ -284,7 +248,7 @@ def exponential(number: int | float | Fraction, fmt: FloatFormat | str) -> int:
     """
     number, fmt = exact_number(number), as_format(fmt, "fmt")
     if number > 1000:  # exp is then far above the largest value of any format here
-        return fmt.inf
+        return fmt.overflow(0)
     if number == 0:
         return round_value(_value_of(1), fmt)[0]
     if number < -1000:  # exp is then far below half of 2^-149, the smallest subnormal of any format here
@@ -313,7 +277,9 @@ def softmax(codes: Sequence[int], fmt: FloatFormat | str) -> list[int]:
         As `decode`, naming the argument.
     """
     fmt = as_format(fmt, "fmt")
-    values = [_decoded(code, fmt, "codes") for code in as_sequence(codes, "codes")]
+    if not fmt.has_inf:
+        raise ValueError(f"fmt: got {fmt}, must have infinities (specials 'ieee')")
+    values = [decoded(code, fmt, "codes") for code in as_sequence(codes, "codes")]
     if any(value.is_nan for value in values):
         return [fmt.nan] * len(values)
     if any(value.kind is Class.INFINITE and not value.sign for value in values) or all(

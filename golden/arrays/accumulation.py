@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from golden.arrays.chain import Chain
 from golden.arrays.checks import as_codes, as_flag, as_format, code_dtype, same_shape
-from golden.arrays.rounding import Flags, codes_to_float64, float64_to_codes, is_signalling
+from golden.arrays.rounding import Flags, codes_to_float64, float64_to_codes
 from golden.formats import FloatFormat
 from golden.kernels import products as kernels
 
@@ -89,6 +89,6 @@ def multiply_accumulate(
         x, y = codes_to_float64(given[0], operand), codes_to_float64(given[1], operand)
         result = chain.step(x, y, codes_to_float64(given[2], accumulator), accumulator)
     for codes, fmt in zip(given, (operand, operand, accumulator), strict=True):
-        chain.note_signalling(is_signalling(codes, fmt))
+        chain.note_signalling(fmt.is_signalling(codes))
     codes = float64_to_codes(np.broadcast_to(result, shape), accumulator)[()]
     return (codes, chain.flags[()]) if return_flags else codes

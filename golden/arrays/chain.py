@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from golden.arrays.checks import code_dtype
 from golden.arrays.conversion import convert
-from golden.arrays.rounding import Flags, Float64, codes_to_float64, float64_to_codes, is_signalling
+from golden.arrays.rounding import Flags, Float64, codes_to_float64, float64_to_codes
 from golden.arrays.steps import fused_step, step_flags
 from golden.flags import Flag
 from golden.formats import FloatFormat
@@ -85,9 +85,9 @@ def reduce_codes(
     length = a.shape[0]
     warn_of_slowness(length * prod(shape) * _SECONDS_PER_STEP)
     if with_flags and length:
-        chain.note_signalling(is_signalling(start, plan.outer))
-        chain.note_signalling(is_signalling(a, operand).any(axis=0))
-        chain.note_signalling(is_signalling(b, operand).any(axis=0))
+        chain.note_signalling(plan.outer.is_signalling(start))
+        chain.note_signalling(operand.is_signalling(a).any(axis=0))
+        chain.note_signalling(operand.is_signalling(b).any(axis=0))
     if length == 0:
         codes = np.broadcast_to(start, shape).copy()
     else:

@@ -7,9 +7,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from golden.formats import FloatFormat, as_format
+from golden import formats
+from golden.formats import FloatFormat
 
 __all__ = ["as_array", "as_codes", "as_flag", "as_floats", "as_format", "as_values", "code_dtype", "same_shape"]
+
+
+def as_format(fmt: FloatFormat | str, argument: str) -> FloatFormat:
+    """Accept a format, or the name of one, that the array functions and their kernels compute in."""
+    given = formats.as_format(fmt, argument)
+    if not given.has_inf:
+        raise ValueError(
+            f"{argument}: got {given} (specials {given.specials!r}), must have specials 'ieee': the others are for "
+            f"golden.reference"
+        )
+    return given
 
 
 def code_dtype(fmt: FloatFormat) -> type[np.uint16] | type[np.uint32]:

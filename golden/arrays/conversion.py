@@ -12,7 +12,6 @@ from golden.arrays.rounding import (
     Flags,
     codes_to_float64,
     float64_to_codes,
-    is_signalling,
     round_float64,
     rounding_flags,
 )
@@ -173,5 +172,5 @@ def convert(
         if not return_flags:
             return result
         flags = rounding_flags(values, rounded, destination)
-        flags = flags | is_signalling(given, source).astype(np.uint8) * np.uint8(Flag.INVALID)
+        flags = flags | source.is_signalling(given).astype(np.uint8) * np.uint8(Flag.INVALID)
     return result, flags[()]

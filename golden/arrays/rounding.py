@@ -16,7 +16,7 @@ from golden.arrays.checks import code_dtype
 from golden.flags import Flag
 from golden.formats import FloatFormat
 
-__all__ = ["codes_to_float64", "float64_to_codes", "is_signalling", "round_float64", "rounding_flags"]
+__all__ = ["codes_to_float64", "float64_to_codes", "round_float64", "rounding_flags"]
 
 Float64 = NDArray[np.float64]
 Flags = NDArray[np.uint8]
@@ -90,8 +90,7 @@ def _decode_by_fields(codes: NDArray[Any], fmt: FloatFormat) -> Float64:
     significand = fraction + ((exponent_field > 0) << fmt.fraction_bits)
     exponent = np.maximum(exponent_field, 1) - fmt.bias - fmt.fraction_bits
     magnitude = np.ldexp(significand.astype(np.float64), exponent.astype(np.int32))
-    special = np.where(fraction == 0, np.inf, np.nan)
-    magnitude = np.where(exponent_field == fmt.exponent_field_max, special, magnitude)
+    magnitude = np.where(fmt.is_finite(wide), magnitude, np.where(fmt.is_nan(wide), np.nan, np.inf))
     return np.where((wide & fmt.sign_mask != 0) & ~np.isnan(magnitude), -magnitude, magnitude)
 
 
@@ -107,9 +106,3 @@ def codes_to_float64(codes: NDArray[Any], fmt: FloatFormat) -> Float64:
     if fmt.width <= 16:
         return _decode_table(fmt)[codes]
     return _decode_by_fields(codes, fmt)
-
-
-def is_signalling(codes: NDArray[Any], fmt: FloatFormat) -> NDArray[np.bool_]:
-    """Tell which codes are signalling NaNs: exponent field all ones, top fraction bit 0, fraction not 0."""
-    magnitude = codes & codes.dtype.type(fmt.sign_mask - 1)
-    return (magnitude > fmt.inf) & (magnitude < fmt.nan)

@@ -87,14 +87,14 @@ def half_named(
         raise TypeError(
             f"{argument}: got {value!r}, must be a name or a torch dtype, such as 'cbfloat16', or a FloatFormat"
         )
-    if isinstance(value, FloatFormat) and value.width == 16:
+    if isinstance(value, FloatFormat) and value.width == 16 and value.has_inf:
         half = _NAMED.get(value) or HalfType(value, torch.float32)
     elif value in _NAMED:
         half = _NAMED[value]
     else:
         raise ValueError(
             f"{argument}: got {value!r}, must be 'float16', 'bfloat16', 'cbfloat16', 'cb16', torch.float16, "
-            f"torch.bfloat16 or a FloatFormat of 16 bits"
+            f"torch.bfloat16 or a FloatFormat of 16 bits with infinities"
         )
     if proxy is None or (proxy == torch.float32 == half.dtype):
         return half

@@ -66,10 +66,10 @@ def fraction_of(code: int, fmt: FloatFormat) -> Fraction:
 class Mpfr:
     """MPFR set to the precision and the exponent range of a format; its significand is below 1, hence the + 1."""
 
-    def __init__(self, fmt: FloatFormat) -> None:
+    def __init__(self, fmt: FloatFormat, mode: int = gmpy2.RoundToNearest) -> None:
         lowest, highest = fmt.emin - fmt.fraction_bits + 1, fmt.emax + 1
-        self.context = gmpy2.context(precision=fmt.precision, emin=lowest, emax=highest, subnormalize=True)
-        self.unbounded = gmpy2.context(precision=fmt.precision, emin=-UNBOUNDED, emax=UNBOUNDED)
+        self.context = gmpy2.context(precision=fmt.precision, round=mode, emin=lowest, emax=highest, subnormalize=True)
+        self.unbounded = gmpy2.context(precision=fmt.precision, round=mode, emin=-UNBOUNDED, emax=UNBOUNDED)
         self.min_normal = gmpy2.mpfr(2.0**fmt.emin)
 
     def apply(self, operation: str, *operands: float) -> tuple[float, int]:

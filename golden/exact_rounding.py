@@ -1,0 +1,177 @@
+"""Codes to exact values and back: the one rounding of `golden.reference`, in every mode and into every format."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from functools import lru_cache
+from numbers import Integral
+
+from golden.exact import Class, Value, power_of_two
+from golden.flags import Flag
+from golden.formats import FloatFormat, as_format
+from golden.rounding import DEFAULT_RANDOM_BITS, Rounding, as_rounding, check_random_bits
+
+__all__ = ["decode", "decoded", "round_value"]
+
+NEAREST_EVEN = Rounding.NEAREST_EVEN
+HALF = Fraction(1, 2)
+
+
+def _floor_log2(magnitude: Fraction) -> int:
+    estimate = magnitude.numerator.bit_length() - magnitude.denominator.bit_length()
+    return estimate if magnitude >= power_of_two(estimate) else estimate - 1
+
+
+def decode(code: int, fmt: FloatFormat | str) -> Value:
+    """Return the value of a code.
+
+    Raises
+    ------
+    TypeError
+        If the code is no int, or `fmt` no format and no name.
+    ValueError
+        If the code is negative or wider than the format, or `fmt` names no format.
+    """
+    return decoded(code, as_format(fmt, "fmt"), "code")
+
+
+def decoded(code: int, fmt: FloatFormat, argument: str) -> Value:
+    """Return the value of a code, or name the argument that it is."""
+    if not isinstance(code, Integral) or isinstance(code, bool):
+        raise TypeError(f"{argument}: got {code!r}, must be an int, a code of {fmt}")
+    code = int(code)
+    if not 0 <= code < 1 << fmt.width:
+        raise ValueError(f"{argument}: got {code:#x}, must be 0 to {(1 << fmt.width) - 1:#x} for {fmt}")
+    rest, fraction = divmod(code, 2**fmt.fraction_bits)
+    sign, exponent_field = divmod(rest, 2**fmt.exponent_bits)
+    if not fmt.is_finite(code):
+        return Value(fmt.classify(code), sign)
+    if exponent_field == 0:
+        return Value(Class.FINITE, sign, fraction, fmt.emin - fmt.fraction_bits)
+    return Value(Class.FINITE, sign, 2**fmt.fraction_bits + fraction, exponent_field - fmt.bias - fmt.fraction_bits)
+
+
+#: Decides between `count` and `count + 1` quanta; `rest` is what lies above `count`, in quanta, 0 <= rest < 1.
+Decision = Callable[[int, Fraction], bool]
+
+
+def _to_nearest_even(count: int, rest: Fraction) -> bool:
+    return rest > HALF or (rest == HALF and count % 2 == 1)
+
+
+def _decision(rounding: Rounding, sign: int, random: int, random_bits: int) -> Decision:
+    """Return how a magnitude is rounded (NUMERICS section 9): whether up, away from zero."""
+    match rounding:
+        case Rounding.NEAREST_EVEN:
+            return _to_nearest_even
+        case Rounding.TOWARD_ZERO:
+            return lambda count, rest: False
+        case Rounding.DOWN:
+            return lambda count, rest: rest > 0 and sign == 1
+        case Rounding.UP:
+            return lambda count, rest: rest > 0 and sign == 0
+        case Rounding.NEAREST_AWAY:
+            return lambda count, rest: rest >= HALF
+        case Rounding.TO_ODD:
+            return lambda count, rest: rest > 0 and count % 2 == 0
+        case Rounding.STOCHASTIC:
+            return lambda count, rest: rest * 2**random_bits // 1 + random >= 2**random_bits
+
+
+def _too_large(fmt: FloatFormat, sign: int, rounding: Rounding) -> int:
+    """Return the code of a result beyond the largest finite value (NUMERICS section 9, last column)."""
+    stops = {
+        Rounding.TOWARD_ZERO: (True, True),
+        Rounding.DOWN: (True, False),
+        Rounding.UP: (False, True),
+        Rounding.TO_ODD: (True, True),
+    }
+    if stops.get(rounding, (False, False))[sign]:
+        return fmt.max_finite | sign * fmt.sign_mask
+    return fmt.overflow(sign)
+
+
+@lru_cache(maxsize=64)
+def _largest(fmt: FloatFormat) -> Fraction:
+    return decode(fmt.max_finite, fmt).as_fraction()
+
+
+def _round_to_digit(magnitude: Fraction, digit: int, goes_up: Decision) -> tuple[Fraction, bool]:
+    """Round to a multiple of 2**digit; return the result and whether it is exact."""
+    count, rest = divmod(magnitude / power_of_two(digit), 1)
+    return (count + goes_up(count, rest)) * power_of_two(digit), rest == 0
+
+
+def round_value(
+    value: Value,
+    fmt: FloatFormat | str,
+    *,
+    rounding: Rounding | str = NEAREST_EVEN,
+    random: int | None = None,
+    random_bits: int = DEFAULT_RANDOM_BITS,
+) -> tuple[int, Flag]:
+    """Round an exact value into a format: the one rounding routine (NUMERICS sections 2 and 8 to 10).
+
+    Parameters
+    ----------
+    value : Value
+        Any datum; its significand may be of any size. A signalling NaN raises invalid.
+    fmt : FloatFormat or str
+        The destination, here and below a format or the name of one.
+    rounding : Rounding or str
+        The rounding mode, here and below a member or its name; to nearest, ties to even, unless given.
+    random : int, optional
+        Random bits, 0 to ``2**random_bits - 1``. The mode ``stochastic`` needs them, no other takes them.
+    random_bits : int
+        How many random bits there are, 16 unless given.
+
+    Returns
+    -------
+    code : int
+        Code in `fmt`; the canonical NaN for a NaN (+0 if there is none), what the format has for what is too large.
+    flags : Flag
+        What the rounding raised; tininess is detected after rounding.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is of another type or out of range, or `fmt` or `rounding` names nothing.
+    """
+    fmt = as_format(fmt, "fmt")
+    if not isinstance(value, Value):
+        raise TypeError(f"value: got {value!r}, must be a Value, as decode returns it")
+    rounding = as_rounding(rounding, "rounding")
+    check_random_bits(rounding, random, random_bits)
+    if value.is_nan:
+        if not fmt.has_nan:
+            return 0, Flag.INVALID
+        return fmt.nan, Flag.INVALID if value.kind is Class.SIGNALLING_NAN else Flag(0)
+    if value.kind is Class.INFINITE:
+        is_number = not (fmt.has_inf or fmt.has_nan)  # then it is the largest there is
+        return fmt.overflow(value.sign), Flag.OVERFLOW | Flag.INEXACT if is_number else Flag(0)
+    sign = value.sign * fmt.sign_mask
+    zero = sign if fmt.has_negative_zero else 0
+    if value.is_zero:
+        return zero, Flag(0)
+
+    magnitude = value.significand * power_of_two(value.exponent)
+    goes_up = _decision(rounding, value.sign, random or 0, random_bits)
+    # The lowest kept digit is the higher of the precision limit and the subnormal limit.
+    precision_limit = _floor_log2(magnitude) - fmt.fraction_bits
+    subnormal_limit = fmt.emin - fmt.fraction_bits
+    rounded, exact = _round_to_digit(magnitude, max(precision_limit, subnormal_limit), goes_up)
+    if rounded > _largest(fmt):
+        return _too_large(fmt, value.sign, rounding), Flag.OVERFLOW | Flag.INEXACT
+
+    flags = Flag(0) if exact else Flag.INEXACT
+    unbounded, _ = _round_to_digit(magnitude, precision_limit, goes_up)
+    if not exact and unbounded < power_of_two(fmt.emin):
+        flags |= Flag.UNDERFLOW
+    if not rounded:
+        return zero, flags
+    if rounded < power_of_two(fmt.emin):
+        return sign | int(rounded / power_of_two(subnormal_limit)), flags
+    exponent = _floor_log2(rounded)
+    fraction = int(rounded / power_of_two(exponent - fmt.fraction_bits)) - 2**fmt.fraction_bits
+    return sign | (exponent + fmt.bias) * 2**fmt.fraction_bits + fraction, flags
