@@ -131,7 +131,7 @@ class FloatFormat:
     @property
     def emax(self) -> int:
         """Exponent (power of two) of the largest finite value."""
-        return (self.max_finite >> self.fraction_bits) - self.bias
+        return self.max_finite_field - self.bias
 
     @property
     def emin(self) -> int:
@@ -246,6 +246,11 @@ class FloatFormat:
         if self.is_inf(code):
             return Class.INFINITE
         return Class.SIGNALLING_NAN if self.is_signalling(code) else Class.QUIET_NAN
+
+    @property
+    def max_finite_field(self) -> int:
+        """Exponent field of the largest finite value."""
+        return self.max_finite >> self.fraction_bits
 
     @property
     def min_normal(self) -> int:

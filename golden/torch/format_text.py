@@ -18,4 +18,7 @@ def text_of(fmt: FloatFormat) -> str:
 def format_of(text: str) -> FloatFormat:
     """Return the format of a text that `text_of` made."""
     name, *numbers = text.rsplit(" ", 3)
-    return FloatFormat(name, *map(int, numbers)) if numbers else format_named(name)
+    if not numbers:
+        return format_named(name)
+    exponent_bits, fraction_bits, bias = map(int, numbers)
+    return FloatFormat(name, exponent_bits, fraction_bits, bias)

@@ -45,8 +45,9 @@ def run_reference(unit: Unit, operands: Sequence[Codes]) -> tuple[Codes, Codes]:
     if isinstance(unit, Conversion):
         made = [convert(code, unit.source, unit.destination) for (code,) in rows]
     else:
-        formats = {"operand": unit.operand, "accumulator": unit.accumulator}
-        made = [multiply_accumulate(a, b, acc, **formats) for a, b, acc in rows]
+        made = [
+            multiply_accumulate(a, b, acc, operand=unit.operand, accumulator=unit.accumulator) for a, b, acc in rows
+        ]
     results, flags = zip(*made, strict=True)
     return np.array(results, code_dtype(unit.result)), np.array(flags, np.uint8)
 
