@@ -16,7 +16,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Copy the pages, so that the tutorials, which do not run here, leave nothing in the tree."""
     copy = tmp_path_factory.mktemp("site")
     shutil.copytree(ROOT / "docs", copy / "docs", ignore=shutil.ignore_patterns("tutorials", "units"))
-    for name in ("README.md", "CHANGELOG.md"):
+    for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md"):
         shutil.copy(ROOT / name, copy)
     shutil.copytree(ROOT / "hdl", copy / "hdl", ignore=lambda folder, names: [n for n in names if n.endswith(".py")])
     return copy
