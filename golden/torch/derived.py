@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from golden.torch.gradients import round_to_half
+from golden.torch.grouped import grouped_product
 from golden.torch.products import check_tensors, current_plan, linear, matmul, product
 
 __all__ = ["bilinear", "chain_matmul", "grouped_mm", "matrix_power", "multi_dot", "vecdot"]
@@ -80,6 +81,9 @@ def _jagged(mat_a: Tensor, mat_b: Tensor, offs: Tensor, bias: Tensor | None) -> 
         raise ValueError(
             f"offs: got a tensor of {offs.dtype} and shape {tuple(offs.shape)}, must have one integer for each group"
         )
+    if bias is None:
+        plan = current_plan()
+        return grouped_product(mat_a, mat_b, offs, plan, plan[0].dtype)
     ends = offs.tolist()
     sizes = [end - start for start, end in zip([0, *ends], ends, strict=False)]
     if any(size < 0 for size in sizes) or sum(sizes) > length:
@@ -87,7 +91,7 @@ def _jagged(mat_a: Tensor, mat_b: Tensor, offs: Tensor, bias: Tensor | None) -> 
     sizes.append(length - sum(sizes))
     lefts = mat_a.unbind(0) if axes == (3, 2) else mat_a.split(sizes, -2 if axes == (2, 3) else -1)
     rights = mat_b.unbind(0) if axes == (2, 3) else mat_b.split(sizes, -2 if axes == (2, 2) else -1)
-    starts = [None] * len(ends) if bias is None else _row_of_each(bias, len(ends)).unbind(0)
+    starts = _row_of_each(bias, len(ends)).unbind(0)
     parts = [product(left, right, start) for left, right, start in zip(lefts, rights, starts, strict=False)]
     if axes == (2, 2):
         return torch.stack(parts)

@@ -24,7 +24,15 @@ from torch.autograd import forward_ad
 from golden.torch import operators
 from golden.torch.half import HalfType
 
-__all__ = ["exact_product", "is_transformed", "one_by_one", "round_to_half", "softmax_in_half", "summed"]
+__all__ = [
+    "exact_product",
+    "is_differentiated",
+    "is_transformed",
+    "one_by_one",
+    "round_to_half",
+    "softmax_in_half",
+    "summed",
+]
 
 # half, forward level, backward level, chunk
 _Plan = tuple[HalfType, int, int, int | None]
@@ -200,7 +208,7 @@ def exact_product(
         Dtype of the result, which holds values of the half format.
     """
     # Without gradients, also in a backward pass, unless second derivatives are wanted.
-    if not (torch.is_grad_enabled() and _differentiated(a, b, initial)):
+    if not (torch.is_grad_enabled() and is_differentiated(a, b, initial)):
         half, level, _, chunk = plan
         return operators.multiply(a, b, initial, half.text, level, chunk, dtype)
     if operators.is_plain(a, b, initial):
@@ -208,7 +216,7 @@ def exact_product(
     return (_TransformedProduct if is_transformed() else _MatrixProduct).apply(a, b, initial, plan, dtype)
 
 
-def _differentiated(*operands: torch.Tensor | None) -> bool:
+def is_differentiated(*operands: torch.Tensor | None) -> bool:
     """Tell whether someone may ask for a derivative: backward, forward, or by a transformation."""
     return (
         any(each is not None and each.requires_grad for each in operands)

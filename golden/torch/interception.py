@@ -184,6 +184,14 @@ EXACT: dict[Function, Function] = {
 EXACT[torch._C._VariableFunctions.einsum] = _einsum  # type: ignore[attr-defined]
 EXACT[torch._C._VariableFunctions.tensordot] = _tensordot  # type: ignore[attr-defined]
 
+
+def _grouped_mm_fallback(input: Tensor, weight: Tensor, offs: Tensor) -> Tensor:
+    return derived.grouped_mm(input, weight, offs)
+
+
+#: Operators of other libraries, which are not there before their library is imported.
+_EXACT_OPERATORS: dict[str, Function] = {"transformers::grouped_mm_fallback": _grouped_mm_fallback}
+
 _PRODUCTS_WITHOUT_EXACT_PATH = """
     hspmm smm sspaddmm _scaled_mm scaled_mm _native_multi_head_attention _transformer_encoder_layer_fwd cdist
 """
@@ -279,7 +287,11 @@ _kinds: dict[Function, Kind] = {}
 def _kind_of(function: Function) -> Kind:
     if function in EXACT:
         return "exact"
-    if function in WITHOUT_EXACT_PATH or _operator_name(function) in _PRODUCTS:
+    name = _operator_name(function)
+    if name in _EXACT_OPERATORS:
+        EXACT[function] = _EXACT_OPERATORS[name]
+        return "exact"
+    if function in WITHOUT_EXACT_PATH or name in _PRODUCTS:
         return "refused"
     if function in COMPOSITES:
         return "composite"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from contextlib import ContextDecorator
 from functools import partial
 from typing import Any, get_args
 
 import torch
 from torch.overrides import TorchFunctionMode, resolve_name
+from torch.utils.checkpoint import checkpoint
 
 from golden.formats import FloatFormat
 from golden.reduction import DEFAULT_CHUNK, Reduction
@@ -35,6 +37,10 @@ class Interception(TorchFunctionMode):
     ) -> Any:
         """Run one function of PyTorch: exactly, in fp32, or as it is."""
         kwargs = kwargs or {}
+        if func is checkpoint and torch.compiler.is_compiling():
+            with self:  # the compiler lets a function of a checkpoint do so if it has been done outside of one
+                pass
+            return func(self._around(*args[:1]), *args[1:], **kwargs)
         # The innermost context decides, also where this is one around it.
         if not scopes.precisions or not scopes.precisions[-1].enabled:
             return _traced(func, args, kwargs, OFF) if torch.compiler.is_compiling() else func(*args, **kwargs)
@@ -71,6 +77,15 @@ class Interception(TorchFunctionMode):
             if torch.compiler.is_compiling():
                 return _traced(func, args, kwargs, settings.unseen)
         return func(*args, **kwargs)
+
+    def _around(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return the function of a checkpoint for the compiler, which traces it while no mode is on."""
+
+        def run(*args: Any, **kwargs: Any) -> Any:
+            with self:
+                return function(*args, **kwargs)
+
+        return run
 
 
 class precision(Interception, ContextDecorator):

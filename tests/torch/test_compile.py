@@ -3,9 +3,10 @@
 import pytest
 import torch
 import torch.nn.functional as F
+from torch.utils.checkpoint import checkpoint
 
 import golden.torch as cstorch
-from golden.torch import operators
+from golden.torch import grouped, operators
 
 from .oracle import assert_same_tensors, normal
 
@@ -27,6 +28,9 @@ def explicit(x, weight, bias, kernel):
     hidden = cstorch.pol(fwd_level=2)(cstorch.conv1d)(hidden.unsqueeze(1), kernel, padding="same")
     mixed = cstorch.scaled_dot_product_attention(hidden, hidden, hidden, is_causal=True)
     return cstorch.bmm(mixed, hidden.mT).sum() + cstorch.einsum("bij,bij->i", mixed, hidden).sum()
+
+
+WEIGHT = normal(8, 8, seed=21)
 
 
 def operands():
@@ -93,6 +97,64 @@ def test_compile_of_attention_in_a_context_gives_the_same_bits():
         assert_same_tensors(compiled(x), layer(x))
 
 
+class Checkpointed(torch.nn.Module):
+    """Products that are computed again in the backward pass, at the level in force and at levels of their own."""
+
+    def __init__(self, reentrant, has_context):
+        super().__init__()
+        self.first, self.second = torch.nn.Linear(8, 8), torch.nn.Linear(8, 8)
+        self.reentrant, self.has_context = reentrant, has_context
+
+    def body(self, x):
+        hidden = self.first(x).relu()
+        if not self.has_context:
+            return self.second(hidden)
+        # The compiler leaves such a function to Python, and compiles its parts.
+        with cstorch.precision(enabled=False):
+            hidden = hidden.float() @ WEIGHT
+        with cstorch.pol(fwd_level=2, bwd_level=0):
+            return self.second(hidden)
+
+    def forward(self, x):
+        return checkpoint(self.body, x, use_reentrant=self.reentrant).float().square().sum()
+
+
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")  # of the compiler itself
+@BACKENDS
+@pytest.mark.parametrize("has_context", [False, True])
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_compile_of_a_checkpoint_gives_the_same_bits(reentrant, has_context, backend):
+    torch.manual_seed(0)
+    model, x = Checkpointed(reentrant, has_context), normal(64, 8, seed=25, grad=True)
+    compiled = torch.compile(model, backend=backend, fullgraph=not has_context)
+    plain = {}
+    for level in (0, 1, 2):
+        results = []
+        for function in (compiled, model):
+            model.zero_grad()
+            x.grad = None
+            with cstorch.precision("cbfloat16", level, chunk=4):
+                result = function(x)
+            result.backward()  # a reentrant checkpoint refuses torch.autograd.grad
+            results.append((result.detach(), x.grad, *(each.grad for each in model.parameters())))
+        for got, wanted in zip(*results, strict=True):
+            assert_same_tensors(got, wanted)
+        plain[level] = results[1]
+    for level in (0, 2):
+        assert any((one != other).any() for one, other in zip(plain[level], plain[1], strict=True))
+
+
+def test_compile_of_a_checkpoint_hides_no_product_without_an_exact_path():
+    def body(x):
+        return checkpoint(spectrum, x, use_reentrant=False)
+
+    with (
+        pytest.raises(Exception, match=r"_fft_r2c.*: has no exact path"),
+        cstorch.precision("cbfloat16"),
+    ):
+        torch.compile(body, backend="aot_eager")(normal(8, 8, seed=22, grad=True))
+
+
 def test_operators_pass_pytorchs_own_checks():
     a, b = normal(2, 3, 4), normal(4, 5)
     given = ["cbfloat16", 1, 32, torch.float32]
@@ -102,6 +164,9 @@ def test_operators_pass_pytorchs_own_checks():
         (operators.convolution, (a, normal(2, 3, 2), normal(2), [1], [1], [1, 0], 1, *given)),
         (operators.convolution_transposed, (a, normal(3, 2, 2), normal(2), [5], [1], [1], [0, 0], 1, *given)),
         (operators.convolution_of_kernels, (normal(2, 3, 3), normal(2, 3, 4), [2], [1], [1], [0, 0], 3, *given)),
+        (grouped.grouped, (b, normal(2, 5, 3), torch.tensor([1, 3]), *given)),
+        (grouped.grouped, (a, b, torch.tensor([0, 5]), *given)),
+        (grouped.grouped, (b, normal(5, 3), torch.tensor([2, 2, 4]), *given)),
         (operators.rounded, (a, "bfloat16", torch.bfloat16)),
         (operators.softmax16, (a, "cbfloat16", torch.float32)),
     ):
@@ -114,9 +179,6 @@ def test_operators_have_shapes_without_values():
         assert cstorch.matmul(x, torch.empty(2, 4, 5)).shape == (7, 2, 3, 5)
         assert cstorch.scaled_dot_product_attention(x, x, x).shape == x.shape
     assert cstorch.linear(torch.empty(2, 3, device="meta"), torch.empty(4, 3, device="meta")).shape == (2, 4)
-
-
-WEIGHT = normal(8, 8, seed=21)
 
 
 def spectrum(x):

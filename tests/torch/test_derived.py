@@ -68,6 +68,33 @@ def test_grouped_mm_is_a_product_for_every_group_and_so_are_its_gradients(form):
     assert_same_tensors(b.grad, whole[1])
 
 
+@pytest.mark.parametrize("form", GROUPS)
+def test_grouped_mm_has_the_second_derivatives_of_a_product_for_every_group(form):
+    def one_by_one(a, b):
+        parts = [cstorch.matmul(*pair) for pair in parts_of(form, a, b)]
+        if form == "k":
+            return torch.stack(parts)
+        axis = 0 if form == "rows" else 1
+        return torch.cat([*parts, torch.zeros_like(parts[1].narrow(axis, 0, 2))], axis)
+
+    def second(function):
+        a, b = (normal(*shape, seed=seed, grad=True) for seed, shape in enumerate(GROUPS[form], 31))
+        result = in_context(function, a, b)
+        upstream = normal(*result.shape, seed=33, grad=True)
+        first = torch.autograd.grad(result, (a, b), upstream, create_graph=True)
+        return torch.autograd.grad(first, (a, b, upstream), [normal(*each.shape, seed=34) for each in first])
+
+    ends = torch.tensor(ENDS)
+    for got, wanted in zip(second(lambda a, b: derived.grouped_mm(a, b, ends)), second(one_by_one), strict=True):
+        assert_same_tensors(got, wanted)
+
+
+def test_grouped_mm_in_vmap_runs_every_item_on_its_own():
+    a, b, ends = normal(2, 5, 6, seed=35), normal(3, 6, 4, seed=36), torch.tensor([1, 1, 4])
+    got = in_context(torch.vmap(lambda rows: derived.grouped_mm(rows, b, ends)), a)
+    assert_same_tensors(got, torch.stack([in_context(derived.grouped_mm, rows, b, ends) for rows in a]))
+
+
 def test_grouped_mm_of_batches_is_bmm_and_starts_from_the_bias():
     a, b, bias = normal(3, 4, 6, seed=4), normal(3, 6, 5, seed=5), normal(3, 5, seed=6)
     got = in_context(lambda: derived.grouped_mm(a, b))
