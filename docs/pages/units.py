@@ -10,20 +10,25 @@ from typing import Any
 
 from docs.pages.ports import rows
 from docs.pages.scenes import scenes
-from hdl.cli import all_units
+from hdl.catalogue import UNITS, Kind, Unit
+from hdl.definitions import shown
 
-__all__ = ["SOURCES", "pages", "write"]
+__all__ = ["SOURCES", "pages", "released", "write"]
 
 ROOT = Path(__file__).resolve().parents[2]
 
-_KINDS = {
-    "FloatConverter": ("Format converters", "hdl.FloatConverter", "golden.convert", "convert"),
-    "MultiplyAccumulate": ("Multiply-accumulate units", "hdl.MultiplyAccumulate", "golden.dot", "mac"),
-    "AxiStreamMac": ("Behind AXI4-Stream ports", "hdl.axi_stream.AxiStreamMac", "golden.dot", "mac-axi-stream"),
-    "VectorMac": ("Several lanes", "hdl.VectorMac", "golden.dot", "vector-mac"),
+_HEADINGS = {
+    Kind.CONVERTER: "Format converters",
+    Kind.MAC: "Multiply-accumulate units",
+    Kind.AXI_STREAM: "Behind AXI4-Stream ports",
+    Kind.VECTOR: "Several lanes",
 }
-_PARAMETERS = ("source", "destination", "lanes", "operands", "levels", "registers", "stages", "chunk_bits", "flags")
 
+
+_MEASURES = {
+    "latency": "from a transfer to its result",
+    "accumulate_latency": "from a product to the next of the same register",
+}
 
 #: What the pages are made from.
 SOURCES = [path for folder in ("docs/pages", "golden", "hdl") for path in (ROOT / folder).rglob("*.py")]
@@ -49,80 +54,92 @@ def write(folder: Path) -> None:
             path.write_text(text, encoding="utf-8")
 
 
+def released() -> list[Unit]:
+    """Return the units that have a page."""
+    return [unit for unit in UNITS.values() if unit.is_released]
+
+
 def pages() -> dict[str, str]:
     """Return the text of every page, by the name of its file."""
-    units = {name: build() for name, build in all_units().items()}
-    return {"index.rst": _index(units)} | {f"{name}.rst": _page(name, unit) for name, unit in units.items()}
+    units = [(unit, unit.build()) for unit in released()]
+    return {"index.rst": _index(units)} | {f"{unit.name}.rst": _page(unit, built) for unit, built in units}
 
 
-def _index(units: dict[str, Any]) -> str:
+def _index(units: Sequence[tuple[Unit, Any]]) -> str:
     text = [
         *_title("Units", "="),
         "What ``make verilog`` writes: each of these is simulated by the regression and covered by the proofs. Other",
         "parameters are built by ``python -m hdl verilog``; ``--help`` lists them.",
         "",
     ]
-    for kind, (heading, component, twin, _) in _KINDS.items():
-        members = {name: unit for name, unit in units.items() if type(unit).__name__ == kind}
-        text += [*_title(heading, "-"), f"Built by `{component}`; the results are those of `{twin}`.", ""]
+    for kind, heading in _HEADINGS.items():
+        members = [(unit, built) for unit, built in units if unit.kind is kind]
+        text += [
+            *_title(heading, "-"),
+            f"Built by {_component(kind)}; the results are those of `{kind.golden_twin}`.",
+            "",
+        ]
         table = [("unit", "latency in cycles", "in operation")]
-        for name, unit in members.items():
-            described = getattr(unit, "unit", unit)
+        for unit, built in members:
             rhythm = "a transfer in every cycle"
-            if hasattr(described, "accumulate_latency"):
-                rhythm = f"a register takes a product every {described.accumulate_latency} cycles"
-            table.append((f":doc:`{name}`", str(described.latency), rhythm))
+            if hasattr(built, "accumulate_latency"):
+                rhythm = f"a register takes a product every {built.accumulate_latency} cycles"
+            table.append((f":doc:`{unit.name}`", str(built.latency), rhythm))
         text += _table(table)
-        text += [".. toctree::", "   :hidden:", "", *(f"   {name}" for name in members), ""]
+        text += [".. toctree::", "   :hidden:", "", *(f"   {unit.name}" for unit, _ in members), ""]
     return "\n".join(text)
 
 
-def _page(name: str, unit: Any) -> str:
-    _, component, twin, command = _KINDS[type(unit).__name__]
-    described = getattr(unit, "unit", unit)
-    summary = (inspect.getdoc(type(unit)) or "").split("\n\n")[0].replace("\n", " ")
+def _component(kind: Kind) -> str:
+    """Return a reference to the class behind a kind of units."""
+    return f"`{kind.component.__module__}.{kind.component.__qualname__}`"
+
+
+def _page(unit: Unit, built: Any) -> str:
+    summary = (inspect.getdoc(unit.kind.component) or "").split("\n\n")[0].replace("\n", " ")
     text = [
-        *_title(name, "="),
+        *_title(unit.name, "="),
         f"{summary}",
         "",
-        f"`{component}` documents its behaviour, and `{twin}` defines its results. All ports belong to one clock. A",
-        "transfer takes place on a rising edge with ``valid`` and ``ready`` both high.",
+        f"{_component(unit.kind)} documents its behaviour, and `{unit.kind.golden_twin}` defines its results.",
+        "All ports belong to one clock. A transfer takes place on a rising edge with ``valid`` and ``ready`` both high.",
         "",
         ".. code-block:: console",
         "",
-        f"   $ {_command(command, described, name)}",
+        f"   $ {_command(unit)}",
         "",
         *_title("Parameters", "-"),
-        *_table([("parameter", "value"), *_parameters(described)]),
+        *_table([("parameter", "value", "meaning", "allowed"), *_parameters(unit, built)]),
         *_title("Ports", "-"),
-        *_table([("signal", "field", "direction", "bits", "meaning"), *_ports(unit)], "ports"),
+        *_table([("signal", "field", "direction", "bits", "meaning"), *_ports(built)], "ports"),
         *_title("Timing", "-"),
         "Recorded from a simulation, whose results were compared with the golden model. Values are in hexadecimal; a",
         "break in the lines leaves out cycles in which nothing changes.",
         "",
     ]
-    for scene in scenes(unit):
+    for scene in scenes(built):
         text += [*_title(scene.title, "^"), scene.text, "", ".. raw:: html", ""]
         text += [f"   {scene.waveform._repr_html_()}", ""]
     return "\n".join(text)
 
 
-def _command(command: str, unit: Any, name: str) -> str:
-    if command == "convert":
-        chosen = f"--source {unit.source} --destination {unit.destination}"
-    else:
-        chosen = f"--operands {','.join(map(str, unit.operands))}"
-    return f"python -m hdl verilog {command} {chosen} --name {name} -o {name}.v"
+def _command(unit: Unit) -> str:
+    """Return the command that writes the unit's Verilog."""
+    definitions = unit.kind.parameters.definitions()
+    options = []
+    for name, value in unit.arguments.items():
+        option, settings = definitions[name].option(name, value)
+        options.append(option if settings.get("action") else f"{option} {shown(value, ',')}")
+    return f"python -m hdl verilog {unit.kind.command} {' '.join(options)} --name {unit.name} -o {unit.name}.v"
 
 
-def _parameters(unit: Any) -> Iterable[tuple[str, str]]:
-    for name in _PARAMETERS:
-        if hasattr(unit, name):
-            value = getattr(unit, name)
-            yield name, ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
-    for name in ("latency", "accumulate_latency"):
-        if hasattr(unit, name):
-            yield name, f"{getattr(unit, name)} cycles"
+def _parameters(unit: Unit, built: Any) -> Iterable[tuple[str, ...]]:
+    for name, definition in unit.kind.parameters.definitions().items():
+        value = built.parameters.arguments()[name]
+        yield f"``{name}``", shown(value), f"{definition.meaning}. {definition.note}", definition.allowed
+    for name, meaning in _MEASURES.items():
+        if hasattr(built, name):
+            yield f"``{name}``", f"{getattr(built, name)} cycles", meaning, "follows from the others"
 
 
 def _ports(unit: Any) -> Iterable[tuple[str, ...]]:

@@ -10,12 +10,12 @@ from docs.pages import citations, ports, scenes, units
 from docs.pages.waves import Wave, Waveform, simulate
 from golden import CBFLOAT16, FP32
 from hdl import FloatConverter
-from hdl.cli import all_units
+from hdl.catalogue import UNITS
 
 
-@pytest.mark.parametrize("name", all_units())
-def test_every_port_and_field_of_a_released_unit_has_a_meaning(name):
-    rows = ports.rows(all_units()[name]())
+@pytest.mark.parametrize("unit", units.released(), ids=lambda unit: unit.name)
+def test_every_port_and_field_of_a_released_unit_has_a_meaning(unit):
+    rows = ports.rows(unit.build())
     assert [row for row in rows if row.meaning.startswith(ports.UNKNOWN)] == []
     whole = [row for row in rows if row.direction]
     assert {row.direction for row in whole} == {"in", "out"}
@@ -23,7 +23,7 @@ def test_every_port_and_field_of_a_released_unit_has_a_meaning(name):
 
 
 def test_ports_of_a_field_without_documentation_show_that():
-    unit = all_units()["mac"]()
+    unit = UNITS["mac"].build()
     known = ports.meanings(unit, "in")
     assert set(known) >= {"a", "b", "format", "level", "register", "first", "last"}
     assert "strange" not in known
@@ -63,14 +63,14 @@ def test_scene_that_differs_from_golden_is_refused(monkeypatch):
 
 
 def test_pages_of_units_are_written_anew_only_when_a_source_has_changed(tmp_path, monkeypatch):
-    chosen = {name: all_units()[name] for name in ("float32_to_cbfloat16", "mac_cbfloat16", "mac_axi_stream")}
-    monkeypatch.setattr(units, "all_units", lambda: chosen)
+    chosen = [UNITS[name] for name in ("float32_to_cbfloat16", "mac_cbfloat16", "mac_axi_stream")]
+    monkeypatch.setattr(units, "released", lambda: chosen)
     source = tmp_path / "source.py"
     source.touch()
     monkeypatch.setattr(units, "SOURCES", [source])
     folder = tmp_path / "units"
     units.write(folder)
-    assert {path.name for path in folder.iterdir()} == {"index.rst", *(f"{name}.rst" for name in chosen)}
+    assert {path.name for path in folder.iterdir()} == {"index.rst", *(f"{unit.name}.rst" for unit in chosen)}
     (folder / "gone.rst").touch()
     units.write(folder)
     assert (folder / "gone.rst").exists()
