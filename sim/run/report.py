@@ -8,9 +8,9 @@ from junitparser import Failure, JUnitXml, TestCase, TestSuite
 from rich.console import Console
 from rich.table import Table
 
-from hdl.fpga.report import replace_region
 from sim.run.judge import read_cases
 from sim.run.outcome import Outcome
+from tools.regions import replace_region
 
 __all__ = ["print_outcome", "print_table", "update_readme", "write_junit", "write_markdown"]
 

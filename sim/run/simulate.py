@@ -21,7 +21,6 @@ from sim.bench.shell import TOP, shell
 from sim.port import Port
 from sim.run.compiled import Engine, run_compiled
 from sim.run.judge import judge
-from sim.run.options import ROOT
 from sim.run.outcome import Outcome
 from sim.run.simulators import get_runner
 from sim.scenario import Scenario
@@ -30,6 +29,7 @@ from sim.stimulus.generators import generator_for
 from sim.stimulus.mac import mac_scenarios
 from sim.stimulus.vector import vector_scenarios
 from sim.units import UNITS, port_of
+from tools.paths import ROOT
 
 __all__ = ["Job", "run_unit"]
 

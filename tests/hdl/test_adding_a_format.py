@@ -10,8 +10,8 @@ from hdl.cores.conversion import Convert
 from hdl.cores.fused_step import FusedStep
 from hdl.cores.result import result_layout
 from hdl.cores.step_formats import StepFormats
-from sim.compiled import Compiled, fields
-from sim.exhaustive.operands import drawn_operands
+from lab.exhaustive.operands import drawn_operands
+from tools.compiled import Compiled, fields
 
 from ..golden.judges import all_codes, assert_same_bits, boundary_codes
 from .mac_bench import reduction, run

@@ -7,7 +7,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from hdl.cores.conversion_words import add_constant, at_least, between, pick, position_of_first
-from sim.compiled import Compiled
+from tools.compiled import Compiled
 
 WIDTHS = (2, 3, 4, 5)
 

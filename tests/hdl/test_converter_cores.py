@@ -15,7 +15,7 @@ from golden import BF16, CB16, CBFLOAT16, FORMATS, FP16, FP32, Flag, FloatFormat
 from golden.formats import CONVERSIONS, SIXTEEN_BIT_FORMATS
 from hdl.cores.conversion import Convert
 from hdl.cores.result import result_layout
-from sim.compiled import Compiled, fields
+from tools.compiled import Compiled, fields
 
 from ..golden.judges import all_codes, assert_same_bits, boundary_codes, code_dtype, random_codes
 

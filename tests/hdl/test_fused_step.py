@@ -14,8 +14,8 @@ from hdl.cores.fused_step import FusedStep, add_product, code_of
 from hdl.cores.outcome import finish, pack_result
 from hdl.cores.result import result_layout
 from hdl.cores.step_formats import StepFormats
-from sim.compiled import Compiled, fields
-from sim.exhaustive.operands import drawn_operands
+from lab.exhaustive.operands import drawn_operands
+from tools.compiled import Compiled, fields
 
 from ..golden.judges import all_codes, assert_same_bits, boundary_codes, code_dtype
 

@@ -14,7 +14,7 @@ from hdl import MultiplyAccumulate
 from hdl.cores.multiplier import Multiplier
 from hdl.verilog import to_verilog
 
-MODEL = Path(__file__).resolve().parents[2] / "sim" / "formal" / "mult18x18d.v"
+MODEL = Path(__file__).resolve().parents[2] / "lab" / "proofs" / "mult18x18d.v"
 PRIMITIVE = re.compile(r"^\s*MULT18X18D\b", re.MULTILINE)
 RANKS = list(itertools.product([False, True], repeat=2))
 

@@ -7,7 +7,7 @@ import golden
 from golden import BF16, CB16, CBFLOAT16, FP16, FP32, FloatFormat
 from golden.formats import HALF_FORMATS
 from hdl import Error, MultiplyAccumulate
-from sim.exhaustive.operands import factors
+from lab.exhaustive.operands import factors
 
 from .mac_bench import Product, reduction, run, sometimes
 

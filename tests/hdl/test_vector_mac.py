@@ -8,7 +8,7 @@ from golden import BF16, CB16, CBFLOAT16, FP16
 from golden.formats import HALF_FORMATS
 from hdl import Error, VectorMac
 from hdl.vector.parameters import VectorParameters
-from sim.exhaustive.operands import factors
+from lab.exhaustive.operands import factors
 
 from .mac_bench import sometimes
 from .vector_bench import Beat, beats_of, element_results, elements, reduction, refused, run

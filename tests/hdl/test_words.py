@@ -9,7 +9,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from hdl.cores.words import choose, select_width, shift_left
-from sim.compiled import Compiled
+from tools.compiled import Compiled
 
 # 1, powers of two, their neighbours, and what lies between
 WIDTHS = (1, 2, 3, 4, 5, 7, 8, 9, 11, 12)

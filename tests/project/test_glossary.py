@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hdl.catalogue import Kind
-from sim.formal.catalogue import proofs
+from lab.proofs.catalogue import proofs
 
 from .test_pages import PAGES
 

@@ -8,9 +8,15 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = ("golden", "hdl", "sim", "tests", "docs", ".ci", ".github")
-FORBIDDEN_IN_GOLDEN = {"hdl", "sim", "amaranth", "cocotb", "torch"}
+FOLDERS = ("golden", "hdl", "tools", "sim", "lab", "tests", "docs", ".ci", ".github")
+#: The rooms that are not installed, the lowest first: each imports those before it only.
+ROOMS = ("tools", "sim", "lab", "tests")
+FORBIDDEN_IN_GOLDEN = {"hdl", "amaranth", "cocotb", "torch", *ROOMS}
 SHARED_WITH_HDL = {"golden.formats", "golden.flags", "golden.reduction"}
+#: What the lowest room may see of the arithmetic: none of it.
+SHARED_WITH_TOOLS = {"golden.formats", "hdl.verilog"}
+#: The golden model's side of the self-test, and the command that brings both sides together.
+EXPECTED_OF_BOARDS = ("lab/boards/expectation.py", "lab/boards/__main__.py")
 LONGEST_FILE = 400
 # The field counts the first word in three ways, and IEEE 754 has replaced the second; spelt apart for this very test.
 AVOIDED_WORDS = ("manti" + "ssa", "denor" + "mal")
@@ -82,7 +88,35 @@ def test_hdl_shares_only_parameters_with_golden(path: Path) -> None:
 
 @pytest.mark.parametrize("path", python_files("hdl"), ids=str)
 def test_hdl_does_not_need_the_testbench(path: Path) -> None:
-    assert not {module.split(".")[0] for module in imported_modules(path)} & {"sim", "tests", "cocotb", "numpy"}
+    assert not {module.split(".")[0] for module in imported_modules(path)} & {"cocotb", "numpy", *ROOMS}
+
+
+@pytest.mark.parametrize("path", python_files(*ROOMS), ids=str)
+def test_rooms_import_only_those_below(path: Path) -> None:
+    above = ROOMS[ROOMS.index(path.parts[0]) + 1 :]
+    assert not {module for module in imported_modules(path) if module.split(".")[0] in above}
+
+
+@pytest.mark.parametrize("path", python_files("tools"), ids=str)
+def test_tools_know_no_arithmetic(path: Path) -> None:
+    shared = {module for module in imported_modules(path) if module.split(".")[0] in ("golden", "hdl")}
+    assert shared <= SHARED_WITH_TOOLS
+
+
+@pytest.mark.parametrize("path", python_files("lab"), ids=str)
+def test_hardware_of_the_self_test_shares_only_parameters_with_golden(path: Path) -> None:
+    if path.parts[1] == "boards" and path.as_posix() not in EXPECTED_OF_BOARDS:
+        shared = {module for module in imported_modules(path) if module.split(".")[0] == "golden"}
+        assert shared <= SHARED_WITH_HDL
+        assert "lab.boards.expectation" not in set(imported_modules(path))
+
+
+@pytest.mark.parametrize("room", sorted(path.parent for path in python_files("lab") if path.name == "__main__.py"))
+def test_room_of_the_laboratory_says_what_it_is_and_how_it_is_run(room: Path) -> None:
+    said = ast.get_docstring(ast.parse((ROOT / room / "__init__.py").read_text(encoding="utf-8"))) or ""
+    command = f"python -m {'.'.join(room.parts)}"
+    assert len(said.partition("\n")[0]) <= 110
+    assert command in " ".join(said.split()) or len(room.parts) > 2
 
 
 def test_words_are_those_of_the_standard() -> None:
@@ -101,7 +135,7 @@ def test_files_are_short_enough_to_read(path: Path) -> None:
     assert len((ROOT / path).read_text(encoding="utf-8").splitlines()) <= LONGEST_FILE
 
 
-@pytest.mark.parametrize("path", python_files("golden", "hdl"), ids=str)
+@pytest.mark.parametrize("path", python_files("golden", "hdl", "tools"), ids=str)
 def test_public_names_are_documented(path: Path) -> None:
     tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
     definitions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)

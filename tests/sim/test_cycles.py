@@ -18,12 +18,12 @@ from sim.fields import Fields
 from sim.port import Port
 from sim.run.compiled import Engine, run_compiled
 from sim.run.coverage import write_coverage
-from sim.run.options import ROOT
 from sim.run.outcome import Outcome
 from sim.run.simulate import Job, run_unit
 from sim.scenario import Scenario
 from sim.stimulus.long_chunks import long_lengths, sparse_results
 from sim.units import UNITS, port_of
+from tools.paths import ROOT
 
 UNIT = "float16_to_float32_stages_3"
 FOLDER = ROOT / "build" / "test_cycles"

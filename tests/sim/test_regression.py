@@ -10,14 +10,9 @@ import pytest
 from junitparser import JUnitXml
 
 import sim.__main__ as launcher
-from sim.mutants.faults import MUTANTS, Mutant
-from sim.mutants.judge import judge_mutant, verilog_of
 from sim.run import pool, report
-from sim.run.compiled import Engine
-from sim.run.options import ROOT
 from sim.run.outcome import Outcome
 from sim.run.simulate import Job, run_unit
-from sim.units import UNITS
 
 SMALL = [
     "--units",
@@ -95,34 +90,6 @@ def test_unit_that_does_not_compile_is_broken(small_job: Job, tmp_path: Path) ->
     outcome = run_unit(dataclasses.replace(small_job, verilog=wrong))
     assert outcome.is_broken
     assert not outcome.passed
-
-
-def test_mutant_is_caught_by_wrong_results(tmp_path: Path) -> None:
-    mutant = next(mutant for mutant in MUTANTS if mutant.name == "nan_has_sign")
-    job = Job(mutant.unit, 1, tmp_path / "mutant", scenarios="sampled_codes", effort=0.02, engines=(Engine.SIMULATOR,))
-    verdict = judge_mutant(mutant, job, verilog_of(mutant.unit))
-    assert (verdict.result, verdict.is_good) == ("caught", True), verdict.remark
-
-
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
-def test_mutant_edits_one_place_of_the_source(mutant: Mutant) -> None:
-    assert (ROOT / "hdl" / mutant.file).read_text(encoding="utf-8").count(mutant.old) == 1
-    assert mutant.unit in UNITS
-    assert [other.name for other in MUTANTS].count(mutant.name) == 1
-
-
-def test_mutant_whose_edit_does_not_match_is_broken(tmp_path: Path) -> None:
-    mutant = dataclasses.replace(MUTANTS[0], old="no such text")
-    verdict = judge_mutant(mutant, Job(mutant.unit, 1, tmp_path / "mutant"), verilog_of(mutant.unit))
-    assert verdict.result == "broken"
-    assert "got 0 matches" in verdict.remark
-
-
-def test_mutant_without_effect_is_broken(tmp_path: Path) -> None:
-    mutant = dataclasses.replace(MUTANTS[0], new=MUTANTS[0].old)
-    verdict = judge_mutant(mutant, Job(mutant.unit, 1, tmp_path / "mutant"), verilog_of(mutant.unit))
-    assert verdict.result == "broken"
-    assert "does not change the Verilog" in verdict.remark
 
 
 def test_outcome_with_coverage_hole_names_it() -> None:

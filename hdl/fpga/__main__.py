@@ -1,7 +1,0 @@
-"""Entry of ``python -m hdl.fpga``."""
-
-import sys
-
-from hdl.fpga.cli import main
-
-sys.exit(main())

@@ -1,0 +1,5 @@
+"""What judges and measures the project beyond the regression: one room for each discipline.
+
+``python -m lab`` lists the rooms, and each room says how it is run. They import `tools` and `sim`; neither of these
+imports a room of the laboratory.
+"""

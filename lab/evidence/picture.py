@@ -1,0 +1,85 @@
+"""The picture: units, and by what each is known to be right."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from tools.evidence import Kind, Record, Unit
+from tools.style import picture
+
+__all__ = ["draw", "said"]
+
+_COLOURS = {
+    "all": "#2f7d4f",
+    "bounded": "#8fc3a2",
+    "sample": "#9cc3dd",
+    "faults": "#e3b75f",
+    "wrong": "#c0392b",
+    "none": "#f0f0ee",
+}
+_LEGEND = {
+    "all": "for every input",
+    "bounded": "for every input, within a bound",
+    "sample": "samples, none wrong",
+    "faults": "so it could have failed",
+    "none": "none",
+}
+_SAMPLES = (Kind.SAMPLED, Kind.REPLAYED, Kind.SUITES)
+
+
+def said(count: int) -> str:
+    """Return a count in at most five characters."""
+    for size, letter in ((10**9, " G"), (10**6, " M")):
+        if count >= size:
+            return f"{count / size:.3g}{letter}"
+    return f"{count:,}"
+
+
+def _colour(records: Sequence[Record]) -> str:
+    if not records:
+        return "none"
+    if any(record.wrong for record in records):
+        return "wrong"
+    if records[0].kind in _SAMPLES:
+        return "sample"
+    if records[0].kind is Kind.FAULTS:
+        return "faults"
+    return "bounded" if any(record.limit for record in records) else "all"
+
+
+def draw(records: Sequence[Record], path: Path) -> None:
+    """Draw the table of evidence as SVG.
+
+    Parameters
+    ----------
+    records : sequence of Record
+    path : Path
+    """
+    from matplotlib.patches import Patch, Rectangle
+
+    with picture(path, figsize=(12, 5.2)) as (figure, (axes,)):
+        for row, unit in enumerate(Unit):
+            for column, kind in enumerate(Kind):
+                found = [record for record in records if (record.unit, record.kind) == (unit, kind)]
+                colour = _colour(found)
+                axes.add_patch(Rectangle((column + 0.03, row + 0.05), 0.94, 0.9, color=_COLOURS[colour]))
+                lines = [
+                    f"{said(record.count)} {record.noun}"
+                    + (f",\n{record.wrong} wrong" if record.wrong else "")
+                    + (f",\n{record.limit}" if record.limit else "")
+                    for record in found
+                ]
+                ink = "white" if colour in ("all", "wrong") else "#222" if found else "#999"
+                text = "\n".join(lines) or "–"
+                axes.text(column + 0.5, row + 0.5, text, color=ink, ha="center", va="center", fontsize=8.5)
+        axes.set_xlim(0, len(Kind))
+        axes.set_ylim(len(Unit), 0)
+        axes.set_xticks([column + 0.5 for column in range(len(Kind))], list(Kind))
+        axes.set_yticks([row + 0.5 for row in range(len(Unit))], [unit.replace("-", "-\n", 1) for unit in Unit])
+        axes.xaxis.tick_top()
+        axes.tick_params(length=0, labelsize=10)
+        for side in axes.spines.values():
+            side.set_visible(False)
+        handles = [Patch(color=_COLOURS[name], label=label) for name, label in _LEGEND.items()]
+        figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False)

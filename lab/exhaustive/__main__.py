@@ -1,0 +1,152 @@
+"""``python -m lab.exhaustive``: every input of the quantisers and of the netlists, bit for bit.
+
+Groups of checks: quantisers (the compiled kernels, all float32 values), netlists (the converters between every two
+formats, all codes), tiny-steps (fused steps of tiny formats, all operands), steps (fused steps of the formats in use,
+10^8 biased operands for each mode; minutes, and only if asked for).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Column, Table
+
+from golden import kernels
+from lab.exhaustive.check import Check, Outcome, run
+from lab.exhaustive.converters import converter_checks
+from lab.exhaustive.quantisers import quantiser_checks
+from lab.exhaustive.steps import sampled_step_checks, tiny_step_checks
+from tools.evidence import Kind, Record, Unit, note
+
+__all__ = ["main"]
+
+
+def _jobs(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= 1024:
+        raise argparse.ArgumentTypeError(f"got {text!r}, must be a number of threads from 1 to 1024")
+    return int(text)
+
+
+def _groups() -> dict[str, list[Check]]:
+    return {
+        "quantisers": quantiser_checks(),
+        "netlists": converter_checks(),
+        "tiny-steps": tiny_step_checks(),
+        "steps": sampled_step_checks(),
+    }
+
+
+#: Characters in a line of what is not written to a terminal.
+_FILE_WIDTH = 130
+
+#: What each group is about, and what keeps it from being all there is.
+_EVIDENCE = {
+    "quantisers": (Unit.KERNELS, Kind.EVERY_INPUT, ""),
+    "netlists": (Unit.CONVERTERS, Kind.EVERY_INPUT, ""),
+    "tiny-steps": (Unit.STEP, Kind.EVERY_INPUT, "of tiny formats"),
+    "steps": (Unit.STEP, Kind.SAMPLED, ""),
+}
+
+#: Groups that run when none is named.
+_DEFAULT = ("quantisers", "netlists", "tiny-steps")
+
+
+def _parser(groups: Sequence[str]) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m lab.exhaustive", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "checks",
+        nargs="*",
+        metavar="CHECK",
+        help=f"a group ({', '.join(groups)}; default: all but steps) or one of its checks, as the table names it",
+    )
+    parser.add_argument(
+        "--path",
+        default="auto",
+        choices=["auto", *kernels.paths()],
+        help="compiled path of the quantisers (default: the fastest of this machine)",
+    )
+    parser.add_argument(
+        "--jobs", type=_jobs, default=os.cpu_count() or 1, help="threads (default: one per processor, %(default)s)"
+    )
+    return parser
+
+
+def _chosen(
+    given: Sequence[str], groups: Mapping[str, Sequence[Check]], parser: argparse.ArgumentParser
+) -> list[Check]:
+    """Return the checks that are named, each once; end the program at a name that there is not."""
+    known = {check.name: [check] for checks in groups.values() for check in checks} | dict(groups)
+    unknown = [name for name in given if name not in known]
+    if unknown:
+        names = ", ".join(known)
+        parser.error(f"CHECK: got {', '.join(unknown)}, must be of {names}")
+    return list({check.name: check for name in given or _DEFAULT for check in known[name]}.values())
+
+
+def _run_all(checks: Sequence[Check], jobs: int, console: Console) -> list[tuple[Outcome, float]]:
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    results = []
+    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+        for check in checks:
+            task = progress.add_task(check.name, total=check.total)
+            if not console.is_terminal:
+                console.print(f"{check.name}: {check.total} inputs")
+            started = time.perf_counter()
+            outcome = run(check, jobs, partial(progress.advance, task))
+            results.append((outcome, time.perf_counter() - started))
+    return results
+
+
+def _report(results: Sequence[tuple[Outcome, float]], console: Console) -> None:
+    # The counts are what the run is for: they are never cut, however narrow the terminal.
+    numbers = (Column(title, justify="right", no_wrap=True, min_width=10) for title in ("compared", "wrong", "seconds"))
+    table = Table(Column("check", no_wrap=True), Column("judged by", overflow="fold"), *numbers, "result")
+    for outcome, seconds in results:
+        counts = f"{outcome.count}", f"{outcome.wrong}", f"{seconds:.0f}"
+        table.add_row(outcome.check.name, outcome.check.against, *counts, "pass" if outcome.passed else "FAIL")
+    console.print(table)
+    for outcome, _ in results:
+        for example in outcome.examples:
+            console.print(f"{outcome.check.name}: {example}", highlight=False)
+        if not outcome.complete:
+            console.print(f"{outcome.check.name}: compared {outcome.count} of {outcome.check.total} inputs")
+
+
+def _note(results: Sequence[tuple[Outcome, float]], groups: Mapping[str, Sequence[Check]]) -> None:
+    """Leave the counts of the groups that have run as a whole."""
+    outcomes = {outcome.check.name: outcome for outcome, _ in results}
+    for group, checks in groups.items():
+        if all(check.name in outcomes for check in checks):
+            its = [outcomes[check.name] for check in checks]
+            unit, kind, limit = _EVIDENCE[group]
+            count, wrong = (sum(getattr(one, name) for one in its) for name in ("count", "wrong"))
+            note(f"exhaustive {group}", [Record(unit, kind, count, "inputs", wrong, limit)])
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; return 0 if every check has passed, else 1."""
+    parser = _parser(list(_groups()))
+    given = parser.parse_args(arguments)
+    console = Console(width=None if sys.stdout.isatty() else _FILE_WIDTH)
+    # The pieces run side by side, so that a call needs no threads of its own.
+    with kernels.use(given.path, threads=1):
+        groups = _groups()
+        chosen = _chosen(given.checks, groups, parser)
+        console.print(f"path {kernels.kernel_info()['path']}, {given.jobs} threads")
+        results = _run_all(chosen, given.jobs, console)
+    _report(results, console)
+    _note(results, groups)
+    return 0 if all(outcome.passed for outcome, _ in results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,173 @@
+"""Rounding of float32 codes into a format by integers, one exponent at a time; it shares no code with `golden`.
+
+`round_float32` is the same in C++ (rounding.cpp), with the flags, and ten times as fast.
+
+All float32 values of one sign and one exponent field have the lowest kept digit at the same place. Their codes are then
+a quotient, rounded to even, plus a constant, and the fields themselves decide which that is.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from golden import FloatFormat
+from tools.compiled import library
+
+__all__ = ["codes_from_float32", "count_alike", "flags_from_float32", "round_float32", "values_of_codes"]
+
+_FRACTION, _BIAS, _FIELD_MAX = 23, 127, 255
+
+
+def _of_one_field(fraction: NDArray[np.uint32], field: int, fmt: FloatFormat) -> NDArray[np.uint32]:
+    """Codes of positive, finite float32 numbers of one exponent field; a single one where all have the same."""
+    exponent = max(field, 1) - _BIAS  # the value is significand * 2**(exponent - 23)
+    lowest_normal, highest = 1 - fmt.bias, 2**fmt.exponent_bits - 2 - fmt.bias
+    if exponent > highest:
+        return np.asarray(_infinity(fmt), np.uint32)
+    # One unit of the code is 2**quantum; `drop` bits of the significand lie below it.
+    quantum = max(exponent, lowest_normal) - fmt.fraction_bits
+    drop = quantum - (exponent - _FRACTION)
+    if drop > _FRACTION + 2:
+        return np.asarray(0, np.uint32)
+    significand = fraction | np.uint32(field != 0 and 1 << _FRACTION)
+    # Codes count quanta; a normal significand brings 2**fraction_bits of them along, hence one exponent.
+    base = (max(exponent, lowest_normal) - lowest_normal) << fmt.fraction_bits
+    kept, rest = significand >> np.uint32(drop), significand & np.uint32((1 << drop) - 1)
+    # Up if the rest is more than half, or half with an odd quotient: as integers, if rest + (0 or 1) is more than half.
+    codes = kept + (rest + (kept & np.uint32(1)) > np.uint32(1 << drop >> 1)) if drop else kept
+    return codes + np.uint32(base)  # one step above the largest finite code is infinity
+
+
+def _infinity(fmt: FloatFormat) -> int:
+    return (2**fmt.exponent_bits - 1) << fmt.fraction_bits
+
+
+def codes_from_float32(inputs: NDArray[np.uint32], fmt: FloatFormat) -> NDArray[np.uint16]:
+    """Return the codes to which float32 codes of one sign and exponent field are rounded.
+
+    Parameters
+    ----------
+    inputs : uint32 array, ascending
+    fmt : FloatFormat
+        Of at most 16 bits.
+
+    Returns
+    -------
+    uint16 array
+        One code for each input, or a single one if all have the same.
+
+    Raises
+    ------
+    ValueError
+        If the inputs span several exponent fields.
+    """
+    _check_range(int(inputs[0]), int(inputs[-1]))
+    sign, field = divmod(int(inputs[0]) >> _FRACTION, _FIELD_MAX + 1)
+    negative = np.uint32(sign << (fmt.exponent_bits + fmt.fraction_bits))
+    fraction = inputs & np.uint32(2**_FRACTION - 1)
+    if field == _FIELD_MAX:
+        nan = _infinity(fmt) | 1 << (fmt.fraction_bits - 1)
+        return np.where(fraction == 0, _infinity(fmt) | negative, np.uint32(nan)).astype(np.uint16)
+    return (_of_one_field(fraction, field, fmt) | negative).astype(np.uint16)
+
+
+def _check_range(first: int, last: int) -> None:
+    if first >> _FRACTION != last >> _FRACTION:
+        raise ValueError(f"inputs: got {first:#x} to {last:#x}, must lie in one exponent field")
+
+
+def _tiny_below(fmt: FloatFormat) -> int:
+    """Return the code of the least float32 that rounds up to 2**emin with no lower limit of the exponent: a tie.
+
+    It lies half an ulp below 2**emin, where the ulps are half as large as above.
+    """
+    lowest_normal = 1 - fmt.bias
+    field = lowest_normal + _BIAS
+    # Float32's own spacing below its smallest normal number is that above it.
+    half_ulp = 1 << (_FRACTION - fmt.fraction_bits - (2 if field == 1 else 1))
+    return (field << _FRACTION) - half_ulp
+
+
+def flags_from_float32(inputs: NDArray[np.uint32], fmt: FloatFormat) -> NDArray[np.uint8]:
+    """Return the flags that `codes_from_float32` raises, from their definitions (NUMERICS section 2); same parameters.
+
+    Inexact: the code's value is not the input's. Overflow: a finite input gives infinity. Underflow: inexact, and below
+    2**emin when rounded with no lower limit of the exponent. Invalid: a signalling NaN.
+    """
+    magnitude = inputs & np.uint32(2**31 - 1)
+    if int(magnitude[0]) >> _FRACTION == _FIELD_MAX:
+        fraction = magnitude & np.uint32(2**_FRACTION - 1)
+        return np.where((fraction != 0) & (fraction < 1 << (_FRACTION - 1)), np.uint8(16), np.uint8(0))
+    codes = np.broadcast_to(codes_from_float32(inputs, fmt), inputs.shape)
+    inexact = values_of_codes(fmt)[codes] != inputs
+    overflow = codes & np.uint16(2 ** (fmt.exponent_bits + fmt.fraction_bits) - 1) == _infinity(fmt)
+    underflow = inexact & (magnitude < _tiny_below(fmt))
+    return inexact * np.uint8(1) + underflow * np.uint8(2) + overflow * np.uint8(4)
+
+
+@lru_cache(maxsize=1)
+def _compiled() -> ctypes.CDLL:
+    source = Path(__file__).with_name("rounding.cpp").read_text(encoding="utf-8")
+    made = ctypes.CDLL(str(library(source, options=("-O3", "-march=native"))))
+    array = np.ctypeslib.ndpointer(np.uint32, flags="C_CONTIGUOUS")
+    format_numbers = [*[ctypes.c_int] * 3, ctypes.c_uint32]
+    made.round_float32.argtypes = [ctypes.c_uint32, ctypes.c_uint32, *format_numbers, array, array]
+    made.round_float32.restype = None
+    made.count_alike.argtypes = [ctypes.c_uint32, ctypes.c_uint64, *format_numbers, ctypes.c_void_p]
+    made.count_alike.restype = ctypes.c_uint64
+    return made
+
+
+def _numbers(fmt: FloatFormat) -> tuple[int, int, int, int]:
+    return fmt.exponent_bits, fmt.fraction_bits, fmt.bias, _tiny_below(fmt)
+
+
+def round_float32(start: int, stop: int, fmt: FloatFormat) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+    """Return codes and flags of the float32 codes from `start` up to `stop`, of one exponent field; compiled.
+
+    Raises
+    ------
+    ValueError
+        If the range spans several exponent fields.
+    RuntimeError
+        If there is no C++ compiler, or it fails.
+    """
+    _check_range(start, stop - 1)
+    codes, flags = np.empty(stop - start, np.uint32), np.empty(stop - start, np.uint32)
+    _compiled().round_float32(start, stop - start, *_numbers(fmt), codes, flags)
+    return codes, flags
+
+
+def count_alike(start: int, stop: int, fmt: FloatFormat, netlist: Any) -> int:
+    """Count the float32 codes, of one exponent field, that a netlist converts as `round_float32` does.
+
+    Parameters
+    ----------
+    start, stop : int
+    fmt : FloatFormat
+    netlist : ctypes function
+        The `function` of a `tools.sliced.Sliced` with one input and the outputs code and flags.
+    """
+    _check_range(start, stop - 1)
+    return _compiled().count_alike(start, stop - start, *_numbers(fmt), ctypes.cast(netlist, ctypes.c_void_p))
+
+
+@cache
+def values_of_codes(fmt: FloatFormat) -> NDArray[np.uint32]:
+    """Return the float32 code of the value of every code of a format of 16 bits."""
+    codes = np.arange(1 << (1 + fmt.exponent_bits + fmt.fraction_bits))
+    sign = codes >> (fmt.exponent_bits + fmt.fraction_bits)
+    field = codes >> fmt.fraction_bits & (2**fmt.exponent_bits - 1)
+    fraction = codes & (2**fmt.fraction_bits - 1)
+    significand = (fraction + (field > 0) * 2**fmt.fraction_bits).astype(np.float64)
+    magnitude = np.ldexp(significand, (np.maximum(field, 1) - fmt.bias - fmt.fraction_bits).astype(np.int32))
+    special = field == 2**fmt.exponent_bits - 1
+    magnitude = np.where(special, np.inf, magnitude)
+    values = np.where(sign == 1, -magnitude, magnitude).astype(np.float32)
+    return np.where(special & (fraction > 0), np.uint32(0x7FC00000), values.view(np.uint32))

@@ -1,0 +1,111 @@
+"""``python -m lab.faults``: put thousands of faults into the units, one by one, and say which are told."""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import platform
+import sys
+import time
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import replace
+from pathlib import Path
+
+from rich.console import Console
+
+from lab.faults.campaign import TARGETS, Batch, Judged, Target, batches
+from lab.faults.proofs import judge_batch
+from lab.faults.report import markdown, new_survivors, summary, write_json
+from lab.proofs.errors import ToolError
+from tools.errors import ToolFailed
+from tools.paths import ROOT
+
+__all__ = ["main"]
+
+LIST = ROOT / "docs" / "faults.md"
+
+
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m lab.faults", description=__doc__)
+    names = [target.unit for target in TARGETS]
+    parser.add_argument("units", nargs="*", metavar="UNIT", help=f"of {', '.join(names)} (default: all)")
+    parser.add_argument("--count", type=int, help="at most so many faults in each unit (default: as published)")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: processors)")
+    parser.add_argument(
+        "--proof-seconds", type=int, default=180, help="for each; 0: none is asked (default %(default)s)"
+    )
+    parser.add_argument("--update-docs", action="store_true", help="write docs/faults.md")
+    given = parser.parse_args(arguments)
+    if unknown := [name for name in given.units if name not in names]:
+        parser.error(f"UNIT: got {', '.join(unknown)}, must be of {', '.join(names)}")
+    if given.count is not None and given.count < 1:
+        parser.error(f"--count: got {given.count}, must be at least 1")
+    if given.proof_seconds < 0:
+        parser.error(f"--proof-seconds: got {given.proof_seconds}, must be 0 or more")
+    if given.jobs < 1:
+        parser.error(f"--jobs: got {given.jobs}, must be at least 1")
+    if given.update_docs and (given.count or not given.proof_seconds):
+        parser.error("--update-docs: must be given without --count and with proofs")
+    return given
+
+
+def _targets(given: argparse.Namespace) -> list[Target]:
+    chosen = [target for target in TARGETS if not given.units or target.unit in given.units]
+    return [replace(target, count=min(target.count, given.count or target.count)) for target in chosen]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Judge all faults; 0 if those that survive are known, 1 if there are others, 2 if the tools or units fail."""
+    given = _parse(arguments)
+    console = Console(width=None if sys.stdout.isatty() else 150)
+    started = time.monotonic()
+    todo = list(batches(_targets(given)))
+    results: dict[Batch, list[Judged]] = {}
+    cycles, seconds = 0, 0.0
+    try:
+        with ProcessPoolExecutor(given.jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
+            futures = {pool.submit(judge_batch, batch, proof_seconds=given.proof_seconds): batch for batch in todo}
+            for future in as_completed(futures):
+                batch = futures[future]
+                results[batch], more, spent = future.result()
+                cycles, seconds = cycles + more, seconds + spent
+                line = f"[{len(results)}/{len(todo)}] {time.monotonic() - started:4.0f} s {batch.target.unit}"
+                console.print(f"{line}: {summary(results[batch])}", highlight=False, soft_wrap=True)
+    except (ToolError, ToolFailed, RuntimeError, ValueError) as error:
+        print(f"lab.faults: {error}", file=sys.stderr)
+        return 2
+    judged = [one for batch in todo for one in results[batch]]
+    if not judged:
+        print("lab.faults: no fault was judged: nothing is said", file=sys.stderr)
+        return 2
+    write_json(judged, ROOT / "build" / "faults" / "results.json")
+    console.print(f"{summary(judged)}; {cycles:,} cycles of 511 copies, {seconds:.0f} processor seconds")
+    if given.update_docs:
+        LIST.write_text(markdown(judged, _facts(given.units, cycles, seconds)), encoding="utf-8")
+        return 0
+    return _tell_new(console, new_survivors(judged, LIST))
+
+
+def _facts(units: Sequence[str], cycles: int, seconds: float) -> str:
+    missing = [target.unit for target in TARGETS if units and target.unit not in units]
+    return (
+        f"The run took {seconds:,.0f} processor seconds on {platform.machine()} ({os.cpu_count()} processors), with "
+        f"{cycles:,} cycles, in each of which up to 511 faulty copies of a unit were simulated."
+    ) + (f" Left out were the faults of {', '.join(missing)}." if missing else "")
+
+
+def _tell_new(console: Console, lines: Sequence[str]) -> int:
+    if not lines:
+        console.print("all that survive are in docs/faults.md", style="green", highlight=False)
+        return 0
+    for line in lines:
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+    shown = Path(LIST).relative_to(ROOT)
+    console.print(f"FAILED: {len(lines)} faults survive that {shown} does not list", style="bold red", highlight=False)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,184 @@
+"""Is a change none? Proof by induction that a faulty unit and the right one give the same, cycle by cycle.
+
+Both start alike and are given the same inputs, any at all. Of every bit of state it is conjectured that it is the same
+in both, or the same whenever some bit of the right unit is set (or is not): a datum, for example, whenever what it
+belongs to is valid. Conjectures that a simulated run contradicts go first, then those that do not follow, one cycle
+later, from all that are left. What remains holds for ever. If then ready and valid of the output are the same, and the
+output where it is valid, nobody can tell the units from each other.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lab.faults.aig import FALSE, TRUE, Aig, Question
+from lab.faults.gates import ONE, Gates
+from lab.faults.machine import Wires
+
+__all__ = ["Conjectures", "Guard", "Pair"]
+
+#: A register, by its place among them, and the value that makes the guard true.
+Guard = tuple[int, bool]
+
+
+@dataclass
+class Conjectures:
+    """What a simulated run leaves of them, for one fault.
+
+    Parameters
+    ----------
+    same : array of bool
+        For each register: it was the same in every cycle.
+    guarded : array of bool
+        For each guard and register: it was the same whenever the guard was true.
+    """
+
+    same: NDArray[np.bool_]
+    guarded: NDArray[np.bool_]
+
+
+class Pair:
+    """A unit beside itself with a fault.
+
+    Parameters
+    ----------
+    gates : Gates
+    wires : Wires
+    guards : sequence of Guard
+    invariants : collection of (Guard, Guard)
+        What is known of the right unit: one of the two is always true.
+    conflicts : int
+        How hard the solver tries to answer one question.
+    seconds : float
+        How long one fault may take.
+    """
+
+    def __init__(
+        self,
+        gates: Gates,
+        wires: Wires,
+        guards: Sequence[Guard],
+        invariants: Collection[tuple[Guard, Guard]] = (),
+        conflicts: int = 20_000,
+        seconds: float = 20.0,
+    ) -> None:
+        self._gates, self._wires, self._guards = gates, wires, guards
+        self._conflicts, self._seconds = conflicts, seconds
+        self._invariants = list(invariants)
+        self._graph = Aig()
+        self._operations = self._graph.gates()
+        self._rows = gates.gates.tolist()
+        self._first = gates.nets - len(self._rows)
+        self._q, self._d = gates.registers[:, 0].tolist(), gates.registers[:, 1].tolist()
+        self._right = [FALSE] * gates.nets
+        self._right[ONE] = TRUE
+        inputs = {net for port in gates.ports.values() for net in port if ONE < net < self._first} | set(self._q)
+        for net in sorted(inputs - set(gates.selects.values())):
+            self._right[net] = self._graph.free()
+        self._evaluate(self._right, None)
+
+    def missing(self, number: int, conjectures: Conjectures) -> str:
+        """Return an empty string if fault `number` changes nothing that could be told, or else what is not proven."""
+        if number not in self._gates.selects:
+            return ""
+        same, guarded = conjectures.same.copy(), conjectures.guarded.copy()
+        self._until = time.process_time() + self._seconds
+        while True:
+            faulty = self._faulty(number, same)
+            with Question(self._graph, self._conflicts) as question:
+                for clause in self._assumed(faulty, same, guarded):
+                    question.require(clause)
+                settled = self._settle(question, faulty, same, guarded)
+                if settled == "again":
+                    continue
+                return settled or self._outputs(question, faulty)
+
+    def _settle(
+        self, question: Question, faulty: list[int], same: NDArray[np.bool_], guarded: NDArray[np.bool_]
+    ) -> str:
+        """Drop what does not follow."""
+        claims = self._claims(faulty, same, guarded)
+        dropped = False
+        while True:
+            fails = question.possible([claim for _, _, claim in claims])
+            if fails is None or time.process_time() > self._until:
+                return "not decided"
+            if not fails:
+                return "again" if dropped else ""
+            for guard, register in [claims[at][:2] for at in np.flatnonzero(fails)]:
+                if guard is None:
+                    same[register] = False
+                else:
+                    guarded[guard, register] = False
+            dropped = True
+            claims = [claim for claim, failed in zip(claims, fails, strict=True) if not failed]
+
+    def _claims(
+        self, faulty: list[int], same: NDArray[np.bool_], guarded: NDArray[np.bool_]
+    ) -> list[tuple[int | None, int, int]]:
+        """Return guard, register and what must never be, for every conjecture about the next cycle."""
+        claims: list[tuple[int | None, int, int]] = []
+        for at, net in enumerate(self._d):
+            differs = self._graph.differ(self._right[net], faulty[net])
+            if differs == FALSE:
+                continue
+            if same[at]:
+                claims.append((None, at, differs))
+                continue
+            for guard in np.flatnonzero(guarded[:, at]).tolist():
+                register, value = self._guards[guard]
+                on = self._right[self._d[register]] ^ (not value)
+                claims.append((guard, at, self._graph.both(on, differs)))
+        return [claim for claim in claims if claim[2] != FALSE]
+
+    def _assumed(self, faulty: list[int], same: NDArray[np.bool_], guarded: NDArray[np.bool_]) -> list[list[int]]:
+        clauses = [[self._on(one), self._on(other)] for one, other in self._invariants]
+        for at in np.flatnonzero(~same).tolist():
+            differs = self._graph.differ(self._right[self._q[at]], faulty[self._q[at]])
+            clauses += [
+                [self._on(self._guards[guard]) ^ 1, differs ^ 1] for guard in np.flatnonzero(guarded[:, at]).tolist()
+            ]
+        return clauses
+
+    def _on(self, guard: Guard) -> int:
+        return self._right[self._q[guard[0]]] ^ (not guard[1])
+
+    def _outputs(self, question: Question, faulty: list[int]) -> str:
+        wires, right, graph = self._wires, self._right, self._graph
+        for name, nets in (("ready", [wires.ready]), ("valid", [wires.answered]), ("an answer", wires.answer)):
+            differs = [graph.differ(right[net], faulty[net]) for net in nets]
+            if name == "an answer":
+                differs = [graph.both(right[wires.answered], each) for each in differs]
+            found = question.possible([each for each in differs if each != FALSE])
+            if found is None:
+                return "not decided"
+            if found:
+                return f"{name} may differ"
+        return ""
+
+    def _faulty(self, number: int, same: NDArray[np.bool_]) -> list[int]:
+        faulty = list(self._right)
+        select = self._gates.selects[number]
+        faulty[select] = TRUE
+        changed = {select}
+        for at in np.flatnonzero(~same).tolist():
+            faulty[self._q[at]] = self._graph.free()
+            changed.add(self._q[at])
+        self._evaluate(faulty, changed)
+        return faulty
+
+    def _evaluate(self, value: list[int], changed: set[int] | None) -> None:
+        """Compute all gates, or those that depend on what has changed."""
+        operations, right = self._operations, self._right
+        for net, (kind, a, b, s) in enumerate(self._rows, self._first):
+            if changed is None:
+                value[net] = operations[kind](value[a], value[b], value[s])
+            elif a in changed or b in changed or s in changed:
+                value[net] = operations[kind](value[a], value[b], value[s])
+                if value[net] != right[net]:
+                    changed.add(net)

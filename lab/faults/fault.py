@@ -1,0 +1,65 @@
+"""A fault of a netlist: one change of one cell, or of what it is given."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["KINDS", "Fault"]
+
+#: What goes wrong, and how.
+KINDS = {
+    "constant": "a bit is stuck, or a constant is another one",
+    "width": "the upper bits of a word are lost",
+    "reset": "a register ignores its reset, or is reset to another value",
+    "off by one": "a sum, a difference or an address is one more or less, a comparison takes its border along or not",
+    "condition": "one side of a condition is dropped, a choice is always the same, a condition is inverted",
+    "operand": "operands are swapped, or one is that of a neighbour",
+    "operation": "and instead of or, a sum instead of a difference",
+    "delay": "a word comes one cycle late, or early",
+    "shift": "a word stands one bit too far left or right",
+}
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A change.
+
+    Parameters
+    ----------
+    place : str
+        File below ``hdl`` and line.
+    kind : str
+        One of `KINDS`.
+    what : str
+        The change in words.
+    module, cell, port : str
+        Where in the netlist; the port may be an output.
+    edit : tuple
+        For `lab.faults.edit`.
+    ordinal : int
+        Which of the cells of its type and line it is, within its module's class of modules.
+    """
+
+    place: str
+    kind: str
+    what: str
+    module: str
+    cell: str
+    port: str
+    edit: tuple[object, ...]
+    ordinal: int
+
+    @property
+    def file(self) -> str:
+        """Without the line."""
+        return self.place.partition(":")[0]
+
+    @property
+    def name(self) -> str:
+        """One line that tells it all."""
+        return f"hdl/{self.place} {self.kind}: {self.what}"
+
+    @property
+    def may_loop(self) -> bool:
+        """Whether it brings a new way from one gate to another."""
+        return self.edit[0] == "early"

@@ -1,0 +1,154 @@
+"""A netlist of two-input gates and registers, in the order in which `planes.cpp` evaluates it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lab.faults.design import Design, through_yosys
+from lab.faults.edit import with_faults
+from lab.faults.fault import Fault
+
+__all__ = ["Gates", "gates_of", "lower"]
+
+#: The gates of `planes.cpp`, in its order, and their inputs.
+_GATES = {
+    "$_AND_": "AB", "$_OR_": "AB", "$_XOR_": "AB", "$_XNOR_": "AB", "$_NOT_": "A", "$_MUX_": "ABS",
+    "$_NAND_": "AB", "$_NOR_": "AB", "$_ANDNOT_": "AB", "$_ORNOT_": "AB", "$_BUF_": "A",
+}  # fmt: skip
+_KINDS = list(_GATES)
+#: What a dropped fault leaves of the multiplexer that it selected.
+_USUAL = "$_BUF_"
+_SCRIPT = (
+    "read_json in.txt; hierarchy -top top; flatten -noscopeinfo; memory_map; opt_expr; opt_merge; opt_clean; "
+    "dffunmap; techmap; opt_expr; opt_merge; opt_clean; write_json out.json"
+)
+_SELECT = re.compile(r"fault_(\d+)_select$")
+ZERO, ONE = 0, 1
+
+
+@dataclass(frozen=True)
+class Gates:
+    """Nets 0 and 1 are the constants, then come inputs, selects and registers, then one net for each gate.
+
+    Parameters
+    ----------
+    nets : int
+    ports : dict of str to list
+        The nets of each port, lowest bit first.
+    selects : dict of int to int
+        The net that selects each fault. Faults that formed a loop of gates have none; nor have those without effect.
+    looped : frozenset of int
+        Faults that were left out because they would make such a loop.
+    registers : array of (Q, D, power-up value)
+    names : list of str
+        Of each register the name of the shortest word that it is in, if that is one bit; else nothing.
+    gates : array of (kind, A, B, S), of the nets from ``nets - len(gates)`` on
+    """
+
+    nets: int
+    ports: dict[str, list[int]]
+    selects: dict[int, int]
+    looped: frozenset[int]
+    registers: NDArray[np.uint32]
+    names: list[str]
+    gates: NDArray[np.uint32]
+
+
+def gates_of(design: Design, faults: Sequence[Fault]) -> Gates:
+    """Return a unit with all these faults in it, each behind its select."""
+    suspects = {number for number, fault in enumerate(faults) if fault.may_loop}
+    return lower(with_faults(design, faults), suspects)
+
+
+def lower(modules: dict[str, Any], suspects: Collection[int] = ()) -> Gates:
+    """Turn modules of words into gates; of the faults in a loop of them, one of the suspects goes first."""
+    return _read(through_yosys(_SCRIPT, json.dumps({"modules": modules}))["modules"]["top"], suspects)
+
+
+def _read(module: dict[str, Any], suspects: Collection[int]) -> Gates:
+    selects, registers, cells = {}, [], {}
+    for name, cell in module["cells"].items():
+        kind, pins = cell["type"], {pin: bits[0] for pin, bits in cell["connections"].items()}
+        if kind == "$anyconst":
+            found = _SELECT.search(name)
+            assert found is not None
+            selects[int(found[1])] = pins["Y"]
+        elif kind == "$_DFF_P_":
+            registers.append((pins["Q"], pins["D"]))
+        elif kind in _GATES:
+            cells[pins["Y"]] = kind, [pins[pin] for pin in _GATES[kind]]
+        else:
+            raise ValueError(f"netlist: got cell {name} of type {kind}, must be a gate or a register")
+    looped = _cut_loops(cells, {net: number for number, net in selects.items()}, suspects)
+    levels: dict[Any, int] = {}
+    for net in TopologicalSorter({net: pins for net, (_, pins) in cells.items()}).static_order():
+        levels[net] = 1 + max((levels.get(pin, 0) for pin in cells[net][1]), default=0) if net in cells else 0
+    # Gates of a kind that do not need each other stand together: one loop in C++ for all of them.
+    order = sorted(cells, key=lambda net: (levels[net], cells[net][0], net))
+    ports = {name: port["bits"] for name, port in module["ports"].items()}
+    sources = [net for name, port in module["ports"].items() if port["direction"] == "input" for net in port["bits"]]
+    sources += [*selects.values(), *(q for q, _ in registers)]
+    used = {pin for _, pins in cells.values() for pin in pins} | {d for _, d in registers}
+    used |= {net for bits in ports.values() for net in bits}
+    # What nothing drives reads 0.
+    floating = sorted(net for net in used - set(sources) - set(cells) if isinstance(net, int))
+    number: dict[Any, int] = {"0": ZERO, "x": ZERO, "z": ZERO, "1": ONE}
+    for net in [*dict.fromkeys(sources), *floating, *order]:
+        number[net] = len(number) - 2
+    initial = {
+        net: value
+        for word in module["netnames"].values()
+        if "init" in word["attributes"]
+        for net, value in zip(word["bits"], reversed(word["attributes"]["init"]), strict=False)
+        if value in "01"
+    }
+    bits = {
+        word["bits"][0]: name
+        for name, word in module["netnames"].items()
+        if len(word["bits"]) == 1 and not word["hide_name"] and "fault_" not in name
+    }
+    return Gates(
+        nets=len(number) - 2,
+        ports={name: [number[net] for net in bits] for name, bits in ports.items()},
+        selects={at: number[net] for at, net in selects.items() if at not in looped},
+        looped=frozenset(looped),
+        registers=np.array([(number[q], number[d], initial.get(q) == "1") for q, d in registers], np.uint32),
+        names=[bits.get(q, "") for q, _ in registers],
+        gates=np.array([_row(*cells[net], number) for net in order], np.uint32).reshape(-1, 4),
+    )
+
+
+def _row(kind: str, pins: list[Any], number: dict[Any, int]) -> list[int]:
+    row = [_KINDS.index(kind), *(number[pin] for pin in pins)]
+    return row + [ZERO] * (4 - len(row))
+
+
+def _cut_loops(
+    cells: dict[Any, tuple[str, list[Any]]], fault_of: dict[int, int], suspects: Collection[int]
+) -> set[int]:
+    """Leave out faults that make gates wait for themselves; return which."""
+    looped: set[int] = set()
+    while True:
+        try:
+            TopologicalSorter({net: pins for net, (_, pins) in cells.items()}).prepare()
+        except CycleError as error:
+            loop = error.args[1]
+        else:
+            return looped
+        guilty = [net for net in loop if cells[net][0] == "$_MUX_" and cells[net][1][2] in fault_of]
+        if not guilty:
+            raise ValueError(f"netlist: got a loop of {len(loop) - 1} gates without a fault in it, must have none")
+        selects = [cells[net][1][2] for net in guilty]
+        select = min(selects, key=lambda net: (fault_of[net] not in suspects, fault_of[net]))
+        looped.add(fault_of[select])
+        for net, (kind, pins) in cells.items():
+            if kind == "$_MUX_" and pins[2] == select:
+                cells[net] = _USUAL, pins[:1]

@@ -1,0 +1,203 @@
+"""Do the proofs of `lab.proofs` refute a fault? They are asked about units with the same fault in the same line.
+
+A proof has a netlist of its own: a core, or a smaller unit. There the fault is put into the cell that comes from the
+same line of `hdl`, and is of the same type and the same place among those, as the one in the unit.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import pickle
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from unittest.mock import patch
+
+from lab.faults.campaign import Batch, Judged, Verdict, judge
+from lab.faults.candidates import candidates
+from lab.faults.design import FOLDER, Design, elaborated
+from lab.faults.edit import with_faults
+from lab.faults.fault import Fault
+from lab.proofs import yosys
+from lab.proofs.catalogue import proofs
+from lab.proofs.errors import ToolError
+from lab.proofs.netlist import Netlist
+from lab.proofs.proof import Outcome, Proof, prove
+from lab.proofs.proof import Verdict as Answer
+from tools.paths import ROOT
+
+__all__ = ["faulty", "judge_batch", "proofs_of", "try_proofs"]
+
+_INTO = ("cbfloat16: cbfloat16 into cbfloat16", "cbfloat16: cbfloat16 into float32")
+_FIRST = tuple(f"step: first half {into} (*bitwuzla)" for into in _INTO)
+_SECOND = tuple(f"step: second half {into} (*bitwuzla)" for into in _INTO)
+_OWN = tuple(f"lane: own form {into} (*bitwuzla)" for into in _INTO)
+_CONTROL = (
+    "mac: control 3 stages, 2 registers, any beats (*bitwuzla)",
+    "mac: control 9 stages, 2 registers, any beats (*bitwuzla)",
+)
+_VECTOR = (
+    "vector: order and places 2 lanes, 3 stages*bitwuzla)",
+    "vector: control 2 lanes, 1 stages, 3 beats*bitwuzla)",
+)
+#: Proofs, by file: all that decide what it says.
+_OF_FILE = (
+    ("cores/operand.py", (*_FIRST, *_OWN)),
+    ("cores/product.py", (*_FIRST, *_SECOND)),
+    ("cores/multiplier.py", ()),
+    ("cores/conversion*", ()),
+    ("cores/*", (*_SECOND, *_OWN)),
+    ("mac/lane.py", _OWN),
+    ("mac/*", _CONTROL),
+    ("vector/*", _VECTOR),
+    ("axi_stream.py", ("mac: AXI4-Stream configurable*bitwuzla)",)),
+)
+#: Of these the proofs say all that there is to say, at the unit's own formats.
+_WHOLE = ("cores/*",)
+
+#: Files that have no say in what becomes of a fault.
+_AFTERWARDS = ("reasons.py", "report.py")
+
+
+class NoCounterpart(ToolError):
+    """The netlist of the proof has no such cell."""
+
+
+def proofs_of(judged: Judged) -> list[Proof]:
+    """Return the proofs that should refute a fault."""
+    file, unit = judged.fault.file, judged.unit
+    if "_to_" in unit:
+        source, destination = unit.split("_stages")[0].split("_to_")
+        stages = unit.partition("_stages_")[2] or "?"
+        core = f"converter {source} to {destination} (interval, bitwuzla)"
+        stream = f"converter: stream {source} to {destination}, {stages} stage* (*bitwuzla)"
+        wanted: Sequence[str] = (core,) if file.startswith("cores/") else (stream,)
+    else:
+        wanted = next((names for pattern, names in _OF_FILE if fnmatchcase(file, pattern)), ())
+    return [proof for name in wanted for proof in _catalogue() if fnmatchcase(proof.name, name)]
+
+
+@cache
+def _catalogue() -> tuple[Proof, ...]:
+    return tuple(proofs())
+
+
+def judge_batch(batch: Batch, *, proof_seconds: int) -> tuple[list[Judged], int, float]:
+    """Return what became of the faults of a batch, the cycles simulated and the processor seconds spent.
+
+    What has been judged before, by the same sources, is found again.
+
+    Parameters
+    ----------
+    batch : Batch
+    proof_seconds : int
+        Limit of each proof; 0 asks none.
+    """
+    key = hashlib.sha256(f"{_sources()} {batch} {proof_seconds}".encode()).hexdigest()[:32]
+    kept = FOLDER / "judged" / f"{key}.pickle"
+    if not kept.is_file():
+        answer = _judge_batch(batch, proof_seconds)
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        kept.with_suffix(".new").write_bytes(pickle.dumps(answer))
+        kept.with_suffix(".new").rename(kept)
+    found: tuple[list[Judged], int, float] = pickle.loads(kept.read_bytes())
+    return found
+
+
+@cache
+def _sources() -> str:
+    files = (
+        path
+        for folder in ("golden", "hdl", "tools", "sim", "lab")
+        for path in (ROOT / folder).rglob("*")
+        if path.is_file()
+    )
+    digest = hashlib.sha256()
+    for path in sorted(path for path in files if path.suffix in (".py", ".cpp", ".h") and path.name not in _AFTERWARDS):
+        digest.update(f"{path.relative_to(ROOT)}".encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+def _judge_batch(batch: Batch, proof_seconds: int) -> tuple[list[Judged], int, float]:
+    judged, cycles, seconds = judge(batch)
+    for at, one in enumerate(judged):
+        if proof_seconds and one.verdict is Verdict.OPEN:
+            judged[at], more = try_proofs(one, proof_seconds)
+            seconds += more
+    return judged, cycles, seconds
+
+
+def try_proofs(judged: Judged, limit: int = 60) -> tuple[Judged, float]:
+    """Ask the proofs about a fault that is still open; return what became of it and the processor seconds spent."""
+    seconds, proven, said = 0.0, [], []
+    for proof in proofs_of(judged):
+        outcome = _ask(proof, judged.fault, limit)
+        seconds += outcome.seconds
+        if outcome.verdict is Answer.REFUTED:
+            if _ask(proof, None, proof.timeout).verdict is not Answer.PROVEN:
+                raise ToolError(f"{proof.name}: not proven of the unit without faults: run `make formal` first")
+            return judged.but(Verdict.PROOF, proof.name), seconds
+        if outcome.verdict is Answer.PROVEN:
+            proven.append(proof.name)
+        else:
+            said.append(f"{proof.name}: {outcome.remark}")
+    reached = [remark for remark in said if "no counterpart" not in remark]
+    if proven and not reached and any(fnmatchcase(judged.fault.file, pattern) for pattern in _WHOLE):
+        return judged.but(Verdict.NONE, "specification", f"proven all the same: {', '.join(proven)}"), seconds
+    remarks = [judged.remark, *(f"{name} holds all the same" for name in proven), *reached]
+    return replace(judged, remark="; ".join(remark for remark in remarks if remark)), seconds
+
+
+def _ask(proof: Proof, fault: Fault | None, limit: int) -> Outcome:
+    with faulty(fault):
+        return prove(replace(proof, timeout=limit), FOLDER / "formal")
+
+
+@contextmanager
+def faulty(fault: Fault | None) -> Iterator[None]:
+    """Let the netlists of `lab.proofs` have a fault, or none; those that lack its cell raise `NoCounterpart`."""
+
+    def text(component: Any) -> str:
+        design = elaborated(component)
+        modules = with_faults(design, [_counterpart(design, fault)] if fault else [], selected=False)
+        with TemporaryDirectory() as work:
+            (Path(work) / "in.json").write_text(json.dumps({"modules": modules}), encoding="utf-8")
+            yosys.run_yosys("read_json in.json; hierarchy -top top; write_rtlil out.txt", Path(work))
+            return (Path(work) / "out.txt").read_text(encoding="utf-8")
+
+    def as_rtlil(component: Any) -> str:
+        with yosys.ELABORATING:
+            return text(component)
+
+    def written(text: str, folder: Path, script: str, models: Sequence[Path] = (), **_: str) -> Netlist:
+        return write_netlist(text, folder, script, models)
+
+    write_netlist = yosys.write_netlist
+    with (
+        patch.object(yosys, "rtlil_of", as_rtlil),
+        # What would be read as Verilog is RTLIL, too.
+        patch.object(yosys, "to_verilog", lambda component, name: text(component)),
+        patch.object(yosys, "write_netlist", written),
+    ):
+        yield
+
+
+def _counterpart(design: Design, fault: Fault) -> Fault:
+    alike = [
+        other
+        for other in candidates(design)
+        if (other.place, other.kind, other.port, other.ordinal) == (fault.place, fault.kind, fault.port, fault.ordinal)
+        and other.edit[0] == fault.edit[0]
+    ]
+    same = [other for other in alike if other.edit == fault.edit and other.what == fault.what]
+    same = same or [other for other in alike if other.edit == fault.edit]
+    same = same or [other for other in alike if other.what.partition(",")[2] == fault.what.partition(",")[2] != ""]
+    if not same:
+        raise NoCounterpart(f"no counterpart of {fault.name}")
+    return same[0]

@@ -1,0 +1,7 @@
+"""Entry of ``python -m lab.fpga``."""
+
+import sys
+
+from lab.fpga.cli import main
+
+sys.exit(main())

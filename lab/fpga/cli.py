@@ -1,0 +1,151 @@
+"""``python -m lab.fpga``: measure the units that match, and show a table."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+
+from lab.fpga.measurement import measure
+from lab.fpga.report import BEGIN, END, markdown, read_json, table, write_json
+from lab.fpga.result import Report, Result
+from lab.fpga.target import SPEED_GRADES, Target
+from lab.fpga.units import Build, catalogue, parameters_of, select
+from tools.errors import MeasurementError
+from tools.paths import README
+from tools.programs import versions
+from tools.regions import replace_region
+
+__all__ = ["main"]
+
+MEASURED = Path(__file__).with_name("measured.json")
+
+
+def _seeds(text: str) -> tuple[int, ...]:
+    seeds = tuple(int(number) for number in text.split(","))
+    if len(set(seeds)) != len(seeds) or min(seeds) < 1:
+        raise argparse.ArgumentTypeError(f"got {text}, must be different positive numbers")
+    return seeds
+
+
+def _processes(text: str) -> int:
+    if int(text) < 1:
+        raise argparse.ArgumentTypeError(f"got {text}, must be at least 1")
+    return int(text)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m lab.fpga", description="Measure area and speed on an ECP5.")
+    parser.add_argument("units", nargs="*", metavar="UNIT", help="names or patterns such as 'mac*' (default: all)")
+    parser.add_argument("--list", action="store_true", help="list the units and stop")
+    parser.add_argument("--seeds", type=_seeds, default=(1, 2, 3), help="seeds of the placement (default 1,2,3)")
+    parser.add_argument("--speed", type=int, choices=SPEED_GRADES, default=6, help="speed grade (default %(default)s)")
+    parser.add_argument("--jobs", type=_processes, default=1, help="units at a time (default %(default)s)")
+    parser.add_argument("--paths", action="store_true", help="also print the critical path of every unit")
+    parser.add_argument("-o", "--output", type=Path, default=Path("build/fpga"), metavar="FOLDER")
+    parser.add_argument("--update-readme", action="store_true", help="put the results into README.md")
+    return parser
+
+
+class _Progress:
+    """One numbered line for every run of a tool, with the time since the start."""
+
+    def __init__(self, total: int) -> None:
+        self._total, self._done = total, 0
+        self._started, self._lock = time.monotonic(), threading.Lock()
+
+    def __call__(self, line: str) -> None:
+        with self._lock:
+            self._done += 1
+            minutes, seconds = divmod(int(time.monotonic() - self._started), 60)
+            width = len(str(self._total))
+            print(f"[{self._done:>{width}}/{self._total}] {minutes:>2}:{seconds:02} {line}", flush=True)
+
+
+def _measure_all(
+    units: Mapping[str, Build], measure_one: Callable[[str, Build], Result], processes: int
+) -> tuple[Result, ...]:
+    """Measure every unit, report those that fail, and return the others in order."""
+
+    def attempt(name: str, build: Build) -> Result | None:
+        try:
+            return measure_one(name, build)
+        except (MeasurementError, ValueError) as error:
+            print(f"{name}: {error}", file=sys.stderr, flush=True)
+            return None
+
+    with ThreadPoolExecutor(processes) as pool:
+        results = pool.map(attempt, units.keys(), units.values())
+        return tuple(result for result in results if result is not None)
+
+
+def _update_readme(report: Report) -> None:
+    if MEASURED.is_file():
+        report = read_json(MEASURED).updated(report, catalogue())
+    text = replace_region(README.read_text(encoding="utf-8"), markdown(report), BEGIN, END)
+    write_json(report, MEASURED)
+    README.write_text(text, encoding="utf-8")
+
+
+def _run(given: argparse.Namespace) -> int:
+    units = select(given.units)
+    if given.list:
+        for name, build in units.items():
+            print(f"{name}: {parameters_of(build())}")
+        return 0
+
+    if given.update_readme:
+        # Better known before measuring than after it.
+        if not README.is_file():
+            raise ValueError(f"--update-readme: got no {README}, must run in a checkout of the project")
+        replace_region(README.read_text(encoding="utf-8"), "", BEGIN, END)
+    target, tools = Target(speed=given.speed), versions()
+    measure_one = partial(
+        measure,
+        target=target,
+        seeds=given.seeds,
+        tools=tools,
+        folder=given.output / "units",
+        progress=_Progress(len(units) * (1 + len(given.seeds))),
+    )
+    report = Report(target, tools, _measure_all(units, measure_one, given.jobs))
+    if not report.results:
+        print("python -m lab.fpga: nothing was measured", file=sys.stderr)
+        return 1
+
+    write_json(report, given.output / "fpga.json")
+    (given.output / "fpga.md").write_text(markdown(report), encoding="utf-8")
+    from rich.console import Console
+
+    # A pipe has no width of its own; wide enough for every column beats a table cut at 80.
+    console = Console(width=None if sys.stdout.isatty() else 180)
+    console.print(table(report))
+    if given.paths:
+        for result in report.results:
+            print(f"{result.name}: {result.typical_path}")
+    print(f"also in {given.output / 'fpga.md'} and {given.output / 'fpga.json'}")
+
+    if len(report.results) < len(units):
+        print(f"python -m lab.fpga: {len(units) - len(report.results)} of {len(units)} units failed", file=sys.stderr)
+        return 1
+    if given.update_readme:
+        _update_readme(report)
+    return 0
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; bad arguments end it with one line and status 2, a failed measurement with status 1."""
+    parser = _parser()
+    given = parser.parse_args(arguments)
+    try:
+        return _run(given)
+    except ValueError as error:
+        parser.error(str(error))
+    except MeasurementError as error:
+        print(f"python -m lab.fpga: {error}", file=sys.stderr)
+        return 1

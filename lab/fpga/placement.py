@@ -1,0 +1,125 @@
+"""From a netlist to a frequency: nextpnr with one seed, and the path that limits it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lab.fpga.synthesis import NETLIST
+from lab.fpga.target import Target
+from tools.programs import NEXTPNR
+
+__all__ = ["CriticalPath", "Placement", "is_placed", "place", "read_report"]
+
+# Yosys names a cell after the nearest named signal, followed by the types and ports on the way to it; some have none.
+_GENERATED = re.compile(r"(_(TRELLIS_FF|LUT4|PFUMX|L6MUX21|CCU2C|MULT18X18D|TRELLIS_DPR16X4|DI|DO|RAD|WAD)(_|$)|\$).*")
+
+
+@dataclass(frozen=True)
+class CriticalPath:
+    """The slowest path between two registers.
+
+    Parameters
+    ----------
+    start, end : str
+        Registers, by the names of their signals.
+    logic, routing : float
+        Nanoseconds in cells and on wires.
+    levels : int
+        LUTs, carry chains and memories passed. What is reached over a direct wire, of no delay, counts with what is
+        before it.
+    via : list of str
+        Signals near which the cells on the path lie, in order.
+    """
+
+    start: str
+    end: str
+    logic: float
+    routing: float
+    levels: int
+    via: list[str]
+
+    def __str__(self) -> str:
+        return (
+            f"{self.start} -> {self.end}: logic {self.logic:.1f} ns, routing {self.routing:.1f} ns, "
+            f"{self.levels} levels" + (f", via {', '.join(self.via)}" if self.via else "")
+        )
+
+
+@dataclass(frozen=True)
+class Placement:
+    """What a seed gave: the highest frequency and the path that allows no higher one."""
+
+    megahertz: float
+    path: CriticalPath
+
+
+def is_placed(folder: Path, seed: int) -> bool:
+    """Tell whether the netlist of a folder has been placed with a seed."""
+    return _report(folder, seed).is_file()
+
+
+def place(folder: Path, target: Target, seed: int) -> Placement:
+    """Place and route the netlist of a folder, unless that has been done.
+
+    Raises
+    ------
+    PlacementFailed
+        If nextpnr reports an error.
+    """
+    report = _report(folder, seed)
+    if not is_placed(folder, seed):
+        # A run that fails or is interrupted leaves no file by the name that counts.
+        unfinished = report.with_suffix(".unfinished")
+        arguments = [*target.options, "--json", NETLIST, "--seed", str(seed), "--report", unfinished.name]
+        NEXTPNR.run(arguments, folder, f"seed{seed}.log")
+        unfinished.replace(report)
+    return read_report(json.loads(report.read_text(encoding="utf-8")))
+
+
+def _report(folder: Path, seed: int) -> Path:
+    return folder / f"seed{seed}.json"
+
+
+def read_report(report: Mapping[str, Any]) -> Placement:
+    """Return the result in nextpnr's report.
+
+    Raises
+    ------
+    ValueError
+        If it knows no clock or no path from register to register, which only a unit without hardware has.
+    """
+    frequencies = [clock["achieved"] for clock in report["fmax"].values()]
+    paths = [path for path in report["critical_paths"] if _is_clocked(path["from"]) and _is_clocked(path["to"])]
+    if not frequencies or not paths:
+        raise ValueError("nextpnr's report has no path between two registers")
+    slowest = max(paths, key=lambda path: sum(step["delay"] for step in path["path"]))
+    return Placement(round(min(frequencies), 1), _read_path(slowest["path"]))
+
+
+def _is_clocked(event: str) -> bool:
+    return event.startswith(("posedge", "negedge"))
+
+
+def _read_path(steps: list[Mapping[str, Any]]) -> CriticalPath:
+    start, end = _signal(steps[0]["from"]["cell"]), _signal(steps[-1]["to"]["cell"])
+    wires = [step for step in steps if step["type"] == "routing"]
+    # The last wire leads to the register at the end, every other one to a level of logic.
+    levels = sum(step["delay"] > 0 for step in wires[:-1])
+    passed = dict.fromkeys(_signal(step["from"]["cell"]) for step in steps if step["type"] == "logic")
+    return CriticalPath(
+        start,
+        end,
+        round(sum(step["delay"] for step in steps if step["type"] != "routing"), 2),
+        round(sum(step["delay"] for step in wires), 2),
+        levels,
+        [signal for signal in passed if signal not in ("", start, end)],
+    )
+
+
+def _signal(cell: str) -> str:
+    return _GENERATED.sub("", cell).removeprefix("unit.")

@@ -1,0 +1,76 @@
+"""What a measurement says: a table on the terminal, Markdown, JSON, and the region of the README."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lab.fpga.result import Report, Result
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+__all__ = ["BEGIN", "END", "markdown", "read_json", "table", "write_json"]
+
+BEGIN, END = "<!-- fpga-table:begin -->", "<!-- fpga-table:end -->"
+_HEADINGS = (
+    "unit", "parameters", "COMB", "FF", "DSP", "DPR16X4", "Fmax in MHz", "latency", "accumulate latency"
+)  # fmt: skip
+_LEFT = ("unit", "parameters")
+
+
+def _row(result: Result) -> list[str]:
+    area = result.area
+    low, high = result.frequencies[0], result.frequencies[-1]
+    frequency = f"{result.megahertz:.0f}" + (f" ({low:.0f}–{high:.0f})" if len(result.frequencies) > 1 else "")
+    cells = [str(area.get(kind, 0)) for kind in ("COMB", "FF", "DSP", "TRELLIS_DPR16X4")]
+    latencies = ["" if cycles is None else str(cycles) for cycles in (result.latency, result.accumulate_latency)]
+    return [result.name, result.parameters, *cells, frequency, *latencies]
+
+
+def table(report: Report) -> Table:
+    """Return the table for the terminal; what came from the cache is marked with a star."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    shown = Table(title=str(report.target), caption="* from the cache" if _has_cached(report) else None)
+    for heading in _HEADINGS:
+        shown.add_column(heading, justify="left" if heading in _LEFT else "right")
+    for result in report.results:
+        name, *cells = map(escape, _row(result))
+        shown.add_row(f"{name} *" if result.cached else name, *cells)
+    return shown
+
+
+def _has_cached(report: Report) -> bool:
+    return any(result.cached for result in report.results)
+
+
+def markdown(report: Report) -> str:
+    """Return the table and its conditions as Markdown."""
+    seeds = sorted({len(result.placements) for result in report.results})
+    counted = " or ".join(map(str, seeds))
+    tools = ", ".join(f"{name} {version}" for name, version in report.tools.items())
+    lines = [
+        f"{report.target}; target {report.target.megahertz} MHz; {tools}; Fmax is the median of {counted} "
+        f"{'seed' if seeds == [1] else 'seeds'}, with the lowest and the highest.",
+        "",
+        f"| {' | '.join(_HEADINGS)} |",
+        "|" + "".join("---|" if heading in _LEFT else "---:|" for heading in _HEADINGS),
+    ]
+    for result in report.results:
+        name, *cells = _row(result)
+        lines.append(f"| {' | '.join([f'`{name}`', *cells])} |")
+    return "\n".join(lines) + "\n"
+
+
+def write_json(report: Report, path: Path) -> None:
+    """Write a report into a file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(report.to_json(), indent=1) + "\n", encoding="utf-8")
+
+
+def read_json(path: Path) -> Report:
+    """Return the report in a file."""
+    return Report.from_json(json.loads(path.read_text(encoding="utf-8")))

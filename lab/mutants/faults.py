@@ -1,0 +1,227 @@
+"""Bugs that the regression must catch: one small edit each."""
+
+from __future__ import annotations
+
+from lab.mutants.control_faults import CONTROL_FAULTS
+from lab.mutants.mutant import Mutant
+from lab.mutants.step_faults import STEP_FAULTS
+from lab.mutants.vector_faults import VECTOR_FAULTS
+
+__all__ = ["MUTANTS", "Mutant"]
+
+_CONVERTER = "float32_to_cbfloat16"
+
+MUTANTS = (
+    *STEP_FAULTS,
+    *VECTOR_FAULTS,
+    *CONTROL_FAULTS,
+    # -- chunks
+    Mutant(
+        "chunk_one_too_long",
+        "mac/chunks.py",
+        "write.data.is_last.eq(before == 2)",
+        "write.data.is_last.eq(before == 1)",
+    ),
+    Mutant("chunk_of_one_goes_on", "mac/chunks.py", "Mux(starts, is_one, ", "Mux(starts, 0, "),
+    Mutant(
+        "unlimited_chunk_ends_with_its_counter",
+        "mac/chunks.py",
+        "held.is_last & ~is_unlimited",
+        "held.is_last",
+        "mac_level_2",
+        "chunk_edges",
+    ),
+    Mutant("first_continues_the_chunk", "mac/chunks.py", "first | ~held.open", "~held.open"),
+    Mutant("first_keeps_total", "mac/chunks.py", "first | ~held.is_later", "~held.is_later"),
+    Mutant(
+        "refused_product_counts_in_chunk",
+        "mac/issue.py",
+        "issued & ~held.is_chain & held.is_sound",
+        "issued & ~held.is_chain",
+    ),
+    # -- issue
+    Mutant("hazards_ignored", "mac/hazards.py", "row.eq(Mux(load, Cat(needed), row >> 1))", "row.eq(0)"),
+    Mutant(
+        "hazard_one_cycle_short",
+        "mac/hazards.py",
+        "places = latency - 1",
+        "places = latency - 2",
+    ),
+    Mutant(
+        "hazard_one_cycle_short_without_held_beat",
+        "mac/issue.py",
+        "max(self.parameters.accumulate_latency - 1, 0)",
+        "max(self.parameters.accumulate_latency - 2, 0)",
+        "mac_stages_8",
+        effort=0.5,
+    ),
+    Mutant(
+        "hazard_one_cycle_long",
+        "mac/issue.py",
+        "max(self.parameters.accumulate_latency - 1, 0)",
+        "max(self.parameters.accumulate_latency, 0)",
+        "mac_stages_8",
+        "throughput_*",
+    ),
+    Mutant(
+        "product_lost_to_promotion",
+        "mac/issue.py",
+        "~must_wait & ~promoting & ",
+        "~must_wait & ",
+    ),
+    Mutant(
+        "level_0_overtakes_promotion",
+        "mac/issue.py",
+        "                | (left > 1)\n",
+        "",
+    ),
+    Mutant(
+        "promotion_reads_stale_total",
+        "mac/issue.py",
+        "operation.fresh.eq(finished.fresh_total)",
+        "operation.fresh.eq(0)",
+    ),
+    Mutant(
+        "odd_register_accepted_at_level_1",
+        "mac/decode.py",
+        "wide_total & wide_needs_even & beat.register[0]",
+        "wide_total & (beat.level == 0) & beat.register[0]",
+    ),
+    Mutant("flags_lost_at_promotion", "mac/issue.py", "operation.flags.eq(self.flags)", "operation.flags.eq(0)"),
+    Mutant(
+        "refused_product_writes",
+        "mac/issue.py",
+        "operation.writes.eq(issued & held.is_sound)",
+        "operation.writes.eq(issued)",
+    ),
+    Mutant(
+        "flags_not_accumulated",
+        "mac/multiply_accumulate.py",
+        "operation.flags.as_value() | self._held_flags.as_value()",
+        "operation.flags.as_value() | 0",
+    ),
+    # -- registers
+    Mutant(
+        "result_that_is_being_written_is_not_passed_by",
+        "mac/multiply_accumulate.py",
+        "passes_by.eq(same & writing.writes & ~reading.fresh)",
+        "passes_by.eq(0)",
+    ),
+    Mutant(
+        "halves_swapped_in_read_port",
+        "mac/register_file.py",
+        "is_odd = self.reading.wide | self.reading.register[0]",
+        "is_odd = self.reading.register[0] & ~self.reading.wide",
+    ),
+    Mutant(
+        "partial_sum_overwrites_total",
+        "mac/register_file.py",
+        "Cat(register, operation.partial)",
+        "Cat(register, operation.partial & 0)",
+    ),
+    Mutant(
+        "first_keeps_low_end_of_pair",
+        "mac/register_file.py",
+        "even[:low_bits] & (~fresh).replicate(low_bits)",
+        "even[:low_bits]",
+    ),
+    Mutant(
+        "first_keeps_class_and_flags",
+        "mac/register_file.py",
+        "Mux(self.class_reading.fresh, 0, ",
+        "Mux(self.class_reading.fresh & 0, 0, ",
+    ),
+    Mutant(
+        "only_half_of_a_pair_is_written",
+        "mac/register_file.py",
+        "operation.wide | (operation.register[0] == parity)",
+        "operation.register[0] == parity",
+    ),
+    # -- results
+    Mutant(
+        "queue_overflows",
+        "mac/issue.py",
+        " & ~(held.gives_result & ~self.has_room)",
+        "",
+        scenarios="full_queue",
+    ),
+    Mutant(
+        "refused_result_frees_its_place",
+        "mac/results.py",
+        "taking.eq(self.o_valid & self.o_ready)",
+        "taking.eq(self.o_valid)",
+        scenarios="full_queue",
+    ),
+    Mutant(
+        "queue_too_short_for_a_result_in_every_cycle",
+        "mac/parameters.py",
+        "return 1 << (self.stages + 2).bit_length()",
+        "return 1 << (self.stages.bit_length() - 1)",
+        scenarios="throughput_*",
+    ),
+    Mutant(
+        "refusal_shows_a_result",
+        "mac/results.py",
+        "m.If(first.error == Error.NONE)",
+        "m.If(first.error != Error.UNSUPPORTED)",
+    ),
+    Mutant(
+        "chunk_leaves_before_its_promotion",
+        "mac/results.py",
+        "operation.last & ~operation.promote",
+        "operation.last",
+    ),
+    Mutant(
+        "axi_format_wraps_around",
+        "axi_stream.py",
+        "Mux(is_there, self.s_axis_tuser.level, _NO_LEVEL)",
+        "self.s_axis_tuser.level",
+        "mac_axi_stream",
+        "refusals",
+    ),
+    # -- the converter
+    Mutant(
+        "sticky_bit_dropped_in_converter",
+        "cores/conversion_right.py",
+        "i.fell_out[number] | i.filled[:number].any()",
+        "i.filled[:number].any()",
+        _CONVERTER,
+    ),
+    Mutant(
+        "leading_zeros_beyond_four_forgotten",
+        "cores/conversion_left.py",
+        "o.distance.eq(Cat(fine, group))",
+        "o.distance.eq(Cat(fine, 0))",
+        "cbfloat16_to_float32",
+    ),
+    Mutant(
+        "tie_rounded_up_in_converter",
+        "cores/conversion.py",
+        "i.unshifted[1] | i.shifted[1] | i.sticky.any()",
+        "C(1, 1)",
+        _CONVERTER,
+    ),
+    Mutant(
+        "backpressure_ignored_by_converter",
+        "converter.py",
+        "enable = ~self.o.valid | self.o.ready",
+        "enable = ~self.o.valid | self.o.valid",
+        _CONVERTER,
+        "stream_*",
+    ),
+    Mutant("tiny_before_rounding", "cores/conversion.py", " & ~(i.is_nearly_normal & i.all_ones)", "", _CONVERTER),
+    Mutant(
+        "nan_has_sign",
+        "cores/result.py",
+        "Const(fmt.nan, fmt.width)",
+        "Const(fmt.nan | fmt.sign_mask, fmt.width)",
+        _CONVERTER,
+    ),
+    Mutant(
+        "converter_subnormal_shift_off_by_one",
+        "cores/conversion_right.py",
+        "1 + (reach - value) % _FINE",
+        "1 + (reach - value - 1) % _FINE",
+        _CONVERTER,
+    ),
+)

@@ -1,0 +1,217 @@
+"""Put bugs into the RTL, one at a time, and require that the regression catches each."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from hdl.verilog import to_verilog
+from lab.mutants.faults import MUTANTS, Mutant
+from sim.run.options import parse
+from sim.run.simulate import Job, run_unit
+from sim.run.simulators import MissingSimulator, check_simulator
+from sim.units import UNITS
+from tools.evidence import Kind, Record, note
+from tools.paths import ROOT
+
+__all__ = ["BrokenMutant", "Verdict", "judge_mutant", "main", "mutate"]
+
+
+class BrokenMutant(Exception):
+    """The mutant itself is no good: its edit does not fit, or gives no Verilog that could be tested."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What came of a mutant.
+
+    Parameters
+    ----------
+    name, unit : str
+    result : str
+        ``caught``, ``survived`` or ``broken``; ``passed`` or ``broken`` for the unmutated unit.
+    seconds : float
+    remark : str
+        The first line of what failed.
+    """
+
+    name: str
+    unit: str
+    result: str
+    seconds: float
+    remark: str
+
+    @property
+    def is_good(self) -> bool:
+        """Whether this is as it should be."""
+        return self.result in ("caught", "passed")
+
+
+def mutate(mutant: Mutant, folder: Path, original: str) -> Path:
+    """Copy `hdl` into the folder, edit it, and return the Verilog that it generates.
+
+    Parameters
+    ----------
+    mutant : Mutant
+    folder : Path
+        It is emptied first.
+    original : str
+        The Verilog of the unit as it is.
+
+    Raises
+    ------
+    BrokenMutant
+        If the edit does not match exactly once, nothing is generated, or the Verilog is the same as before.
+    """
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(ROOT / "hdl", folder / "hdl", ignore=shutil.ignore_patterns("__pycache__"))
+    source = folder / "hdl" / mutant.file
+    text = source.read_text(encoding="utf-8")
+    if text.count(mutant.old) != 1:
+        raise BrokenMutant(f"{mutant.file}: got {text.count(mutant.old)} matches of {mutant.old!r}, must be exactly 1")
+    source.write_text(text.replace(mutant.old, mutant.new), encoding="utf-8")
+    mutated = _generate(mutant.unit, folder, folder / f"{mutant.unit}.v")
+    if mutated.read_text(encoding="utf-8") == original:
+        raise BrokenMutant(f"{mutant.file}: the edit does not change the Verilog of {mutant.unit}")
+    return mutated
+
+
+def _generate(unit: str, folder: Path, file: Path) -> Path:
+    # The folder comes first, both as the working folder and on the path: its `hdl` is found before the project's.
+    environment = os.environ | {
+        "PYTHONPATH": os.pathsep.join([str(folder), str(ROOT)]),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "sim.run.generate", unit, str(file)],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode != 0:
+        raise BrokenMutant(f"{unit}: no Verilog: {(done.stderr.strip().splitlines() or ['no message'])[-1]}")
+    if Path(done.stdout.strip()) != folder.resolve() / "hdl":
+        raise BrokenMutant(f"{unit}: Verilog came from {done.stdout.strip()}, must come from the mutant's own hdl")
+    return file
+
+
+def verilog_of(unit: str) -> str:
+    """Return the Verilog of a unit as it is."""
+    return to_verilog(UNITS[unit].build(), unit)
+
+
+def judge_mutant(mutant: Mutant, job: Job, original: str) -> Verdict:
+    """Test a mutated unit; only wrong results count as caught."""
+    started = time.perf_counter()
+    try:
+        verilog = mutate(mutant, job.folder, original)
+    except BrokenMutant as error:
+        return Verdict(mutant.name, mutant.unit, "broken", time.perf_counter() - started, str(error))
+    outcome = run_unit(replace(job, verilog=verilog, folder=job.folder / "run"))
+    remark = outcome.failures[0].splitlines()[0] if outcome.failures else "nothing failed"
+    result = "broken" if outcome.is_broken else "survived" if outcome.passed else "caught"
+    return Verdict(mutant.name, mutant.unit, result, time.perf_counter() - started, remark)
+
+
+def _judge_unmutated(job: Job) -> Verdict:
+    started = time.perf_counter()
+    outcome = run_unit(job)
+    remark = outcome.failures[0].splitlines()[0] if outcome.failures else "as it should"
+    result = "passed" if outcome.passed else "broken"
+    return Verdict(
+        f"unmutated, {job.scenarios or 'all scenarios'}", job.unit, result, time.perf_counter() - started, remark
+    )
+
+
+def _select(names: str) -> list[Mutant]:
+    wanted = [name.strip() for name in names.split(",") if name.strip()]
+    for name in wanted:
+        if not any(fnmatchcase(mutant.name, name) for mutant in MUTANTS):
+            known = ", ".join(mutant.name for mutant in MUTANTS)
+            raise ValueError(f"mutants: got {name!r}, must be some of {known} (* stands for anything)")
+    return [mutant for mutant in MUTANTS if not wanted or any(fnmatchcase(mutant.name, name) for name in wanted)]
+
+
+def _evidence(verdicts: Sequence[Verdict]) -> list[Record]:
+    """Return how many faults of each unit there were, and were not caught."""
+    results = {verdict.name: verdict for verdict in verdicts}
+    parts = {mutant.part: [results[each.name] for each in MUTANTS if each.part is mutant.part] for mutant in MUTANTS}
+    return [
+        Record(part, Kind.FAULTS, len(its), "by simulation", sum(not one.is_good for one in its))
+        for part, its in parts.items()
+    ]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run all mutants; return 0 if each one was caught, 1 if not, 2 if it could not start."""
+    given = parse(arguments, "python -m lab.mutants", __doc__ or "", mutants=True)
+    console = Console(width=None if sys.stdout.isatty() else 150)
+    try:
+        check_simulator(given.sim)
+        mutants = _select(given.mutants)
+    except (ValueError, MissingSimulator) as error:
+        print(f"lab.mutants: {error}", file=sys.stderr)
+        return 2
+    folder = given.folder / "mutants"
+    console.print(f"seed {given.seed}, {len(mutants)} mutants, {given.jobs} at a time, {given.sim}", highlight=False)
+
+    def job(mutant: Mutant, name: str) -> Job:
+        return Job(
+            mutant.unit,
+            given.seed,
+            folder / name,
+            simulator=given.sim,
+            scenarios=mutant.scenarios,
+            effort=mutant.effort * given.effort,
+            engines=(mutant.engine,),
+            stops_early=True,
+        )
+
+    verdicts: list[Verdict] = []
+    context = multiprocessing.get_context("spawn")
+    unmutated = {(mutant.unit, mutant.scenarios, mutant.effort, mutant.engine): mutant for mutant in mutants}
+    with ProcessPoolExecutor(given.jobs, mp_context=context, max_tasks_per_child=1) as pool:
+        units = sorted({mutant.unit for mutant in mutants})
+        originals = dict(zip(units, pool.map(verilog_of, units), strict=True))
+        futures = [
+            pool.submit(_judge_unmutated, job(mutant, f"unmutated_{at}"))
+            for at, mutant in enumerate(unmutated.values())
+        ]
+        futures += [
+            pool.submit(judge_mutant, mutant, job(mutant, mutant.name), originals[mutant.unit]) for mutant in mutants
+        ]
+        for future in as_completed(futures):
+            verdict = future.result()
+            verdicts.append(verdict)
+            progress = f"[{len(verdicts)}/{len(futures)}] {verdict.result:<8}"
+            line = f"{progress} {verdict.name} ({verdict.unit}): {verdict.remark}"
+            console.print(line, markup=False, highlight=False, soft_wrap=True)
+    verdicts.sort(key=lambda verdict: (verdict.result in ("caught", "passed"), verdict.result, verdict.name))
+    table = Table(title=f"{len(mutants)} mutants, seed {given.seed}")
+    for column in ("mutant", "unit", "result", "seconds"):
+        table.add_column(column, justify="right" if column == "seconds" else "left")
+    for verdict in verdicts:
+        style = None if verdict.is_good else "bold red"
+        table.add_row(verdict.name, verdict.unit, verdict.result, f"{verdict.seconds:.1f}", style=style)
+    console.print(table)
+    if len(mutants) == len(MUTANTS):
+        note("lab.mutants", _evidence(verdicts))
+    bad = [verdict.name for verdict in verdicts if not verdict.is_good]
+    if bad:
+        console.print(f"FAILED: {', '.join(bad)} (seed {given.seed})", style="bold red", highlight=False)
+        return 1
+    console.print(f"all {len(mutants)} mutants are caught (seed {given.seed})", style="green", highlight=False)
+    return 0

@@ -1,0 +1,111 @@
+"""Bugs in what the SIMD unit adds to its lanes: rows, promotions in two parts, answers in two parts."""
+
+from __future__ import annotations
+
+from lab.mutants.mutant import Mutant
+
+__all__ = ["VECTOR_FAULTS"]
+
+
+def _fault(name: str, file: str, old: str, new: str, unit: str = "vector_mac_no_flags", scenarios: str = "") -> Mutant:
+    # The stimulus of these units is short as it is.
+    return Mutant(name, f"vector/{file}", old, new, unit, scenarios, effort=1.0)
+
+
+VECTOR_FAULTS = (
+    # -- issue
+    _fault(
+        "vector_level_0_operands_in_wrong_lanes",
+        "issue.py",
+        "beat[name][lane // 2]",
+        "beat[name][lane]",
+        scenarios="stream_idle_none_*",
+    ),
+    _fault(
+        "vector_level_0_overtakes_promotions",
+        "issue.py",
+        "waits | (held.is_chain & ~promotions.are_settled)",
+        "waits",
+        scenarios="hazards",
+    ),
+    _fault(
+        "vector_two_answers_reserve_one_place",
+        "issue.py",
+        "Cat(~is_twofold, is_twofold)",
+        "1",
+        scenarios="full_queue",
+    ),
+    _fault(
+        "vector_odd_row_accepted_at_level_1", "issue.py", "beat.level == 1", "beat.level == 3", scenarios="refusals"
+    ),
+    # -- promotions
+    _fault(
+        "vector_second_promotion_writes_even_row",
+        "promotions.py",
+        "Cat(held.register[0] | is_second, held.register[1:])",
+        "held.register",
+        scenarios="stream_idle_none_*",
+    ),
+    _fault(
+        "vector_flags_of_second_promotion_are_those_of_first",
+        "promotions.py",
+        "held.flags[lane].eq(held.flags[lane + 1])",
+        "held.flags[lane].eq(held.flags[lane])",
+        "vector_mac_lanes_8",
+        "stream_idle_none_*",
+    ),
+    # -- registers
+    _fault(
+        "vector_odd_lane_loses_low_end_of_fp32",
+        "register_file.py",
+        "Mux(self.writing.wide, wide[:low_bits], narrow)",
+        "Mux(self.writing.wide, wide[:low_bits] & 0, narrow)",
+        scenarios="stream_idle_none_*",
+    ),
+    # -- results
+    _fault(
+        "vector_queue_overflows_by_a_part",
+        "results.py",
+        "(reserved[:-1].all() if parameters.has_pairs_of_rows else 0)",
+        "0",
+        scenarios="last_place",
+    ),
+    _fault(
+        "vector_both_parts_are_part_0",
+        "results.py",
+        "entry.part.eq(operation.is_second)",
+        "entry.part.eq(0)",
+        scenarios="stream_idle_none_*",
+    ),
+    _fault(
+        "vector_part_1_names_the_odd_row",
+        "results.py",
+        "operation.register[0] & ~operation.is_second",
+        "operation.register[0]",
+        scenarios="stream_idle_none_*",
+    ),
+    _fault(
+        "vector_odd_lanes_flags_shown_for_fp32",
+        "results.py",
+        "m.If(~operation.wide)",
+        "m.If(operation.wide | ~operation.wide)",
+        "vector_mac_lanes_8",
+        "stream_idle_none_*",
+    ),
+    _fault(
+        "vector_refused_result_frees_its_place",
+        "results.py",
+        "taken.eq(self.o_valid & self.o_ready)",
+        "taken.eq(self.o_valid)",
+        scenarios="full_queue",
+    ),
+    # -- flags
+    _fault(
+        "vector_flags_lost_at_promotion",
+        "vector_mac.py",
+        "promotions.operand_flags[number].as_value() & promotions.issues.replicate(5)",
+        "promotions.operand_flags[number].as_value() & 0",
+        "vector_mac_lanes_8",
+        "stream_idle_none_*",
+    ),
+)

@@ -1,0 +1,89 @@
+"""The table of paces: products per cycle, per second and per area, for every format and level, beside the peers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from lab.fpga.result import Report
+from lab.fpga.units import Build, catalogue
+from lab.pace.peers import PEERS
+
+__all__ = ["BEGIN", "END", "Pace", "markdown", "measured_units", "paces"]
+
+BEGIN, END = "<!-- pace-table:begin -->", "<!-- pace-table:end -->"
+_HEADINGS = ("unit", "format", "level", "products per cycle", "MHz", "million products/s", "COMB", "… per 1000 COMB")
+
+
+@dataclass(frozen=True)
+class Pace:
+    """One row: a unit in one format at one level."""
+
+    unit: str
+    format: str
+    level: int
+    products_per_cycle: Fraction
+    megahertz: float
+    comb: int
+
+    @property
+    def rate(self) -> float:
+        """Million products per second."""
+        return float(self.products_per_cycle) * self.megahertz
+
+    @property
+    def density(self) -> float:
+        """Million products per second and 1000 COMB."""
+        return 1000 * self.rate / self.comb
+
+
+def measured_units(report: Report) -> dict[str, Build]:
+    """Return those units of a report that accumulate and are built at their recommended depth, with flags."""
+    builds = catalogue()
+    return {
+        result.name: builds[result.name]
+        for result in report.results
+        if "mac" in result.name and "stages" not in result.name and not result.name.endswith("no_flags")
+    }
+
+
+def paces(report: Report, measured: dict[tuple[str, int], Fraction], units: dict[str, Any]) -> Iterator[Pace]:
+    """Yield the rows, in the order of the report.
+
+    Parameters
+    ----------
+    report : Report
+        Areas and frequencies.
+    measured : dict
+        Products per cycle by unit and level.
+    units : dict
+        The units themselves by name.
+    """
+    for result in report.results:
+        if result.name not in units:
+            continue
+        unit = units[result.name]
+        for fmt in unit.operands:
+            for level in unit.levels:
+                pace = measured[result.name, level]
+                yield Pace(result.name, str(fmt), level, pace, result.megahertz, result.area["COMB"])
+
+
+def markdown(rows: list[Pace]) -> str:
+    """Return the table as Markdown, the peers at its end."""
+    lines = [f"| {' | '.join(_HEADINGS)} |", "|---|---|" + "---:|" * (len(_HEADINGS) - 2)]
+    for row in rows:
+        cells = (
+            f"`{row.unit}`", row.format, row.level, f"{float(row.products_per_cycle):.2f}", f"{row.megahertz:.0f}",
+            f"{row.rate:.0f}", row.comb, f"{row.density:.0f}",
+        )  # fmt: skip
+        lines.append(f"| {' | '.join(map(str, cells))} |")
+    for peer in PEERS:
+        shown = (
+            peer.name, f"{peer.operand} into {peer.accumulator}", "", "1.00", f"{peer.megahertz:.0f}",
+            f"{peer.megahertz:.0f}", peer.comb, f"{peer.density:.0f}",
+        )  # fmt: skip
+        lines.append(f"| {' | '.join(map(str, shown))} |")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,104 @@
+"""``python -m lab.proofs``: prove, for every input, that the RTL is right."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+
+from rich.console import Console
+
+from lab.proofs.catalogue import TIERS, select
+from lab.proofs.proof import Outcome, Verdict, stop
+from lab.proofs.report import BEGIN, END, evidence, markdown, summary, table, write_json
+from tools.evidence import note
+from tools.paths import ROOT
+from tools.regions import replace_region
+
+__all__ = ["main"]
+
+
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m lab.proofs", description=__doc__)
+    parser.add_argument("--tier", choices=TIERS, default="full", help="how much is proven (default %(default)s)")
+    parser.add_argument(
+        "proofs", nargs="*", metavar="PROOF", help="beginnings of names such as 'step: *cb16' (default: all)"
+    )
+    parser.add_argument("--jobs", type=int, default=2, help="solvers at a time (default %(default)s)")
+    parser.add_argument("--folder", type=Path, default=ROOT / "build" / "formal", help="default: build/formal")
+    parser.add_argument("--list", action="store_true", help="list the proofs and stop")
+    parser.add_argument("--update-readme", action="store_true", help="put the summary into README.md")
+    given = parser.parse_args(arguments)
+    if given.jobs < 1:
+        parser.error(f"--jobs: got {given.jobs}, must be at least 1")
+    try:
+        given.selected = select(given.tier, given.proofs)
+    except ValueError as error:
+        parser.error(str(error))
+    if given.update_readme and (given.proofs or given.tier != "full"):
+        parser.error("--update-readme: must be given without PROOF and with --tier full, the table is of all proofs")
+    return given
+
+
+def _tell(console: Console, name: str, outcome: Outcome, done: int, count: int, started: float) -> None:
+    minutes, seconds = divmod(int(time.monotonic() - started), 60)
+    line = f"[{done:>{len(str(count))}}/{count}] {minutes:>2}:{seconds:02} {outcome.verdict.value:<8}"
+    spent = f"{outcome.seconds:.1f} s{' *' if outcome.cached else ''}"
+    remark = f": {outcome.remark}" if outcome.remark else ""
+    style = None if outcome.verdict.is_good else "bold red"
+    console.print(f"{line} {name} {spent}{remark}", style=style, markup=False, highlight=False, soft_wrap=True)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the proofs; return 0 if each is proven, 1 if one is refuted or undecided, 2 if only the tools failed."""
+    given = _parse(arguments)
+    proofs = given.selected
+    if given.list:
+        print("\n".join(proof.name for proof in proofs))
+        return 0
+    console = Console(width=None if sys.stdout.isatty() else 150)
+    started = time.monotonic()
+    done: dict[int, Outcome] = {}
+    with ThreadPoolExecutor(given.jobs) as pool:
+        # The slow ones first, so that none of them is left over at the end.
+        order = sorted(range(len(proofs)), key=lambda at: -proofs[at].timeout)
+        futures = {pool.submit(proofs[at].run, given.folder): at for at in order}
+        try:
+            for future in as_completed(futures):
+                done[futures[future]] = future.result()
+                _tell(console, proofs[futures[future]].name, future.result(), len(done), len(proofs), started)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            stop()
+            raise
+    outcomes = [done[at] for at in range(len(proofs))]
+    console.print(table(outcomes))
+    given.folder.mkdir(parents=True, exist_ok=True)
+    failed = [one for one in outcomes if not one.verdict.is_good]
+    only_tools = bool(failed) and all(one.verdict is Verdict.TOOL_ERROR for one in failed)
+    if not only_tools:
+        write_json(outcomes, given.folder / "formal.json")
+        (given.folder / "formal.md").write_text(markdown(outcomes), encoding="utf-8")
+        console.print(f"also in {given.folder / 'formal.md'} and {given.folder / 'formal.json'}", highlight=False)
+        if given.tier == "full" and not given.proofs:
+            note("formal", evidence(outcomes))
+    if given.update_readme and not failed:
+        readme = ROOT / "README.md"
+        text = replace_region(readme.read_text(encoding="utf-8"), summary(outcomes), BEGIN, END)
+        readme.write_text(text, encoding="utf-8")
+    if failed:
+        counts = {verdict: sum(one.verdict is verdict for one in failed) for verdict in Verdict}
+        said = ", ".join(f"{count} {verdict.value}" for verdict, count in counts.items() if count)
+        console.print(f"FAILED: of {len(outcomes)} proofs {said}", style="bold red", highlight=False)
+        return 2 if only_tools else 1
+    told = sum(one.verdict is not Verdict.PROVEN for one in outcomes)
+    changes = f", all {told} changes of the netlists are caught or proven to be none" if told else ""
+    console.print(f"all {len(outcomes) - told} proofs are done{changes}", style="green", highlight=False)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

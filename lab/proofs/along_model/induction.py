@@ -1,0 +1,292 @@
+"""What is proven of the multiply-accumulate unit around its lane for beats without end, at every depth.
+
+The lane is left out. The sequential model (`Ghost`) runs in the cycle of a product's issue, takes anything at all for
+what the lane will give, and writes a *record*: the operands and the accumulator that the operation must be given, and
+what the lane gives then. As long as every operation is given what its record says, the lane may be taken to give what
+the records say. So this holds for every arithmetic, that of the lane among them.
+
+By induction over cycles: the conditions of `Invariant` and `Delivery` hold at reset; if they hold in a cycle, the
+claims do, and the conditions hold in the next one. The claims: no beat is lost or made; operands and accumulators are
+those of the records; results leave with the right value in the order of their register, refusals apart; no beat waits
+without a reason, so that a unit that is left alone gives all its results. An accumulator that is read behind the issue
+is among the conditions.
+
+In any cycle there may be a reset: the conditions then hold behind it, no result is offered there, and the model starts
+anew, so that nothing that was in the unit leaves it later.
+
+What the unit asks of its user is a premise: a beat continues only what was of its level, in its register. The port
+``chunk`` may change in every cycle: a chunk is as long as the port says when its first product is issued. Later it only
+matters whether it says 0, in which case no chunk ends.
+
+If there is a solution, a claim fails, or a condition lacks something: nothing says that the unit ever comes there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from amaranth import C, Cat, Const, Module, Mux, Value
+from amaranth.hdl import Fragment
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from golden.formats import FloatFormat
+from hdl.cores.words import choose
+from hdl.mac.multiply_accumulate import MultiplyAccumulate
+from hdl.mac.ports import product_beat_layout, result_beat_layout
+from lab.proofs.along_model.agreement import agrees, plain
+from lab.proofs.along_model.delivery import Delivery
+from lab.proofs.along_model.ghost import Ghost
+from lab.proofs.along_model.invariant import Invariant
+from lab.proofs.along_model.opened import OpenedUnit
+from lab.proofs.along_model.record import given_layout
+from lab.proofs.left_out import pass_on
+from lab.proofs.proof import BITWUZLA, Z3_CADICAL, Proof
+from lab.proofs.terms import bits, both, either, equal, inverse
+from lab.proofs.yosys import ELABORATING, netlist_of_verilog
+
+__all__ = [
+    "DEPTHS",
+    "INDUCTIONS",
+    "MOST",
+    "ControlWithModel",
+    "component",
+    "induction",
+    "induction_name",
+    "induction_proofs",
+    "told",
+]
+
+#: As small as can be: nothing is computed in it here.
+_TINY = (FloatFormat("1-2-1", 2, 1),)
+#: One of them has more bits of each kind than the first one.
+_SEVERAL = (*_TINY, FloatFormat("1-3-1", 3, 1), FloatFormat("1-2-2", 2, 2))
+#: All that there are. With 11 and 13 units are built for one operand format and for more, unless others are asked for:
+#: these are proven with all their registers, and the deeper one with several formats.
+DEPTHS = tuple(range(1, 14))
+_RELEASED = (11, 13)
+_FAST = 3
+_MEANS = "induction along a sequential model"
+#: More than there are conditions.
+MOST = 600
+
+
+class ControlWithModel(wiring.Component):
+    """A unit without its lane beside the sequential model.
+
+    Ports
+    -----
+    i, o, chunk
+        As of `MultiplyAccumulate`.
+    pair : in
+        Which pair of registers is followed, if there are several; it must keep its value.
+    given, total_given, watch : in
+        Left to chance: see `Ghost` and `Delivery`.
+    legal : out
+        What is issued continues only what was of its level, in its register.
+    conditions, claims : out
+        One bit for each, in the order of `names`; those without a name are set.
+    """
+
+    def __init__(self, **given: Any) -> None:
+        self.unit = unit = MultiplyAccumulate(**given)
+        parameters = unit.parameters
+        #: Names of the conditions and the claims, known when it has been elaborated.
+        self.names: dict[str, list[str]] = {}
+        self.ghost: Ghost
+        pairs = {"pair": In(parameters.register_width - 1)} if parameters.registers > 2 else {}
+        super().__init__(
+            {
+                **pairs,
+                "i": In(stream.Signature(product_beat_layout(parameters))),
+                "o": Out(stream.Signature(result_beat_layout(parameters))),
+                "chunk": In(parameters.chunk_bits),
+                "given": In(given_layout(parameters)),
+                "total_given": In(given_layout(parameters)),
+                "watch": In(1),
+                "legal": Out(1),
+                "conditions": Out(MOST),
+                "claims": Out(MOST),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        unit = self.unit
+        opened = OpenedUnit(unit, platform)
+        m.submodules.unit = opened.fragment
+        m.d.comb += pass_on(self, unit)
+        operations = opened.lane.operations
+        pair = self.pair if unit.registers > 2 else C(0, 1)
+        counted = opened.states.reading.data
+        ghost = self.ghost = Ghost(m, unit.parameters, self.given, self.total_given, self.chunk, pair, counted)
+        issued = operations[0]
+        m.d.comb += ghost.is_issued.eq((issued.is_product & issued.writes) | Cat(issued.error).any())
+        ghost.take(m, self.i.payload, self.i.valid, self.i.ready)
+        _lane(m, opened, ghost)
+        invariant = Invariant(m, opened, operations, ghost)
+        leaves = self.o.valid & self.o.ready
+        delivery = Delivery(m, opened, ghost, self.watch, self.o.payload, leaves)
+        claims = [*_issue(self, opened, ghost), *invariant.claims, *delivery.claims, *_progress(ghost, delivery)]
+        for name, found in (("conditions", invariant.conditions + delivery.conditions), ("claims", claims)):
+            self.names[name] = [each for each, _ in found]
+            values = Cat(value for _, value in found)
+            if len(values) != len(found):
+                raise ValueError(f"{name}: got {len(values)} bits for {len(found)}, must be one for each")
+            m.d.comb += getattr(self, name).eq(Cat(values, Const(-1, MOST - len(values))))
+        m.d.comb += self.legal.eq(ghost.is_legal)
+        return m
+
+
+def _lane(m: Module, opened: OpenedUnit, ghost: Ghost) -> None:
+    """Let the lane give what the records say."""
+    lane, low_bits = opened.lane, ghost.parameters.formats.low_fraction_bits
+    ahead, last = ghost.records[-2], ghost.records[-1]
+    number, given = ahead.fields.given.number, last.fields.given
+    wide_word = Cat(number[:low_bits], ahead.fields.given.noise)
+    m.d.comb += [
+        lane.number.eq(number),
+        lane.word.eq(Mux(ahead.wide, wide_word, number[low_bits:])),
+        lane.result.eq(given.number),
+        lane.result_class.eq(Cat(given.its_class, given.flags)),
+        lane.promoted.eq(given.promoted),
+        lane.code.eq(ghost.delivered.fields.given.code),
+    ]
+
+
+def _issue(top: ControlWithModel, opened: OpenedUnit, ghost: Ghost) -> list[tuple[str, Value]]:
+    """Return that a beat is neither lost nor made, and that an operation starts as its record says."""
+    parameters, new, lane = ghost.parameters, ghost.records[0], opened.lane
+    promoted = ghost.records[-1].fields.given.promoted
+    a = Mux(ghost.is_promoting, promoted, plain(parameters, ghost.beat.format, ghost.beat.a))
+    ones = [C(fmt.one, parameters.formats.operand_width) for fmt in parameters.operands]
+    one = plain(parameters, new.fields.format, choose(new.fields.format, ones))
+    b = Mux(ghost.is_promoting, one, plain(parameters, ghost.beat.format, ghost.beat.b))
+    is_given = (Cat(lane.a) == a) & (Cat(lane.b) == b)
+    return [
+        ("issue", ~ghost.is_issued | (ghost.beat_valid & ~ghost.is_promoting)),
+        ("no beat lost", ~(top.i.ready & ghost.beat_valid) | ghost.is_issued),
+        ("no beat twice", ~ghost.is_issued | top.i.ready),
+        (
+            "operation",
+            agrees(
+                lane.operations[0],
+                new,
+                is_settled=parameters.chunk_delay == 0,
+                has_flags=parameters.position("align") == 0,
+                wide_format=len(parameters.operands),
+            ),
+        ),
+        ("operands", ~new.fields.writes | is_given),
+        ("chunk ends as told", ghost.ends_as_told),
+    ]
+
+
+def _progress(ghost: Ghost, delivery: Delivery) -> list[tuple[str, Value]]:
+    """Return that what waits has a reason: then a unit that is left alone gives all its results.
+
+    The reasons are those of `hdl.mac.issue.Issue`: a promotion, a product of the same register, operations of other
+    levels ahead of one of level 0, and a result that would find no place. Each is over after so many cycles, the last
+    one as soon as results are taken, of which the queue offers one whenever it has any.
+    """
+    parameters, beat = ghost.parameters, ghost.beat
+    recent = ghost.records[1 : parameters.accumulate_latency]
+    same = Cat(each.is_sound_product & (each.fields.register == beat.register) for each in recent).any()
+    others = (beat.level == 0) & (ghost.since_others <= parameters.stages)
+    is_full = (beat.last | ~ghost.is_sound) & (delivery.used > parameters.stages + 2)
+    reason = ghost.is_promoting | same | others | is_full
+    return [
+        ("waits for a reason", ~ghost.beat_valid | ghost.is_issued | reason),
+        ("offers what it has", delivery.offers),
+    ]
+
+
+def induction_proofs() -> Iterator[Proof]:
+    """Yield the proofs of units of every depth."""
+    for stages in DEPTHS:
+        for engine in (BITWUZLA, Z3_CADICAL):
+            build, explain = partial(_build, stages), partial(_explain, stages)
+            fast = engine == BITWUZLA and stages == _FAST
+            yield Proof("mac: control", _name(stages), _MEANS, engine, build, timeout=900, fast=fast, explain=explain)
+
+
+def _given(stages: int) -> dict[str, Any]:
+    """Return the parameters: as small as can be in all but the depth."""
+    operands, registers = (_TINY if stages < 13 else _SEVERAL), (16 if stages in _RELEASED else 2)
+    return {"operands": operands, "levels": (0, 1, 2), "registers": registers, "chunk_bits": 16, "stages": stages}
+
+
+def _name(stages: int) -> str:
+    given = _given(stages)
+    formats = f", {len(given['operands'])} formats" if len(given["operands"]) > 1 else ""
+    return f"{stages} stages, {given['registers']} registers{formats}, any beats"
+
+
+def induction_name(stages: int) -> str:
+    """Return the name of the proof of a unit of some depth by the first engine."""
+    return f"mac: control {_name(stages)} ({_MEANS}, {BITWUZLA})"
+
+
+#: The proofs that try the unit hardest: with a rank ahead of the issue and without.
+INDUCTIONS = tuple(map(induction_name, (11, 8)))
+
+
+def _build(stages: int, folder: Path) -> str:
+    return induction(component(stages), folder)
+
+
+def _explain(stages: int, ports: Mapping[str, int]) -> str:
+    """Return the names of what does not hold."""
+    top = component(stages)
+    with ELABORATING:
+        Fragment.get(top, None)
+    return told(top, ports)
+
+
+def told(top: ControlWithModel, ports: Mapping[str, int]) -> str:
+    """Return the names of what does not hold, of a unit that has been elaborated."""
+    places = (
+        ("at reset", "start", "conditions"),
+        ("in the cycle", "now", "claims"),
+        ("behind it", "then", "conditions"),
+    )
+    fails = []
+    for words, port, kind in places:
+        names = [name for place, name in enumerate(top.names[kind]) if not ports[port] >> place & 1]
+        if names:
+            fails.append(f"{', '.join(names)} {words}")
+    return f"does not hold: {'; '.join(fails)}"
+
+
+def component(stages: int, **changes: Any) -> ControlWithModel:
+    """Return a unit of a depth beside its model, with the parameters of its proof unless others are given."""
+    return ControlWithModel(**_given(stages) | changes)
+
+
+def induction(top: ControlWithModel, folder: Path) -> str:
+    """Return what has a solution if the invariant does not hold at the start, or in a cycle but not behind it."""
+    netlist = netlist_of_verilog(top, folder)
+    now = netlist.instance("now", given={"clk": "#b0"})
+    given = {"clk": "#b0", "rst": "#b0"} | ({"pair": now.port("pair")} if "pair" in now.inputs else {})
+    then = netlist.instance("then", given=given, held=now.registers)
+    text = now.text + then.text
+    ones = bits(-1, MOST)
+    for name, term in (
+        ("start", now.port("conditions")),
+        ("now", now.port("claims")),
+        ("then", then.port("conditions")),
+    ):
+        text += f"(declare-const |fails.{name}| (_ BitVec {MOST}))\n(assert {equal(f'|fails.{name}|', term)})\n"
+    start = both(now.initial, inverse(equal(now.port("conditions"), ones)))
+    is_reset = equal(now.port("rst"), "#b1")
+    right = both(equal(now.port("claims"), ones), equal(then.port("conditions"), ones))
+    # What is offered while it is reset is lost, so it may be anything.
+    goes_on = both(inverse(is_reset), equal(now.port("legal"), "#b1"), inverse(right))
+    starts_anew = both(
+        is_reset, inverse(both(equal(then.port("conditions"), ones), equal(then.port("o__valid"), "#b0")))
+    )
+    step = both(equal(now.port("conditions"), ones), either(goes_on, starts_anew))
+    return text + f"(assert {either(start, step)})\n"

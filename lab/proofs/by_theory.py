@@ -1,0 +1,131 @@
+"""Specification A: rounding by SMT-LIB's ``to_fp`` and ``fp.fma``, in the very format of the result.
+
+SMT-LIB knows formats by exponent and significand bits; their bias is the IEEE one. A format of another bias is its
+*twin*, the IEEE one of the same widths, scaled: every finite code, subnormals too, stands for the twin's value times
+``2**-offset``. So all numbers are moved by exact multiplications, in a format wide enough, to where the destination is
+its own twin, and rounded there.
+
+The flags follow their definitions. Inexact: the results rounded up and down differ. Overflow and tininess: of the
+result rounded to the same precision with more exponent bits, which stand for an unbounded exponent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+
+from golden.formats import FloatFormat
+from lab.proofs.terms import (
+    Sort,
+    bits,
+    both,
+    define,
+    either,
+    equal,
+    from_bits,
+    inverse,
+    is_infinite,
+    is_nan,
+    is_signalling,
+    number,
+    power_of_two,
+    round_to,
+    verdict,
+)
+
+__all__ = ["Conversion", "conversion", "fused_step"]
+
+#: Takes the terms of a code, of the result and of its flags, and gives definitions up to ``correct``.
+Conversion = Callable[[str, FloatFormat, FloatFormat, str, str], str]
+
+
+def sort_of(fmt: FloatFormat) -> Sort:
+    """Return the format of SMT-LIB with the same widths: that of the twin."""
+    return Sort(fmt.exponent_bits, fmt.precision)
+
+
+def offset(fmt: FloatFormat) -> int:
+    """Return by how many binades a number is smaller than that of the same code in the twin."""
+    return fmt.bias - sort_of(fmt).bias
+
+
+def conversion(code: str, source: FloatFormat, destination: FloatFormat, out: str, flags: str) -> str:
+    """Return definitions up to ``correct``: `out` and `flags` are what converting `code` gives."""
+    exponent_bits = max(source.exponent_bits, destination.exponent_bits) + 2
+    exact, unbounded = Sort(exponent_bits, source.precision), Sort(exponent_bits, destination.precision)
+    value = round_to(exact, from_bits(code, sort_of(source)))
+    if move := offset(destination) - offset(source):
+        value = f"(fp.mul RNE {value} {power_of_two(move, exact)})"
+    text = define("exact", exact, value)
+    text += define("unbounded", unbounded, round_to(unbounded, "exact"))
+    for mode in ("RNE", "RTP", "RTN"):
+        text += define(f"rounded_{mode}", sort_of(destination), round_to(sort_of(destination), "exact", mode))
+    text += define("is_nan", "Bool", is_nan(code, source))
+    text += define("is_invalid", "Bool", is_signalling(code, source))
+    text += define("is_number", "Bool", inverse(either("is_nan", is_infinite(code, source))))
+    return text + _conclusion(destination, unbounded, out, flags)
+
+
+def fused_step(a: str, b: str, acc: str, operand: FloatFormat, accumulator: FloatFormat, out: str, flags: str) -> str:
+    """Return definitions up to ``correct``: `out` and `flags` are ``round(a * b + acc)``.
+
+    That is ``fp.fma`` in the accumulator's format, which mostly holds the operands' numbers, too. Where it does not, or
+    an offset differs, so that the first factor takes a power of two: see `_step_rounded_twice`.
+    """
+    sort, codes = sort_of(accumulator), ((a, operand), (b, operand), (acc, accumulator))
+    wide = Sort(max(operand.exponent_bits, accumulator.exponent_bits) + 2, accumulator.precision)
+    text = ""
+    for name, (code, fmt) in zip(("x", "y", "z"), codes, strict=True):
+        text += define(name, sort_of(fmt), from_bits(code, sort_of(fmt)))
+    move = offset(accumulator) - 2 * offset(operand)
+    if move or operand.precision > sort.precision or operand.exponent_bits > sort.exponent_bits:
+        text += _step_rounded_twice(move, max(operand.precision, sort.precision) + 2, sort, wide)
+    else:
+        text += define("unbounded", wide, f"(fp.fma RNE {' '.join(round_to(wide, name) for name in 'xyz')})")
+        factors = " ".join(round_to(sort, name) if sort_of(operand) != sort else name for name in ("x", "y"))
+        for mode in ("RNE", "RTP", "RTN"):
+            text += define(f"rounded_{mode}", sort, f"(fp.fma {mode} {factors} z)")
+    text += define("is_nan", "Bool", "(fp.isNaN unbounded)")
+    times_zero = either(both("(fp.isInfinite x)", "(fp.isZero y)"), both("(fp.isZero x)", "(fp.isInfinite y)"))
+    given_nan = either(*(is_nan(code, fmt) for code, fmt in codes))
+    signalling = (is_signalling(code, fmt) for code, fmt in codes)
+    text += define("is_invalid", "Bool", either(*signalling, times_zero, both("is_nan", inverse(given_nan))))
+    operands_are_finite = (inverse(f"(fp.isInfinite {name})") for name in "xyz")
+    text += define("is_number", "Bool", both(inverse("is_nan"), *operands_are_finite))
+    return text + _conclusion(accumulator, wide, out, flags)
+
+
+def _step_rounded_twice(move: int, precision: int, sort: Sort, wide: Sort) -> str:
+    """Define the results of a step with a factor of ``2**move``: rounded twice, to the effect of once.
+
+    The first time into a format with at least two more bits of significand and of exponent. To round up or down twice
+    is to do it once. To round to nearest, the first rounding is towards zero: if that has lost anything, the exact
+    result is larger than what is left, so that what looks like a tie is none, and is rounded away from zero.
+    """
+    longer = Sort(wide.exponent_bits, precision)
+    x, y, z = (round_to(longer, name) for name in "xyz")
+    text = define("scaled", longer, f"(fp.mul RNE {x} {power_of_two(move, longer)})")
+    for mode in ("RTZ", "RTP", "RTN"):
+        text += define(f"longer_{mode}", longer, f"(fp.fma {mode} scaled {y} {z})")
+    for mode in ("RTP", "RTN"):
+        text += define(f"rounded_{mode}", sort, round_to(sort, f"longer_{mode}", mode))
+    # The sign of an exact zero is that of rounding to nearest in this mode, too.
+    for name, target in (("rounded_RNE", sort), ("unbounded", wide)):
+        nearest = (round_to(target, "longer_RTZ", mode) for mode in ("RNE", "RNA"))
+        text += define(name, target, f"(ite (fp.eq longer_RTP longer_RTN) {' '.join(nearest)})")
+    return text
+
+
+def _conclusion(destination: FloatFormat, unbounded: Sort, out: str, flags: str) -> str:
+    """Define ``correct`` from what the operation has defined: the same exact result rounded in four ways."""
+    sort = sort_of(destination)
+    largest = (2 - Fraction(1, 1 << destination.fraction_bits)) * Fraction(2) ** sort.bias
+    smallest = Fraction(2) ** (1 - sort.bias)
+    text = define("is_inexact", "Bool", both("is_number", inverse("(fp.eq rounded_RTP rounded_RTN)")))
+    text += define("magnitude", unbounded, "(fp.abs unbounded)")
+    text += define("overflows", "Bool", both("is_number", f"(fp.gt magnitude {number(largest, unbounded)})"))
+    is_tiny = f"(fp.lt magnitude {number(smallest, unbounded)})"
+    text += define("underflows", "Bool", both("is_inexact", is_tiny))
+    result = equal(from_bits(out, sort), "rounded_RNE")
+    correct = f"(ite is_nan {equal(out, bits(destination.nan, destination.width))} {result})"
+    return text + verdict(correct, flags)

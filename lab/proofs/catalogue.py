@@ -1,0 +1,61 @@
+"""All proofs, in the order of the table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+
+from lab.proofs.along_model.induction import induction_proofs
+from lab.proofs.axi_stream import axi_stream_proofs
+from lab.proofs.control import control_proofs
+from lab.proofs.converters import converter_proofs
+from lab.proofs.faults import PinnedFault, pinned_faults
+from lab.proofs.lanes import lane_proofs
+from lab.proofs.mutants import Mutant, mutants
+from lab.proofs.pipelines import pipeline_proofs, primitive_proofs
+from lab.proofs.proof import Proof
+from lab.proofs.steps import step_proofs
+from lab.proofs.vector_control import vector_control_proofs
+from lab.proofs.vector_steady import steady_proofs
+
+__all__ = ["TIERS", "catalogue", "proofs", "select"]
+
+TIERS = ("fast", "full")
+Entry = Proof | Mutant | PinnedFault
+
+
+def proofs() -> list[Proof]:
+    """Return every proof."""
+    return [
+        *converter_proofs(),
+        *step_proofs(),
+        *lane_proofs(),
+        *primitive_proofs(),
+        *pipeline_proofs(),
+        *control_proofs(),
+        *induction_proofs(),
+        *axi_stream_proofs(),
+        *vector_control_proofs(),
+        *steady_proofs(),
+    ]
+
+
+def catalogue() -> list[Entry]:
+    """Return every proof, and the changes of the units by which they are tried."""
+    return [*proofs(), *mutants(), *pinned_faults()]
+
+
+def select(tier: str, names: Sequence[str]) -> list[Entry]:
+    """Return the proofs of a tier whose names begin as one of those given, ``*`` standing for anything; all for none.
+
+    Raises
+    ------
+    ValueError
+        If a name matches none.
+    """
+    found = [proof for proof in catalogue() if tier == "full" or proof.fast]
+    for name in names:
+        if not any(fnmatchcase(proof.name, f"{name}*") for proof in found):
+            units = ", ".join(dict.fromkeys(proof.name.split()[0] for proof in found))
+            raise ValueError(f"proofs: got {name!r}, must begin a name of the {tier} tier, such as {units}")
+    return [proof for proof in found if not names or any(fnmatchcase(proof.name, f"{name}*") for name in names)]

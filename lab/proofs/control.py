@@ -1,0 +1,202 @@
+"""What is proven of the multiply-accumulate unit around its lane: that it reduces, whatever a step computes.
+
+The lane is left out. What it gives is an *uninterpreted function* of what it is given: nothing is known of it but that
+it gives the same for the same. So what is proven of issue, hazards, chunks, promotions, registers and the queue of
+results holds for every arithmetic, that of the lane among them.
+
+It is a bounded proof, of shallow units; `lab.proofs.along_model` has those of every depth. In the first cycle the unit
+is in any state at all, and reset. Then, for any beats, changes of the port ``chunk``, stalls and refusals of results in
+so many cycles, every result that leaves is that of `Model` below, in order of its register, and none leaves that the
+model does not have. A unit that has been left alone for long enough has given them all.
+
+What the unit asks of its user is a premise: a beat continues only what was of its level, in its register.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from amaranth import Module
+from amaranth.hdl import Fragment
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from golden.formats import FloatFormat
+from hdl.mac.lane import class_layout, number_layout, operand_layout
+from hdl.mac.multiply_accumulate import MultiplyAccumulate
+from hdl.mac.ports import product_beat_layout, result_beat_layout
+from lab.proofs.left_out import OpenLane, pass_on
+from lab.proofs.model import REGISTERS, Model
+from lab.proofs.netlist import Instance, Netlist
+from lab.proofs.proof import BITWUZLA, Z3_CADICAL, Proof
+from lab.proofs.terms import bits, both, either, equal, field_of, inverse, refute
+from lab.proofs.unknown_step import UnknownStep
+from lab.proofs.yosys import netlist_of_verilog
+
+__all__ = ["SIZES", "ControlAlone", "control_proofs", "formula"]
+
+#: As small as can be: nothing is computed in it here.
+TINY = FloatFormat("1-2-1", 2, 1)
+_LANE_INPUTS = ("a", "b", "stored", "stored_class")
+_LANE_OUTPUTS = ("number", "word", "result", "result_class", "code", "promoted")
+
+
+class ControlAlone(wiring.Component):
+    """A multiply-accumulate unit whose lane is left out.
+
+    Ports
+    -----
+    i, o, chunk
+        As of `MultiplyAccumulate`.
+    a, b, stored, stored_class, accumulator_format : out
+        What the lane is given; the last one with `a` and `b`.
+    number, word, result, result_class, code, promoted : in
+        What it gives.
+    """
+
+    def __init__(self, **given: Any) -> None:
+        self.unit = unit = MultiplyAccumulate(**given)
+        parameters = unit.parameters
+        operand, number = operand_layout(parameters.formats), number_layout(parameters.formats)
+        its_class = class_layout(with_flags=parameters.flags)
+        super().__init__(
+            {
+                "i": In(stream.Signature(product_beat_layout(parameters))),
+                "o": Out(stream.Signature(result_beat_layout(parameters))),
+                "chunk": In(parameters.chunk_bits),
+                "a": Out(operand),
+                "b": Out(operand),
+                "stored": Out(number),
+                "stored_class": Out(its_class),
+                "accumulator_format": Out(1),
+                "number": In(number),
+                "word": In(number.size - parameters.formats.low_fraction_bits),
+                "result": In(number),
+                "result_class": In(its_class),
+                "code": In(parameters.formats.accumulator_width),
+                "promoted": In(operand),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        unit, lanes = self.unit, []
+
+        def open_lane(*arguments: Any) -> OpenLane:
+            lanes.append(OpenLane(*arguments))
+            return lanes[0]
+
+        with patch("hdl.mac.multiply_accumulate.Lane", open_lane):
+            m.submodules.unit = Fragment.get(unit, platform)
+        (lane,) = lanes
+        m.d.comb += [getattr(self, name).eq(getattr(lane, name)) for name in (*_LANE_INPUTS, "accumulator_format")]
+        m.d.comb += [getattr(lane, name).eq(getattr(self, name)) for name in _LANE_OUTPUTS]
+        m.d.comb += pass_on(self, unit)
+        return m
+
+
+#: Depth of the unit; cycles in which beats may enter; cycles until all results must have left.
+_SIZES = ((1, 6, 12), (3, 6, 14))
+#: The same in words.
+SIZES = tuple(f"{stages} stages, {beats} beats in {beats + drain} cycles" for stages, beats, drain in _SIZES)
+
+
+def control_proofs() -> Iterator[Proof]:
+    """Yield the proofs of units of a few depths."""
+    for name, size in zip(SIZES, _SIZES, strict=True):
+        for engine in (BITWUZLA, Z3_CADICAL):
+            build = partial(_build, *size)
+            fast = engine == BITWUZLA and size == _SIZES[1]
+            yield Proof("mac: control", name, "sequential model", engine, build, timeout=900, fast=fast)
+
+
+def _build(stages: int, cycles: int, drain: int, folder: Path) -> str:
+    component = ControlAlone(operands=(TINY,), levels=(0, 1, 2), registers=2, chunk_bits=2, stages=stages)
+    return formula(component, netlist_of_verilog(component, folder), cycles, drain)
+
+
+def formula(component: ControlAlone, netlist: Netlist, cycles: int, drain: int) -> str:
+    """Return what has a solution if a unit gives anything else than the model.
+
+    In `cycles` cycles beats may enter; in the `drain` cycles behind them none does, and all results are taken.
+    """
+    parameters = component.unit.parameters
+    beat, answer = product_beat_layout(parameters), result_beat_layout(parameters)
+    unknown = UnknownStep(parameters)
+    model = Model(unknown)
+    given: dict[str, str] = {"clk": "#b0", "rst": "#b0"}
+    draining = given | {"i__valid": "#b0", "o__ready": "#b1"}
+    before = netlist.instance("before", given={"clk": "#b0", "rst": "#b1"})
+    text = unknown.declarations + before.text
+    instances: list[Instance] = []
+    for cycle in range(cycles + drain):
+        held = instances[-1].registers if instances else before.registers
+        instances.append(netlist.instance(f"t{cycle}", given=given if cycle < cycles else draining, held=held))
+        text += instances[-1].text
+    text += _lane(unknown, component, instances)
+
+    for cycle, unit in enumerate(instances[:cycles]):
+        takes = both(equal(unit.port("i__valid"), "#b1"), equal(unit.port("i__ready"), "#b1"))
+        fields = {name: field_of(unit.port("i__payload"), beat, name) for name, part in beat if part.width}
+        text += model.accept(cycle, takes, fields, unit.port("chunk"))
+    text += f"(assert {both(*(f'legal_{cycle}' for cycle in range(cycles)))})\n"
+    return text + refute(both(*_claims(model, instances, cycles, answer)))
+
+
+def _lane(unknown: UnknownStep, component: ControlAlone, instances: list[Instance]) -> str:
+    """Assert what the lane gives of what it was given, cycles before."""
+    parameters = component.unit.parameters
+    last, pack = len(parameters.operation_ranks), "pack" in parameters.ranks
+    text = ""
+    for cycle, unit in enumerate(instances):
+        places = {"stored": cycle + parameters.position("read"), "stored_class": cycle + parameters.position("align")}
+        if max(places.values(), default=0) >= len(instances):
+            break
+        term = unknown.step(
+            unit.port("a"),
+            unit.port("b"),
+            instances[places["stored"]].port("stored"),
+            instances[places["stored_class"]].port("stored_class"),
+            unit.port("accumulator_format"),
+        )
+        text += f"(define-fun given_{cycle} () {unknown.sort} {term})\n"
+        wide = unit.port("accumulator_format")
+        for at, ports in (
+            (cycle + last - 1, ("number", "word")),
+            (cycle + last, ("result", "result_class", "promoted")),
+            (cycle + last + pack, ("code",)),
+        ):
+            if at < len(instances):
+                for port in ports:
+                    wanted = unknown.lane_output(port, f"given_{cycle}", wide)
+                    text += f"(assert {equal(instances[at].port(port), wanted)})\n"
+    return text
+
+
+def _claims(model: Model, instances: list[Instance], beats: int, answer: data.StructLayout) -> list[str]:
+    """Return that every result is the next one of its register, refusals apart, and that in the end there are all."""
+    claims = []
+    counts = {(register, refused): bits(0, 5) for register in REGISTERS for refused in (0, 1)}
+    for unit in instances:
+        leaves = both(equal(unit.port("o__valid"), "#b1"), equal(unit.port("o__ready"), "#b1"))
+        payload = unit.port("o__payload")
+        is_sound = equal(field_of(payload, answer, "error"), bits(0, 2))
+        for (register, refused), count in list(counts.items()):
+            is_its = equal(field_of(payload, answer, "register"), bits(register, 1))
+            leaves_it = both(leaves, is_its, inverse(is_sound) if refused else is_sound)
+            expected = [
+                both(
+                    f"gives_{cycle}_{register}_{refused}",
+                    equal(model.number_at(cycle, register, refused), count),
+                    equal(payload, f"answer_{cycle}"),
+                )
+                for cycle in range(beats)
+            ]
+            claims.append(either(inverse(leaves_it), *expected))
+            counts[register, refused] = f"(bvadd {count} (ite {leaves_it} {bits(1, 5)} {bits(0, 5)}))"
+    claims += [equal(count, model.number_at_end(*key)) for key, count in counts.items()]
+    return claims

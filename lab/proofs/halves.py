@@ -1,0 +1,138 @@
+"""The two halves of a fused step as components of their own: up to the product, and from it on.
+
+The product is where a step is cut: there are three numbers ahead of it, of which two are multiplied, and two behind it.
+What the first half is proven to hand on is what the second half is proven for.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth import C, Module, signed
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.cores.bundle import Bundle
+from hdl.cores.fused_step import add_product, code_of, multiply_operands
+from hdl.cores.multiplier import Multiplier
+from hdl.cores.operand import split_code
+from hdl.cores.outcome import finish, pack_result
+from hdl.cores.product import product_bias
+from hdl.cores.result import result_layout
+from hdl.cores.step_formats import StepFormats
+from hdl.cores.words import select_width
+from lab.proofs.cut import HANDED_ON
+
+__all__ = ["FirstHalf", "SecondHalf"]
+
+
+def _choices(formats: StepFormats) -> dict[str, Any]:
+    return {
+        "format": In(select_width(len(formats.operands))),
+        "accumulator_format": In(select_width(len(formats.accumulators))),
+    }
+
+
+class FirstHalf(wiring.Component):
+    """From the codes of two operands to their product.
+
+    Parameters
+    ----------
+    formats : StepFormats
+
+    Ports
+    -----
+    a, b, format, accumulator_format : in
+        As of `hdl.cores.fused_step.FusedStep`.
+    a_significand, a_exponent, b_significand, b_exponent : out
+        What is multiplied, and added.
+    significand, exponent, bias, low_exponent, sign, is_infinite, is_nan, invalid : out
+        What `multiply_operands` returns.
+    """
+
+    def __init__(self, formats: StepFormats) -> None:
+        self.formats = formats
+        width, exponent = formats.operand_precision, signed(formats.product_exponent_width)
+        super().__init__(
+            {
+                **{name: In(formats.operand_width) for name in ("a", "b")},
+                **_choices(formats),
+                **{f"{name}_significand": Out(width) for name in ("a", "b")},
+                **{f"{name}_exponent": Out(exponent) for name in ("a", "b")},
+                "significand": Out(formats.product_width),
+                "exponent": Out(exponent),
+                "bias": Out(exponent),
+                "low_exponent": Out(2),
+                **{name: Out(1) for name in ("sign", "is_infinite", "is_nan", "invalid")},
+            }
+        )
+
+    def after(self, step: str, bundle: Bundle) -> Bundle:
+        """Go on, but take note of the normalised operands."""
+        if step == "operands":
+            self._operands = bundle
+        return bundle.named(self._m)
+
+    def elaborate(self, platform: object) -> Module:
+        self._m = m = Module()
+        formats = self.formats
+        m.submodules.multiplier = multiplier = Multiplier(formats.operand_precision)
+        ordinary = {"is_infinite": C(0, 1), "is_nan": C(0, 1)}
+        a, b = (split_code(m, formats.operands, self.format, code).but(**ordinary) for code in (self.a, self.b))
+        product = multiply_operands(m, formats, self, multiplier, a, b)
+        m.d.comb += [getattr(self, name).eq(value) for name, value in vars(product).items()]
+        for name in ("a", "b"):
+            m.d.comb += [
+                getattr(self, f"{name}_significand").eq(getattr(multiplier, name)),
+                getattr(self, f"{name}_exponent").eq(getattr(self._operands, name).exponent),
+            ]
+        return m
+
+
+class SecondHalf(wiring.Component):
+    """From a product and an accumulator to the result.
+
+    Parameters
+    ----------
+    formats : StepFormats
+
+    Ports
+    -----
+    significand, exponent, low_exponent, sign, is_infinite, is_nan, invalid : in
+        What `FirstHalf` hands on; the bias follows from the formats.
+    acc, format, accumulator_format : in
+    o : result_layout(formats.accumulator_width), out
+    """
+
+    def __init__(self, formats: StepFormats) -> None:
+        self.formats = formats
+        super().__init__(
+            {
+                "significand": In(formats.product_width),
+                "exponent": In(signed(formats.product_exponent_width)),
+                "low_exponent": In(2),
+                **{name: In(1) for name in ("sign", "is_infinite", "is_nan", "invalid")},
+                "acc": In(formats.accumulator_width),
+                **_choices(formats),
+                "o": Out(result_layout(formats.accumulator_width)),
+            }
+        )
+
+    def after(self, step: str, bundle: Bundle) -> Bundle:
+        """Go on in the same cycle."""
+        return bundle.named(self._m)
+
+    def elaborate(self, platform: object) -> Module:
+        self._m = m = Module()
+        formats, index = self.formats, self.accumulator_format
+        number, its_class = code_of(m, formats, self, self.acc)
+        product = Bundle(
+            **{name: getattr(self, name) for name in HANDED_ON}, bias=product_bias(m, formats, self.format, index)
+        )
+        rounded = add_product(m, formats, self, product, lambda: number, lambda: its_class)
+        finished = finish(m, formats, index, rounded)
+        m.d.comb += [
+            self.o.bits.eq(pack_result(formats, index, rounded, finished)),
+            self.o.flags.eq(finished.flags),
+        ]
+        return m

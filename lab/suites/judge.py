@@ -1,0 +1,102 @@
+"""Vectors held against designs, every bit of result and flags."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+import golden
+from golden import BF16, CB16, CBFLOAT16, FP16, FP32
+from lab.suites.designs import DESIGNS
+from lab.suites.functions import Codes, Step, Unit, Vectors
+
+__all__ = ["Tally", "judge"]
+
+
+@dataclass
+class Tally:
+    """What became of all vectors.
+
+    Attributes
+    ----------
+    applied : int
+        Vectors that were run.
+    judged, wrong : Counter of (function, unit, design)
+        The same vectors, counted for each unit that computes them and each design of it.
+    left_out, translated : Counter
+        See `read_fpgen`.
+    examples : list of str
+        The first mismatches.
+    """
+
+    applied: int = 0
+    judged: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    wrong: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    left_out: Counter[str] = field(default_factory=Counter)
+    translated: Counter[str] = field(default_factory=Counter)
+    examples: list[str] = field(default_factory=list)
+
+
+def judge(vectors: Vectors, designs: Sequence[str], name: str, tally: Tally, *, shown: int) -> None:
+    """Run vectors and count.
+
+    Parameters
+    ----------
+    vectors : Vectors
+    designs : sequence of str
+        Names in `DESIGNS`.
+    name : str
+        Of the file.
+    tally : Tally
+        To which everything is added.
+    shown : int
+        Length to which the list of examples may grow.
+    """
+    was_run = np.zeros(len(vectors.lines), bool)
+    for unit, chosen, operands in _ways(vectors):
+        for design in designs:
+            made = DESIGNS[design](unit, operands)
+            if made is None:
+                continue
+            was_run[chosen] = True
+            results, flags = made
+            row = (vectors.function.name, str(unit), design)
+            wrong = (results != vectors.results[chosen]) | (flags != vectors.flags[chosen])
+            tally.judged[row] += len(wrong)
+            tally.wrong[row] += int(wrong.sum())
+            for at in np.flatnonzero(wrong)[: shown - len(tally.examples)]:
+                line = int(chosen[at])
+                got = _hexadecimal(unit, results[at], flags[at])
+                wanted = _hexadecimal(unit, vectors.results[line], vectors.flags[line])
+                arguments = " ".join(f"{int(each[at]):#x}" for each in operands)
+                tally.examples.append(
+                    f"{name}:{vectors.lines[line]}: {vectors.function.name}, {unit}, {design}: {arguments} -> "
+                    f"got {got}, must be {wanted}"
+                )
+    tally.applied += int(was_run.sum())
+    if not was_run.all():
+        tally.left_out["computed by none of the designs"] += int((~was_run).sum())
+
+
+def _ways(vectors: Vectors) -> Iterator[tuple[Unit, Codes, list[Codes]]]:
+    """Yield what computes the vectors: unit, indices of those that it can compute, and their operands.
+
+    A step of float32 is the step of a 16-bit format into float32 where both factors are of that format.
+    """
+    unit, arguments = vectors.function.unit, vectors.function.arguments(*vectors.given)
+    yield unit, np.arange(len(vectors.lines)), list(arguments)
+    if unit != Step(FP32, FP32):
+        return
+    a, b, acc = arguments
+    for fmt in (FP16, BF16, CBFLOAT16, CB16):
+        (x, lost_of_a), (y, lost_of_b) = (golden.convert(each, FP32, fmt, return_flags=True) for each in (a, b))
+        chosen = np.flatnonzero((lost_of_a | lost_of_b) == 0)
+        if chosen.size:
+            yield Step(fmt, FP32), chosen, [x[chosen], y[chosen], acc[chosen]]
+
+
+def _hexadecimal(unit: Unit, result: int, flags: int) -> str:
+    return f"0x{int(result):0{unit.result.width // 4}x} flags {int(flags):#04x}"

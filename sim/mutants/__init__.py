@@ -1,1 +1,0 @@
-"""Bugs put into the RTL one at a time, to prove that the regression can fail."""

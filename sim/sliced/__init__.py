@@ -1,5 +1,0 @@
-"""Netlists as bit-sliced machine code: hundreds of millions of vectors a second."""
-
-from sim.sliced.netlist import Sliced
-
-__all__ = ["Sliced"]

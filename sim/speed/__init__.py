@@ -1,1 +1,0 @@
-"""How fast golden's matrix products are, and how many outputs of other libraries differ from the contract's."""

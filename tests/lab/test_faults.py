@@ -1,0 +1,209 @@
+"""The generator of faults, the simulation of 511 at once, and the proof that a fault is none."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from amaranth import Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from lab.faults.__main__ import main
+from lab.faults.campaign import Judged, Target, Verdict, batches, judge
+from lab.faults.candidates import candidates, choose
+from lab.faults.design import Design, design_of
+from lab.faults.equivalence import Conjectures, Pair
+from lab.faults.fault import KINDS, Fault
+from lab.faults.gates import gates_of
+from lab.faults.machine import Cause, Machine, Wires
+from lab.faults.proofs import faulty, proofs_of, try_proofs
+from lab.faults.report import NOT_KNOWN, markdown, new_survivors
+from lab.proofs.proof import Verdict as Answer
+from lab.proofs.proof import prove
+from sim.fields import Fields
+from sim.port import Port
+from sim.scenario import Scenario
+from sim.units import UNITS
+
+
+class Adder(wiring.Component):
+    """A running sum behind one rank: small, with a register that keeps its value, a constant and a comparison."""
+
+    i: In(stream.Signature(4))
+    o: Out(stream.Signature(4))
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        total, enable = Signal(4, name="total"), Signal(name="enable")
+        m.d.comb += [enable.eq(~self.o.valid | self.o.ready), self.i.ready.eq(enable)]
+        big = Signal(name="big")
+        m.d.comb += big.eq(self.i.payload > 9)
+        with m.If(enable):
+            # What is in the rank does not matter while nothing is: `self.i.valid &` could go, and nobody would see it.
+            with m.If(self.i.valid & (enable | big)):
+                m.d.sync += self.o.payload.eq(total + Mux(big, 1, self.i.payload))
+            with m.If(self.i.valid):
+                m.d.sync += total.eq(total + Mux(big, 1, self.i.payload))
+            m.d.sync += self.o.valid.eq(self.i.valid)
+        return m
+
+
+PORT = Port(Fields({"payload": 4}), Fields({"payload": 4}))
+
+
+@pytest.fixture(scope="module")
+def adder() -> Design:
+    return design_of(Adder())
+
+
+@pytest.fixture(scope="module")
+def found(adder: Design) -> list[Fault]:
+    return list(candidates(adder))
+
+
+def scenario(**given: Any) -> Scenario:
+    payloads = np.random.default_rng(1).integers(0, 16, 200).astype(np.uint64)
+    sums = np.cumsum(np.where(payloads > 9, 1, payloads)) % 16
+    takes = np.random.default_rng(2).random(97) < 0.7
+    values = {"payloads": payloads, "answers": sums.astype(np.uint64), "case": np.arange(200), "takes": takes}
+    return Scenario("sums", **values | given)
+
+
+def caught(design: Design, faults: list[Fault]) -> list[Cause]:
+    machine = Machine(gates_of(design, faults), PORT, {number: number + 1 for number in range(len(faults))})
+    machine.run(scenario())
+    return [Cause(int(cause)) for cause in machine.caught[1 : len(faults) + 1]]
+
+
+def one(found: list[Fault], kind: str, words: str) -> Fault:
+    return next(fault for fault in found if fault.kind == kind and words in fault.what)
+
+
+def test_candidates_of_a_small_unit_are_of_every_kind(found):
+    assert {fault.kind for fault in found} == set(KINDS)
+
+
+def test_choice_leaves_no_kind_out_and_is_repeated_by_its_seed(found):
+    chosen = choose(found, 3 * len(KINDS), 1)
+    assert {fault.kind for fault in chosen} == set(KINDS)
+    assert len(set(chosen)) == len(chosen)
+    assert chosen == choose(found, 3 * len(KINDS), 1) != choose(found, 3 * len(KINDS), 2)
+
+
+def test_candidates_of_the_mac_have_the_faults_that_an_outside_trial_found():
+    names = [fault.name for fault in candidates(design_of(UNITS["mac_cbfloat16"].build()))]
+    for file, words in (
+        ("mac/chunks.py", "width: left_before, 16 -> 6 bits"),
+        ("mac/chunks.py", "delay: is_one one cycle late"),
+        ("mac/hazards.py", "ignores the reset"),
+        ("mac/issue.py", "cycles_of_others"),
+    ):
+        assert any(name.startswith(f"hdl/{file}") and words in name for name in names), words
+
+
+@pytest.mark.parametrize(
+    ("kind", "words", "cause"),
+    [
+        ("constant", "bit 3, is always 0", Cause.WRONG),
+        ("width", "4 -> 3 bits", Cause.WRONG),
+        ("off by one", "+ 1", Cause.WRONG),
+        ("condition", "always the choice", None),
+        ("constant", "enable is always 0", Cause.STUCK),
+    ],
+)
+def test_copy_with_a_fault_is_caught_and_the_unit_itself_is_not(adder, found, kind, words, cause):
+    (told,) = caught(adder, [one(found, kind, words)])
+    assert told is not Cause.SAME
+    assert cause in (None, told)
+
+
+def test_copies_with_many_faults_at_once_are_told_as_each_alone(adder, found):
+    chosen = [fault for fault in choose(found, 60, 3) if not fault.may_loop]
+    together = caught(adder, chosen)
+    assert Cause.SAME in together
+    assert len(set(together)) > 2
+    for fault, told in list(zip(chosen, together, strict=True))[:5]:
+        assert caught(adder, [fault]) == [told], fault.name
+
+
+def test_unit_that_does_not_give_what_it_should_ends_the_run(adder, found):
+    machine = Machine(gates_of(adder, found[:1]), PORT, {0: 1})
+    with pytest.raises(RuntimeError, match="without faults fails"):
+        machine.run(scenario(answers=np.zeros(200, np.uint64)))
+
+
+def test_scenario_without_answers_is_an_error(adder, found):
+    machine = Machine(gates_of(adder, found[:1]), PORT, {0: 1})
+    with pytest.raises(ValueError, match="nothing would be compared"):
+        machine.run(scenario(answers=np.zeros(0, np.uint64), payloads=np.zeros(0, np.uint64)))
+
+
+def missing(design: Design, faults: list[Fault]) -> list[str]:
+    gates = gates_of(design, faults)
+    guards = [(at, value) for at, name in enumerate(gates.names) if name for value in (True, False)]
+    machine = Machine(gates, PORT, {number: number + 1 for number in range(len(faults))})
+    machine.watch(guards, 100)
+    machine.run(scenario(), cut=150)
+    pair = Pair(gates, Wires.of(gates.ports, axi_stream=False), guards)
+    return [pair.missing(number, Conjectures(*machine.seen(number + 1))) for number in range(len(faults))]
+
+
+def test_fault_in_what_nobody_looks_at_is_proven_to_be_none(adder, found):
+    unseen = [fault for fault in found if fault.kind == "condition" and "without i__valid" in fault.what]
+    told, proofs = caught(adder, unseen), missing(adder, unseen)
+    assert (Cause.SAME, "") in zip(told, proofs, strict=True)
+
+
+def test_faults_that_are_caught_are_never_proven_to_be_none(adder, found):
+    chosen = [fault for fault in choose(found, 40, 5) if not fault.may_loop]
+    pairs = list(zip(caught(adder, chosen), missing(adder, chosen), chosen, strict=True))
+    assert [fault.name for told, lacking, fault in pairs if told is not Cause.SAME and not lacking] == []
+
+
+def test_sample_of_a_converter_is_judged_and_most_faults_are_told():
+    (batch,) = batches([Target("cbfloat16_to_float32", 40)])
+    judged, cycles, _ = judge(batch)
+    assert len(judged) > 30
+    assert cycles > 1000
+    told = sum(one.verdict is Verdict.SIMULATION for one in judged)
+    assert told > 0.8 * len(judged)
+
+
+def wrapper_fault(words: str) -> Judged:
+    found = candidates(design_of(UNITS["mac_axi_stream"].build()))
+    fault = next(each for each in found if each.file == "axi_stream.py" and words in each.what)
+    return Judged("mac_axi_stream", fault, Verdict.OPEN, "")
+
+
+def test_proof_refutes_a_register_beyond_the_unit_that_is_not_refused():
+    # Register 16 of a unit of 16.
+    judged, _ = try_proofs(wrapper_fault("16 -> 17"))
+    assert judged.verdict is Verdict.PROOF
+    assert "AXI4-Stream" in judged.by
+
+
+def test_proof_of_the_unit_without_faults_goes_through_the_same_way(tmp_path):
+    (proof,) = proofs_of(wrapper_fault("16 -> 17"))
+    with faulty(None):
+        assert prove(proof, tmp_path).verdict is Answer.PROVEN
+
+
+def test_run_without_faults_is_refused(capsys):
+    with pytest.raises(SystemExit):
+        main(["--count", "0"])
+    assert "--count: got 0, must be at least 1" in capsys.readouterr().err
+
+
+def test_list_tells_survivors_by_reason_and_new_ones_apart(tmp_path, found):
+    judged = [
+        Judged("adder", found[0], Verdict.OPEN, ""),
+        Judged("adder", found[1], Verdict.SIMULATION, "sums"),
+        Judged("adder", found[2], Verdict.NONE, "structure"),
+    ]
+    text = markdown(judged, "facts")
+    assert "score 50.0 %" in text
+    assert f"{NOT_KNOWN.capitalize()}:" in text
+    kept = tmp_path / "faults.md"
+    assert len(new_survivors(judged, kept)) == 1
+    kept.write_text(text, encoding="utf-8")
+    assert new_survivors(judged, kept) == []

@@ -1,0 +1,45 @@
+"""The pace of the units: what the table of the README is made of."""
+
+from fractions import Fraction
+
+import pytest
+
+from hdl import MultiplyAccumulate, VectorMac
+from lab.fpga.cli import MEASURED
+from lab.fpga.report import read_json
+from lab.pace.measure import products_per_beat, products_per_cycle
+from lab.pace.peers import PEERS
+from lab.pace.report import BEGIN, END, Pace, markdown, measured_units
+from tools.paths import README
+
+
+@pytest.mark.parametrize(("level", "pace"), [(0, 1), (1, Fraction(4, 5)), (2, Fraction(4, 5))])
+def test_scalar_unit_gives_a_cycle_for_each_promotion(level, pace):
+    unit = MultiplyAccumulate(stages=4)
+    assert products_per_cycle(unit, level=level, chunk=4) == pace
+
+
+@pytest.mark.parametrize(("level", "pace"), [(0, 2), (1, 4 * Fraction(8, 10)), (2, 4 * Fraction(8, 9))])
+def test_vector_unit_gives_two_cycles_for_a_promotion_to_fp32_and_one_for_another(level, pace):
+    unit = VectorMac(lanes=4, stages=4, registers=8)
+    assert products_per_cycle(unit, level=level, chunk=8) == pace
+
+
+def test_products_of_a_beat_are_one_or_as_many_as_lanes_of_the_level():
+    assert [products_per_beat(MultiplyAccumulate(), level) for level in (0, 1, 2)] == [1, 1, 1]
+    assert [products_per_beat(VectorMac(lanes=8), level) for level in (0, 1, 2)] == [4, 8, 8]
+
+
+def test_row_of_the_table_is_pace_times_frequency_and_that_by_area():
+    row = Pace("mac", "cbfloat16", 1, Fraction(32, 33), 165.0, 1280)
+    assert (row.rate, row.density) == (160.0, 125.0)
+    table = markdown([row])
+    assert "| `mac` | cbfloat16 | 1 | 0.97 | 165 | 160 | 1280 | 125 |" in table
+    assert all(peer.name in table for peer in PEERS)
+
+
+def test_readme_tells_the_pace_of_every_measured_unit():
+    text = README.read_text(encoding="utf-8")
+    table = text[text.index(BEGIN) : text.index(END)]
+    missing = [name for name in measured_units(read_json(MEASURED)) if f"`{name}`" not in table]
+    assert missing == []

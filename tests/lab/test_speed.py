@@ -1,0 +1,71 @@
+"""The comparison with other libraries judges as it says: every wrong bit counts, and golden is judged itself."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import golden
+from golden import BF16, CBFLOAT16
+from lab.speed import measure, quantise
+from lab.speed.__main__ import main
+from lab.speed.contestants import FORMATS, contestants
+
+ALL = {(each.name, each.operand): each for each in contestants(threads=2)}
+GFLOAT = "gfloat.round_ndarray, a loop"
+
+
+@pytest.fixture(autouse=True)
+def small_products(monkeypatch):
+    monkeypatch.setattr(measure, "_JUDGED", (8, 300, 8))
+    monkeypatch.setattr(measure, "_LARGEST", (16, 256, 16))
+    monkeypatch.setattr(quantise, "VALUES", 10_000)
+
+
+@pytest.mark.parametrize("key", [key for key in ALL if key[0].startswith("golden")], ids=str)
+def test_count_wrong_golden_has_none(key):
+    assert measure.count_wrong(ALL[key]) == (0, 64)
+    measure.same_as_reference(ALL[key], count=2)
+
+
+@pytest.mark.parametrize("fmt", FORMATS, ids=str)
+def test_count_wrong_library_with_one_rounding_per_step_has_none(fmt):
+    assert measure.count_wrong(ALL[GFLOAT, fmt]) == (0, 64)
+
+
+def test_count_wrong_library_that_rounds_products_has_many():
+    assert measure.count_wrong(ALL["bfloat16 of ml_dtypes, a loop", BF16])[0] > 32
+
+
+def test_count_wrong_every_spoiled_bit_counts():
+    honest = ALL["golden, level 2", CBFLOAT16]
+
+    def spoiled(result):
+        values = honest.values(result).copy()
+        values[1, 2] = np.nextafter(values[1, 2], np.float32(np.inf))
+        values[3, 4] = -values[3, 4]
+        return values
+
+    assert measure.count_wrong(replace(honest, values=spoiled)) == (2, 64)
+
+
+def test_same_as_reference_wrong_golden_is_an_error(monkeypatch):
+    honest = golden.matmul
+    monkeypatch.setattr(golden, "matmul", lambda *given, **named: honest(*given, **named) ^ 1)
+    with pytest.raises(AssertionError, match="output 0 of golden, level 1: 0x"):
+        measure.same_as_reference(ALL["golden, level 1", CBFLOAT16], count=2)
+
+
+def test_speed_command_writes_tables_and_picture(tmp_path, capsys):
+    assert main(["--repetitions", "1", "-o", str(tmp_path)]) == 0
+    table = capsys.readouterr().out
+    for fmt in FORMATS:
+        assert f"| **golden.quantize** | {fmt} |" in table
+    assert "| **golden, level 2, 2 threads** | bfloat16 | sums in bfloat16, chunks of 32 |" in table
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bench.json", "bench.md", "speed.svg"]
+
+
+def test_speed_command_no_repetitions_is_an_error(capsys):
+    with pytest.raises(SystemExit):
+        main(["--repetitions", "0"])
+    assert "--repetitions: got 0, must be at least 1" in capsys.readouterr().err

@@ -1,0 +1,165 @@
+"""Vectors in TestFloat's format: lines of our own, right and wrong."""
+
+import io
+import sys
+
+import numpy as np
+import pytest
+
+from lab.suites import testfloat
+from lab.suites.__main__ import main
+from lab.suites.errors import VectorError
+from lab.suites.functions import FUNCTIONS
+
+ALL = ["--design", "golden", "--design", "reference", "--design", "netlist"]
+LINES = {
+    "f32_to_f16": [
+        "3F800000 3C00 00",
+        "3F801000 3C00 01",  # 1 + 2^-11, a tie to even below
+        "3F803000 3C02 01",  # 1 + 3 * 2^-11, a tie to even above
+        "477FEFFF 7BFF 01",
+        "477FF000 7C00 05",  # 65520, a tie to infinity
+        "B3000000 8000 03",  # -2^-25, a tie to zero
+        "387FE000 0400 03",  # 2^-14 - 2^-25: 11 bits of an unbounded exponent hold it, so it is tiny
+        "387FF000 0400 01",  # 2^-14 - 2^-26: they do not, and round up to 2^-14
+        "7F800001 7E00 10",
+        "FFFFFFFF 7E00 00",
+    ],
+    "f16_to_f32": ["0001 33800000 00", "8000 80000000 00", "FC01 7FC00000 10"],
+    "f32_to_bf16": ["3F808000 3F80 01", "3F818000 3F82 01", "7F7FFFFF 7F80 05"],
+    "bf16_to_f32": ["0001 00010000 00", "FF81 7FC00000 10"],
+    "f16_mulAdd": [
+        "3C00 3C00 3C00 4000 00",
+        "3EB1 26F3 3FBC 3FEB 01",  # rounded twice, through float32, it would be 3FEA
+        "7C00 0000 7E00 7E00 10",  # infinity times zero beside a quiet NaN
+        "8000 3C00 8000 8000 00",
+        "7BFF 7BFF 0000 7C00 05",
+    ],
+    "f16_add": [
+        "3C00 3C00 4000 00",
+        "8000 8000 8000 00",
+        "8000 0000 0000 00",
+        "7BFF 4B80 7BFF 01",
+        "7C00 FC00 7E00 10",
+    ],
+    "f16_sub": [
+        "3C00 3C00 0000 00",
+        "8000 0000 8000 00",
+        "0000 0000 0000 00",
+        "7C00 7C00 7E00 10",
+        "7E00 7D00 7E00 10",
+    ],
+    "f16_mul": [
+        "C000 4200 C600 00",
+        "8000 3C00 8000 00",
+        "8001 0001 8000 03",
+        "8000 8000 0000 00",
+        "7C00 8000 7E00 10",
+    ],
+    "f32_mulAdd": ["3F800000 40000000 3F800000 40400000 00", "7F7FFFFF 7F7FFFFF 00000000 7F800000 05"],
+}
+
+
+SHARED = ["f16_mulAdd", "f16_add", "f16_sub", "f16_mul"]
+
+
+def write(folder, name, lines):
+    path = folder / f"{name}.txt"
+    path.write_text("".join(f"{line}\n" for line in lines))
+    return str(path)
+
+
+@pytest.mark.parametrize("function", LINES)
+def test_testfloat_file_of_right_vectors_passes_on_every_design(tmp_path, capsys, function):
+    assert main([write(tmp_path, function, LINES[function]), *ALL]) == 0
+    count = len(LINES[function])
+    assert f"{count} vectors read, {count} run, 0 left out" in capsys.readouterr().out
+
+
+def test_testfloat_files_of_steps_pass_on_the_step_whose_format_is_chosen_at_run_time(tmp_path, capsys):
+    paths = [write(tmp_path, function, LINES[function]) for function in SHARED]
+    assert main([*paths, "--design", "shared-netlist"]) == 0
+    assert "20 vectors read, 20 run, 0 left out, 20 comparisons" in capsys.readouterr().out
+
+
+def test_testfloat_vectors_that_none_of_the_designs_computes_fail(tmp_path, capsys):
+    # There is no netlist of a step with float32 operands; 0x3F800001 is a value of no 16-bit format.
+    path = write(tmp_path, "f32_mulAdd", ["3F800001 3F800001 00000000 3F800002 01"])
+    assert main([path, "--design", "golden"]) == 0
+    assert main([path, "--design", "netlist"]) == 1
+    out = capsys.readouterr().out
+    assert "computed by none of the designs" in out
+    assert "1 vectors read, 0 run, 1 left out" in out
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "got"),
+    [("3C00 4000 00", "3C00 4001 00", "got 0x4000 flags 0x00, must be 0x4001 flags 0x00"),
+     ("26F3 3FBC 3FEB 01", "26F3 3FBC 3FEB 00", "got 0x3feb flags 0x01, must be 0x3feb flags 0x00"),
+     ("7E00 7E00 10", "7E00 FE00 10", "got 0x7e00 flags 0x10, must be 0xfe00 flags 0x10")],
+    ids=["result", "flag", "sign_of_nan"],
+)  # fmt: skip
+@pytest.mark.parametrize("design", ["golden", "reference", "netlist"])
+def test_testfloat_file_with_a_wrong_vector_fails_and_shows_its_line(tmp_path, capsys, right, wrong, got, design):
+    lines = [line.replace(right, wrong) for line in LINES["f16_mulAdd"]]
+    at = next(at for at, line in enumerate(lines, 1) if wrong in line)
+    path = write(tmp_path, "f16_mulAdd", lines)
+    assert main([path, "--design", design]) == 1
+    out = capsys.readouterr().out
+    assert f"{path}:{at}: f16_mulAdd, float16 step into float16, {design}: " in out
+    assert got in out
+    assert "5 vectors read, 5 run, 0 left out, 5 comparisons, 1 mismatches" in out
+
+
+def test_testfloat_mismatches_beyond_those_shown_are_counted(tmp_path, capsys):
+    path = write(tmp_path, "f16_to_f32", ["3C00 3F800001 00"] * 5)
+    assert main([path, "--design", "golden", "--show", "2"]) == 1
+    out = capsys.readouterr().out
+    assert out.count("got 0x3f800000") == 2
+    assert "... and 3 more" in out
+    assert "5 mismatches" in out
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["3C00 3C00 3C00 4000", "3C00 3C00 3C00 4000 0", "3C00 3C00 3C00 4000 00 ", "3C00 3C00 3C00 40000 00",
+     "3C00 3C0G 3C00 4000 00", "3C00,3C00 3C00 4000 00", "3C00 3C00 3C00 4000 00\r", "", "3C00 3C00 +C00 4000 00"],
+)  # fmt: skip
+def test_testfloat_line_that_is_none_is_named_with_its_number(tmp_path, capsys, line):
+    path = write(tmp_path, "f16_mulAdd", [*LINES["f16_mulAdd"], line, "3C00 3C00 3C00 4000 00"])
+    assert main([path, "--design", "golden"]) == 2
+    error = capsys.readouterr().err
+    assert f"{path}:6: got {line!r}, must be operands, result and flags of f16_mulAdd" in error
+
+
+def test_testfloat_file_is_read_block_by_block_with_its_line_numbers(monkeypatch):
+    monkeypatch.setattr(testfloat, "BLOCK", 2)
+    text = "".join(f"{code:04X} 00000000 00\n" for code in range(5)).removesuffix("\n").encode()
+    blocks = list(testfloat.read_testfloat(io.BytesIO(text), "-", FUNCTIONS["f16_to_f32"]))
+    assert [block.lines.tolist() for block in blocks] == [[1, 2], [3, 4], [5]]
+    assert np.concatenate([block.given[0] for block in blocks]).tolist() == [0, 1, 2, 3, 4]
+    with pytest.raises(VectorError, match=r"^-:4: got 'x'"):
+        list(testfloat.read_testfloat(io.BytesIO(text[:51] + b"x\n"), "-", FUNCTIONS["f16_to_f32"]))
+
+
+def test_testfloat_vectors_come_from_standard_input_too(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"3c00 3f800000 00\n")))
+    assert main(["-", "--operation", "f16_to_f32", "--design", "golden"]) == 0
+    assert "1 vectors read, 1 run" in capsys.readouterr().out
+
+
+def test_testfloat_file_of_no_vectors_fails(tmp_path, capsys):
+    assert main([write(tmp_path, "f16_add", []), "--design", "golden"]) == 1
+    assert "FAILED: no vector" in capsys.readouterr().out
+
+
+def test_testfloat_file_of_an_unknown_function_is_refused(tmp_path, capsys):
+    path = write(tmp_path, "f64_add", ["0"])
+    with pytest.raises(SystemExit, match="2"):
+        main([path])
+    assert f"--operation: got none for {path}, must be one of f16_to_bf16, " in capsys.readouterr().err
+
+
+def test_testfloat_file_that_is_missing_is_an_error(tmp_path, capsys):
+    assert main([str(tmp_path / "f16_add.txt")]) == 2
+    assert "No such file" in capsys.readouterr().err

@@ -1,0 +1,5 @@
+"""Netlists as bit-sliced machine code: hundreds of millions of vectors a second."""
+
+from tools.sliced.netlist import Sliced
+
+__all__ = ["Sliced"]
