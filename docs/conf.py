@@ -1,5 +1,6 @@
 """Settings of the documentation site: ``make docs`` builds it into build/docs."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -7,6 +8,8 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 import golden  # noqa: E402
+
+os.environ["COLUMNS"] = "92"  # for tables that the tutorials print
 
 project = "cbfloat"
 author = "the authors of cbfloat"

@@ -19,7 +19,7 @@ __all__ = ["Stream", "Wave", "Waveform", "as_stream", "simulate"]
 _SVG, _XLINK = "http://www.w3.org/2000/svg", "{http://www.w3.org/1999/xlink}href"
 #: WaveDrom's colours of values, taken in turn.
 _COLOURS = "345678"
-_LONGEST = 500
+_LONGEST = 2000
 
 
 @dataclass(frozen=True)
