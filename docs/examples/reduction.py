@@ -67,9 +67,9 @@ lengths = 2 ** np.arange(3, 14)
 x, y = (
     golden.encode(random.uniform(0, 1, (32, lengths[-1])), "cbfloat16") for _ in range(2)
 )
-products = golden.decode(x, "cbfloat16").astype(float) * golden.decode(
-    y, "cbfloat16"
-).astype(float)
+products = np.prod(
+    [golden.decode(codes, "cbfloat16") for codes in (x, y)], 0, dtype=float
+)
 
 
 def median_error(length, level, chunk=32):
@@ -88,14 +88,10 @@ for label, style, options in (
     ("level 1", "-.", {"level": 1}),
     ("level 0", ":", {"level": 0}),
 ):
-    axes.loglog(
-        lengths,
-        [median_error(length, **options) for length in lengths],
-        style,
-        base=2,
-        label=label,
-    )
-axes.set_yscale("log", base=10)
+    errors = [median_error(length, **options) for length in lengths]
+    axes.plot(lengths, errors, style, label=label)
+axes.set_xscale("log", base=2)
+axes.set_yscale("log")
 axes.set_xlabel("products in a sum")
 axes.set_ylabel("median relative error")
 axes.grid(alpha=0.25)
@@ -121,13 +117,8 @@ for level in golden.LEVELS:
         {"a": x, "b": y, "level": level, "first": k == 0, "last": k == 39}
         for k, (x, y) in enumerate(products)
     ]
-    recorded = simulate(
-        MultiplyAccumulate(operands=(golden.CBFLOAT16,)),
-        beats,
-        results=1,
-        ports={"chunk": 32},
-    )
-    (answer,) = recorded.answers
+    unit = MultiplyAccumulate(operands=(golden.CBFLOAT16,))
+    (answer,) = simulate(unit, beats, results=1, ports={"chunk": 32}).answers
     expected, flags = golden.dot(
         a[:40], b[:40], operand="cbfloat16", level=level, return_flags=True
     )
