@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
 from lab.proofs.along_model.induction import induction_proofs
+from lab.proofs.along_vector.values import value_proofs
+from lab.proofs.along_vector.waiting import waiting_proofs
 from lab.proofs.axi_stream import axi_stream_proofs
 from lab.proofs.control import control_proofs
 from lab.proofs.converters import converter_proofs
@@ -37,6 +39,8 @@ def proofs() -> list[Proof]:
         *axi_stream_proofs(),
         *vector_control_proofs(),
         *steady_proofs(),
+        *waiting_proofs(),
+        *value_proofs(),
     ]
 
 

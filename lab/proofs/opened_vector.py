@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from contextlib import ExitStack
 from typing import Any
 from unittest.mock import patch
@@ -32,6 +33,7 @@ class OpenedVector:
     ----------
     fragment : Fragment
         The unit, to be made a submodule.
+    parameters : VectorParameters
     operations : list of View
         As issued and behind each rank.
     issue, promotions
@@ -52,6 +54,13 @@ class OpenedVector:
         Of the promotions.
     rows_of_beats, rows_of_promotions : list of Signal
         Of hazards.
+    lanes : list of OpenLane
+    words, classes : list of SeenMemory
+        The banks of the register file, of every lane.
+    flags : dict of (int, int) to Signal
+        Those raised on what stands behind a rank, by lane and rank.
+    answers : SeenMemory
+        The queue of results.
     """
 
     def __init__(self, unit: VectorMac, platform: object) -> None:
@@ -60,8 +69,9 @@ class OpenedVector:
         queues: list[SyncFIFO] = []
         states: list[SeenMemory] = []
         memories: list[SeenMemory] = []
+        banks: list[SeenMemory] = []
         later: list[Signal] = []
-        hazards, issue, promotions, results = Signals(), Signals(), Signals(), Signals()
+        hazards, issue, promotions, results, vector = Signals(), Signals(), Signals(), Signals(), Signals()
         chunks_later = Chunks._later
 
         def noted(kept: list[Any], make: Any) -> Any:
@@ -84,6 +94,8 @@ class OpenedVector:
                 ("hdl.vector.results.Signal", results),
                 ("hdl.mac.chunks.Memory", noted(states, SeenMemory)),
                 ("amaranth.lib.fifo.Memory", noted(memories, SeenMemory)),
+                ("hdl.vector.register_file.Memory", noted(banks, SeenMemory)),
+                ("hdl.vector.vector_mac.Signal", vector),
                 ("hdl.mac.hazards.Signal", hazards),
                 ("hdl.vector.issue.Signal", issue),
                 ("hdl.vector.promotions.Signal", promotions),
@@ -91,6 +103,7 @@ class OpenedVector:
             ):
                 stack.enter_context(patch(target, replacement))
             self.fragment = Fragment.get(unit, platform)
+        self.parameters = unit.parameters
         self.operations: list[Any] = list(lanes[0].operations)
         (self.issue,) = issues
         self.promotions = self.issue.promotions
@@ -99,9 +112,14 @@ class OpenedVector:
         names = ("length", "is_one", "is_unlimited", "held", "counts", "register", "first", "last")
         self.counting = dict(zip(names, later, strict=False))
         # In the order in which they are made and elaborated.
-        self.queue, self.row_queue = memories[:2]
+        self.queue, self.row_queue, self.answers = memories
+        self.lanes = lanes
+        self.words, self.classes = banks[: len(lanes)], banks[len(lanes) :]
+        places = itertools.product(range(len(lanes)), range(1, len(self.operations)))
+        self.flags = {(lane, place): vector.by_name[f"flags_{lane}_{place}"] for lane, place in places}
         # Of promotions, of their rows, of results.
         self.queues = queues
+        self.results = queues[2]
         self.level, self.row_level = (queue.level for queue in queues[:2])
         made = promotions.all
         at = next(place for place, one in enumerate(made) if getattr(Value.cast(one), "name", "") == "following")

@@ -18,6 +18,7 @@ What the unit asks of its user is a premise: a beat continues only what was of i
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -41,7 +42,7 @@ from lab.proofs.vector_beats import BeatsAndChunks
 from lab.proofs.vector_places import Places
 from lab.proofs.yosys import ELABORATING
 
-__all__ = ["STEADY", "SteadyVector", "steady_component", "steady_proofs"]
+__all__ = ["SIZES", "STEADY", "More", "SteadyVector", "size_name", "steady_component", "steady_proofs"]
 
 
 class SteadyVector(wiring.Component):
@@ -57,12 +58,13 @@ class SteadyVector(wiring.Component):
         As of `lab.proofs.along_model.induction.ControlWithModel`.
     """
 
-    def __init__(self, **given: Any) -> None:
+    def __init__(self, ports: Mapping[str, Any] | None = None, **given: Any) -> None:
         self.unit = unit = VectorMac(**given)
         parameters = unit.parameters
         self.names: dict[str, list[str]] = {}
         super().__init__(
             {
+                **(ports or {}),
                 "pair": In(parameters.register_width - 1),
                 "i": In(stream.Signature(vector_beat_layout(parameters))),
                 "o": Out(stream.Signature(vector_result_layout(parameters))),
@@ -92,14 +94,37 @@ class SteadyVector(wiring.Component):
         places = Places(m, opened, self.unit.parameters, self.o.valid)
         conditions += places.conditions
         claims = [*_issue(self, opened, model), *places.claims]
+        more = self.more(m, opened, model)
+        conditions += more.conditions
+        claims += more.claims
         for name, found in (("conditions", conditions), ("claims", claims)):
             self.names[name] = [each for each, _ in found]
             values = Cat(value for _, value in found)
             if len(values) != len(found):
                 raise ValueError(f"{name}: got {len(values)} bits for {len(found)}, must be one for each")
             m.d.comb += getattr(self, name).eq(Cat(values, Const(-1, MOST - len(values))))
-        m.d.comb += self.legal.eq(model.is_legal)
+        m.d.comb += self.legal.eq(model.is_legal & more.is_legal)
         return m
+
+    def more(self, m: Module, opened: OpenedVector, model: BeatsAndChunks) -> More:
+        """Return what is to hold besides: nothing, but for units that are looked at more closely."""
+        return More()
+
+
+@dataclass(frozen=True)
+class More:
+    """What is to hold besides.
+
+    Parameters
+    ----------
+    conditions, claims : list of (str, Value)
+    is_legal : Value
+        A further premise.
+    """
+
+    conditions: list[Condition] = field(default_factory=list)
+    claims: list[Condition] = field(default_factory=list)
+    is_legal: Value = field(default_factory=lambda: C(1, 1))
 
 
 def _held(top: SteadyVector, opened: OpenedVector, model: BeatsAndChunks) -> Iterator[Condition]:
@@ -273,7 +298,7 @@ def _issue(top: SteadyVector, opened: OpenedVector, model: BeatsAndChunks) -> It
 _TINY = (FloatFormat("1-2-1", 2, 1),)
 _SEVERAL = (*_TINY, FloatFormat("1-3-1", 3, 1), FloatFormat("1-2-2", 2, 2))
 #: Lanes, ranks, formats; the others are as of released units.
-_SIZES = ((2, 3, _TINY), (4, 11, _TINY), (4, 13, _SEVERAL))
+SIZES = ((2, 3, _TINY), (4, 11, _TINY), (4, 13, _SEVERAL))
 
 
 def steady_component(lanes: int, stages: int, operands: tuple[FloatFormat, ...]) -> SteadyVector:
@@ -283,20 +308,20 @@ def steady_component(lanes: int, stages: int, operands: tuple[FloatFormat, ...])
 
 def steady_proofs() -> Iterator[Proof]:
     """Yield the proofs of units of three depths, two of them released."""
-    for size in _SIZES:
+    for size in SIZES:
         for engine in (BITWUZLA, Z3_CADICAL):
-            build, fast = partial(_build, *size), engine == BITWUZLA and size == _SIZES[0]
+            build, fast = partial(_build, *size), engine == BITWUZLA and size == SIZES[0]
             explain = partial(_explain, *size)
-            yield Proof(_UNIT, _name(*size), _MEANS, engine, build, timeout=900, fast=fast, explain=explain)
+            yield Proof(_UNIT, size_name(*size), _MEANS, engine, build, timeout=900, fast=fast, explain=explain)
 
 
-def _name(lanes: int, stages: int, operands: tuple[FloatFormat, ...]) -> str:
+def size_name(lanes: int, stages: int, operands: tuple[FloatFormat, ...]) -> str:
     return f"{lanes} lanes, {stages} stages, 16 rows{', several formats' if len(operands) > 1 else ''}, any beats"
 
 
 _UNIT, _MEANS = "vector: order and places", "induction"
 #: Names of the proofs by the first engine.
-STEADY = tuple(f"{_UNIT} {_name(*size)} ({_MEANS}, {BITWUZLA})" for size in _SIZES)
+STEADY = tuple(f"{_UNIT} {size_name(*size)} ({_MEANS}, {BITWUZLA})" for size in SIZES)
 
 
 def _build(lanes: int, stages: int, operands: tuple[FloatFormat, ...], folder: Path) -> str:

@@ -71,7 +71,7 @@ _RELEASED = (11, 13)
 _FAST = 3
 _MEANS = "induction along a sequential model"
 #: More than there are conditions.
-MOST = 600
+MOST = 1000
 
 
 class ControlWithModel(wiring.Component):
@@ -270,7 +270,8 @@ def induction(top: ControlWithModel, folder: Path) -> str:
     """Return what has a solution if the invariant does not hold at the start, or in a cycle but not behind it."""
     netlist = netlist_of_verilog(top, folder)
     now = netlist.instance("now", given={"clk": "#b0"})
-    given = {"clk": "#b0", "rst": "#b0"} | ({"pair": now.port("pair")} if "pair" in now.inputs else {})
+    constants = {name: now.port(name) for name in ("pair", "half") if name in now.inputs}
+    given = {"clk": "#b0", "rst": "#b0"} | constants
     then = netlist.instance("then", given=given, held=now.registers)
     text = now.text + then.text
     ones = bits(-1, MOST)

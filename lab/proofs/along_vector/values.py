@@ -1,0 +1,155 @@
+"""What is proven of the values in a vector unit, and of the order of its results, for beats without end.
+
+The lanes are left out: one of them, and where it needs it the even lane beside it, gives what the records of a
+sequential model say, which is anything at all; the others give anything as well. As long as every operation of an
+*element*, which is one row of one lane, is given what its record says, the lane may be taken to give what the records
+say. So this holds for every arithmetic.
+
+By induction over cycles, as in `lab.proofs.along_model`, with the conditions of `lab.proofs.vector_steady` among those
+that are kept; with a reset in any cycle and a port ``chunk`` that changes at will:
+
+- every operation of the element is issued with the operands of its beat, or of the promotion that its chunk asks for,
+  reads the accumulator that the model says, and has the flags of all that came before;
+- results of a row leave in the order of its beats, refusals apart, the second part of a result at level 1 at once
+  behind the first one, and what they say of the element is right.
+
+The row is whichever it may be, a constant of which nothing is known. The lanes are taken in turn. Lanes and rows do not
+share anything but what is proven of all of them alike: the operations, and the two queues that hold a place for each
+lane; of other rows' operations the element only knows whether they write where its own values stand. So what holds of
+one element holds of each, and of the unit.
+
+What the unit asks of its user is a premise: a beat continues only what was of its level, in every row that it takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from amaranth import C, Cat, Module, Mux, Value
+from amaranth.hdl import Fragment
+from amaranth.lib import data
+from amaranth.lib.wiring import In
+
+from golden.formats import FloatFormat
+from hdl.vector.parameters import VectorParameters
+from lab.proofs.along_model.induction import induction, told
+from lab.proofs.along_vector.contents import Contents
+from lab.proofs.along_vector.delivery import Delivery
+from lab.proofs.along_vector.element import Element
+from lab.proofs.along_vector.order import agreement, issue, totals, waiting_promotions
+from lab.proofs.along_vector.record import Record, given_layout
+from lab.proofs.opened_vector import OpenedVector
+from lab.proofs.proof import BITWUZLA, Z3_CADICAL, Proof
+from lab.proofs.vector_beats import BeatsAndChunks
+from lab.proofs.vector_steady import SIZES, More, SteadyVector, size_name
+from lab.proofs.yosys import ELABORATING
+
+__all__ = ["ValuesVector", "value_proofs", "values_component", "values_name"]
+
+_UNIT, _MEANS = "vector: values", "induction along a sequential model"
+
+
+class ValuesVector(SteadyVector):
+    """A vector unit without its lanes beside the sequential model of one element.
+
+    Parameters
+    ----------
+    lane : int
+        Of the element.
+
+    Ports
+    -----
+    half : in
+        Which row of the pair is the element's; it must keep its value.
+    given, total_given, noise, watch : in
+        Left to chance: what the lane will give for the product that is issued, and for its promotion; what lanes give
+        for anything else; see `Delivery`.
+    """
+
+    def __init__(self, lane: int, **given: Any) -> None:
+        self.lane = lane
+        parameters = VectorParameters(**given)
+        layout = given_layout(parameters)
+        ports = {"half": In(1), "given": In(layout), "total_given": In(layout), "watch": In(1)}
+        super().__init__(ports | {"noise": In(data.ArrayLayout(layout, parameters.lanes))}, **given)
+
+    def more(self, m: Module, opened: OpenedVector, model: BeatsAndChunks) -> More:
+        """Return what holds of the element."""
+        for memory in (*opened.words, *opened.classes):
+            m.d.comb += [row.addr.eq(place) for place, row in enumerate(memory.rows)]
+        element = Element(m, self, opened, model)
+        _lanes(m, self, element)
+        contents = [Contents(m, element, is_class=is_class) for is_class in (False, True)]
+        leaves = self.o.valid & self.o.ready
+        delivery = Delivery(m, element, self.watch, self.o.payload, leaves)
+        conditions = [
+            *agreement(element),
+            *waiting_promotions(element),
+            *totals(m, element),
+            *(condition for each in contents for condition in each.conditions),
+            *delivery.conditions,
+        ]
+        claims = [*issue(element, opened.lanes), *(claim for each in contents for claim in each.claims)]
+        return More(conditions, [*claims, *delivery.claims], element.is_legal)
+
+
+def _lanes(m: Module, top: ValuesVector, element: Element) -> None:
+    """Let the lanes give what the records say, if these are of their operations, and anything otherwise."""
+    records = element.records
+    low_bits = element.parameters.formats.low_fraction_bits
+    for at, lane in enumerate(element.opened.lanes):
+        noise = top.noise[at]
+
+        def gives(record: Record, name: str, at: int = at, noise: Any = noise) -> Value:
+            its = record.is_step & record.wide if at == element.lane & ~1 else C(0, 1)
+            if at == element.lane:
+                its |= record.is_step & ~record.wide
+            return Mux(its, Cat(record.fields.given[name]), Cat(noise[name]))
+
+        number = gives(records[-2], "number")
+        is_odd = at % 2
+        m.d.comb += [
+            lane.number.eq(number[low_bits:] if is_odd else number),
+            lane.result_class.eq(Cat(gives(records[-1], "its_class"), gives(records[-1], "flags"))),
+            lane.promoted.eq(gives(records[-1], "promoted")),
+            lane.code.eq(gives(element.delivered, "code")),
+        ]
+
+
+def values_component(lane: int, lanes: int, stages: int, operands: tuple[FloatFormat, ...]) -> ValuesVector:
+    """Return a unit of some size, and the lane of its element."""
+    return ValuesVector(lane, lanes=lanes, stages=stages, operands=operands, registers=16, chunk_bits=16)
+
+
+def value_proofs() -> Iterator[Proof]:
+    """Yield the proofs of units of three depths, two of them released, of every lane."""
+    for size in SIZES:
+        for lane in range(size[0]):
+            for engine in (BITWUZLA, Z3_CADICAL):
+                build, explain = partial(_build, lane, *size), partial(_explain, lane, *size)
+                name = _name(lane, *size)
+                yield Proof(_UNIT, name, _MEANS, engine, build, timeout=1800, explain=explain)
+
+
+def _name(lane: int, lanes: int, stages: int, operands: tuple[FloatFormat, ...]) -> str:
+    return f"{size_name(lanes, stages, operands)}, lane {lane}"
+
+
+def values_name(lane: int, size: tuple[int, int, tuple[FloatFormat, ...]]) -> str:
+    """Return the name of the proof of a lane by the first engine."""
+    return f"{_UNIT} {_name(lane, *size)} ({_MEANS}, {BITWUZLA})"
+
+
+def _build(lane: int, lanes: int, stages: int, operands: tuple[FloatFormat, ...], folder: Path) -> str:
+    return induction(values_component(lane, lanes, stages, operands), folder)
+
+
+def _explain(lane: int, lanes: int, stages: int, operands: tuple[FloatFormat, ...], ports: Mapping[str, int]) -> str:
+    """Return the names of what does not hold."""
+    top = values_component(lane, lanes, stages, operands)
+    with ELABORATING:
+        Fragment.get(top, None)
+    return told(top, ports)

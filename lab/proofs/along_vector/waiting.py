@@ -1,0 +1,172 @@
+"""How long a beat waits in the vector unit: never longer than a number of cycles that is told here.
+
+A *measure* of what is still to be done before a beat that waits can be issued: each cycle in which it waits brings the
+measure down, unless a result is offered then and not taken, and nothing raises it. So the cycles for which it has
+waited and the measure together never come to more than the measure can be at first.
+
+The measure has three parts, each larger than all that come after it:
+
+1. while there are chunks in flight or promotions that wait: what they take, one promotion after the other,
+2. while there is anything in flight: how long it takes to leave,
+3. the results that wait to be taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from amaranth import C, Cat, Module, Mux, Signal, Value
+from amaranth.hdl import Fragment
+
+from golden.formats import FloatFormat
+from hdl.cores.words import named
+from hdl.vector.parameters import VectorParameters
+from lab.proofs.along_model.induction import induction, told
+from lab.proofs.along_model.record import Condition
+from lab.proofs.opened_vector import OpenedVector
+from lab.proofs.proof import BITWUZLA, Z3_CADICAL, Proof
+from lab.proofs.vector_beats import BeatsAndChunks
+from lab.proofs.vector_steady import SIZES, More, SteadyVector, size_name
+from lab.proofs.yosys import ELABORATING
+
+__all__ = ["WAITING", "WaitingVector", "longest_wait", "waiting_component", "waiting_proofs"]
+
+_UNIT, _MEANS = "vector: waiting", "induction"
+
+
+def longest_wait(parameters: VectorParameters) -> int:
+    """Return for how many cycles a beat waits at most, those left out in which a result is offered and not taken."""
+    return (parameters.accumulate_latency + 3) * parameters.promotions + _depth(parameters) + _flushing(parameters)
+
+
+def _depth(parameters: VectorParameters) -> int:
+    return len(parameters.operation_ranks)
+
+
+def _delivering(parameters: VectorParameters) -> int:
+    """Return how much the third part of the measure is at most."""
+    return 2 * parameters.results + parameters.accumulate_latency + 3
+
+
+def _flushing(parameters: VectorParameters) -> int:
+    """Return how much the second part is at most, the third one among it."""
+    return _depth(parameters) + 2 + _delivering(parameters)
+
+
+class WaitingVector(SteadyVector):
+    """A vector unit without its lanes, and for how long a beat has waited in it."""
+
+    def more(self, m: Module, opened: OpenedVector, model: BeatsAndChunks) -> More:
+        """Return that a beat does not wait too long."""
+        parameters = self.unit.parameters
+        most = longest_wait(parameters)
+        waited = Signal(range(most + 2), name="cycles_waited")
+        is_stalled = self.o.valid & ~self.o.ready
+        waits = model.beat_valid & ~model.is_issued
+        m.d.sync += waited.eq(Mux(waits, waited + (~is_stalled & (waited <= most)), 0))
+        measure = _measure(m, opened, parameters)
+        conditions = [
+            *_parts(opened, parameters),
+            ("measure", (measure <= most) & (waited + measure <= most)),
+        ]
+        return More(conditions, [("waits no longer", waited <= most), ("waits for something", ~waits | (measure != 0))])
+
+
+def _total(m: Module, name: str, terms: list[Value]) -> Value:
+    """Return a sum, of as many bits as it can need."""
+    while len(terms) > 1:
+        terms = [
+            named(m, name, terms[at] + terms[at + 1]) if at + 1 < len(terms) else terms[at]
+            for at in range(0, len(terms), 2)
+        ]
+    return terms[0]
+
+
+def _is_chunk(operation: Any) -> Value:
+    return operation.writes & operation.is_product & operation.partial
+
+
+def _is_there(operation: Any) -> Value:
+    return operation.writes | Cat(operation.error).any()
+
+
+def _measure(m: Module, opened: OpenedVector, parameters: VectorParameters) -> Value:
+    """Return how much is to be done."""
+    latency, behind = parameters.accumulate_latency, opened.operations[1:]
+    held = opened.held
+    chunks = [_is_chunk(operation) for operation in behind]
+    waits = [
+        Cat(row[cycle : cycle + 1] for row in opened.rows_of_promotions).any()
+        for cycle in range(latency - 1)
+    ]  # fmt: skip
+    in_queue = named(m, "in_queue", _total(m, "chunks_in_flight", chunks) + opened.level)
+    # A chunk has its promotion wait for no more than `latency` - 1 cycles, twice to be issued, and for two steps ahead
+    # of that.
+    of_held = Mux(opened.held_valid, _total(m, "to_wait", waits) + 1 + (held.wide & ~opened.is_second), 0)
+    until_last = _total(m, "until_last_chunk", [Cat(chunks[: place + 1]).any() for place in range(len(chunks))])
+    first = (latency + 3) * in_queue - opened.row_valid + of_held + until_last
+    is_first = (in_queue != 0) | opened.held_valid
+
+    packed = _is_there(opened.packed) if opened.packed is not None else C(0, 1)
+    there = [*map(_is_there, behind), packed]
+    flushed = _total(m, "until_flushed", [Cat(there[: place + 1]).any() for place in range(len(there))])
+    third = 2 * opened.results.level + opened.taken + opened.left + opened.unsettled
+    second = Mux(Cat(there).any(), flushed + _delivering(parameters), third)
+    return named(m, "measure", Mux(is_first, first + _flushing(parameters), second)[:12])
+
+
+def _parts(opened: OpenedVector, parameters: VectorParameters) -> Iterator[Condition]:
+    """What bounds the parts of the measure."""
+    latency = parameters.accumulate_latency
+    yield (
+        "waits of promotions",
+        Cat(
+            ~row[cycle + 1] | Cat(other[cycle : cycle + 1] for other in opened.rows_of_promotions).any()
+            for row in opened.rows_of_promotions
+            for cycle in range(len(row) - 1)
+        ).all(),
+    )
+    # The first promotion to be issued again is as far away as the last one is old.
+    for place in range(1, min(latency, len(opened.operations))):
+        yield (
+            f"settled by {place}",
+            (opened.left < latency - place) | Cat(map(_is_there, opened.operations[1 : place + 1])).any(),
+        )
+
+
+def waiting_component(lanes: int, stages: int, operands: tuple[FloatFormat, ...]) -> WaitingVector:
+    """Return a unit of some size."""
+    return WaitingVector(lanes=lanes, stages=stages, operands=operands, registers=16, chunk_bits=16)
+
+
+def waiting_proofs() -> Iterator[Proof]:
+    """Yield the proofs of units of three depths, two of them released."""
+    for size in SIZES:
+        for engine in (BITWUZLA, Z3_CADICAL):
+            build, explain = partial(_build, *size), partial(_explain, *size)
+            fast = engine == BITWUZLA and size == SIZES[0]
+            yield Proof(_UNIT, _name(*size), _MEANS, engine, build, timeout=900, fast=fast, explain=explain)
+
+
+def _name(lanes: int, stages: int, operands: tuple[FloatFormat, ...]) -> str:
+    most = longest_wait(VectorParameters(lanes=lanes, stages=stages, operands=operands))
+    return f"{size_name(lanes, stages, operands)}, {most} cycles at most"
+
+
+#: Names of the proofs by the first engine.
+WAITING = tuple(f"{_UNIT} {_name(*size)} ({_MEANS}, {BITWUZLA})" for size in SIZES)
+
+
+def _build(lanes: int, stages: int, operands: tuple[FloatFormat, ...], folder: Path) -> str:
+    return induction(waiting_component(lanes, stages, operands), folder)
+
+
+def _explain(lanes: int, stages: int, operands: tuple[FloatFormat, ...], ports: Mapping[str, int]) -> str:
+    """Return the names of what does not hold."""
+    top = waiting_component(lanes, stages, operands)
+    with ELABORATING:
+        Fragment.get(top, None)
+    return told(top, ports)
