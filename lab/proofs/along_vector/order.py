@@ -13,7 +13,7 @@ from lab.proofs.along_model.record import Condition
 from lab.proofs.along_vector.element import Element, is_same_total
 from lab.proofs.along_vector.record import Record
 
-__all__ = ["agreement", "issue", "totals", "waiting_promotions"]
+__all__ = ["agreement", "held_operands", "issue", "totals", "waiting_promotions"]
 
 
 def _is_promotion(operation: Any) -> Value:
@@ -44,9 +44,10 @@ def _matches(element: Element, operation: Any, record: Record, *, is_settled: bo
     )
     there = fields.product | fields.promotion
     yield "control", ~there | same
+    counted = C(is_settled, 1) | ~record.is_chunk
+    yield "fresh", ~(there & counted) | (operation.fresh == record.fresh)
     if is_settled:
         ends = (operation.promote == fields.ends) & (operation.fresh_total == fields.is_first)
-        yield "fresh", ~there | (operation.fresh == record.fresh)
         yield "ends", ~record.is_chunk | ends
         yield "no end", record.is_chunk | ~there | ~operation.promote
 
@@ -180,9 +181,26 @@ def _levels(element: Element) -> Iterator[Condition]:
         yield "level 0", (level != 0) | (total.live & total.wide)
 
 
+def _operand(element: Element, name: str) -> Value:
+    """Return what the element's lane is to be given of the beat that waits."""
+    beat, lane = element.beats.beat, element.lane
+    code = beat[name][lane]
+    if not element.is_odd:
+        code = Mux(beat.level == 0, beat[name][lane // 2], code)
+    return plain(element.parameters, beat.format, code)
+
+
+def held_operands(element: Element) -> Iterator[Condition]:
+    """Yield what the rank ahead of the issue holds, if there is one."""
+    held, beats = element.opened.issue._held, element.beats
+    for name in ("a", "b") if element.parameters.has_input_rank else ():
+        asked = beats.beat_valid & ((beats.beat.level != 0) if element.is_odd else C(1, 1))
+        yield f"held {name}", ~asked | (Cat(held[name][element.lane]) == _operand(element, name))
+
+
 def issue(element: Element, lanes: list[Any]) -> Iterator[Condition]:
     """Yield that an operation starts as its record says, with the operands that it must have."""
-    parameters, opened, beat = element.parameters, element.opened, element.beats.beat
+    parameters, opened = element.parameters, element.opened
     new, operation = element.records[0], opened.operations[0]
     for name, condition in _matches(element, operation, new, is_settled=parameters.chunk_delay == 0):
         yield f"{name} issued", condition
@@ -193,11 +211,7 @@ def issue(element: Element, lanes: list[Any]) -> Iterator[Condition]:
         return Mux(new.wide, Cat(getattr(lanes[even], name)), Cat(getattr(lanes[lane], name)))
 
     for name in ("a", "b"):
-        code = beat[name][lane]
-        if not element.is_odd:
-            code = Mux(beat.level == 0, beat[name][lane // 2], code)
-        wanted = plain(parameters, beat.format, code)
-        yield f"operand {name}", ~(new.is_step & fields.product) | (given(name) == wanted)
+        yield f"operand {name}", ~(new.is_step & fields.product) | (given(name) == _operand(element, name))
     ones = [C(fmt.one, parameters.formats.operand_width) for fmt in parameters.operands]
     one: Value = ones[-1]
     for index in reversed(range(len(ones) - 1)):

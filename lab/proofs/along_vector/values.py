@@ -39,7 +39,7 @@ from lab.proofs.along_model.induction import induction, told
 from lab.proofs.along_vector.contents import Contents
 from lab.proofs.along_vector.delivery import Delivery
 from lab.proofs.along_vector.element import Element
-from lab.proofs.along_vector.order import agreement, issue, totals, waiting_promotions
+from lab.proofs.along_vector.order import agreement, held_operands, issue, totals, waiting_promotions
 from lab.proofs.along_vector.record import Record, given_layout
 from lab.proofs.opened_vector import OpenedVector
 from lab.proofs.proof import BITWUZLA, Z3_CADICAL, Proof
@@ -71,6 +71,9 @@ class ValuesVector(SteadyVector):
 
     def __init__(self, lane: int, **given: Any) -> None:
         self.lane = lane
+        #: Known when it has been elaborated.
+        self.element: Element
+        self.beats: BeatsAndChunks
         parameters = VectorParameters(**given)
         layout = given_layout(parameters)
         ports = {"half": In(1), "given": In(layout), "total_given": In(layout), "watch": In(1)}
@@ -80,13 +83,15 @@ class ValuesVector(SteadyVector):
         """Return what holds of the element."""
         for memory in (*opened.words, *opened.classes):
             m.d.comb += [row.addr.eq(place) for place, row in enumerate(memory.rows)]
-        element = Element(m, self, opened, model)
+        element = self.element = Element(m, self, opened, model)
+        self.beats = model
         _lanes(m, self, element)
         contents = [Contents(m, element, is_class=is_class) for is_class in (False, True)]
         leaves = self.o.valid & self.o.ready
         delivery = Delivery(m, element, self.watch, self.o.payload, leaves)
         conditions = [
             *agreement(element),
+            *held_operands(element),
             *waiting_promotions(element),
             *totals(m, element),
             *(condition for each in contents for condition in each.conditions),
