@@ -34,19 +34,14 @@ from tools.paths import ROOT
 
 __all__ = ["faulty", "judge_batch", "proofs_of", "try_proofs"]
 
-_INTO = ("cbfloat16: cbfloat16 into cbfloat16", "cbfloat16: cbfloat16 into float32")
-_FIRST = tuple(f"step: first half {into} (*bitwuzla)" for into in _INTO)
-_SECOND = tuple(f"step: second half {into} (*bitwuzla)" for into in _INTO)
-_OWN = tuple(f"lane: own form {into} (*bitwuzla)" for into in _INTO)
-_CONTROL = (
-    "mac: control 3 stages, 2 registers, any beats (*bitwuzla)",
-    "mac: control 9 stages, 2 registers, any beats (*bitwuzla)",
+_STEPS = ("cbfloat16/cbfloat16_into_cbfloat16", "cbfloat16/cbfloat16_into_float32")
+_FIRST, _SECOND, _OWN = (
+    tuple(f"{claim}/{step}/bitwuzla" for step in _STEPS)
+    for claim in ("step/first_half", "step/second_half", "lane/own_form")
 )
-_VECTOR = (
-    "vector: order and places 2 lanes, 3 stages*bitwuzla)",
-    "vector: control 2 lanes, 1 stages, 3 beats*bitwuzla)",
-)
-#: Proofs, by file: all that decide what it says.
+_CONTROL = ("control/induction/stages_3/bitwuzla", "control/induction/stages_9/bitwuzla")
+_VECTOR = ("vector/order/lanes_2/stages_3/bitwuzla", "vector/bounded/lanes_2/stages_1/beats_3/bitwuzla")
+#: Ids of proofs, by file: all that decide what it says.
 _OF_FILE = (
     ("cores/operand.py", (*_FIRST, *_OWN)),
     ("cores/product.py", (*_FIRST, *_SECOND)),
@@ -56,7 +51,7 @@ _OF_FILE = (
     ("mac/lane.py", _OWN),
     ("mac/*", _CONTROL),
     ("vector/*", _VECTOR),
-    ("axi_stream.py", ("mac: AXI4-Stream configurable*bitwuzla)",)),
+    ("axi_stream.py", ("axi_stream/configurable/bitwuzla",)),
 )
 #: Of these the proofs say all that there is to say, at the unit's own formats.
 _WHOLE = ("cores/*",)
@@ -75,12 +70,12 @@ def proofs_of(judged: Judged) -> list[Proof]:
     if "_to_" in unit:
         source, destination = unit.split("_stages")[0].split("_to_")
         stages = unit.partition("_stages_")[2] or "?"
-        core = f"converter {source} to {destination} (interval, bitwuzla)"
-        stream = f"converter: stream {source} to {destination}, {stages} stage* (*bitwuzla)"
+        core = f"converter/{source}_to_{destination}/interval/bitwuzla"
+        stream = f"stream/{source}_to_{destination}/stages_{stages}/bitwuzla"
         wanted: Sequence[str] = (core,) if file.startswith("cores/") else (stream,)
     else:
-        wanted = next((names for pattern, names in _OF_FILE if fnmatchcase(file, pattern)), ())
-    return [proof for name in wanted for proof in _catalogue() if fnmatchcase(proof.name, name)]
+        wanted = next((ids for pattern, ids in _OF_FILE if fnmatchcase(file, pattern)), ())
+    return [proof for each in wanted for proof in _catalogue() if fnmatchcase(proof.id, each)]
 
 
 @cache
@@ -141,12 +136,12 @@ def try_proofs(judged: Judged, limit: int = 60) -> tuple[Judged, float]:
         seconds += outcome.seconds
         if outcome.verdict is Answer.REFUTED:
             if _ask(proof, None, proof.timeout).verdict is not Answer.PROVEN:
-                raise ToolError(f"{proof.name}: not proven of the unit without faults: run `make formal` first")
-            return judged.but(Verdict.PROOF, proof.name), seconds
+                raise ToolError(f"{proof.id}: not proven of the unit without faults: run `make formal` first")
+            return judged.but(Verdict.PROOF, proof.id), seconds
         if outcome.verdict is Answer.PROVEN:
-            proven.append(proof.name)
+            proven.append(proof.id)
         else:
-            said.append(f"{proof.name}: {outcome.remark}")
+            said.append(f"{proof.id}: {outcome.remark}")
     reached = [remark for remark in said if "no counterpart" not in remark]
     if proven and not reached and any(fnmatchcase(judged.fault.file, pattern) for pattern in _WHOLE):
         return judged.but(Verdict.NONE, "specification", f"proven all the same: {', '.join(proven)}"), seconds

@@ -2,48 +2,70 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from lab.mutants.mutant import Mutant
+from lab.mutants.proofs import AXI_STREAM, CONTROL, STREAM, STREAM_OF_3, control
 
 __all__ = ["CONTROL_FAULTS"]
 
 _VECTOR = "vector_mac_no_flags"
 
 
-def _chunk(name: str, old: str, new: str, unit: str = "mac_cbfloat16", effort: float = 0.15) -> Mutant:
-    return Mutant(name, "mac/chunks.py", old, new, unit, "long_chunks", effort)
+def _chunk(name: str, old: str, new: str, unit: str = "mac_cbfloat16", effort: float = 0.15, **refuted: Any) -> Mutant:
+    return Mutant(name, "mac/chunks.py", old, new, unit, "long_chunks", effort, **refuted)
 
 
-def _reset(name: str, file: str, old: str, new: str, unit: str = "mac_cbfloat16") -> Mutant:
-    return Mutant(name, file, old, new, unit, "resets", effort=1.0 if unit == _VECTOR else 0.15)
+def _reset(name: str, file: str, old: str, new: str, unit: str = "mac_cbfloat16", **refuted: Any) -> Mutant:
+    return Mutant(name, file, old, new, unit, "resets", 1.0 if unit == _VECTOR else 0.15, **refuted)
 
 
-def _waits(name: str, file: str, old: str, new: str, unit: str = "mac_cbfloat16") -> Mutant:
-    return Mutant(name, file, old, new, unit, "distances", effort=1.0 if unit == _VECTOR else 0.15)
+def _waits(name: str, file: str, old: str, new: str, unit: str = "mac_cbfloat16", **refuted: Any) -> Mutant:
+    return Mutant(name, file, old, new, unit, "distances", 1.0 if unit == _VECTOR else 0.15, **refuted)
 
 
 _COUNTER = '"left": parameters.chunk_bits'
 
 CONTROL_FAULTS = (
     # -- long chunks
-    _chunk("chunk_counter_of_6_bits", _COUNTER, '"left": min(parameters.chunk_bits, 6)'),
-    _chunk("chunk_counter_one_bit_short", _COUNTER, '"left": parameters.chunk_bits - 1', effort=1.0),
-    _chunk("chunk_of_257_counts_as_1", '"is_one", length == 1', '"is_one", length[:8] == 1'),
-    _chunk("chunk_of_256_is_unlimited", '"is_unlimited", length == 0', '"is_unlimited", length[:8] == 0'),
-    _chunk("chunk_ends_by_its_low_bits", "is_last.eq(before == 2)", "is_last.eq(before[:7] == 2)"),
-    _chunk("chunk_ends_without_its_top_bit", "is_last.eq(before == 2)", "is_last.eq(before[:15] == 2)", effort=1.0),
-    _chunk("vector_chunk_of_257_counts_as_1", '"is_one", length == 1', '"is_one", length[:8] == 1', _VECTOR, 1.0),
+    _chunk("chunk_counter_of_6_bits", _COUNTER, '"left": min(parameters.chunk_bits, 6)', proofs=control(3), fast=True),
+    _chunk("chunk_counter_one_bit_short", _COUNTER, '"left": parameters.chunk_bits - 1', effort=1.0, proofs=CONTROL),
+    _chunk(
+        "chunk_of_257_counts_as_1", '"is_one", length == 1', '"is_one", length[:8] == 1', proofs=control(3), fast=True
+    ),
+    _chunk(
+        "chunk_of_256_is_unlimited", '"is_unlimited", length == 0', '"is_unlimited", length[:8] == 0', proofs=control(3)
+    ),
+    _chunk("chunk_ends_by_its_low_bits", "is_last.eq(before == 2)", "is_last.eq(before[:7] == 2)", proofs=CONTROL),
+    _chunk(
+        "chunk_ends_without_its_top_bit",
+        "is_last.eq(before == 2)",
+        "is_last.eq(before[:15] == 2)",
+        effort=1.0,
+        proofs=CONTROL,
+    ),
+    _chunk(
+        "vector_chunk_of_257_counts_as_1",
+        '"is_one", length == 1',
+        '"is_one", length[:8] == 1',
+        _VECTOR,
+        1.0,
+        proofs=CONTROL,
+    ),
     # -- resets in the middle of work
     _reset(
         "held_beat_survives_reset",
         "mac/issue.py",
         'name="held")\n        self._held_valid, self._is_counted = Signal(), Signal()',
         'name="held", reset_less=True)\n        self._held_valid, self._is_counted = Signal(reset_less=True), Signal()',
+        proofs=control(11),
     ),
     _reset(
         "operations_survive_reset",
         "mac/operation.py",
         'Signal(layout, name=f"operation_{position + 1}")',
         'Signal(layout, name=f"operation_{position + 1}", reset_less=True)',
+        proofs=control(11),
     ),
     _reset(
         "taken_places_survive_reset",
@@ -51,6 +73,7 @@ CONTROL_FAULTS = (
         "init=places - 2)\n        beyond_one = Signal(range(-1, places), init=places - 1)",
         "init=places - 2, reset_less=True)\n"
         "        beyond_one = Signal(range(-1, places), init=places - 1, reset_less=True)",
+        proofs=CONTROL,
     ),
     _reset(
         "converter_result_survives_reset",
@@ -58,6 +81,7 @@ CONTROL_FAULTS = (
         'rank(m, "result_valid", valid, enable, reset=True)',
         'rank(m, "result_valid", valid, enable)',
         "float32_to_cbfloat16_stages_3",
+        proofs=STREAM,
     ),
     _reset(
         "converter_code_under_way_survives_reset",
@@ -65,8 +89,17 @@ CONTROL_FAULTS = (
         'rank(m, "half_shifted_valid", valid, enable, reset=True)',
         'rank(m, "half_shifted_valid", valid, enable)',
         "float32_to_cbfloat16_stages_3",
+        proofs=STREAM_OF_3,
+        fast=True,
     ),
-    _reset("axi_reset_ignored", "axi_stream.py", "sync.rst.eq(~self.aresetn)", "sync.rst.eq(0)", "mac_axi_stream"),
+    _reset(
+        "axi_reset_ignored",
+        "axi_stream.py",
+        "sync.rst.eq(~self.aresetn)",
+        "sync.rst.eq(0)",
+        "mac_axi_stream",
+        proofs=AXI_STREAM,
+    ),
     # -- the port `chunk`; a rank that holds beats hides one cycle
     Mutant(
         "chunk_port_seen_a_cycle_late",
@@ -75,6 +108,7 @@ CONTROL_FAULTS = (
         "length = self._later(m, self.chunk)",
         "mac_stages_7",
         "port_changes",
+        proofs=CONTROL,
     ),
     Mutant(
         "chunk_port_seen_two_cycles_late",
@@ -82,6 +116,7 @@ CONTROL_FAULTS = (
         'length = named(m, "length", self.chunk)',
         "length = self._later(m, self._later(m, self.chunk))",
         scenarios="port_changes",
+        proofs=CONTROL,
     ),
     # -- AXI4-Stream
     Mutant(
@@ -91,6 +126,8 @@ CONTROL_FAULTS = (
         "",
         "mac_axi_stream",
         "refusals",
+        proofs=AXI_STREAM,
+        fast=True,
     ),
     # -- waiting
     # Up to three cycles less change nothing: a product of level 0 must not be issued ahead of the promotion, but may
@@ -100,12 +137,14 @@ CONTROL_FAULTS = (
         "mac/issue.py",
         "left.eq(Mux(recent, parameters.stages, left - (left != 0)))",
         "left.eq(Mux(recent, parameters.stages - 10, left - (left != 0)))",
+        proofs=CONTROL,
     ),
     _waits(
         "bypass_ignores_partial_sums",
         "mac/multiply_accumulate.py",
         " & (reading.partial == writing.partial)",
         "",
+        proofs=CONTROL,
     ),
     # -- what only a promotion raises
     Mutant(
@@ -114,5 +153,6 @@ CONTROL_FAULTS = (
         "finished.flags.as_value() | lane.result_class.flags.as_value()",
         "finished.flags.as_value() | (lane.result_class.flags.as_value() & Mux(finished.is_product, 31, 27))",
         scenarios="steps",
+        proofs=CONTROL,
     ),
 )

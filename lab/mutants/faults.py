@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from lab.mutants.control_faults import CONTROL_FAULTS
 from lab.mutants.mutant import Mutant
+from lab.mutants.proofs import AXI_STREAM, CONTROL, NARROWING, STREAM, WIDENING
 from lab.mutants.step_faults import STEP_FAULTS
 from lab.mutants.vector_faults import VECTOR_FAULTS
 
-__all__ = ["MUTANTS", "Mutant"]
+__all__ = ["MUTANTS"]
 
 _CONVERTER = "float32_to_cbfloat16"
 
@@ -21,8 +22,9 @@ MUTANTS = (
         "mac/chunks.py",
         "write.data.is_last.eq(before == 2)",
         "write.data.is_last.eq(before == 1)",
+        proofs=CONTROL,
     ),
-    Mutant("chunk_of_one_goes_on", "mac/chunks.py", "Mux(starts, is_one, ", "Mux(starts, 0, "),
+    Mutant("chunk_of_one_goes_on", "mac/chunks.py", "Mux(starts, is_one, ", "Mux(starts, 0, ", proofs=CONTROL),
     Mutant(
         "unlimited_chunk_ends_with_its_counter",
         "mac/chunks.py",
@@ -30,22 +32,27 @@ MUTANTS = (
         "held.is_last",
         "mac_level_2",
         "chunk_edges",
+        proofs=CONTROL,
     ),
-    Mutant("first_continues_the_chunk", "mac/chunks.py", "first | ~held.open", "~held.open"),
-    Mutant("first_keeps_total", "mac/chunks.py", "first | ~held.is_later", "~held.is_later"),
+    Mutant("first_continues_the_chunk", "mac/chunks.py", "first | ~held.open", "~held.open", proofs=CONTROL),
+    Mutant("first_keeps_total", "mac/chunks.py", "first | ~held.is_later", "~held.is_later", proofs=CONTROL),
     Mutant(
         "refused_product_counts_in_chunk",
         "mac/issue.py",
         "issued & ~held.is_chain & held.is_sound",
         "issued & ~held.is_chain",
+        proofs=CONTROL,
     ),
     # -- issue
-    Mutant("hazards_ignored", "mac/hazards.py", "row.eq(Mux(load, Cat(needed), row >> 1))", "row.eq(0)"),
+    Mutant(
+        "hazards_ignored", "mac/hazards.py", "row.eq(Mux(load, Cat(needed), row >> 1))", "row.eq(0)", proofs=CONTROL
+    ),
     Mutant(
         "hazard_one_cycle_short",
         "mac/hazards.py",
         "places = latency - 1",
         "places = latency - 2",
+        proofs=CONTROL,
     ),
     Mutant(
         "hazard_one_cycle_short_without_held_beat",
@@ -54,6 +61,7 @@ MUTANTS = (
         "max(self.parameters.accumulate_latency - 2, 0)",
         "mac_stages_8",
         effort=0.5,
+        proofs=CONTROL,
     ),
     Mutant(
         "hazard_one_cycle_long",
@@ -62,43 +70,56 @@ MUTANTS = (
         "max(self.parameters.accumulate_latency, 0)",
         "mac_stages_8",
         "throughput_*",
+        proofs=CONTROL,
     ),
     Mutant(
         "product_lost_to_promotion",
         "mac/issue.py",
         "~must_wait & ~promoting & ",
         "~must_wait & ",
+        proofs=CONTROL,
     ),
     Mutant(
         "level_0_overtakes_promotion",
         "mac/issue.py",
         "                | (left > 1)\n",
         "",
+        proofs=CONTROL,
     ),
     Mutant(
         "promotion_reads_stale_total",
         "mac/issue.py",
         "operation.fresh.eq(finished.fresh_total)",
         "operation.fresh.eq(0)",
+        proofs=CONTROL,
     ),
     Mutant(
         "odd_register_accepted_at_level_1",
         "mac/decode.py",
         "wide_total & wide_needs_even & beat.register[0]",
         "wide_total & (beat.level == 0) & beat.register[0]",
+        proofs=CONTROL,
     ),
-    Mutant("flags_lost_at_promotion", "mac/issue.py", "operation.flags.eq(self.flags)", "operation.flags.eq(0)"),
+    Mutant(
+        "flags_lost_at_promotion",
+        "mac/issue.py",
+        "operation.flags.eq(self.flags)",
+        "operation.flags.eq(0)",
+        proofs=CONTROL,
+    ),
     Mutant(
         "refused_product_writes",
         "mac/issue.py",
         "operation.writes.eq(issued & held.is_sound)",
         "operation.writes.eq(issued)",
+        proofs=CONTROL,
     ),
     Mutant(
         "flags_not_accumulated",
         "mac/multiply_accumulate.py",
         "operation.flags.as_value() | self._held_flags.as_value()",
         "operation.flags.as_value() | 0",
+        proofs=CONTROL,
     ),
     # -- registers
     Mutant(
@@ -106,36 +127,42 @@ MUTANTS = (
         "mac/multiply_accumulate.py",
         "passes_by.eq(same & writing.writes & ~reading.fresh)",
         "passes_by.eq(0)",
+        proofs=CONTROL,
     ),
     Mutant(
         "halves_swapped_in_read_port",
         "mac/register_file.py",
         "is_odd = self.reading.wide | self.reading.register[0]",
         "is_odd = self.reading.register[0] & ~self.reading.wide",
+        proofs=CONTROL,
     ),
     Mutant(
         "partial_sum_overwrites_total",
         "mac/register_file.py",
         "Cat(register, operation.partial)",
         "Cat(register, operation.partial & 0)",
+        proofs=CONTROL,
     ),
     Mutant(
         "first_keeps_low_end_of_pair",
         "mac/register_file.py",
         "even[:low_bits] & (~fresh).replicate(low_bits)",
         "even[:low_bits]",
+        proofs=CONTROL,
     ),
     Mutant(
         "first_keeps_class_and_flags",
         "mac/register_file.py",
         "Mux(self.class_reading.fresh, 0, ",
         "Mux(self.class_reading.fresh & 0, 0, ",
+        proofs=CONTROL,
     ),
     Mutant(
         "only_half_of_a_pair_is_written",
         "mac/register_file.py",
         "operation.wide | (operation.register[0] == parity)",
         "operation.register[0] == parity",
+        proofs=CONTROL,
     ),
     # -- results
     Mutant(
@@ -144,6 +171,7 @@ MUTANTS = (
         " & ~(held.gives_result & ~self.has_room)",
         "",
         scenarios="full_queue",
+        proofs=CONTROL,
     ),
     Mutant(
         "refused_result_frees_its_place",
@@ -151,6 +179,7 @@ MUTANTS = (
         "taking.eq(self.o_valid & self.o_ready)",
         "taking.eq(self.o_valid)",
         scenarios="full_queue",
+        proofs=CONTROL,
     ),
     Mutant(
         "queue_too_short_for_a_result_in_every_cycle",
@@ -158,18 +187,21 @@ MUTANTS = (
         "return 1 << (self.stages + 2).bit_length()",
         "return 1 << (self.stages.bit_length() - 1)",
         scenarios="throughput_*",
+        proofs=CONTROL,
     ),
     Mutant(
         "refusal_shows_a_result",
         "mac/results.py",
         "m.If(first.error == Error.NONE)",
         "m.If(first.error != Error.UNSUPPORTED)",
+        proofs=CONTROL,
     ),
     Mutant(
         "chunk_leaves_before_its_promotion",
         "mac/results.py",
         "operation.last & ~operation.promote",
         "operation.last",
+        proofs=CONTROL,
     ),
     Mutant(
         "axi_format_wraps_around",
@@ -178,6 +210,7 @@ MUTANTS = (
         "self.s_axis_tuser.level",
         "mac_axi_stream",
         "refusals",
+        proofs=AXI_STREAM,
     ),
     # -- the converter
     Mutant(
@@ -186,6 +219,8 @@ MUTANTS = (
         "i.fell_out[number] | i.filled[:number].any()",
         "i.filled[:number].any()",
         _CONVERTER,
+        proofs=NARROWING,
+        fast=True,
     ),
     Mutant(
         "leading_zeros_beyond_four_forgotten",
@@ -193,6 +228,8 @@ MUTANTS = (
         "o.distance.eq(Cat(fine, group))",
         "o.distance.eq(Cat(fine, 0))",
         "cbfloat16_to_float32",
+        proofs=WIDENING,
+        fast=True,
     ),
     Mutant(
         "tie_rounded_up_in_converter",
@@ -200,6 +237,8 @@ MUTANTS = (
         "i.unshifted[1] | i.shifted[1] | i.sticky.any()",
         "C(1, 1)",
         _CONVERTER,
+        proofs=NARROWING,
+        fast=True,
     ),
     Mutant(
         "backpressure_ignored_by_converter",
@@ -208,14 +247,25 @@ MUTANTS = (
         "enable = ~self.o.valid | self.o.valid",
         _CONVERTER,
         "stream_*",
+        proofs=STREAM,
     ),
-    Mutant("tiny_before_rounding", "cores/conversion.py", " & ~(i.is_nearly_normal & i.all_ones)", "", _CONVERTER),
+    Mutant(
+        "tiny_before_rounding",
+        "cores/conversion.py",
+        " & ~(i.is_nearly_normal & i.all_ones)",
+        "",
+        _CONVERTER,
+        proofs=NARROWING,
+        fast=True,
+    ),
     Mutant(
         "nan_has_sign",
         "cores/result.py",
         "Const(fmt.nan, fmt.width)",
         "Const(fmt.nan | fmt.sign_mask, fmt.width)",
         _CONVERTER,
+        proofs=NARROWING,
+        fast=True,
     ),
     Mutant(
         "converter_subnormal_shift_off_by_one",
@@ -223,5 +273,7 @@ MUTANTS = (
         "1 + (reach - value) % _FINE",
         "1 + (reach - value - 1) % _FINE",
         _CONVERTER,
+        proofs=NARROWING,
+        fast=True,
     ),
 )

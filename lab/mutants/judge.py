@@ -18,7 +18,8 @@ from rich.console import Console
 from rich.table import Table
 
 from hdl.verilog import to_verilog
-from lab.mutants.faults import MUTANTS, Mutant
+from lab.mutants.faults import MUTANTS
+from lab.mutants.mutant import Mutant, edit
 from sim.run.options import parse
 from sim.run.simulate import Job, run_unit
 from sim.run.simulators import MissingSimulator, check_simulator
@@ -76,12 +77,10 @@ def mutate(mutant: Mutant, folder: Path, original: str) -> Path:
         If the edit does not match exactly once, nothing is generated, or the Verilog is the same as before.
     """
     shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree(ROOT / "hdl", folder / "hdl", ignore=shutil.ignore_patterns("__pycache__"))
-    source = folder / "hdl" / mutant.file
-    text = source.read_text(encoding="utf-8")
-    if text.count(mutant.old) != 1:
-        raise BrokenMutant(f"{mutant.file}: got {text.count(mutant.old)} matches of {mutant.old!r}, must be exactly 1")
-    source.write_text(text.replace(mutant.old, mutant.new), encoding="utf-8")
+    try:
+        edit(mutant, folder)
+    except ValueError as error:
+        raise BrokenMutant(str(error)) from None
     mutated = _generate(mutant.unit, folder, folder / f"{mutant.unit}.v")
     if mutated.read_text(encoding="utf-8") == original:
         raise BrokenMutant(f"{mutant.file}: the edit does not change the Verilog of {mutant.unit}")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass
+from pathlib import Path
 
 from sim.run.compiled import Engine
 from tools.evidence import Unit, of_rtl
+from tools.paths import ROOT
 
-__all__ = ["Mutant"]
+__all__ = ["Mutant", "edit"]
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,12 @@ class Mutant:
         Share of the unit's stimulus.
     engine : Engine
         What runs it. Where few scenarios show it, a simulator takes less time than a compiler.
+    proofs : tuple of str
+        Ids of the proofs of which one must refute it; none where only the regression looks for it.
+    fast : bool
+        Whether the fast tier of the proofs has it.
+    is_none : bool
+        It changes nothing that is to hold: all of these proofs must go through.
     """
 
     name: str
@@ -39,9 +48,29 @@ class Mutant:
     scenarios: str = ""
     effort: float = 0.15
     engine: Engine = Engine.COMPILED
+    proofs: tuple[str, ...] = ()
+    fast: bool = False
+    is_none: bool = False
 
     @property
     def part(self) -> Unit:
         """What it is a fault of: the unit, or the step inside it."""
         unit = of_rtl(self.unit)
         return Unit.STEP if self.file.startswith("cores/") and unit is not Unit.CONVERTERS else unit
+
+
+def edit(mutant: Mutant, folder: Path) -> None:
+    """Put a copy of `hdl` with the bug into a folder, in place of one that is there.
+
+    Raises
+    ------
+    ValueError
+        If the text to be edited does not occur exactly once.
+    """
+    shutil.rmtree(folder / "hdl", ignore_errors=True)
+    shutil.copytree(ROOT / "hdl", folder / "hdl", ignore=shutil.ignore_patterns("__pycache__"))
+    source = folder / "hdl" / mutant.file
+    text = source.read_text(encoding="utf-8")
+    if text.count(mutant.old) != 1:
+        raise ValueError(f"{mutant.file}: got {text.count(mutant.old)} matches of {mutant.old!r}, must be exactly 1")
+    source.write_text(text.replace(mutant.old, mutant.new), encoding="utf-8")

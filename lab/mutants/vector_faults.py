@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from lab.mutants.mutant import Mutant
+from lab.mutants.proofs import FOUR_LANES, FULL_QUEUE, VECTOR_RESULTS
 
 __all__ = ["VECTOR_FAULTS"]
 
 
-def _fault(name: str, file: str, old: str, new: str, unit: str = "vector_mac_no_flags", scenarios: str = "") -> Mutant:
+def _fault(
+    name: str,
+    file: str,
+    old: str,
+    new: str,
+    unit: str = "vector_mac_no_flags",
+    scenarios: str = "",
+    **refuted: Any,
+) -> Mutant:
     # The stimulus of these units is short as it is.
-    return Mutant(name, f"vector/{file}", old, new, unit, scenarios, effort=1.0)
+    return Mutant(name, f"vector/{file}", old, new, unit, scenarios, effort=1.0, **refuted)
 
 
 VECTOR_FAULTS = (
@@ -20,6 +31,7 @@ VECTOR_FAULTS = (
         "beat[name][lane // 2]",
         "beat[name][lane]",
         scenarios="stream_idle_none_*",
+        proofs=FOUR_LANES,
     ),
     _fault(
         "vector_level_0_overtakes_promotions",
@@ -27,6 +39,7 @@ VECTOR_FAULTS = (
         "waits | (held.is_chain & ~promotions.are_settled)",
         "waits",
         scenarios="hazards",
+        proofs=VECTOR_RESULTS,
     ),
     _fault(
         "vector_two_answers_reserve_one_place",
@@ -34,9 +47,15 @@ VECTOR_FAULTS = (
         "Cat(~is_twofold, is_twofold)",
         "1",
         scenarios="full_queue",
+        proofs=VECTOR_RESULTS,
     ),
     _fault(
-        "vector_odd_row_accepted_at_level_1", "issue.py", "beat.level == 1", "beat.level == 3", scenarios="refusals"
+        "vector_odd_row_accepted_at_level_1",
+        "issue.py",
+        "beat.level == 1",
+        "beat.level == 3",
+        scenarios="refusals",
+        proofs=VECTOR_RESULTS,
     ),
     # -- promotions
     _fault(
@@ -45,6 +64,7 @@ VECTOR_FAULTS = (
         "Cat(held.register[0] | is_second, held.register[1:])",
         "held.register",
         scenarios="stream_idle_none_*",
+        proofs=VECTOR_RESULTS,
     ),
     _fault(
         "vector_flags_of_second_promotion_are_those_of_first",
@@ -53,6 +73,7 @@ VECTOR_FAULTS = (
         "held.flags[lane].eq(held.flags[lane])",
         "vector_mac_lanes_8",
         "stream_idle_none_*",
+        proofs=VECTOR_RESULTS,
     ),
     # -- registers
     _fault(
@@ -61,6 +82,7 @@ VECTOR_FAULTS = (
         "Mux(self.writing.wide, wide[:low_bits], narrow)",
         "Mux(self.writing.wide, wide[:low_bits] & 0, narrow)",
         scenarios="stream_idle_none_*",
+        proofs=VECTOR_RESULTS,
     ),
     # -- results
     _fault(
@@ -69,6 +91,7 @@ VECTOR_FAULTS = (
         "(reserved[:-1].all() if parameters.has_pairs_of_rows else 0)",
         "0",
         scenarios="last_place",
+        proofs=FULL_QUEUE,
     ),
     _fault(
         "vector_both_parts_are_part_0",
@@ -76,6 +99,7 @@ VECTOR_FAULTS = (
         "entry.part.eq(operation.is_second)",
         "entry.part.eq(0)",
         scenarios="stream_idle_none_*",
+        proofs=VECTOR_RESULTS,
     ),
     _fault(
         "vector_part_1_names_the_odd_row",
@@ -83,6 +107,7 @@ VECTOR_FAULTS = (
         "operation.register[0] & ~operation.is_second",
         "operation.register[0]",
         scenarios="stream_idle_none_*",
+        proofs=VECTOR_RESULTS,
     ),
     _fault(
         "vector_odd_lanes_flags_shown_for_fp32",
@@ -91,6 +116,7 @@ VECTOR_FAULTS = (
         "m.If(operation.wide | ~operation.wide)",
         "vector_mac_lanes_8",
         "stream_idle_none_*",
+        proofs=VECTOR_RESULTS,
     ),
     _fault(
         "vector_refused_result_frees_its_place",
@@ -98,6 +124,7 @@ VECTOR_FAULTS = (
         "taken.eq(self.o_valid & self.o_ready)",
         "taken.eq(self.o_valid)",
         scenarios="full_queue",
+        proofs=VECTOR_RESULTS,
     ),
     # -- flags
     _fault(
@@ -107,5 +134,6 @@ VECTOR_FAULTS = (
         "promotions.operand_flags[number].as_value() & 0",
         "vector_mac_lanes_8",
         "stream_idle_none_*",
+        proofs=VECTOR_RESULTS,
     ),
 )

@@ -25,7 +25,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m lab.proofs", description=__doc__)
     parser.add_argument("--tier", choices=TIERS, default="full", help="how much is proven (default %(default)s)")
     parser.add_argument(
-        "proofs", nargs="*", metavar="PROOF", help="beginnings of names such as 'step: *cb16' (default: all)"
+        "proofs", nargs="*", metavar="PROOF", help="beginnings of ids such as step/*/cb16 (default: all)"
     )
     parser.add_argument("--jobs", type=int, default=2, help="solvers at a time (default %(default)s)")
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "formal", help="default: build/formal")
@@ -43,13 +43,14 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     return given
 
 
-def _tell(console: Console, name: str, outcome: Outcome, done: int, count: int, started: float) -> None:
+def _tell(console: Console, title: str, outcome: Outcome, done: int, count: int, started: float) -> None:
     minutes, seconds = divmod(int(time.monotonic() - started), 60)
     line = f"[{done:>{len(str(count))}}/{count}] {minutes:>2}:{seconds:02} {outcome.verdict.value:<8}"
     spent = f"{outcome.seconds:.1f} s{' *' if outcome.cached else ''}"
     remark = f": {outcome.remark}" if outcome.remark else ""
+    again = "" if outcome.verdict.is_good else f" (again: python -m lab.proofs '{outcome.id}')"
     style = None if outcome.verdict.is_good else "bold red"
-    console.print(f"{line} {name} {spent}{remark}", style=style, markup=False, highlight=False, soft_wrap=True)
+    console.print(f"{line} {title} {spent}{remark}{again}", style=style, markup=False, highlight=False, soft_wrap=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -57,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = _parse(arguments)
     proofs = given.selected
     if given.list:
-        print("\n".join(proof.name for proof in proofs))
+        print("\n".join(f"{proof.id}  {proof.title}" for proof in proofs))
         return 0
     console = Console(width=None if sys.stdout.isatty() else 150)
     started = time.monotonic()
@@ -69,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         try:
             for future in as_completed(futures):
                 done[futures[future]] = future.result()
-                _tell(console, proofs[futures[future]].name, future.result(), len(done), len(proofs), started)
+                _tell(console, proofs[futures[future]].title, future.result(), len(done), len(proofs), started)
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             stop()

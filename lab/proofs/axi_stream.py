@@ -12,7 +12,7 @@ from pathlib import Path
 
 from amaranth.lib import data
 
-from golden.formats import BF16, CBFLOAT16, FP16, FloatFormat
+from golden.formats import CBFLOAT16, HALF_FORMATS, FloatFormat
 from hdl.axi_stream import AxiStreamMac
 from hdl.mac.ports import product_beat_layout, result_beat_layout
 from lab.proofs.netlist import Instance, Netlist
@@ -22,7 +22,7 @@ from lab.proofs.yosys import EVERTED_UNIT, netlist_of
 
 __all__ = ["axi_stream_proofs", "wiring_formula"]
 
-_UNITS: dict[str, tuple[FloatFormat, ...]] = {"cbfloat16": (CBFLOAT16,), "configurable": (CBFLOAT16, FP16, BF16)}
+_UNITS: dict[str, tuple[FloatFormat, ...]] = {"cbfloat16": (CBFLOAT16,), "configurable": HALF_FORMATS}
 #: Bits of tuser, from the specification of the ports.
 _REGISTER, _FORMAT, _LEVEL, _FIRST = (7, 0), (11, 8), (13, 12), (14, 14)
 _OUT_REGISTER, _OUT_FLAGS, _OUT_ERROR = (7, 0), (12, 8), (14, 13)
@@ -33,7 +33,9 @@ def axi_stream_proofs() -> Iterator[Proof]:
     """Yield the proofs of units of one format and of several."""
     for name, operands in _UNITS.items():
         for engine in (BITWUZLA, Z3_CADICAL):
-            yield Proof("mac: AXI4-Stream", name, "wire by wire", engine, partial(_build, operands), 60, fast=True)
+            build = partial(_build, operands)
+            claim = f"axi_stream/{name}"
+            yield Proof(claim, "mac: AXI4-Stream", name, "wire by wire", engine, build, 60, fast=True)
 
 
 def _build(operands: tuple[FloatFormat, ...], folder: Path) -> str:

@@ -49,17 +49,17 @@ def catalogue() -> list[Entry]:
     return [*proofs(), *mutants(), *pinned_faults()]
 
 
-def select(tier: str, names: Sequence[str]) -> list[Entry]:
-    """Return the proofs of a tier whose names begin as one of those given, ``*`` standing for anything; all for none.
+def select(tier: str, beginnings: Sequence[str]) -> list[Entry]:
+    """Return the proofs of a tier whose ids begin as one of those given, ``*`` standing for anything; all for none.
 
     Raises
     ------
     ValueError
-        If a name matches none.
+        If one of those given begins no id.
     """
     found = [proof for proof in catalogue() if tier == "full" or proof.fast]
-    for name in names:
-        if not any(fnmatchcase(proof.name, f"{name}*") for proof in found):
-            units = ", ".join(dict.fromkeys(proof.name.split()[0] for proof in found))
-            raise ValueError(f"proofs: got {name!r}, must begin a name of the {tier} tier, such as {units}")
-    return [proof for proof in found if not names or any(fnmatchcase(proof.name, f"{name}*") for name in names)]
+    for each in beginnings:
+        if not any(fnmatchcase(proof.id, f"{each}*") for proof in found):
+            groups = ", ".join(dict.fromkeys(proof.id.partition("/")[0] for proof in found))
+            raise ValueError(f"proofs: got {each!r}, must begin an id of the {tier} tier: {groups} (--list lists them)")
+    return [proof for proof in found if not beginnings or any(fnmatchcase(proof.id, f"{each}*") for each in beginnings)]

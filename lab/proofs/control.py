@@ -37,7 +37,7 @@ from lab.proofs.terms import bits, both, either, equal, field_of, inverse, refut
 from lab.proofs.unknown_step import UnknownStep
 from lab.proofs.yosys import netlist_of_verilog
 
-__all__ = ["SIZES", "ControlAlone", "control_proofs", "formula"]
+__all__ = ["ControlAlone", "control_proofs", "formula"]
 
 #: As small as can be: nothing is computed in it here.
 TINY = FloatFormat("1-2-1", 2, 1)
@@ -101,17 +101,18 @@ class ControlAlone(wiring.Component):
 
 #: Depth of the unit; cycles in which beats may enter; cycles until all results must have left.
 _SIZES = ((1, 6, 12), (3, 6, 14))
-#: The same in words.
-SIZES = tuple(f"{stages} stages, {beats} beats in {beats + drain} cycles" for stages, beats, drain in _SIZES)
 
 
 def control_proofs() -> Iterator[Proof]:
     """Yield the proofs of units of a few depths."""
-    for name, size in zip(SIZES, _SIZES, strict=True):
+    for size in _SIZES:
+        stages, beats, drain = size
+        name = f"{stages} stages, {beats} beats in {beats + drain} cycles"
         for engine in (BITWUZLA, Z3_CADICAL):
             build = partial(_build, *size)
             fast = engine == BITWUZLA and size == _SIZES[1]
-            yield Proof("mac: control", name, "sequential model", engine, build, timeout=900, fast=fast)
+            claim = f"control/bounded/stages_{stages}"
+            yield Proof(claim, "mac: control", name, "sequential model", engine, build, timeout=900, fast=fast)
 
 
 def _build(stages: int, cycles: int, drain: int, folder: Path) -> str:

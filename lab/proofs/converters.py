@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
 from golden import reference
-from golden.formats import FORMATS, FloatFormat
+from golden.formats import CONVERSIONS, FloatFormat
 from hdl.cores.conversion import Convert
 from lab.proofs import by_interval, by_theory
 from lab.proofs.netlist import Netlist
@@ -21,13 +20,14 @@ __all__ = ["converter_proofs", "formula", "say_result"]
 
 def converter_proofs() -> Iterator[Proof]:
     """Yield the proofs of the combinational converters."""
-    for source, destination in itertools.permutations(FORMATS, 2):
+    for source, destination in CONVERSIONS:
         for specification, module, engine in (
             ("to_fp", by_theory, Z3_CADICAL),
             ("to_fp", by_theory, CVC5),
             ("interval", by_interval, BITWUZLA),
         ):
             yield Proof(
+                f"converter/{source}_to_{destination}/{specification}",
                 "converter",
                 f"{source} to {destination}",
                 specification,

@@ -20,7 +20,7 @@ from amaranth import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from golden.formats import BF16, CB16, CBFLOAT16, FP16, FloatFormat
+from golden.formats import CB16, HALF_FORMATS, FloatFormat
 from hdl.cores.words import select_width
 from hdl.mac.lane import Lane, class_layout, number_layout, operand_layout
 from hdl.mac.operation import operation_layout
@@ -112,12 +112,13 @@ def no_ranks(operands: tuple[FloatFormat, ...]) -> MacParameters:
 
 def lane_proofs() -> Iterator[Proof]:
     """Yield the proofs of the lanes of one format and of several, at every depth."""
-    for operands in ((CBFLOAT16,), (FP16,), (BF16,), (CB16,), (CBFLOAT16, FP16, BF16)):
+    for operands in (*((fmt,) for fmt in (*HALF_FORMATS, CB16)), HALF_FORMATS):
         named = " ".join(map(str, operands)) if len(operands) == 1 else "configurable"
         recommended = MacParameters(operands=operands).stages
         for stages in range(1, 14):
             for engine in (BITWUZLA, Z3_CADICAL) if stages == recommended else (BITWUZLA,):
                 yield Proof(
+                    f"lane/pipeline/{named}/stages_{stages}",
                     "lane: pipeline",
                     f"{named}, {stages} stage{'s' * (stages > 1)}",
                     "lane without ranks",

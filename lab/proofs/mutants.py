@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -43,7 +43,8 @@ class Core:
 
     Parameters
     ----------
-    name : str
+    name, title : str
+        For ids, and for people.
     build : function
         Gives the component.
     formula : function
@@ -59,6 +60,7 @@ class Core:
     """
 
     name: str
+    title: str
     build: Callable[[], Any]
     formula: Callable[[Netlist], str]
     difference: Callable[[Netlist, Netlist], str]
@@ -70,6 +72,7 @@ class Core:
 
 def _converter(source: FloatFormat, destination: FloatFormat, count: int, fast: int) -> Core:
     return Core(
+        f"converter/{source}_to_{destination}",
         f"converter {source} to {destination}",
         lambda: Convert(source, destination),
         lambda netlist: formula(netlist, source, destination, by_theory.conversion),
@@ -133,6 +136,7 @@ CORES = (
     _converter(BF16, FP16, 20, 2),
     _converter(CBFLOAT16, FP32, 20, 2),
     Core(
+        "step/first_half",
         f"first half {_MODE}",
         lambda: FirstHalf(_MODE.formats),
         _first_half_is_wrong,
@@ -143,6 +147,7 @@ CORES = (
         EVERTED,
     ),
     Core(
+        "step/second_half",
         f"second half {_MODE}",
         lambda: SecondHalf(_MODE.formats),
         lambda netlist: cut.second_half(netlist.instance(), _MODE, DOUBLE),
@@ -170,9 +175,14 @@ class Mutant:
     timeout: int = 300
 
     @property
-    def name(self) -> str:
+    def id(self) -> str:
         """As of a proof."""
-        return f"mutant {self.core.name}, {self.number}"
+        return f"mutant/{self.core.name}/{self.number}"
+
+    @property
+    def title(self) -> str:
+        """As of a proof."""
+        return f"mutant {self.core.title}, {self.number}"
 
     @property
     def fast(self) -> bool:
@@ -181,6 +191,9 @@ class Mutant:
 
     def run(self, folder: Path) -> Outcome:
         """Tell the change from the original, or prove that it is none."""
+        return replace(self._run(folder), id=self.id)
+
+    def _run(self, folder: Path) -> Outcome:
         description, mutated = changes(self.core, folder / "netlists")[self.number]
         original = netlist_of(self.core.build(), folder / "netlists", self.core.script)
         result = prove(self._proof(BITWUZLA, lambda _: self.core.difference(original, mutated)), folder)
@@ -202,7 +215,8 @@ class Mutant:
         return told
 
     def _proof(self, engine: str, build: Callable[[Path], str]) -> Proof:
-        return Proof("mutants", f"{self.core.name}, {self.number}", "as its proof", engine, build, self.timeout)
+        mode = f"{self.core.title}, {self.number}"
+        return Proof(self.id, "mutants", mode, "as its proof", engine, build, self.timeout)
 
 
 def mutants() -> Iterator[Mutant]:

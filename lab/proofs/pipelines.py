@@ -8,12 +8,11 @@ induction nothing is ever lost, doubled or reordered, and every result is that o
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from golden.formats import FORMATS, FloatFormat
+from golden.formats import CONVERSIONS, FloatFormat
 from hdl.converter import FloatConverter
 from hdl.cores.conversion import Convert
 from hdl.cores.multiplier import Multiplier
@@ -36,10 +35,11 @@ _QUIET = {"rst": "#b0", "clk": "#b0"}
 
 def pipeline_proofs() -> Iterator[Proof]:
     """Yield the proofs of the stream units of conversion, at every depth."""
-    for source, destination in itertools.permutations(FORMATS, 2):
+    for source, destination in CONVERSIONS:
         for stages in (1, 2, 3):
             for engine in (BITWUZLA, Z3_CADICAL):
                 yield Proof(
+                    f"stream/{source}_to_{destination}/stages_{stages}",
                     "converter: stream",
                     f"{source} to {destination}, {stages} stage{'s' * (stages > 1)}",
                     "queue of the core's results",
@@ -56,6 +56,7 @@ def primitive_proofs() -> Iterator[Proof]:
         for ranks in _RANKS:
             for engine in (BITWUZLA, Z3_CADICAL):
                 yield Proof(
+                    f"multiplier/width_{width}/ranks_{'_and_'.join(_RANKS[ranks])}",
                     "multiplier: MULT18X18D",
                     f"{width} bits, {sum(ranks)} rank{'s' * (sum(ranks) != 1)} ({', '.join(_RANKS[ranks])})",
                     "bvmul",

@@ -70,10 +70,13 @@ class Proof:
 
     Parameters
     ----------
+    claim : str
+        What is proven, in words that stay when titles change: ``converter/float32_to_cbfloat16/interval``. With the
+        engine it is the proof's `id`, by which faults, documents and command lines name it.
     unit, mode : str
         What it is about: a group of proofs, and which of them.
     specification : str
-        By which means the right result is told.
+        By which means the right result is told. These three are for people.
     engine : str
         One of `ENGINES`.
     build : function
@@ -86,6 +89,7 @@ class Proof:
         Takes the value of every port in a solution, and says what golden says of them.
     """
 
+    claim: str
     unit: str
     mode: str
     specification: str
@@ -96,8 +100,13 @@ class Proof:
     explain: Callable[[Mapping[str, int]], str] | None = None
 
     @property
-    def name(self) -> str:
-        """Unit, mode, specification and engine."""
+    def id(self) -> str:
+        """Claim and engine: ``converter/float32_to_cbfloat16/interval/bitwuzla``."""
+        return f"{self.claim}/{self.engine}"
+
+    @property
+    def title(self) -> str:
+        """Unit, mode, specification and engine, for people."""
         return f"{self.unit} {self.mode} ({self.specification}, {self.engine})"
 
     def run(self, folder: Path) -> Outcome:
@@ -111,7 +120,7 @@ class Outcome:
 
     Parameters
     ----------
-    unit, mode, specification, engine : str
+    id, unit, mode, specification, engine : str
         As in the proof.
     verdict : Verdict
     seconds : float
@@ -124,6 +133,7 @@ class Outcome:
         Values of all ports in a solution.
     """
 
+    id: str
     unit: str
     mode: str
     specification: str
@@ -159,7 +169,7 @@ def engine_version(engine: str) -> str:
 
 def prove(proof: Proof, folder: Path) -> Outcome:
     """Decide a proof, or find it decided: a formula, the engine and its version are remembered with their answer."""
-    result = Outcome(proof.unit, proof.mode, proof.specification, proof.engine, Verdict.UNKNOWN, 0.0)
+    result = Outcome(proof.id, proof.unit, proof.mode, proof.specification, proof.engine, Verdict.UNKNOWN, 0.0)
     try:
         version = engine_version(proof.engine)
         text = proof.build(folder / "netlists")

@@ -17,14 +17,13 @@ __all__ = ["BEGIN", "END", "evidence", "markdown", "summary", "table", "write_js
 
 BEGIN, END = "<!-- formal-table:begin -->", "<!-- formal-table:end -->"
 #: What is proven only up to a size, or a length.
-_LIMITS = {"vector: control": "up to 5 beats"}
-#: What the names of proofs and of what is changed begin with; all others are of the multiply-accumulate unit.
+_LIMITS = {"vector/bounded": "up to 5 beats"}
+#: What ids begin with; all others are of the multiply-accumulate unit.
 _UNITS = {
-    "converter": Unit.CONVERTERS,
-    "step": Unit.STEP,
-    "first half": Unit.STEP,
-    "second half": Unit.STEP,
-    "vector": Unit.VECTOR,
+    "converter/": Unit.CONVERTERS,
+    "stream/": Unit.CONVERTERS,
+    "step/": Unit.STEP,
+    "vector/": Unit.VECTOR,
 }
 _HEADINGS = ("unit", "mode", "specification", "engine", "verdict", "CPU seconds")
 
@@ -80,8 +79,8 @@ def summary(outcomes: Sequence[Outcome]) -> str:
 def _unit(outcome: Outcome) -> Unit:
     """Return what a proof is about; of a change of a unit, what is changed."""
     if outcome.unit == "faults":
-        return next(one.fault.part for one in pinned_faults() if one.fault.name == outcome.mode)
-    about = outcome.mode if outcome.unit == "mutants" else outcome.unit
+        return next(one.fault.part for one in pinned_faults() if one.id == outcome.id)
+    about = outcome.id.removeprefix("mutant/")
     return next((unit for name, unit in _UNITS.items() if about.startswith(name)), Unit.MAC)
 
 
@@ -91,7 +90,7 @@ def evidence(outcomes: Sequence[Outcome]) -> list[Record]:
     wrong: Counter[tuple[Unit, Kind, str]] = Counter()
     for one in outcomes:
         is_change = one.unit in ("faults", "mutants")
-        limit = "" if is_change else next((text for name, text in _LIMITS.items() if one.unit.startswith(name)), "")
+        limit = "" if is_change else next((text for name, text in _LIMITS.items() if one.id.startswith(name)), "")
         group = _unit(one), Kind.FAULTS if is_change else Kind.PROVEN, limit
         if one.verdict is not Verdict.EQUIVALENT:
             counts[group] += 1

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from golden import reference
-from golden.formats import BF16, CB16, CBFLOAT16, FP16, FP32, FloatFormat
+from golden.formats import BF16, CB16, CBFLOAT16, FP32, HALF_FORMATS, FloatFormat
 from hdl.cores.fused_step import FusedStep
 from hdl.cores.step_formats import StepFormats
 from lab.proofs import by_interval, by_theory, cut
@@ -23,17 +23,17 @@ from lab.proofs.yosys import EVERTED, netlist_of
 
 __all__ = ["CONFIGURABLE", "CORES", "MODES", "explain_sum", "step_proofs"]
 
-SECOND_HALF = "step: second half"
+_SECOND_HALF = "step: second half"
 #: What the multiply-accumulate unit with several formats is built around.
-CONFIGURABLE = StepFormats((CBFLOAT16, FP16, BF16), (CBFLOAT16, FP16, BF16, FP32))
-_OPERANDS = (CBFLOAT16, FP16, BF16, CB16)
-#: The formats of a core, and what it is called: of one level, of all levels, of all levels and several formats.
+CONFIGURABLE = StepFormats(HALF_FORMATS, (*HALF_FORMATS, FP32))
+_OPERANDS = (*HALF_FORMATS, CB16)
+#: The formats of a core, and its part of an id: of one level, of all levels, of all levels and several formats.
 CORES = {
-    **{StepFormats((operand,), (operand,)): f"{operand}, level 2" for operand in _OPERANDS},
-    **{StepFormats((operand,), (FP32,)): f"{operand}, level 0" for operand in _OPERANDS},
+    **{StepFormats((operand,), (operand,)): f"{operand}_level_2" for operand in _OPERANDS},
+    **{StepFormats((operand,), (FP32,)): f"{operand}_level_0" for operand in _OPERANDS},
     **{StepFormats((operand,), (operand, FP32)): str(operand) for operand in _OPERANDS},
-    StepFormats(CONFIGURABLE.operands, CONFIGURABLE.operands): "configurable, level 2",
-    StepFormats(CONFIGURABLE.operands, (FP32,)): "configurable, level 0",
+    StepFormats(CONFIGURABLE.operands, CONFIGURABLE.operands): "configurable_level_2",
+    StepFormats(CONFIGURABLE.operands, (FP32,)): "configurable_level_0",
     CONFIGURABLE: "configurable",
 }
 #: Every mode of every core.
@@ -59,42 +59,57 @@ def step_proofs() -> Iterator[Proof]:
     for formats, core in CORES.items():
         for engine in _CARRIERS:
             build = partial(_joined, formats)
-            yield Proof("step: joined halves", core, "step", engine, build, timeout=120, fast=True)
+            claim, title = f"step/joined/{core}", _title(core)
+            yield Proof(claim, "step: joined halves", title, "step", engine, build, timeout=120, fast=True)
     for mode in MODES:
-        name = f"{CORES[mode.formats]}: {mode}"
+        part, title = f"{CORES[mode.formats]}/{_part(mode)}", f"{_title(CORES[mode.formats])}: {mode}"
         for engine, carrier in _CARRIERS.items():
             build = partial(_first_half, mode, carrier)
-            yield Proof("step: first half", name, "exact product", engine, build, timeout=120, fast=True)
+            claim = f"step/first_half/{part}"
+            yield Proof(claim, "step: first half", title, "exact product", engine, build, timeout=120, fast=True)
         if mode.formats == no_ranks(mode.formats.operands).formats:
             for engine in _CARRIERS:
                 build = partial(lane_is_step, no_ranks(mode.formats.operands), mode)
-                yield Proof("lane: own form", name, "step", engine, build, timeout=300, fast=engine == BITWUZLA)
-        yield from _second_half_proofs(mode, name)
+                claim, fast = f"lane/own_form/{part}", engine == BITWUZLA
+                yield Proof(claim, "lane: own form", title, "step", engine, build, timeout=300, fast=fast)
+        yield from _second_half_proofs(mode, f"step/second_half/{part}", title)
     for operand, accumulator in itertools.product(_SMALL, repeat=2):
         mode = Mode(StepFormats((operand,), (accumulator,)), operand, accumulator)
         for engine, specification in ((Z3_CADICAL, by_theory.fused_step), (BITWUZLA, by_interval.fused_step)):
             named = "fp.fma" if engine == Z3_CADICAL else "interval"
             build = partial(_whole, mode, specification)
             explain, fast = partial(_explain, mode), operand == accumulator
-            yield Proof("step: whole", str(mode), named, engine, build, timeout=600, fast=fast, explain=explain)
+            claim = f"step/whole/{_part(mode)}/{named}"
+            yield Proof(claim, "step: whole", str(mode), named, engine, build, 600, fast=fast, explain=explain)
 
 
-def _second_half_proofs(mode: Mode, name: str) -> Iterator[Proof]:
+def _part(mode: Mode) -> str:
+    """Return a mode as a part of an id."""
+    return f"{mode.operand}_into_{mode.accumulator}".replace(" ", "_")
+
+
+def _title(core: str) -> str:
+    return core.replace("_level_", ", level ")
+
+
+def _second_half_proofs(mode: Mode, claim: str, title: str) -> Iterator[Proof]:
     explain = partial(explain_sum, mode)
     if mode.formats != mode.model.formats:
         for engine in _CARRIERS:
             build = partial(_same_second_half, mode)
-            yield Proof(SECOND_HALF, name, f"that of {mode.operand}", engine, build, 120, fast=True, explain=explain)
+            other = f"that of {mode.operand}"
+            yield Proof(claim, _SECOND_HALF, title, other, engine, build, 120, fast=True, explain=explain)
         return
     cuts = _DISTANCES.get((mode.operand, mode.accumulator), (None, None))
     for distances in itertools.pairwise(cuts):
         first, end = ("" if limit is None else str(limit) for limit in distances)
-        case = "" if cuts == (None, None) else f", distances {first}..{end}"
+        case = "" if cuts == (None, None) else f"/distances_{first}..{end}"
+        named = title + case.replace("/distances_", ", distances ")
         for engine, carrier in _CARRIERS.items():
             build = partial(_second_half, mode, carrier, distances)
             # Half a minute each: one format of four is in the fast tier.
             fast = engine == Z3_CADICAL and mode.operand == CBFLOAT16
-            yield Proof(SECOND_HALF, name + case, "interval", engine, build, 900, fast, explain)
+            yield Proof(claim + case, _SECOND_HALF, named, "interval", engine, build, 900, fast, explain)
 
 
 def _joined(formats: StepFormats, folder: Path) -> str:

@@ -1,4 +1,4 @@
-"""``python -m lab.proofs.text FOLDER FILE NAME``: the formula of a proof, from whichever `hdl` Python finds first.
+"""``python -m lab.proofs.text FOLDER FILE ID``: the formula of a proof, from whichever `hdl` Python finds first.
 
 It prints where that `hdl` lies, so that the caller knows which one it was.
 """
@@ -12,8 +12,8 @@ import hdl
 from lab.proofs.catalogue import proofs
 
 
-def _main(folder: str, file: str, name: str) -> None:
-    (proof,) = (proof for proof in proofs() if proof.name == name)
+def _main(folder: str, file: str, id: str) -> None:
+    (proof,) = (proof for proof in proofs() if proof.id == id)
     Path(file).write_text(proof.build(Path(folder)), encoding="utf-8")
     print(Path(hdl.__file__).resolve().parent)
 

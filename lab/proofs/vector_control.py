@@ -39,7 +39,7 @@ from lab.proofs.terms import bits, both, define, either, equal, field_of, invers
 from lab.proofs.vector_model import PARTS, VectorModel
 from lab.proofs.yosys import netlist_of_verilog
 
-__all__ = ["FOUR_LANES", "FULL_QUEUE", "TWO_LANES", "Size", "VectorControlAlone", "formula", "vector_control_proofs"]
+__all__ = ["Size", "VectorControlAlone", "formula", "vector_control_proofs"]
 
 _LANE_INPUTS = ("a", "b", "stored", "stored_class")
 _LANE_OUTPUTS = ("number", "result_class", "code", "promoted")
@@ -127,6 +127,12 @@ class Size(NamedTuple):
     refusing: int = 0
     drain: int = 20
 
+    @property
+    def slug(self) -> str:
+        """What tells it from the others, as a part of an id."""
+        refusing = "_refusing" if self.refusing else ""
+        return f"lanes_{self.lanes}/stages_{self.stages}/beats_{self.beats}{refusing}"
+
     def __str__(self) -> str:
         cycles = self.beats * self.apart + self.refusing + self.drain
         apart = f" {self.apart} cycles apart" if self.apart > 1 else ""
@@ -143,8 +149,6 @@ _SIZES = (
     Size(2, 3, 8, beats=4, drain=26),
     Size(2, 11, 16, beats=3, apart=7, drain=44),
 )
-#: What the deliberate faults are tried on.
-TWO_LANES, FULL_QUEUE, FOUR_LANES = map(str, _SIZES[1:4])
 
 
 def vector_control_proofs() -> Iterator[Proof]:
@@ -153,7 +157,16 @@ def vector_control_proofs() -> Iterator[Proof]:
         for engine in (BITWUZLA, Z3_CADICAL) if size is _SIZES[0] else (BITWUZLA,):
             fast = engine == BITWUZLA and size is _SIZES[0]
             build = partial(_build, size)
-            yield Proof("vector: control", str(size), "sequential model", engine, build, timeout=900, fast=fast)
+            yield Proof(
+                f"vector/bounded/{size.slug}",
+                "vector: control",
+                str(size),
+                "sequential model",
+                engine,
+                build,
+                timeout=900,
+                fast=fast,
+            )
 
 
 def _build(size: Size, folder: Path) -> str:

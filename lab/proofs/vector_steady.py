@@ -42,7 +42,7 @@ from lab.proofs.vector_beats import BeatsAndChunks
 from lab.proofs.vector_places import Places
 from lab.proofs.yosys import ELABORATING
 
-__all__ = ["SIZES", "STEADY", "More", "SteadyVector", "size_name", "steady_component", "steady_proofs"]
+__all__ = ["SIZES", "More", "SteadyVector", "size_slug", "size_title", "steady_component", "steady_proofs"]
 
 
 class SteadyVector(wiring.Component):
@@ -312,16 +312,27 @@ def steady_proofs() -> Iterator[Proof]:
         for engine in (BITWUZLA, Z3_CADICAL):
             build, fast = partial(_build, *size), engine == BITWUZLA and size == SIZES[0]
             explain = partial(_explain, *size)
-            yield Proof(_UNIT, size_name(*size), _MEANS, engine, build, timeout=900, fast=fast, explain=explain)
+            yield Proof(
+                f"vector/order/{size_slug(*size)}",
+                "vector: order and places",
+                size_title(*size),
+                "induction",
+                engine,
+                build,
+                timeout=900,
+                fast=fast,
+                explain=explain,
+            )
 
 
-def size_name(lanes: int, stages: int, operands: tuple[FloatFormat, ...]) -> str:
+def size_slug(lanes: int, stages: int, operands: tuple[FloatFormat, ...]) -> str:
+    """Return what tells a size from the others, as a part of an id."""
+    return f"lanes_{lanes}/stages_{stages}"
+
+
+def size_title(lanes: int, stages: int, operands: tuple[FloatFormat, ...]) -> str:
+    """Return a size in words."""
     return f"{lanes} lanes, {stages} stages, 16 rows{', several formats' if len(operands) > 1 else ''}, any beats"
-
-
-_UNIT, _MEANS = "vector: order and places", "induction"
-#: Names of the proofs by the first engine.
-STEADY = tuple(f"{_UNIT} {size_name(*size)} ({_MEANS}, {BITWUZLA})" for size in SIZES)
 
 
 def _build(lanes: int, stages: int, operands: tuple[FloatFormat, ...], folder: Path) -> str:

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from lab.mutants.faults import MUTANTS, Mutant
+from lab.mutants.faults import MUTANTS
 from lab.mutants.judge import judge_mutant, verilog_of
+from lab.mutants.mutant import Mutant
 from sim.run.compiled import Engine
 from sim.run.simulate import Job
 from sim.units import UNITS

@@ -50,12 +50,10 @@ from lab.proofs.yosys import ELABORATING, netlist_of_verilog
 
 __all__ = [
     "DEPTHS",
-    "INDUCTIONS",
     "MOST",
     "ControlWithModel",
     "component",
     "induction",
-    "induction_name",
     "induction_proofs",
     "told",
 ]
@@ -210,7 +208,8 @@ def induction_proofs() -> Iterator[Proof]:
         for engine in (BITWUZLA, Z3_CADICAL):
             build, explain = partial(_build, stages), partial(_explain, stages)
             fast = engine == BITWUZLA and stages == _FAST
-            yield Proof("mac: control", _name(stages), _MEANS, engine, build, timeout=900, fast=fast, explain=explain)
+            claim, title = f"control/induction/stages_{stages}", _title(stages)
+            yield Proof(claim, "mac: control", title, _MEANS, engine, build, timeout=900, fast=fast, explain=explain)
 
 
 def _given(stages: int) -> dict[str, Any]:
@@ -219,19 +218,10 @@ def _given(stages: int) -> dict[str, Any]:
     return {"operands": operands, "levels": (0, 1, 2), "registers": registers, "chunk_bits": 16, "stages": stages}
 
 
-def _name(stages: int) -> str:
+def _title(stages: int) -> str:
     given = _given(stages)
     formats = f", {len(given['operands'])} formats" if len(given["operands"]) > 1 else ""
     return f"{stages} stages, {given['registers']} registers{formats}, any beats"
-
-
-def induction_name(stages: int) -> str:
-    """Return the name of the proof of a unit of some depth by the first engine."""
-    return f"mac: control {_name(stages)} ({_MEANS}, {BITWUZLA})"
-
-
-#: The proofs that try the unit hardest: with a rank ahead of the issue and without.
-INDUCTIONS = tuple(map(induction_name, (11, 8)))
 
 
 def _build(stages: int, folder: Path) -> str:

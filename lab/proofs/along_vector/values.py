@@ -44,12 +44,12 @@ from lab.proofs.along_vector.record import Record, given_layout
 from lab.proofs.opened_vector import OpenedVector
 from lab.proofs.proof import BITWUZLA, Z3_CADICAL, Proof
 from lab.proofs.vector_beats import BeatsAndChunks
-from lab.proofs.vector_steady import SIZES, More, SteadyVector, size_name
+from lab.proofs.vector_steady import SIZES, More, SteadyVector, size_slug, size_title
 from lab.proofs.yosys import ELABORATING
 
-__all__ = ["ValuesVector", "value_proofs", "values_component", "values_name"]
+__all__ = ["ValuesVector", "value_proofs", "values_component"]
 
-_UNIT, _MEANS = "vector: values", "induction along a sequential model"
+_MEANS = "induction along a sequential model"
 
 
 class ValuesVector(SteadyVector):
@@ -135,17 +135,8 @@ def value_proofs() -> Iterator[Proof]:
         for lane in range(size[0]):
             for engine in (BITWUZLA, Z3_CADICAL):
                 build, explain = partial(_build, lane, *size), partial(_explain, lane, *size)
-                name = _name(lane, *size)
-                yield Proof(_UNIT, name, _MEANS, engine, build, timeout=1800, explain=explain)
-
-
-def _name(lane: int, lanes: int, stages: int, operands: tuple[FloatFormat, ...]) -> str:
-    return f"{size_name(lanes, stages, operands)}, lane {lane}"
-
-
-def values_name(lane: int, size: tuple[int, int, tuple[FloatFormat, ...]]) -> str:
-    """Return the name of the proof of a lane by the first engine."""
-    return f"{_UNIT} {_name(lane, *size)} ({_MEANS}, {BITWUZLA})"
+                claim, title = f"vector/values/{size_slug(*size)}/lane_{lane}", f"{size_title(*size)}, lane {lane}"
+                yield Proof(claim, "vector: values", title, _MEANS, engine, build, timeout=1800, explain=explain)
 
 
 def _build(lane: int, lanes: int, stages: int, operands: tuple[FloatFormat, ...], folder: Path) -> str:

@@ -29,12 +29,10 @@ from lab.proofs.along_model.record import Condition
 from lab.proofs.opened_vector import OpenedVector
 from lab.proofs.proof import BITWUZLA, Z3_CADICAL, Proof
 from lab.proofs.vector_beats import BeatsAndChunks
-from lab.proofs.vector_steady import SIZES, More, SteadyVector, size_name
+from lab.proofs.vector_steady import SIZES, More, SteadyVector, size_slug, size_title
 from lab.proofs.yosys import ELABORATING
 
-__all__ = ["WAITING", "WaitingVector", "longest_wait", "waiting_component", "waiting_proofs"]
-
-_UNIT, _MEANS = "vector: waiting", "induction"
+__all__ = ["WaitingVector", "longest_wait", "waiting_component", "waiting_proofs"]
 
 
 def longest_wait(parameters: VectorParameters) -> int:
@@ -148,16 +146,13 @@ def waiting_proofs() -> Iterator[Proof]:
         for engine in (BITWUZLA, Z3_CADICAL):
             build, explain = partial(_build, *size), partial(_explain, *size)
             fast = engine == BITWUZLA and size == SIZES[0]
-            yield Proof(_UNIT, _name(*size), _MEANS, engine, build, timeout=900, fast=fast, explain=explain)
+            claim, title = f"vector/waiting/{size_slug(*size)}", _title(*size)
+            yield Proof(claim, "vector: waiting", title, "induction", engine, build, 900, fast, explain)
 
 
-def _name(lanes: int, stages: int, operands: tuple[FloatFormat, ...]) -> str:
+def _title(lanes: int, stages: int, operands: tuple[FloatFormat, ...]) -> str:
     most = longest_wait(VectorParameters(lanes=lanes, stages=stages, operands=operands))
-    return f"{size_name(lanes, stages, operands)}, {most} cycles at most"
-
-
-#: Names of the proofs by the first engine.
-WAITING = tuple(f"{_UNIT} {_name(*size)} ({_MEANS}, {BITWUZLA})" for size in SIZES)
+    return f"{size_title(lanes, stages, operands)}, {most} cycles at most"
 
 
 def _build(lanes: int, stages: int, operands: tuple[FloatFormat, ...], folder: Path) -> str:
