@@ -8,10 +8,15 @@ import pytest
 from lab.mutants.faults import MUTANTS
 from lab.mutants.judge import judge_mutant, verilog_of
 from lab.mutants.mutant import Mutant
+from lab.proofs.catalogue import proofs
+from lab.proofs.trial_faults import TRIAL_FAULTS
 from sim.run.compiled import Engine
 from sim.run.simulate import Job
 from sim.units import UNITS
 from tools.paths import ROOT
+
+ALL = (*MUTANTS, *TRIAL_FAULTS)
+PROOFS = proofs()
 
 
 def test_mutant_is_caught_by_wrong_results(tmp_path: Path) -> None:
@@ -21,11 +26,17 @@ def test_mutant_is_caught_by_wrong_results(tmp_path: Path) -> None:
     assert (verdict.result, verdict.is_good) == ("caught", True), verdict.remark
 
 
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+@pytest.mark.parametrize("mutant", ALL, ids=lambda mutant: mutant.name)
 def test_mutant_edits_one_place_of_the_source(mutant: Mutant) -> None:
     assert (ROOT / "hdl" / mutant.file).read_text(encoding="utf-8").count(mutant.old) == 1
     assert mutant.unit in UNITS
-    assert [other.name for other in MUTANTS].count(mutant.name) == 1
+    assert [other.name for other in ALL].count(mutant.name) == 1
+
+
+@pytest.mark.parametrize("mutant", ALL, ids=lambda mutant: mutant.name)
+def test_mutant_declares_proofs_that_exist(mutant: Mutant) -> None:
+    assert mutant.proofs
+    assert set(mutant.proofs) <= {proof.id for proof in PROOFS}
 
 
 def test_mutant_whose_edit_does_not_match_is_broken(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """What a proof says: proven, refuted with operands, undecided, tools that failed; and that formulas are not empty."""
 
 import json
+import re
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -21,6 +22,7 @@ from lab.proofs.catalogue import catalogue, select
 from lab.proofs.converters import converter_proofs, formula
 from lab.proofs.cut import Mode
 from lab.proofs.engines import bitwuzla_api
+from lab.proofs.faults import PinnedFault, pinned_faults
 from lab.proofs.halves import SecondHalf
 from lab.proofs.mutants import CORES
 from lab.proofs.pipelines import stream_formula
@@ -46,7 +48,7 @@ def folder(tmp_path_factory):
 
 
 def proof_of(text, engine=BITWUZLA, timeout=60):
-    return Proof("unit", "mode", "none", engine, lambda folder: text, timeout)
+    return Proof("claim", "unit", "mode", "none", engine, lambda folder: text, timeout)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -164,28 +166,53 @@ def test_stream_that_is_a_queue_is_proven_one_that_is_longer_is_refuted(folder):
     assert decide(stream(FloatConverter(source=CBFLOAT16, destination=FP16, stages=2), 2, folder))[0] == "sat"
 
 
-def test_names_are_distinct_and_the_fast_tier_is_part_of_all():
-    names = [proof.name for proof in catalogue()]
-    assert len(set(names)) == len(names)
-    assert {proof.name for proof in select("fast", [])} < set(names)
+def test_ids_and_titles_are_distinct_and_the_fast_tier_is_part_of_all():
+    entries = catalogue()
+    for names in ([entry.id for entry in entries], [entry.title for entry in entries]):
+        assert len(set(names)) == len(names)
+    assert {entry.id for entry in select("fast", [])} < {entry.id for entry in entries}
     assert sum(core.count for core in CORES) >= 100
 
 
-def test_name_that_matches_nothing_is_refused():
-    with pytest.raises(ValueError, match="got 'nothing', must begin a name of the fast tier, such as converter"):
+def test_ids_are_made_of_words_that_a_shell_and_a_file_name_take():
+    odd = [entry.id for entry in catalogue() if not re.fullmatch(r"[a-z0-9_+.-]+(/[a-z0-9_+.-]+)+", entry.id)]
+    assert not odd
+
+
+def test_id_stays_when_the_titles_change():
+    proof = next(proof for proof in converter_proofs() if proof.mode == "cb16 to float16" and proof.engine == BITWUZLA)
+    assert proof.id == "converter/cb16_to_float16/interval/bitwuzla"
+    other = replace(proof, unit="a", mode="b", specification="c")
+    assert (other.id, other.title) == (proof.id, "a b (c, bitwuzla)")
+
+
+def test_id_that_matches_nothing_is_refused():
+    with pytest.raises(ValueError, match="got 'nothing', must begin an id of the fast tier: converter, step, "):
         select("fast", ["nothing"])
 
 
+def test_fault_is_refuted_by_the_proof_that_it_declares_and_no_fault_is_not(tmp_path):
+    fault = next(each for each in pinned_faults() if each.fault.name == "axi_reset_is_active_high")
+    caught = fault.run(tmp_path)
+    assert (caught.id, caught.verdict) == ("fault/axi_reset_is_active_high", Verdict.CAUGHT)
+    assert caught.remark.startswith("axi_stream/cbfloat16/bitwuzla: ")
+    harmless = replace(fault.fault, old="sync.clk.eq(self.aclk)", new="sync.clk.eq(self.aclk | self.aclk)")
+    assert PinnedFault(harmless).run(tmp_path).verdict is Verdict.SURVIVED
+    assert PinnedFault(replace(harmless, is_none=True)).run(tmp_path).verdict is Verdict.EQUIVALENT
+
+
 def test_command_writes_reports_and_tells_tool_errors_by_its_status(monkeypatch, tmp_path, capsys):
-    arguments = ["converter float16 to float32 (interval", "--folder", str(tmp_path)]
+    arguments = ["converter/float16_to_float32/interval", "--folder", str(tmp_path)]
     assert main(arguments) == 0
     (row,) = json.loads((tmp_path / "formal.json").read_text(encoding="utf-8"))["proofs"]
-    assert (row["mode"], row["verdict"]) == ("float16 to float32", "proven")
+    assert (row["id"], row["mode"], row["verdict"]) == (
+        "converter/float16_to_float32/interval/bitwuzla", "float16 to float32", "proven",
+    )  # fmt: skip
     assert "| converter | float16 to float32 | interval | bitwuzla | proven |" in (tmp_path / "formal.md").read_text(
         encoding="utf-8"
     )
     monkeypatch.setattr(shutil, "which", lambda name: None)
-    assert main(["converter float16 to float32 (to_fp, z3", "--folder", str(tmp_path)]) == 2
+    assert main(["converter/float16_to_float32/to_fp/z3", "--folder", str(tmp_path)]) == 2
     assert "cadical is not installed" in capsys.readouterr().out
 
 
@@ -222,8 +249,8 @@ def test_functions_of_many_arguments_give_the_same_for_the_same(engine, folder):
 
 def test_proofs_side_by_side_do_not_meet_in_files_or_in_what_they_leave_out(tmp_path):
     # Two proofs of one formula took its file from each other; two units without their lanes, the lanes.
-    names = ["mac: control 1 stages, 2 registers", "mac: control 2 stages, 2 registers", "mac: AXI4-Stream"]
-    chosen = [proof for proof in select("full", names) if proof.engine == BITWUZLA]
+    ids = ["control/induction/stages_1/", "control/induction/stages_2/", "axi_stream/"]
+    chosen = [proof for proof in select("full", ids) if proof.engine == BITWUZLA]
     same = [proof_of(NO_SOLUTION) for _ in range(4)]
     with ThreadPoolExecutor(4) as pool:
         outcomes = list(pool.map(lambda proof: proof.run(tmp_path), [*chosen, *chosen, *same]))
