@@ -36,9 +36,9 @@ def test_every_unit_has_the_twin_and_the_testbench_of_the_catalogue() -> None:
 
 def test_every_proof_of_the_table_exists_and_none_is_left_out() -> None:
     groups = [group for *_, cell in rows() for group in cell]
-    names = [proof.name for proof in proofs()]
-    assert [group for group in groups if not any(name.startswith(group) for name in names)] == []
-    assert [name for name in names if not name.startswith(tuple(groups))] == []
+    ids = [proof.id for proof in proofs()]
+    assert [group for group in groups if not any(id.startswith(group) for id in ids)] == []
+    assert [id for id in ids if not id.startswith(tuple(groups))] == []
 
 
 def test_table_has_a_row_for_each_kind_of_unit_and_for_the_step_inside() -> None:
