@@ -13,9 +13,8 @@ from matplotlib import pyplot
 
 from golden.formats import BF16, CBFLOAT16, FP16, FloatFormat
 
-__all__ = ["COLOURS", "FORMATS", "LEVEL_STYLES", "median_and_range", "picture", "plain", "power_label"]
+__all__ = ["COLOURS", "LEVEL_STYLES", "median_and_range", "picture", "plain", "power_label"]
 
-FORMATS = (CBFLOAT16, FP16, BF16)
 COLOURS: dict[FloatFormat, str] = {CBFLOAT16: "#b4451f", FP16: "#2a6f97", BF16: "#4a7c2c"}
 LEVEL_STYLES = {0: ":", 1: "--", 2: "-"}
 

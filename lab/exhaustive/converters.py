@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from golden import FORMATS, FP32, FloatFormat
+from golden import FP32, FloatFormat
+from golden.formats import CONVERSIONS
 from hdl import FloatConverter
 from lab.exhaustive.check import Check, Comparison, compare_bits
 from lab.exhaustive.rounding import codes_from_float32, count_alike, flags_from_float32, round_float32, values_of_codes
 from tools.sliced import Sliced
 
-__all__ = ["PAIRS", "converter_checks"]
+__all__ = ["converter_checks"]
 
 #: Every two formats, in this order.
-PAIRS = tuple(itertools.permutations(FORMATS, 2))
 
 
 class _Converter:
@@ -64,7 +63,7 @@ class _Converter:
         return found
 
 
-def converter_checks(pairs: Sequence[tuple[FloatFormat, FloatFormat]] = PAIRS) -> list[Check]:
+def converter_checks(pairs: Sequence[tuple[FloatFormat, FloatFormat]] = CONVERSIONS) -> list[Check]:
     """Return one check for each ordered pair of formats."""
     checks = []
     for source, destination in pairs:

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import golden
-from golden import BF16, CBFLOAT16, FP16, FP32, FloatFormat
+from golden import FP16, FP32, FloatFormat
+from golden.formats import HALF_FORMATS
 from hdl.cores.fused_step import FusedStep
 from hdl.cores.step_formats import StepFormats
 from lab.exhaustive.check import Check, Comparison, compare_operands
@@ -30,7 +31,7 @@ TINY = (
 )
 
 #: The core of the generated units, whose formats are chosen at run time, and its modes.
-_SHARED = StepFormats((CBFLOAT16, FP16, BF16), (CBFLOAT16, FP16, BF16, FP32))
+_SHARED = StepFormats(HALF_FORMATS, (*HALF_FORMATS, FP32))
 MODES = tuple((fmt, accumulator) for fmt in _SHARED.operands for accumulator in (fmt, FP32))
 
 #: Vectors of a mode.

@@ -8,8 +8,9 @@ import numpy as np
 import torch
 from torch import nn
 
+from golden.formats import HALF_FORMATS
 from lab.figures.digits_run import mlp, train
-from tools.style import COLOURS, FORMATS, picture, plain, power_label
+from tools.style import COLOURS, picture, plain, power_label
 
 __all__ = ["draw", "measure"]
 
@@ -58,7 +59,7 @@ def draw(found: dict[str, list[int]], path: Path) -> None:
             shares = np.array(found[name]) / sum(found[name])
             axes.step(exponents, 100 * shares, where="mid", color=colour, label=f"gradients of {name}")
         highest = 100 * max(max(found[name]) / sum(found[name]) for name in ("weights", "activations"))
-        for number, fmt in enumerate(FORMATS):
+        for number, fmt in enumerate(HALF_FORMATS):
             height = -highest * (0.08 + 0.08 * number)
             smallest = fmt.emin - fmt.fraction_bits
             axes.plot([max(smallest, _LOWEST), fmt.emin], [height] * 2, color=COLOURS[fmt], lw=2, ls=":")

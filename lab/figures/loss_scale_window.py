@@ -6,8 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
+from golden.formats import HALF_FORMATS
 from lab.figures.digits_run import final_loss, mlp, train
-from tools.style import COLOURS, FORMATS, median_and_range, picture, plain, power_label
+from tools.style import COLOURS, median_and_range, picture, plain, power_label
 
 __all__ = ["draw", "measure"]
 
@@ -26,7 +27,7 @@ def measure() -> dict[str, dict[str, list[float]]]:
         By format and scale (``"-28"`` ... ``"36"`` for 2^-28 ... 2^36, ``"dynamic"``): the final loss for every seed.
     """
     found: dict[str, dict[str, list[float]]] = {}
-    for fmt in FORMATS:
+    for fmt in HALF_FORMATS:
         found[fmt.name] = {}
         for exponent in (*EXPONENTS, None):
             scale = "dynamic" if exponent is None else 2.0**exponent
@@ -43,7 +44,7 @@ def draw(found: dict[str, dict[str, list[float]]], path: Path) -> None:
     """Draw the final loss against the scale."""
     with picture(path, figsize=(8, 4.2)) as (_, (axes,)):
         # Where they agree, the widest line shows beneath the others.
-        for number, fmt in enumerate(reversed(FORMATS)):
+        for number, fmt in enumerate(reversed(HALF_FORMATS)):
             losses = [found[fmt.name][str(exponent)] for exponent in EXPONENTS]
             median_and_range(axes, EXPONENTS, losses, fmt, lw=5 - 1.8 * number, label=fmt.name)
             dynamic = np.array(found[fmt.name]["dynamic"])

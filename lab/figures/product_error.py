@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 
 import golden
+from golden.formats import HALF_FORMATS
 from golden.reduction import LEVELS
-from tools.style import FORMATS, LEVEL_STYLES, median_and_range, picture, plain, power_label
+from tools.style import LEVEL_STYLES, median_and_range, picture, plain, power_label
 
 __all__ = ["draw", "measure"]
 
@@ -27,7 +28,7 @@ def measure() -> dict[str, dict[int, list[list[float]]]]:
         every seed. The operands count as exact: their own rounding has no part in it.
     """
     found: dict[str, dict[int, list[list[float]]]] = {}
-    for fmt in FORMATS:
+    for fmt in HALF_FORMATS:
         found[fmt.name] = {level: [] for level in LEVELS}
         for length in _LENGTHS:
             errors: dict[int, list[float]] = {level: [] for level in LEVELS}
@@ -46,8 +47,8 @@ def measure() -> dict[str, dict[int, list[list[float]]]]:
 
 def draw(found: dict[str, dict[int, list[list[float]]]], path: Path) -> None:
     """Draw a panel for every format."""
-    with picture(path, len(FORMATS), figsize=(10, 3.6), sharey=True) as (_, panels):
-        for axes, fmt in zip(panels, FORMATS, strict=True):
+    with picture(path, len(HALF_FORMATS), figsize=(10, 3.6), sharey=True) as (_, panels):
+        for axes, fmt in zip(panels, HALF_FORMATS, strict=True):
             for level in LEVELS:
                 samples = found[fmt.name][level]
                 median_and_range(axes, _LENGTHS, samples, fmt, LEVEL_STYLES[level], label=f"level {level}")

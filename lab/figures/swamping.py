@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 
 import golden
-from golden.formats import FloatFormat
+from golden.formats import HALF_FORMATS, FloatFormat
 from golden.reduction import Reduction
-from tools.style import FORMATS, median_and_range, picture, plain, power_label
+from tools.style import median_and_range, picture, plain, power_label
 
 __all__ = ["draw", "measure"]
 
@@ -39,7 +39,7 @@ def measure() -> dict[str, dict[str, list[list[float]]]]:
     # Uniform over a width of sqrt(12), which makes the standard deviation 1.
     numbers = 1 + np.sqrt(12) * (rng.random((_SEEDS, max(_LENGTHS))) - 0.5)
     found: dict[str, dict[str, list[list[float]]]] = {}
-    for fmt in FORMATS:
+    for fmt in HALF_FORMATS:
         codes = golden.encode(numbers, fmt)
         exact = np.cumsum(golden.decode(codes, fmt).astype(np.float64), axis=1)
         one = np.array([fmt.one], codes.dtype)
@@ -58,7 +58,7 @@ def draw(found: dict[str, dict[str, list[list[float]]]], path: Path) -> None:
     """Draw a panel for every kind of sum."""
     with picture(path, len(_SUMS), figsize=(10, 3.6), sharey=True) as (_, panels):
         for axes, name in zip(panels, _SUMS, strict=True):
-            for fmt in FORMATS:
+            for fmt in HALF_FORMATS:
                 median_and_range(axes, _LENGTHS, found[fmt.name][name], fmt, label=fmt.name)
             axes.set_xscale("log", base=2)
             axes.set_xticks(_LENGTHS[::3], [power_label(np.log2(length)) for length in _LENGTHS[::3]])

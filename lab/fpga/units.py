@@ -8,7 +8,7 @@ from functools import partial
 
 from amaranth.lib import wiring
 
-from golden.formats import BF16, CBFLOAT16, FP16, FP32
+from golden.formats import CBFLOAT16, FP32, HALF_FORMATS
 from hdl.converter import FloatConverter
 from hdl.mac.multiply_accumulate import MultiplyAccumulate
 from hdl.vector.vector_mac import VectorMac
@@ -17,7 +17,6 @@ __all__ = ["Build", "catalogue", "parameters_of", "select"]
 
 Build = Callable[[], wiring.Component]
 
-_THREE = (CBFLOAT16, FP16, BF16)
 _SHOWN = ("source", "destination", "operands", "levels", "lanes", "registers", "stages")
 
 
@@ -27,23 +26,23 @@ def catalogue() -> dict[str, Build]:
 
 
 def _entries() -> Iterator[tuple[str, Build]]:
-    for narrow in _THREE:
+    for narrow in HALF_FORMATS:
         for stages in (1, 2, 3):
             convert = partial(FloatConverter, source=FP32, destination=narrow, stages=stages)
             yield f"float32_to_{narrow}_stages{stages}", convert
             yield f"float32_to_{narrow}_stages{stages}_no_flags", partial(convert, flags=False)
-    for narrow in _THREE:
+    for narrow in HALF_FORMATS:
         yield f"{narrow}_to_float32", partial(FloatConverter, source=narrow, destination=FP32, stages=1)
 
     # The DSP of an ECP5 has registers of its own, which synthesis does not find.
     mac = partial(MultiplyAccumulate, multiplier="ecp5")
-    for fmt in _THREE:
+    for fmt in HALF_FORMATS:
         yield f"mac_{fmt}_level2", partial(mac, operands=(fmt,), levels=(2,))
         yield f"mac_{fmt}_level0", partial(mac, operands=(fmt,), levels=(0,))
         yield f"mac_{fmt}", partial(mac, operands=(fmt,))
     yield "mac_cbfloat16_no_flags", partial(mac, operands=(CBFLOAT16,), flags=False)
-    yield "mac", partial(mac, operands=_THREE)
-    yield "mac_no_flags", partial(mac, operands=_THREE, flags=False)
+    yield "mac", partial(mac, operands=HALF_FORMATS)
+    yield "mac_no_flags", partial(mac, operands=HALF_FORMATS, flags=False)
     for stages in range(1, 14):
         yield f"mac_cbfloat16_stages{stages}", partial(mac, operands=(CBFLOAT16,), stages=stages)
     for stages in (3, 4):
@@ -52,7 +51,7 @@ def _entries() -> Iterator[tuple[str, Build]]:
     vector = partial(VectorMac, multiplier="ecp5")
     for lanes in (4, 8):
         yield f"vector_mac_cbfloat16_lanes{lanes}", partial(vector, operands=(CBFLOAT16,), lanes=lanes)
-    yield "vector_mac_lanes4", partial(vector, operands=_THREE, lanes=4)
+    yield "vector_mac_lanes4", partial(vector, operands=HALF_FORMATS, lanes=4)
 
 
 def select(patterns: Sequence[str]) -> dict[str, Build]:

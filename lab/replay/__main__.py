@@ -14,7 +14,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import track
 
-from golden import BF16, CBFLOAT16, FP16, LEVELS, FloatFormat
+from golden import LEVELS, FloatFormat
+from golden.formats import HALF_FORMATS
 from hdl import MultiplyAccumulate
 from lab.replay.judge import judge
 from lab.replay.netlist import Netlist
@@ -25,7 +26,6 @@ from tools.evidence import Kind, Record, Unit, note
 
 __all__ = ["main"]
 
-FORMATS = (CBFLOAT16, FP16, BF16)
 _ENOUGH = 10_000_000
 _PICTURE = Path(__file__).resolve().parents[2] / "docs" / "figures" / "replay.svg"
 
@@ -64,9 +64,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     console = Console(stderr=True)
     console.print("translating and compiling the Verilog")
-    netlist = Netlist(MultiplyAccumulate(operands=FORMATS))
+    netlist = Netlist(MultiplyAccumulate(operands=HALF_FORMATS))
     products = []
-    for operand in FORMATS:
+    for operand in HALF_FORMATS:
         console.print(f"training in {operand}, a few steps of {' and '.join(EXAMPLES)}")
         products += enough_products(operand, given.products)
     jobs = list(itertools.product(products, LEVELS))

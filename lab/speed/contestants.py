@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 
 import golden
 from golden import BF16, CBFLOAT16, FP16, FP32, FloatFormat, Reduction
+from golden.formats import HALF_FORMATS
 
-__all__ = ["FORMATS", "Contestant", "chain", "contestants", "sgemm"]
+__all__ = ["Contestant", "chain", "contestants", "sgemm"]
 
 Float32 = NDArray[np.float32]
 #: Takes the operands into the library's own type; what it returns computes the product of two of them.
 Prepare = Callable[[Float32, Float32], Callable[[], Any]]
 
-FORMATS = (CBFLOAT16, FP16, BF16)
 FP32_CHAIN = Reduction(FP32, None, FP32)
 _TORCH_DTYPES = {BF16: torch.bfloat16, FP16: torch.float16}
 
@@ -80,12 +80,12 @@ def contestants(threads: int) -> Iterator[Contestant]:
     """Yield all that can be had here; those of golden with one thread, and with `threads` if these are more."""
     yield Contestant("torch.mm, fp32", "torch", CBFLOAT16, FP32_CHAIN, sgemm)
     for count in sorted({1, threads}):
-        for fmt in FORMATS:
-            for level in golden.LEVELS[1 if fmt != FORMATS[0] else 0 :]:
+        for fmt in HALF_FORMATS:
+            for level in golden.LEVELS[1 if fmt != HALF_FORMATS[0] else 0 :]:
                 yield _golden(fmt, level, count)
     for fmt, dtype in _TORCH_DTYPES.items():
         yield _torch_half(fmt, dtype)
-    for fmt in FORMATS:
+    for fmt in HALF_FORMATS:
         yield _apytypes(fmt)
         yield _gfloat_loop(fmt)
         yield from _casts(fmt)

@@ -16,7 +16,7 @@ import torch
 
 import golden
 from golden import BF16, kernels
-from lab.speed.contestants import FORMATS
+from golden.formats import HALF_FORMATS
 
 __all__ = ["VALUES", "QuantiseRow", "measure_quantising"]
 
@@ -41,7 +41,7 @@ def _ways(values: np.ndarray[Any, np.dtype[np.float32]]) -> Iterator[tuple[str, 
     copy = torch.empty_like(tensor)
     yield "torch copy", "", lambda: copy.copy_(tensor)
     place = np.empty_like(values)
-    for fmt in FORMATS:
+    for fmt in HALF_FORMATS:
         yield "golden.quantize", fmt.name, partial(golden.quantize, values, fmt)
         yield "golden.quantize into an array", fmt.name, partial(golden.quantize, values, fmt, out=place)
     yield "torch to bfloat16 and back", BF16.name, lambda: tensor.bfloat16().float().numpy()
@@ -49,13 +49,13 @@ def _ways(values: np.ndarray[Any, np.dtype[np.float32]]) -> Iterator[tuple[str, 
     with suppress(ImportError):
         from qtorch.quant import float_quantize
 
-        for fmt in FORMATS:
+        for fmt in HALF_FORMATS:
             widths = fmt.exponent_bits, fmt.fraction_bits
             yield "qtorch.float_quantize", fmt.name, partial(float_quantize, tensor, *widths, "nearest")
     with suppress(ImportError):
         import pychop
 
-        for fmt in FORMATS:
+        for fmt in HALF_FORMATS:
             chop = pychop.Chop(fmt.exponent_bits, fmt.fraction_bits)
             yield "pychop.Chop", fmt.name, partial(chop, values)
 

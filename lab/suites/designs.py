@@ -9,8 +9,9 @@ from typing import TypeAlias
 import numpy as np
 
 import golden
-from golden import BF16, CBFLOAT16, FP16, FP32
+from golden import FP32
 from golden.arrays.checks import code_dtype
+from golden.formats import HALF_FORMATS
 from golden.reference import convert, multiply_accumulate
 from hdl.cores.conversion import Convert
 from hdl.cores.fused_step import FusedStep
@@ -25,7 +26,7 @@ __all__ = ["DESIGNS", "THREE", "Design"]
 Design: TypeAlias = Callable[[Unit, Sequence[Codes]], tuple[Codes, Codes] | None]
 
 #: The formats of the fused step whose operands' and accumulator's format is chosen at run time.
-THREE = StepFormats((CBFLOAT16, FP16, BF16), (CBFLOAT16, FP16, BF16, FP32))
+THREE = StepFormats(HALF_FORMATS, (*HALF_FORMATS, FP32))
 
 
 def run_golden(unit: Unit, operands: Sequence[Codes]) -> tuple[Codes, Codes]:

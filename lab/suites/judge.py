@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 import golden
-from golden import BF16, CB16, CBFLOAT16, FP16, FP32
+from golden import FP32
+from golden.formats import SIXTEEN_BIT_FORMATS
 from lab.suites.designs import DESIGNS
 from lab.suites.functions import Codes, Step, Unit, Vectors
 
@@ -91,7 +92,7 @@ def _ways(vectors: Vectors) -> Iterator[tuple[Unit, Codes, list[Codes]]]:
     if unit != Step(FP32, FP32):
         return
     a, b, acc = arguments
-    for fmt in (FP16, BF16, CBFLOAT16, CB16):
+    for fmt in SIXTEEN_BIT_FORMATS:
         (x, lost_of_a), (y, lost_of_b) = (golden.convert(each, FP32, fmt, return_flags=True) for each in (a, b))
         chosen = np.flatnonzero((lost_of_a | lost_of_b) == 0)
         if chosen.size:

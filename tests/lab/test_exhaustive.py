@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from golden import BF16, CB16, CBFLOAT16, FP16, convert, decode, kernels, reference
-from golden.formats import FP32
+from golden import CBFLOAT16, convert, decode, kernels, reference
+from golden.formats import FP32, SIXTEEN_BIT_FORMATS
 from lab.exhaustive import __main__ as command
 from lab.exhaustive import quantisers
 from lab.exhaustive.check import SHOWN, Check, Comparison, Outcome, compare_bits, run
 from lab.exhaustive.quantisers import quantiser_checks
 from lab.exhaustive.rounding import codes_from_float32, values_of_codes
 
-FORMATS = pytest.mark.parametrize("fmt", [CBFLOAT16, FP16, BF16, CB16], ids=str)
+FORMATS = pytest.mark.parametrize("fmt", SIXTEEN_BIT_FORMATS, ids=str)
 PIECE = 1 << 12
 
 

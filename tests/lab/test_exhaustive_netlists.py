@@ -7,15 +7,16 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from golden import BF16, CB16, CBFLOAT16, FP16, FP32, Flag, FloatFormat, reference
+from golden.formats import CONVERSIONS, SIXTEEN_BIT_FORMATS
 from hdl import FloatConverter
 from lab.exhaustive import converters, softfloat, steps
 from lab.exhaustive.check import Check, run
-from lab.exhaustive.converters import PAIRS, converter_checks
+from lab.exhaustive.converters import converter_checks
 from lab.exhaustive.rounding import codes_from_float32, flags_from_float32, round_float32
 from lab.exhaustive.steps import sampled_step_checks, tiny_step_checks
 from tools.sliced import Sliced, netlist
 
-NARROW = pytest.mark.parametrize("fmt", [CBFLOAT16, FP16, BF16, CB16], ids=str)
+NARROW = pytest.mark.parametrize("fmt", SIXTEEN_BIT_FORMATS, ids=str)
 E3M2 = FloatFormat("e3m2", 3, 2)
 PIECE = 1 << 10
 
@@ -108,7 +109,7 @@ def test_judge_of_16_bits_is_the_reference(monkeypatch, pair):
 
 
 def test_checks_are_of_every_pair_of_formats_and_of_every_operand():
-    assert len(PAIRS) == 20
+    assert len(CONVERSIONS) == 20
     totals = [check.total for check in converter_checks()]
     assert (totals.count(2**32), totals.count(2**16)) == (4, 16)
     for check in converter_checks():

@@ -7,17 +7,16 @@ import torch
 import golden
 import golden.torch
 from golden import BF16, CBFLOAT16, FP16
+from golden.formats import HALF_FORMATS
 from hdl import MultiplyAccumulate
 from lab.replay.judge import judge
 from lab.replay.netlist import Netlist
 from lab.replay.recording import Product, Recorder
 
-FORMATS = (CBFLOAT16, FP16, BF16)
-
 
 @pytest.fixture(scope="module")
 def netlist():
-    return Netlist(MultiplyAccumulate(operands=FORMATS))
+    return Netlist(MultiplyAccumulate(operands=HALF_FORMATS))
 
 
 def product(fmt, m, k, n, seed=0):
@@ -33,7 +32,7 @@ def product(fmt, m, k, n, seed=0):
 
 
 @pytest.mark.parametrize("level", golden.LEVELS)
-@pytest.mark.parametrize("fmt", FORMATS, ids=str)
+@pytest.mark.parametrize("fmt", HALF_FORMATS, ids=str)
 def test_netlist_product_with_specials_is_goldens(netlist, fmt, level):
     verdict = judge(product(fmt, 9, 70, 11), level, netlist)
     assert (verdict.differ, verdict.first) == (0, "")

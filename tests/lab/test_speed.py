@@ -7,9 +7,10 @@ import pytest
 
 import golden
 from golden import BF16, CBFLOAT16
+from golden.formats import HALF_FORMATS
 from lab.speed import measure, quantise
 from lab.speed.__main__ import main
-from lab.speed.contestants import FORMATS, contestants
+from lab.speed.contestants import contestants
 
 ALL = {(each.name, each.operand): each for each in contestants(threads=2)}
 GFLOAT = "gfloat.round_ndarray, a loop"
@@ -28,7 +29,7 @@ def test_count_wrong_golden_has_none(key):
     measure.same_as_reference(ALL[key], count=2)
 
 
-@pytest.mark.parametrize("fmt", FORMATS, ids=str)
+@pytest.mark.parametrize("fmt", HALF_FORMATS, ids=str)
 def test_count_wrong_library_with_one_rounding_per_step_has_none(fmt):
     assert measure.count_wrong(ALL[GFLOAT, fmt]) == (0, 64)
 
@@ -59,7 +60,7 @@ def test_same_as_reference_wrong_golden_is_an_error(monkeypatch):
 def test_speed_command_writes_tables_and_picture(tmp_path, capsys):
     assert main(["--repetitions", "1", "-o", str(tmp_path)]) == 0
     table = capsys.readouterr().out
-    for fmt in FORMATS:
+    for fmt in HALF_FORMATS:
         assert f"| **golden.quantize** | {fmt} |" in table
     assert "| **golden, level 2, 2 threads** | bfloat16 | sums in bfloat16, chunks of 32 |" in table
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bench.json", "bench.md", "speed.svg"]
