@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from golden import FloatFormat, encode, kernels, quantize
+from golden import BF16, FP16, FloatFormat, encode, kernels, quantize
 from golden.formats import SIXTEEN_BIT_FORMATS
 from lab.exhaustive.check import Check, Comparison, compare_bits
 from lab.exhaustive.rounding import codes_from_float32, values_of_codes
