@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from golden import BF16, FP16, FloatFormat, encode, kernels, quantize
-from golden.formats import SIXTEEN_BIT_FORMATS
+from golden.formats import CB16, HALF_FORMATS
 from lab.exhaustive.check import Check, Comparison, compare_bits
 from lab.exhaustive.rounding import codes_from_float32, values_of_codes
 
@@ -61,7 +61,7 @@ def _compare(fmt: FloatFormat) -> Callable[[int, int], Comparison]:
     return compare
 
 
-def quantiser_checks(formats: Sequence[FloatFormat] = SIXTEEN_BIT_FORMATS) -> list[Check]:
+def quantiser_checks(formats: Sequence[FloatFormat] = (*HALF_FORMATS, CB16)) -> list[Check]:
     """Return one check for each format: `encode` and `quantize` on the path in use, and the cast of another library."""
     checks = []
     for fmt in formats:
