@@ -54,6 +54,7 @@ sphinx_gallery_conf = {
     "image_scrapers": ("docs.pages.pictures.scraper",),
     "capture_repr": ("_repr_html_", "__repr__"),
     "download_all_examples": False,
+    "remove_config_comments": True,
     "show_memory": False,
     "show_signature": False,
     "write_computation_times": False,

@@ -17,6 +17,7 @@ You need the extra ``hdl``: ``pip install 'cbfloat[hdl]'``.
 # of cbfloat16.
 import golden
 
+# sphinx_gallery_thumbnail_path = 'static/converter.png'
 values = [1.5, 0.1, 1e-6, 1e12, float("nan")]
 codes = golden.encode(values, "float32")
 expected, flags = golden.convert(codes, "float32", "cbfloat16", return_flags=True)

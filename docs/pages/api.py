@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import importlib
 import inspect
+import re
 import sys
 from functools import cache
 from types import ModuleType
@@ -15,7 +16,7 @@ from docutils.statemachine import StringList
 from sphinx.pycode import ModuleAnalyzer
 from sphinx.util.docutils import SphinxDirective
 
-__all__ = ["MODULES", "Surface", "resolve"]
+__all__ = ["MODULES", "Surface", "home", "link_code", "resolve"]
 
 #: The modules whose exports are documented. A name that several export has its place with the first.
 MODULES = (
@@ -42,6 +43,10 @@ MODULES = (
 )
 
 
+#: A name in the text of a page; ``cstorch`` is what the pages call `golden.torch`.
+_CODE = re.compile(r"((?:golden|hdl|cstorch)(?:\.\w+)+)(?:\(\))?")
+
+
 @cache
 def _homes() -> dict[int, str]:
     """Return the documented name of every exported object that is a class or a function, by its identity."""
@@ -50,6 +55,11 @@ def _homes() -> dict[int, str]:
         if callable(exported):
             homes.setdefault(id(exported), f"{module}.{name}")
     return homes
+
+
+def home(exported: Any) -> str:
+    """Return the name under which a class or function is documented."""
+    return _homes()[id(exported)]
 
 
 def _exports(module: str) -> list[tuple[str, str, Any]]:
@@ -69,9 +79,9 @@ class Surface(SphinxDirective):
         summary = ["", ".. list-table::", "   :widths: auto", "   :class: surface", ""]
         details = [f".. py:currentmodule:: {module}", ""]
         for _, name, exported in _exports(module):
-            home = _homes().get(id(exported), f"{module}.{name}")
-            summary += [f"   * - :py:obj:`{name} <{home}>`", f"     - {_first_line(module, name, exported)}"]
-            if home == f"{module}.{name}":
+            place = _homes().get(id(exported), f"{module}.{name}")
+            summary += [f"   * - :py:obj:`{name} <{place}>`", f"     - {_first_line(module, name, exported)}"]
+            if place == f"{module}.{name}":
                 details += [*_documentation(module, name, exported), ""]
         lines = StringList([*summary, "", *details], source=f"exports of {module}")
         container = nodes.container()
@@ -120,11 +130,11 @@ def resolve(app: Any, environment: Any, node: nodes.Element, content: nodes.Elem
     found, rest = _find(node["reftarget"])
     if found is None:
         return None
-    home = _homes().get(id(found))
-    if home is None:
+    place = _homes().get(id(found))
+    if place is None:
         return content
     domain = environment.get_domain("py")
-    target = ".".join([home, *rest])
+    target = ".".join([place, *rest])
     linked = domain.resolve_xref(environment, node["refdoc"], app.builder, "obj", target, node, content)
     return linked if linked is not None else content
 
@@ -150,3 +160,19 @@ def _find(name: str) -> tuple[Any, list[str]]:
                 return found, parts[at + 1 :]
         return found if found is not None else module, []
     return None, []
+
+
+def link_code(app: Any, document: nodes.document, name: str) -> None:
+    """Let a name in a page's text, such as ``golden.convert`` in Markdown, lead to its place."""
+    for literal in list(document.findall(nodes.literal)):
+        full = _CODE.fullmatch(literal.astext())
+        if not full or isinstance(literal.parent, nodes.reference):
+            continue
+        found, rest = _find(full[1].replace("cstorch.", "golden.torch."))
+        if id(found) not in _homes():
+            continue
+        domain, target = app.env.get_domain("py"), ".".join([home(found), *rest])
+        quiet = nodes.literal("", "", *[child.deepcopy() for child in literal.children], classes=["xref"])
+        linked = domain.resolve_xref(app.env, name, app.builder, "obj", target, nodes.Element(), quiet)
+        if linked is not None:
+            literal.parent.replace(literal, linked)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from sphinx.domains.python import PyObject
+
 from docs.pages import api, citations, units
 
 __all__ = ["setup"]
@@ -16,6 +18,10 @@ def setup(app: Any) -> dict[str, bool]:
     app.connect("builder-inited", lambda app: units.write(Path(app.srcdir) / "units"))
     app.connect("missing-reference", api.resolve)
     app.connect("doctree-resolved", citations.link)
+    app.connect("doctree-resolved", api.link_code)
+    for field in PyObject.doc_field_types:
+        if field.name == "variable":
+            field.label = "Attributes"
     app.connect("source-read", _link_to_the_readme)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from docs.pages.api import home
 from docs.pages.ports import rows
 from docs.pages.scenes import scenes
 from hdl.catalogue import UNITS, Kind, Unit
@@ -26,8 +27,8 @@ _HEADINGS = {
 
 
 _MEASURES = {
-    "latency": "from a transfer to its result",
-    "accumulate_latency": "from a product to the next of the same register",
+    "latency": "From a transfer to its result.",
+    "accumulate_latency": "From a product to the next of the same register.",
 }
 
 #: What the pages are made from.
@@ -92,7 +93,7 @@ def _index(units: Sequence[tuple[Unit, Any]]) -> str:
 
 def _component(kind: Kind) -> str:
     """Return a reference to the class behind a kind of units."""
-    return f"`{kind.component.__module__}.{kind.component.__qualname__}`"
+    return f"`{home(kind.component)}`"
 
 
 def _page(unit: Unit, built: Any) -> str:
@@ -136,7 +137,8 @@ def _command(unit: Unit) -> str:
 def _parameters(unit: Unit, built: Any) -> Iterable[tuple[str, ...]]:
     for name, definition in unit.kind.parameters.definitions().items():
         value = built.parameters.arguments()[name]
-        yield f"``{name}``", shown(value), f"{definition.meaning}. {definition.note}", definition.allowed
+        meaning = f"{definition.meaning[0].upper()}{definition.meaning[1:]}. {definition.note}"
+        yield f"``{name}``", shown(value), meaning, definition.allowed
     for name, meaning in _MEASURES.items():
         if hasattr(built, name):
             yield f"``{name}``", f"{getattr(built, name)} cycles", meaning, "follows from the others"
