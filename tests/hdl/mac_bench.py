@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from amaranth.sim import Simulator
@@ -82,11 +83,32 @@ def run(unit: MultiplyAccumulate, products, *, chunk=0, offer=lambda cycle: True
             await ctx.tick()
             cycle += 1
 
-    simulator = Simulator(unit)
-    simulator.add_clock(1e-6)
-    simulator.add_testbench(testbench)
-    simulator.run()
+    if unit not in _benches:
+        _benches[unit] = _Bench(unit)
+    _benches[unit].run(testbench)
     return done
+
+
+class _Bench:
+    """A unit's simulator: it is compiled once, and reset before each run."""
+
+    def __init__(self, unit):
+        self.testbench = None
+        self.simulator = Simulator(unit)
+        self.simulator.add_clock(1e-6)
+        self.simulator.add_testbench(self._current)
+
+    async def _current(self, ctx):
+        await self.testbench(ctx)
+
+    def run(self, testbench):
+        if self.testbench is not None:
+            self.simulator.reset()
+        self.testbench = testbench
+        self.simulator.run()
+
+
+_benches = WeakKeyDictionary()
 
 
 def sometimes(probability: float, seed: int):
