@@ -1,0 +1,184 @@
+"""What a measuring tool has found, when, and on which source: one file for each tool, from which all pages are made.
+
+A tool that has measured calls `measured` and `keep`. The files are docs/results/TOOL.json; a figure is on no page
+otherwise. Each says which sources it was measured on; where these have changed since, every page that shows it says so.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from tools.paths import ROOT
+from tools.sources import hash_of
+
+__all__ = ["FOLDER", "Result", "Table", "keep", "kept", "measured", "read"]
+
+#: Where the published results are.
+FOLDER = ROOT / "docs" / "results"
+
+
+@dataclass(frozen=True)
+class Table:
+    """Figures as they are shown.
+
+    Parameters
+    ----------
+    columns : sequence of str
+    rows : sequence of sequence of str
+        Markdown, a cell for each column.
+    left : int
+        How many columns, the first ones, are texts; the others are numbers, which stand at the right.
+    title : str
+        A heading; empty for none.
+    """
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    left: int = 1
+    title: str = ""
+
+    def markdown(self) -> str:
+        """Return it as Markdown."""
+        heading = [f"### {self.title}", ""] if self.title else []
+        ruler = "|" + "".join("---|" if at < self.left else "---:|" for at in range(len(self.columns)))
+        lines = [f"| {' | '.join(row)} |" for row in self.rows]
+        return "\n".join([*heading, f"| {' | '.join(self.columns)} |", ruler, *lines]) + "\n"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """A run of a measuring tool.
+
+    Parameters
+    ----------
+    tool : str
+        Names the file: ``fpga`` for docs/results/fpga.json.
+    command : str
+        What repeats the run.
+    date : str
+        The day, such as 2026-11-22, in UTC.
+    commit : str
+        The commit on which the working tree was based.
+    machine : str
+        Processor and operating system.
+    sources : mapping of str to str
+        What was measured: areas of `tools.sources.AREAS`, each with the hash of its code at that time.
+    conclusion : str
+        One line for the front page; empty for none.
+    note : str
+        The conditions: seeds, devices, versions. Whole sentences of Markdown.
+    tables : sequence of Table
+    data : any of JSON's types
+        What the tool itself reads again.
+    """
+
+    tool: str
+    command: str
+    date: str
+    commit: str
+    machine: str
+    sources: Mapping[str, str]
+    conclusion: str = ""
+    note: str = ""
+    tables: Sequence[Table] = field(default=())
+    data: Any = None
+
+    def __post_init__(self) -> None:
+        for name in ("tool", "command", "date", "commit", "machine", "sources"):
+            if not getattr(self, name):
+                raise ValueError(f"{name}: got {getattr(self, name)!r}, must be given: a figure has a provenance")
+
+    @property
+    def changed(self) -> list[str]:
+        """The sources that have changed since; empty if the figures are those of the working tree."""
+        return [area for area, known in self.sources.items() if hash_of(area) != known]
+
+    @property
+    def provenance(self) -> str:
+        """One paragraph: when, on what and how it was measured, and whether that source is older than the tree."""
+        told = f"Measured on {self.date}, at commit {self.commit}, with `{self.command}`; {self.machine}."
+        if changed := self.changed:
+            names = " and ".join(f"`{area}`" for area in changed)
+            told += f" **Measured on an older source: the code of {names} has changed since.**"
+        return told
+
+    def markdown(self) -> str:
+        """Return everything that a page shows: provenance, conditions, tables."""
+        parts = [self.provenance + "\n", *([self.note + "\n"] if self.note else [])]
+        return "\n".join([*parts, *(table.markdown() for table in self.tables)])
+
+
+def measured(tool: str, sources: Iterable[str], command: str | None = None, **found: Any) -> Result:
+    """Return a result of this moment, this machine and this working tree.
+
+    Parameters
+    ----------
+    tool : str
+    sources : iterable of str
+        Names of `tools.sources.AREAS`.
+    command : str, optional
+        The command line of this process if it is not given.
+    **found
+        The rest of `Result`.
+    """
+    return Result(
+        tool=tool,
+        command=command or command_line(),
+        date=datetime.now(UTC).date().isoformat(),
+        commit=commit(),
+        machine=f"{platform.machine()}, {os.cpu_count()} processors, {platform.system()}",
+        sources={area: hash_of(area) for area in sources},
+        **found,
+    )
+
+
+def command_line() -> str:
+    """Return what this process was started with, as one types it."""
+    specification = getattr(sys.modules["__main__"], "__spec__", None)
+    name = specification.name.removesuffix(".__main__") if specification else ""
+    return " ".join([f"python -m {name}" if name else f"python {Path(sys.argv[0]).name}", *sys.argv[1:]])
+
+
+def commit() -> str:
+    """Return the commit of the working tree; ``unknown`` outside of git."""
+    try:
+        done = subprocess.run(["git", "rev-parse", "--short=12", "HEAD"], cwd=ROOT, capture_output=True, text=True)
+    except OSError:
+        return "unknown"
+    return done.stdout.strip() or "unknown"
+
+
+def keep(result: Result, folder: Path | None = None) -> Path:
+    """Write a result into its file, and return the file's path; errors are those of the file system."""
+    path = (folder or FOLDER) / f"{result.tool}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(asdict(result), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    return path
+
+
+def read(tool: str, folder: Path | None = None) -> Result:
+    """Return what was kept of a tool.
+
+    Raises
+    ------
+    FileNotFoundError
+        If nothing was.
+    ValueError
+        If it lacks its provenance.
+    """
+    content = json.loads(((folder or FOLDER) / f"{tool}.json").read_text(encoding="utf-8"))
+    return Result(**(content | {"tables": tuple(Table(**each) for each in content.get("tables", ()))}))
+
+
+def kept(folder: Path | None = None) -> dict[str, Result]:
+    """Return what was kept of all tools, by the tool's name."""
+    return {path.stem: read(path.stem, folder) for path in sorted((folder or FOLDER).glob("*.json"))}
