@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from golden.formats import FloatFormat, format_named
 from golden.reduction import LEVELS
+from hdl.cores.specials import check_format
 
 __all__ = [
     "REQUIRED",
@@ -116,9 +117,7 @@ class Format(Definition):
         return "a format, such as float32"
 
     def check(self, name: str, value: Any, given: Any) -> FloatFormat:
-        if not isinstance(value, FloatFormat):
-            raise TypeError(f"{name}: got {value!r}, must be a golden.FloatFormat")
-        return value
+        return check_format(value, name)
 
     def parse(self, name: str, text: str) -> FloatFormat:
         return _format(name, text)
@@ -151,6 +150,7 @@ class Formats(Definition):
         for fmt in formats:
             if not isinstance(fmt, FloatFormat):
                 raise TypeError(f"{name}: got {fmt!r}, must be golden.FloatFormats")
+            check_format(fmt, name)
             if fmt.width > self.widest:
                 raise ValueError(f"{name}: got {fmt} of {fmt.width} bits, must be at most {self.widest} bits wide")
             if not fmt.has_one:

@@ -9,6 +9,9 @@ from typing import Any
 from amaranth import Cat, Const, Format, Mux, Shape, ShapeCastable, Value, ValueCastable, unsigned
 
 from golden.formats import FloatFormat
+from golden.rounding import Rounding
+from hdl.cores.rounding import increment, too_large
+from hdl.cores.specials import check_format, is_special_field
 
 __all__ = ["FloatShape", "FloatView"]
 
@@ -25,9 +28,7 @@ class FloatShape(ShapeCastable):
     """
 
     def __init__(self, fmt: FloatFormat) -> None:
-        if not isinstance(fmt, FloatFormat):
-            raise TypeError(f"fmt: got {fmt!r}, must be a golden.FloatFormat")
-        self.fmt = fmt
+        self.fmt = check_format(fmt, "fmt")
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, FloatShape) and self.fmt == other.fmt
@@ -55,22 +56,27 @@ class FloatShape(ShapeCastable):
         fmt = self.fmt
         if math.isnan(number):
             return fmt.nan
-        sign = fmt.sign_mask if math.copysign(1, number) < 0 else 0
+        sign = int(math.copysign(1, number) < 0)
         if math.isinf(number):
-            return sign | fmt.inf
+            return fmt.inf | sign * fmt.sign_mask
         exponent = max(math.frexp(number)[1] - 1, fmt.emin) if number else fmt.emin
-        # Python rounds a Fraction to the nearest int, ties to even.
-        quanta = round(abs(Fraction(number)) / Fraction(2) ** (exponent - fmt.fraction_bits))
+        kept, rest = divmod(abs(Fraction(number)) / Fraction(2) ** (exponent - fmt.fraction_bits), 1)
+        round_bit, below = divmod(2 * rest, 1)
+        mode = Rounding.NEAREST_EVEN
+        kept += increment(mode, round_bit=round_bit, sticky=int(below > 0), lowest=kept % 2, sign=sign)
         # A subnormal has exponent emin and no leading bit: both cases, and the carry of a rounding, are one sum.
-        return sign | min((exponent - fmt.emin << fmt.fraction_bits) + quanta, fmt.inf)
+        magnitude = (exponent - fmt.emin << fmt.fraction_bits) + kept
+        if magnitude > fmt.max_finite:
+            magnitude = too_large(fmt, mode, sign)
+        return magnitude | sign * fmt.sign_mask
 
     def from_bits(self, raw: int) -> float:
         """Return the Python float of a code."""
         fmt = self.fmt
         fraction = raw & (1 << fmt.fraction_bits) - 1
         field = raw >> fmt.fraction_bits & fmt.exponent_field_max
-        if field == fmt.exponent_field_max:
-            magnitude = math.nan if fraction else math.inf
+        if not fmt.is_finite(raw):
+            magnitude = math.nan if fmt.is_nan(raw) else math.inf
         else:
             significand = fraction + ((field > 0) << fmt.fraction_bits)
             magnitude = math.ldexp(significand, max(field, 1) - fmt.bias - fmt.fraction_bits)
@@ -84,7 +90,7 @@ class FloatShape(ShapeCastable):
         if format_spec:
             raise ValueError(f"format_spec: got {format_spec!r}, a float takes none")
         view = FloatView(self, value)
-        is_special = view.exponent_field == self.fmt.exponent_field_max
+        is_special = is_special_field(self.fmt, view.exponent_field)
         sign = Mux(view.sign, _text("-"), 0)
         prefix = Mux(is_special, Mux(view.fraction == 0, Cat(sign, _text("inf")), _text("nan")), sign)
         return Format("{:s}{:s}", prefix | Const(0, 32), Mux(is_special, 0, _decimal_text(view, self.fmt)))

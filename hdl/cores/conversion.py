@@ -7,10 +7,12 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from golden.formats import FloatFormat
+from golden.rounding import Rounding
 from hdl.cores.conversion_left import CoarseShiftLeft, FineShiftLeft
 from hdl.cores.conversion_right import CoarseShiftRight, FineShiftRight
 from hdl.cores.conversion_words import rounding_layout
 from hdl.cores.result import pack, result_layout
+from hdl.cores.rounding import increment, too_large
 from hdl.cores.words import named
 
 __all__ = ["ConversionRound", "Convert", "conversion_shifts"]
@@ -29,19 +31,12 @@ def conversion_shifts(source: FloatFormat, destination: FloatFormat) -> tuple[wi
 class ConversionRound(wiring.Component):
     """Round to nearest, ties to even, and decide on the flags. Combinational.
 
-    ::
+    All of it is one addition: of the two words of which one is 0, of the exponent field of what is too large, and of
+    ``more``, the increment of `hdl.cores.rounding` where the round bit is 1, to the round bit, where a 1 makes it
+    carry::
 
-        guard  sticky  lowest kept bit   round up
-          0      -            -             no      below half an ulp
-          1      0            0             no      tie, already even
-          1      0            1             yes     tie, to even
-          1      1            -             yes     above half an ulp
-
-    All of it is one addition: of the two words of which one is 0, of all ones into the exponent field of what is too
-    large, and of ``more``, the OR of the two right columns, to the guard bit, where a 1 makes it carry::
-
-        [ exponent_field | fraction | guard ]
-      + [    infinite    | fraction | more  ]
+        [ exponent_field | fraction | round_bit ]
+      + [   too large    | fraction |   more    ]
 
     The carry turns the largest subnormal into the smallest normal, a full fraction into the next binade and the largest
     finite value into infinity. Only a NaN is decided behind it, by a constant, which costs nothing where a register
@@ -67,20 +62,22 @@ class ConversionRound(wiring.Component):
         m = Module()
         i, o = self.i, self.o
         is_nan = named(m, "is_nan", i.is_special & (i.is_filled | i.sticky[0]))
-        guard = named(m, "guard", i.unshifted[0] | i.shifted[0])
-        more = named(m, "more", i.unshifted[1] | i.shifted[1] | i.sticky.any())
-        one = Cat(guard, i.unshifted[1:])
-        other = Cat(more, i.shifted[1:], i.is_high.replicate(self.destination.exponent_bits))
-        is_exact = self.destination.holds(self.source)
-        magnitude = (one | other if is_exact else one + other)[1 : self.destination.width]
-        m.d.comb += o.bits.eq(
-            pack(self.destination, sign=i.sign, magnitude=magnitude, is_infinite=C(0, 1), is_nan=is_nan)
-        )
+        destination, mode = self.destination, Rounding.NEAREST_EVEN
+        round_bit = named(m, "round_bit", i.unshifted[0] | i.shifted[0])
+        lowest = i.unshifted[1] | i.shifted[1]
+        more = named(m, "more", increment(mode, round_bit=1, sticky=i.sticky.any(), lowest=lowest, sign=i.sign))
+        high_field = too_large(destination, mode, i.sign) >> destination.fraction_bits
+        high = Cat(i.is_high if high_field >> place & 1 else C(0, 1) for place in range(destination.exponent_bits))
+        one = Cat(round_bit, i.unshifted[1:])
+        other = Cat(more, i.shifted[1:], high)
+        is_exact = destination.holds(self.source)
+        magnitude = (one | other if is_exact else one + other)[1 : destination.width]
+        m.d.comb += o.bits.eq(pack(destination, sign=i.sign, magnitude=magnitude, is_infinite=C(0, 1), is_nan=is_nan))
         if not self.with_flags:
             return m
         m.d.comb += o.flags.invalid.eq(is_nan & ~i.is_quiet)
         if not is_exact:
-            inexact = named(m, "inexact", i.is_too_large | i.is_lost | (~i.is_special & (guard | i.sticky.any())))
+            inexact = named(m, "inexact", i.is_too_large | i.is_lost | (~i.is_special & (round_bit | i.sticky.any())))
             m.d.comb += [
                 o.flags.overflow.eq(i.is_too_large | (i.is_largest & i.all_ones)),
                 o.flags.underflow.eq(i.is_subnormal & inexact & ~(i.is_nearly_normal & i.all_ones)),

@@ -16,6 +16,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from golden.formats import FloatFormat
+from golden.rounding import Rounding
 from hdl.cores.conversion_words import (
     add_constant,
     at_least,
@@ -24,6 +25,8 @@ from hdl.cores.conversion_words import (
     position_of_first,
     rounding_layout,
 )
+from hdl.cores.rounding import too_large
+from hdl.cores.specials import is_special_field
 from hdl.cores.words import named, select_width, shift_left
 from hdl.float_shape import FloatShape, FloatView
 
@@ -89,11 +92,12 @@ class CoarseShiftLeft(wiring.Component):
         view = FloatView(FloatShape(self.source), self.code)
         field = view.exponent_field
         is_normal = named(m, "is_normal", field.any())
-        is_special = named(m, "is_special", field.all())
-        too_large = overflow_field(self.source, self.destination)
+        is_special = named(m, "is_special", is_special_field(self.source, field))
+        too_high = overflow_field(self.source, self.destination)
+        numbers_end = self.source.max_finite_field + 1
 
         # [ leading | fraction ], of which at most `farthest` zeros count: a one below them ends the search. The lowest
-        # `low` fraction bits of a number that stays where it is are beyond the guard bit.
+        # `low` fraction bits of a number that stays where it is are beyond the round bit.
         low = max(0, self.source.fraction_bits - self.destination.precision)
         word = Cat(view.fraction, is_normal)
         farthest = _farthest(self.source, self.destination)
@@ -112,9 +116,9 @@ class CoarseShiftLeft(wiring.Component):
             o.is_normal.eq(is_normal),
             o.sign.eq(view.sign),
             o.is_filled.eq(view.fraction[low:].any()),
-            o.is_high.eq(at_least(field, min(max(1, too_large), self.source.exponent_field_max))),
+            o.is_high.eq(at_least(field, min(max(1, too_high), numbers_end))),
             o.is_special.eq(is_special),
-            o.is_largest.eq(field == too_large - 1 if 1 < too_large <= self.source.exponent_field_max else 0),
+            o.is_largest.eq(field == too_high - 1 if 1 < too_high <= numbers_end else 0),
             o.is_quiet.eq(view.fraction[-1]),
         ]
         return m
@@ -142,10 +146,10 @@ class FineShiftLeft(wiring.Component):
         farthest = _farthest(source, destination)
         word = i.significand
         shifted = shift_left(m, word, i.distance[:2])
-        # [ leading | fraction | guard | next | low ]
+        # [ leading | fraction | round_bit | next | low ]
         padded = Cat(C(0, max(0, destination.fraction_bits + 2 - source.fraction_bits)), shifted)
         places = len(padded) - 1 - destination.fraction_bits
-        fraction, guard, below = padded[places:-1], padded[places - 1], padded[: places - 1]
+        fraction, round_bit, below = padded[places:-1], padded[places - 1], padded[: places - 1]
 
         is_high, is_largest = i.is_high, i.is_largest
         field = i.exponent_field
@@ -153,23 +157,23 @@ class FineShiftLeft(wiring.Component):
         if rebias:
             # Of a subnormal, the field is a function of the distance; at the farthest, a zero or still a subnormal.
             fields = [1 + rebias - distance for distance in range(farthest)]
-            largest = destination.exponent_field_max
+            beyond = destination.max_finite_field + 1
             last = shifted[-1] if farthest == rebias else C(0, 1)
-            table = [C(min(value, largest), destination.exponent_bits) for value in fields]
+            table = [C(min(value, beyond), destination.exponent_bits) for value in fields]
             subnormal_field = pick(i.distance, [*table, last])
             field = Mux(i.is_normal, add_constant(field, rebias, destination.exponent_bits), subnormal_field)
-            is_high = is_high | _among(m, i, [value >= largest for value in fields])
-            is_largest = is_largest | _among(m, i, [value == largest - 1 for value in fields])
-        unshifted = Cat(guard, fraction, field)
-        if overflow_field(source, destination) != source.exponent_field_max:
-            unshifted = Mux(is_high, destination.inf << 1, unshifted)
+            is_high = is_high | _among(m, i, [value >= beyond for value in fields])
+            is_largest = is_largest | _among(m, i, [value == beyond - 1 for value in fields])
+        unshifted = Cat(round_bit, fraction, field)
+        if overflow_field(source, destination) != source.max_finite_field + 1:
+            unshifted = Mux(is_high, too_large(destination, Rounding.NEAREST_EVEN, i.sign) << 1, unshifted)
         m.d.comb += [
             o.unshifted.eq(unshifted),
             o.sign.eq(i.sign),
             o.sticky.eq(below.any()),
             o.is_special.eq(i.is_special),
             o.is_filled.eq(i.is_filled),
-            o.all_ones.eq(fraction.all() & guard),
+            o.all_ones.eq(fraction.all() & round_bit),
             o.is_too_large.eq(is_high & ~i.is_special),
             o.is_largest.eq(is_largest & ~i.is_special),
             o.is_subnormal.eq(~shifted[-1]),

@@ -20,6 +20,7 @@ from amaranth.lib.wiring import In, Out
 
 from golden.formats import FloatFormat
 from hdl.cores.conversion_words import add_constant, at_least, between, overflow_field, pick, rounding_layout
+from hdl.cores.specials import is_special_field
 from hdl.cores.words import named
 from hdl.float_shape import FloatShape, FloatView
 
@@ -30,14 +31,14 @@ _FINE = 4
 
 
 def _steps(destination: FloatFormat) -> range:
-    """Return the distances of the coarse shift: farther, nothing is left down to the guard bit."""
+    """Return the distances of the coarse shift: farther, nothing is left down to the round bit."""
     return range(0, destination.precision, _FINE)
 
 
 def fine_shift_right_layout(source: FloatFormat, destination: FloatFormat) -> data.StructLayout:
     """Return the fields between `FineShiftRight` and `CoarseShiftRight`.
 
-    ``shifted`` ends in the guard bit. For each step of the coarse shift, ``group`` says that it is to be made,
+    ``shifted`` ends in the round bit. For each step of the coarse shift, ``group`` says that it is to be made,
     ``fell_out`` is the OR of what the fine shift pushes out of the group of bits that the coarse shift ends at, and
     ``filled`` of the whole group. ``is_normal`` says that ``unshifted`` counts, ``is_low`` that the number is too small
     for any step. The others are as in `rounding_layout`.
@@ -90,11 +91,12 @@ class FineShiftRight(wiring.Component):
         view = FloatView(FloatShape(source), self.code)
         field = view.exponent_field
         reach = source.bias - destination.bias
-        too_large = overflow_field(source, destination)
+        too_high = overflow_field(source, destination)
+        numbers_end = source.max_finite_field + 1
         steps = _steps(destination)
         smallest = reach + 1 - len(steps) * _FINE
 
-        # [ leading | fraction down to the guard bit | low ]
+        # [ leading | fraction down to the round bit | low ]
         fraction = Cat(C(0, max(0, destination.precision - source.fraction_bits)), view.fraction)
         low, kept = fraction[: -destination.precision], fraction[-destination.precision :]
 
@@ -110,7 +112,7 @@ class FineShiftRight(wiring.Component):
             # the exponent field that goes `step` places farther than the last one; a subnormal goes with 1
             return reach + 1 - step if reach + 1 - step > 1 else 0
 
-        high = min(too_large, source.exponent_field_max)
+        high = min(too_high, numbers_end)
         m.d.comb += [
             o.unshifted.eq(Cat(kept, add_constant(field, -reach, destination.exponent_bits))),
             o.shifted.eq(pick(fine, [word[distance:] for distance in distances])),
@@ -120,16 +122,16 @@ class FineShiftRight(wiring.Component):
             ),
             o.filled.eq(Cat(kept[step : step + _FINE].any() for step in steps)),
             o.is_normal.eq(between(field, reach + 1, high)),
-            o.is_low.eq(~at_least(field, min(limit(len(steps) * _FINE), source.exponent_field_max))),
+            o.is_low.eq(~at_least(field, min(limit(len(steps) * _FINE), numbers_end))),
             o.is_high.eq(at_least(field, high)),
             o.sign.eq(view.sign),
             o.sticky.eq(low.any()),
-            o.is_special.eq(field.all()),
+            o.is_special.eq(is_special_field(source, field)),
             o.is_zero_field.eq(is_zero_field),
             o.all_ones.eq(kept.all()),
-            o.is_largest.eq(field == too_large - 1 if too_large <= source.exponent_field_max else 0),
+            o.is_largest.eq(field == too_high - 1 if too_high <= numbers_end else 0),
             o.is_subnormal.eq(~at_least(field, reach + 1)),
-            o.is_nearly_normal.eq(field == reach if reach <= source.exponent_field_max else 0),
+            o.is_nearly_normal.eq(field == reach if reach <= numbers_end else 0),
             o.is_quiet.eq(view.fraction[-1]),
         ]
         return m

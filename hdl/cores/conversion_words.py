@@ -20,17 +20,17 @@ _TABLE_BITS = 2
 def rounding_layout(destination: FloatFormat) -> data.StructLayout:
     """Return the fields between the shift and `ConversionRound`.
 
-    The code before rounding, and the guard bit below it, is a sum of which at most one term is not 0::
+    The code before rounding, and the round bit below it, is a sum of which at most one term is not 0::
 
-        unshifted   [ exponent_field | fraction | guard ]    already normal in the destination
-        shifted     [       0        | fraction | guard ]    a subnormal
-        is_high     [ 1 1 .. 1 1 1 1 | 0 0 .. 0 |   0   ]    too large, an infinity or a NaN
+        unshifted   [ exponent_field | fraction | round_bit ]    already normal in the destination
+        shifted     [       0        | fraction | round_bit ]    a subnormal
+        is_high     [ 1 1 .. 1 1 1 1 | 0 0 .. 0 |     0     ]    too large, an infinity or a NaN
 
-    ``sticky`` is to be ORed: something is lost below the guard bit. With ``is_special``, and ``sticky[0]`` or
+    ``sticky`` is to be ORed: something is lost below the round bit. With ``is_special``, and ``sticky[0]`` or
     ``is_filled``, the number is a NaN.
 
-    The others serve only the flags. ``is_lost``: the number is inexact whatever guard and sticky bits say. With
-    ``all_ones``, from the highest fraction bit to the guard bit, rounding makes a number with the largest exponent
+    The others serve only the flags. ``is_lost``: the number is inexact whatever round and sticky bits say. With
+    ``all_ones``, from the highest fraction bit to the round bit, rounding makes a number with the largest exponent
     (``is_largest``) overflow, and one that would be subnormal (``is_subnormal``) normal even with an unbounded exponent
     (``is_nearly_normal``). ``is_quiet`` is the top fraction bit of the source.
     """
@@ -56,7 +56,7 @@ def rounding_layout(destination: FloatFormat) -> data.StructLayout:
 
 def overflow_field(source: FloatFormat, destination: FloatFormat) -> int:
     """Return the exponent field of the source from which on a normal number is too large for the destination."""
-    return destination.exponent_field_max - destination.bias + source.bias
+    return destination.max_finite_field + 1 - destination.bias + source.bias
 
 
 def at_least(word: Value, least: int) -> Value:

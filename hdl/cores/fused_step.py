@@ -18,6 +18,7 @@ from hdl.cores.outcome import decide_class, finish, pack_result
 from hdl.cores.product import combine_operands, normalise_product, product_bias
 from hdl.cores.result import result_layout
 from hdl.cores.round_step import join_paths, normalise_sum, round_sum
+from hdl.cores.specials import is_special_field
 from hdl.cores.step_formats import StepFormats
 from hdl.cores.words import choose, select_width
 
@@ -178,7 +179,7 @@ def code_of(m: Module, formats: StepFormats, pipe: Pipe, code: Value) -> tuple[B
     """Return an accumulator's code as number and class, as `add_product` takes them."""
     index = pipe.accumulator_format
     split = split_code(m, formats.accumulators, index, code)
-    is_ones = choose(index, [split.field[: fmt.exponent_bits].all() for fmt in formats.accumulators])
+    is_ones = choose(index, [is_special_field(fmt, split.field) for fmt in formats.accumulators])
     has_fraction = split.fraction.any()
     number = Bundle(
         sign=split.sign,

@@ -8,6 +8,7 @@ from amaranth import C, Cat, Module, Mux, Value
 
 from golden.formats import FloatFormat
 from hdl.cores.bundle import Bundle
+from hdl.cores.specials import is_special_field
 from hdl.cores.words import choose, named
 from hdl.float_shape import FloatShape, FloatView
 
@@ -101,7 +102,7 @@ def inspect_operand(m: Module, formats: Sequence[FloatFormat], index: Value, ope
         skipped=first_group(zeros[:-1], numbers[:-1], numbers[-1]),
         within=first_group(zeros[:-1], counts[:-1], counts[-1]),
         zeros=Cat(*zeros[1:], ~significand[-min(GROUP, len(significand)) : -1].any(), ~operand.is_normal),
-        is_ones=choose(index, [operand.field[: fmt.exponent_bits].all() for fmt in formats]),
+        is_ones=choose(index, [is_special_field(fmt, operand.field) for fmt in formats]),
         is_quiet=operand.fraction[-1],
         is_infinite=operand.is_infinite,
         is_nan=operand.is_nan,

@@ -58,8 +58,8 @@ def finish(m: Module, formats: StepFormats, index: Value, rounded: Bundle, *, wi
     outcome = rounded.outcome
     is_number = ~(outcome.is_nan | outcome.is_infinite)
     overflow = named(m, "overflow", is_number & (rounded.too_large | carried))
-    # Tininess after rounding: with an unbounded exponent the result would have one more bit, the guard. It reaches the
-    # smallest normal only from all ones, and only if the bit after them rounds it up.
+    # Tininess after rounding: with an unbounded exponent the result would have one more bit, the round bit. It reaches
+    # the smallest normal only from all ones, and only if the bit after them rounds it up.
     tiny = rounded.is_subnormal & ~(rounded.field[0] & rounded.following)
     flags = Signal(flags_layout(), name="step_flags")
     if with_flags:

@@ -6,6 +6,8 @@ from amaranth import Cat, Const, Mux, Value
 from amaranth.lib import data
 
 from golden.formats import FloatFormat
+from golden.rounding import Rounding
+from hdl.cores.rounding import too_large
 
 __all__ = ["FLAG_BITS", "flags_layout", "pack", "result_layout"]
 
@@ -24,6 +26,9 @@ def result_layout(width: int) -> data.StructLayout:
 
 
 def pack(fmt: FloatFormat, *, sign: Value, magnitude: Value, is_infinite: Value, is_nan: Value) -> Value:
-    """Return a code: the canonical NaN over infinity over ``[sign | exponent field and fraction]``."""
-    code = Cat(Mux(is_infinite, fmt.inf, magnitude)[: fmt.width - 1], sign)
+    """Return a code: the canonical NaN over infinity over ``[sign | exponent field and fraction]``.
+
+    What is too large counts as an infinity: rounded to nearest, it becomes one.
+    """
+    code = Cat(Mux(is_infinite, too_large(fmt, Rounding.NEAREST_EVEN, sign), magnitude)[: fmt.width - 1], sign)
     return Mux(is_nan, Const(fmt.nan, fmt.width), code)

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 from amaranth import C, Cat, Module, Mux, Signal, Value
 
+from golden.rounding import Rounding
 from hdl.cores.bundle import Bundle
+from hdl.cores.rounding import increment, increment_of_negative
 from hdl.cores.step_formats import StepFormats
 from hdl.cores.words import choose, named
 
@@ -58,11 +60,11 @@ def join_paths(m: Module, formats: StepFormats, near: Bundle, near_word: Value, 
 
 
 def normalise_sum(m: Module, formats: StepFormats, index: Value, total: Bundle) -> Bundle:
-    """Shift left by up to three places and find guard, next bit and sticky bit.
+    """Shift left by up to three places and find round bit, next bit and sticky bit.
 
     ::
 
-        [ h . f f f f f f f f | guard | next | sticky ... ]
+        [ h . f f f f f f f f | round_bit | next | sticky ... ]
           |   `-- kept ---'
           `-- 0: subnormal or zero
 
@@ -77,8 +79,9 @@ def normalise_sum(m: Module, formats: StepFormats, index: Value, total: Bundle) 
     -------
     Bundle
         ``magnitude``: exponent and kept fraction; ``word``: the part of it that `round_sum` returns by that name,
-        chosen by ``is_low``; ``round_up``, to be added to it; ``is_subnormal``; ``guard`` as it stands; ``following``,
-        ``below`` it, and ``sticky`` (of both) of the signed number; ``negative``; ``exponent``; ``sign``.
+        chosen by ``is_low``; ``round_up``, to be added to it; ``is_subnormal``; ``round_bit`` as it stands;
+        ``following``, ``below`` it, and ``sticky`` (of both) of the signed number; ``negative``; ``exponent``;
+        ``sign``.
     """
     width = formats.sum_width
     negative = total.negative.replicate(width)
@@ -98,17 +101,21 @@ def normalise_sum(m: Module, formats: StepFormats, index: Value, total: Bundle) 
     is_subnormal = ~moved[-1]
     low_bits = formats.low_fraction_bits
     is_low = formats.is_widest(index) if low_bits else C(0, 1)
-    guard = named(m, "guard", choose(index, [moved[width - 1 - fmt.precision] for fmt in formats.accumulators]))
+    round_bit = named(m, "round_bit", choose(index, [moved[width - 1 - fmt.precision] for fmt in formats.accumulators]))
     lowest = named(m, "lowest", choose(index, [moved[width - fmt.precision] for fmt in formats.accumulators]))
-    # Of the signed number, up = guard & (sticky | lowest); the bits of a negative one stand here inverted.
-    round_up = Mux(total.negative, guard | (~sticky & lowest), guard & (sticky | lowest))
+    mode, below_kept = Rounding.NEAREST_EVEN, {"sticky": sticky, "lowest": lowest, "sign": total.sign}
+    round_up = Mux(
+        total.negative,
+        increment_of_negative(mode, inverted_round_bit=round_bit, **below_kept),
+        increment(mode, round_bit=round_bit, **below_kept),
+    )
     return Bundle(
         round_up=round_up,
         magnitude=magnitude,
         word=named(m, "second_word", Mux(is_low, magnitude[:low_bits], magnitude[low_bits:])),
         is_low=is_low,
         is_subnormal=is_subnormal,
-        guard=guard,
+        round_bit=round_bit,
         following=choose(index, following),
         below=below,
         sticky=sticky,
@@ -164,7 +171,7 @@ def round_sum(m: Module, formats: StepFormats, index: Value, normal: Bundle) -> 
         ``sign``, ``field``, ``fraction``; ``is_subnormal`` (before rounding); ``word``: the low bits of the fraction
         that only the widest format has, if it is of that, and else everything above them; ``too_large``: the exponent
         was beyond the format before rounding; ``is_largest``: it was the largest of the format; ``inexact``;
-        ``following``: the bit after the guard, of the magnitude.
+        ``following``: the bit after the round bit, of the magnitude.
     """
     fraction_bits, exponent_bits = formats.accumulator_precision - 1, formats.accumulator_exponent_bits
     # The exponent of a subnormal is 1, its field 0.
@@ -182,8 +189,8 @@ def round_sum(m: Module, formats: StepFormats, index: Value, normal: Bundle) -> 
         fraction=rounded[:fraction_bits],
         word=word,
         is_subnormal=normal.is_subnormal,
-        too_large=choose(index, [normal.exponent >= fmt.exponent_field_max for fmt in formats.accumulators]),
-        is_largest=choose(index, [normal.exponent == fmt.exponent_field_max - 1 for fmt in formats.accumulators]),
-        inexact=(normal.guard ^ normal.negative) | normal.sticky,
+        too_large=choose(index, [normal.exponent >= fmt.max_finite_field + 1 for fmt in formats.accumulators]),
+        is_largest=choose(index, [normal.exponent == fmt.max_finite_field for fmt in formats.accumulators]),
+        inexact=(normal.round_bit ^ normal.negative) | normal.sticky,
         following=normal.following ^ (normal.negative & normal.below),
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from amaranth import C, Value
 
 from golden.formats import FloatFormat
+from hdl.cores.specials import check_format
 from hdl.cores.words import choose
 
 __all__ = ["StepFormats"]
@@ -29,14 +30,19 @@ class StepFormats:
 
     Raises
     ------
+    TypeError
+        If one of them is no format.
     ValueError
-        If the product of two operands has more places than the near path shifts by.
+        If a format cannot be built, or the product of two operands has more places than the near path shifts by.
     """
 
     operands: tuple[FloatFormat, ...]
     accumulators: tuple[FloatFormat, ...]
 
     def __post_init__(self) -> None:
+        for argument, formats in (("operands", self.operands), ("accumulators", self.accumulators)):
+            for fmt in formats:
+                check_format(fmt, argument)
         for fmt in self.operands:
             if fmt.precision > WIDEST_PRECISION:
                 raise ValueError(
@@ -79,7 +85,7 @@ class StepFormats:
         """Bits in which the aligned addends of the far path are added, but for a sticky bit: 26 for fp32.
 
         The larger addend is whole: an accumulator, or a product. The smaller one is cut, and what is lost lies below
-        kept bits, guard and next bit, or below kept bits and guard where the sum has lost its first place.
+        kept bits, round and next bit, or below kept bits and round bit where the sum has lost its first place.
         """
         return max(self.accumulator_precision + 2, self.product_width + 1)
 

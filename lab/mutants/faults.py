@@ -234,7 +234,7 @@ MUTANTS = (
     Mutant(
         "tie_rounded_up_in_converter",
         "cores/conversion.py",
-        "i.unshifted[1] | i.shifted[1] | i.sticky.any()",
+        "increment(mode, round_bit=1, sticky=i.sticky.any(), lowest=lowest, sign=i.sign)",
         "C(1, 1)",
         _CONVERTER,
         proofs=NARROWING,

@@ -193,12 +193,18 @@ STEP_FAULTS = (
         "total.magnitude[place - 1 - moves] & (total.shift < moves)",
         proofs=ROUNDING,
     ),
-    Mutant("tie_rounded_up", "cores/round_step.py", "guard & (sticky | lowest))", "guard)", proofs=ROUNDING),
+    Mutant(
+        "tie_rounded_up",
+        "cores/round_step.py",
+        "increment(mode, round_bit=round_bit, **below_kept)",
+        "round_bit",
+        proofs=ROUNDING,
+    ),
     Mutant(
         "tie_of_negative_difference_rounded_away",
         "cores/round_step.py",
-        "guard | (~sticky & lowest)",
-        "guard",
+        "increment_of_negative(mode, inverted_round_bit=round_bit, **below_kept)",
+        "round_bit",
         proofs=ROUNDING,
     ),
     Mutant(
@@ -218,8 +224,8 @@ STEP_FAULTS = (
     Mutant(
         "overflow_one_binade_late",
         "cores/round_step.py",
-        "normal.exponent >= fmt.exponent_field_max",
-        "normal.exponent > fmt.exponent_field_max",
+        "normal.exponent >= fmt.max_finite_field + 1",
+        "normal.exponent > fmt.max_finite_field + 1",
         proofs=ROUNDING,
     ),
     # -- classes and flags
