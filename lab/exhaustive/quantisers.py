@@ -33,7 +33,7 @@ class _Cast:
         with np.errstate(all="ignore"):
             codes = inputs.view(np.float32).astype(self.host).view(np.uint16)
         # Hosts keep the sign and the payload of a NaN; the contract has one NaN.
-        codes = np.where(codes & np.uint16(fmt.sign_mask - 1) > fmt.inf, np.uint16(fmt.nan), codes)
+        codes = np.where(fmt.is_nan(codes), np.uint16(fmt.nan), codes)
         return compare_bits(self.name, inputs, codes, wanted)
 
 

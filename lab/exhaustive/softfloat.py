@@ -35,5 +35,4 @@ def fused_steps(operands: Sequence[NDArray[np.uint16]]) -> tuple[NDArray[np.uint
             flags.append(softfloatpy.get_exception_flags())
     results = np.array(codes, np.uint16)
     # SoftFloat hands payloads and signs of NaNs on.
-    is_nan = results & np.uint16(FP16.sign_mask - 1) > FP16.inf
-    return np.where(is_nan, np.uint16(FP16.nan), results), np.array(flags, np.uint8)
+    return np.where(FP16.is_nan(results), np.uint16(FP16.nan), results), np.array(flags, np.uint8)

@@ -93,7 +93,7 @@ class Mode:
     @property
     def exponents(self) -> tuple[int, int]:
         """The smallest and the largest exponent of a product that is a number other than zero."""
-        return 2 * (2 - self.operand.precision), 2 * (self.operand.exponent_field_max - 1)
+        return 2 * (2 - self.operand.precision), 2 * self.operand.max_finite_field
 
 
 def _code(netlist: Instance, port: str, fmt: FloatFormat) -> str:

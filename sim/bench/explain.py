@@ -20,9 +20,9 @@ def distance_in_ulp(expected: int, actual: int, fmt: FloatFormat) -> str:
     """Return how many representable values lie between two codes, or why there is no such number."""
     ordinals = []
     for code in (expected, actual):
-        magnitude = code & (fmt.sign_mask - 1)
-        if magnitude > fmt.inf:
+        if fmt.is_nan(code):
             return "one is NaN" if expected != actual else "0 ulp"
+        magnitude = code & (fmt.sign_mask - 1)
         ordinals.append(-magnitude if code & fmt.sign_mask else magnitude)
     if ordinals == [0, 0] and expected != actual:
         return "0 ulp, but the sign of zero"

@@ -89,7 +89,7 @@ def _wide_codes(source: FloatFormat, destination: FloatFormat, rng: np.random.Ge
     exponents = [0, destination.emin, destination.emin - destination.fraction_bits, destination.emax, source.emax]
     count = int(20_000 * effort)
     parts = [specials(source), boundary(source, exponents), _near_boundaries(source, destination, rng)]
-    positive = np.arange(destination.inf, dtype=np.uint64)
+    positive = np.arange(destination.max_finite + 1, dtype=np.uint64)
     around = _around(positive, source, destination)
     # One sign of each, drawn at random, halves the time and loses nothing: the sign only passes through.
     half = len(around) // 2

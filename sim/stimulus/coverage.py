@@ -22,11 +22,10 @@ def classes(codes: Codes, fmt: FloatFormat) -> NDArray[np.str_]:
     """Return the class of every code: zero, subnormal, normal, infinity, nan or signalling."""
     given = np.asarray(codes, np.uint64)
     magnitude = given & np.uint64(fmt.sign_mask - 1)
-    is_quiet = magnitude & np.uint64(1 << (fmt.fraction_bits - 1)) != 0
     return np.select(
-        [magnitude == 0, magnitude < fmt.min_normal, magnitude < fmt.inf, magnitude == fmt.inf, is_quiet],
-        ["zero", "subnormal", "normal", "infinity", "nan"],
-        "signalling",
+        [fmt.is_signalling(given), fmt.is_nan(given), fmt.is_inf(given), magnitude == 0, magnitude < fmt.min_normal],
+        ["signalling", "nan", "infinity", "zero", "subnormal"],
+        "normal",
     )
 
 

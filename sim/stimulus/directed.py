@@ -94,7 +94,7 @@ def _near_limits(operand: FloatFormat, rng: np.random.Generator) -> Iterator[tup
     As many digits cancel as can; fewer of them than the exponent leaves places for.
     """
     bits = operand.precision
-    for field in range(1, min(2 * bits, operand.exponent_field_max)):
+    for field in range(1, min(2 * bits, operand.max_finite_field + 1)):
         x, y = _inverse_factors(bits, rng)
         kept = x * y >> bits
         accumulator = int(from_parts(operand, 0, field, kept - (1 << bits - 1)))

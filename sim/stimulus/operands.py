@@ -43,7 +43,7 @@ def _fraction_patterns(fmt: FloatFormat) -> list[int]:
 
 def boundary(fmt: FloatFormat, exponents: list[int]) -> Codes:
     """Return both signs of boundary exponents (powers of two) and their neighbours with every fraction pattern."""
-    fields = {0, 1, fmt.exponent_field_max - 1, fmt.exponent_field_max}
+    fields = {0, 1, fmt.max_finite_field, fmt.exponent_field_max}
     fields |= {exponent + fmt.bias + nearby for exponent in exponents for nearby in (-1, 0, 1)}
     kept = sorted(value for value in fields if 0 <= value <= fmt.exponent_field_max)
     grid = np.meshgrid([0, 1], kept, _fraction_patterns(fmt), indexing="ij")
@@ -68,7 +68,7 @@ def with_exponents(fmt: FloatFormat, exponents: Any, rng: np.random.Generator) -
     fractions = rng.integers(0, 1 << fmt.fraction_bits, count, np.uint64)
     patterned = rng.choice(np.array(_fraction_patterns(fmt), np.uint64), count)
     fractions = np.where(rng.random(count) < 0.33, patterned, fractions)
-    fields = np.clip(wanted + fmt.bias, 1, fmt.exponent_field_max - 1)
+    fields = np.clip(wanted + fmt.bias, 1, fmt.max_finite_field)
     depth = np.clip(fields - (wanted + fmt.bias), 0, fmt.fraction_bits).astype(np.uint64)
     is_normal = depth == 0
     significands = (fractions | np.uint64(1 << fmt.fraction_bits)) >> depth
