@@ -150,7 +150,6 @@ class Formats(Definition):
         for fmt in formats:
             if not isinstance(fmt, FloatFormat):
                 raise TypeError(f"{name}: got {fmt!r}, must be golden.FloatFormats")
-            check_format(fmt, name)
             if fmt.width > self.widest:
                 raise ValueError(f"{name}: got {fmt} of {fmt.width} bits, must be at most {self.widest} bits wide")
             if not fmt.has_one:
