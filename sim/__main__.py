@@ -12,12 +12,11 @@ from sim.run.coverage import write_coverage
 from sim.run.options import parse
 from sim.run.outcome import Outcome
 from sim.run.pool import run_all
-from sim.run.report import print_outcome, print_table, update_readme, write_junit, write_markdown
+from sim.run.report import print_outcome, print_table, update_docs, write_junit, write_markdown
 from sim.run.simulate import Job
 from sim.run.simulators import MissingSimulator, check_simulator
 from sim.units import UNITS, select
 from tools.evidence import Kind, Record, Unit, note, of_rtl
-from tools.paths import ROOT
 
 __all__ = ["main"]
 
@@ -69,8 +68,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     console.print(f"coverage page: {folder / 'coverage.html'}", highlight=False, soft_wrap=True)
     if len(units) == len(UNITS) and not given.scenarios:
         note("sim", _evidence(outcomes))
-    if given.update_readme:
-        update_readme(folder / "table.md", ROOT / "README.md")
+    if given.update_docs:
+        update_docs(outcomes, folder / "table.md")
     if failed:
         console.print(f"FAILED: {', '.join(failed)} (seed {given.seed})", style="bold red", highlight=False)
         return 1

@@ -1,11 +1,18 @@
-"""Regions of a page that a tool writes, between two comments that stay."""
+"""Regions of a page that a tool writes, between two comments that stay, and rows of the front page's conclusions."""
 
 from __future__ import annotations
 
-__all__ = ["replace_region"]
+from pathlib import Path
+
+from tools.paths import README
+
+__all__ = ["CONCLUSIONS", "check_page", "conclude", "replace_region", "replace_row", "write_region"]
+
+#: Markers of the table of conclusions in README.md: a row for each tool that measures or judges.
+CONCLUSIONS = ("<!-- conclusions:begin -->", "<!-- conclusions:end -->")
 
 
-def replace_region(text: str, content: str, begin: str, end: str) -> str:
+def replace_region(text: str, content: str, begin: str, end: str, page: str = "page") -> str:
     """Return a page with new content between two markers.
 
     Parameters
@@ -16,6 +23,8 @@ def replace_region(text: str, content: str, begin: str, end: str) -> str:
         Whole lines.
     begin, end : str
         The markers.
+    page : str
+        Name of the page, for the error.
 
     Raises
     ------
@@ -25,5 +34,58 @@ def replace_region(text: str, content: str, begin: str, end: str) -> str:
     head, has_begin, rest = text.partition(begin)
     _, has_end, tail = rest.partition(end)
     if not has_begin or not has_end:
-        raise ValueError(f"README.md: got no region {begin} ... {end}, must have one for the table")
+        raise ValueError(f"{page}: got no region {begin} ... {end}, must have one for the table")
     return f"{head}{begin}\n{content}{end}{tail}"
+
+
+def check_page(page: Path, begin: str, end: str) -> None:
+    """Raise an error unless the page exists and has the markers: better known before a long measurement than after it.
+
+    Raises
+    ------
+    ValueError
+        If it does not; the message names the page.
+    """
+    if not page.is_file():
+        raise ValueError(f"--update-docs: got no {page}, must run in a checkout of the project")
+    replace_region(page.read_text(encoding="utf-8"), "", begin, end, page.name)
+
+
+def write_region(page: Path, content: str, begin: str, end: str) -> None:
+    """Write new content between two markers of a page; errors are those of `replace_region`."""
+    text = replace_region(page.read_text(encoding="utf-8"), content, begin, end, page.name)
+    page.write_text(text, encoding="utf-8")
+
+
+def replace_row(text: str, subject: str, conclusion: str) -> str:
+    """Return a page with a new conclusion in a subject's row of the table of conclusions.
+
+    Parameters
+    ----------
+    text : str
+        The page.
+    subject : str
+        First cell of the row.
+    conclusion : str
+        Second cell; the third, a link, stays.
+
+    Raises
+    ------
+    ValueError
+        If there is no such table, or no such row.
+    """
+    begin, end = CONCLUSIONS
+    lines, found = text.partition(begin)[2].partition(end)[0].strip("\n").splitlines(), False
+    for at, line in enumerate(lines):
+        cells = [cell.strip() for cell in line.split("|")[1:-1]]
+        if cells and cells[0] == subject:
+            lines[at], found = f"| {subject} | {conclusion} | {cells[2]} |", True
+    if not found:
+        raise ValueError(f"README.md: got no row {subject!r} between {begin} and {end}, must have one")
+    return replace_region(text, "\n".join(lines) + "\n", begin, end, "README.md")
+
+
+def conclude(subject: str, conclusion: str, page: Path | None = None) -> None:
+    """Write the one line that the front page says of a subject; errors are those of `replace_row`."""
+    page = page or README
+    page.write_text(replace_row(page.read_text(encoding="utf-8"), subject, conclusion), encoding="utf-8")

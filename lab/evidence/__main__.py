@@ -15,11 +15,22 @@ from rich.console import Console
 from rich.table import Table
 
 from lab.evidence.picture import draw, said
-from tools.evidence import BUILD, KEPT, Record, collect, write
+from tools.evidence import BUILD, KEPT, Kind, Record, collect, write
 from tools.paths import ROOT
+from tools.regions import conclude
 
-__all__ = ["PICTURE", "main"]
+__all__ = ["PICTURE", "SUBJECT", "conclusion", "main"]
 
+#: The row of the front page, and what each kind of evidence counts there.
+SUBJECT = "evidence"
+_COUNTED = {
+    Kind.PROVEN: "proofs for every input",
+    Kind.EVERY_INPUT: "inputs in exhaustive runs",
+    Kind.SAMPLED: "vectors simulated",
+    Kind.REPLAYED: "products of training replayed",
+    Kind.SUITES: "comparisons with outside suites",
+    Kind.FAULTS: "deliberate faults tried",
+}
 PICTURE = ROOT / "docs" / "figures" / "evidence.svg"
 
 
@@ -30,6 +41,14 @@ def _table(found: dict[str, list[Record]]) -> Table:
             style = "bold red" if one.wrong else None
             table.add_row(one.unit, one.kind, said(one.count), one.noun, str(one.wrong), one.limit, tool, style=style)
     return table
+
+
+def conclusion(records: Sequence[Record]) -> str:
+    """Return one line: how much there is of every kind of evidence, and how much of it is wrong."""
+    counts = {kind: sum(record.count for record in records if record.kind is kind) for kind in Kind}
+    wrong = sum(record.wrong for record in records)
+    parts = [f"{said(count)} {_COUNTED[kind]}" for kind, count in counts.items() if count]
+    return f"{', '.join(parts)}: {wrong or 'none'} wrong"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -49,6 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     draw(records, given.output)
     if given.update_docs:
         write(found, KEPT)
+        conclude(SUBJECT, conclusion(records))
         draw(records, PICTURE)
     return int(any(record.wrong for record in records))
 

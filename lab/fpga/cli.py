@@ -12,17 +12,18 @@ from functools import partial
 from pathlib import Path
 
 from lab.fpga.measurement import measure
-from lab.fpga.report import BEGIN, END, markdown, read_json, table, write_json
+from lab.fpga.report import BEGIN, END, SUBJECT, conclusion, markdown, read_json, table, write_json
 from lab.fpga.result import Report, Result
 from lab.fpga.target import SPEED_GRADES, Target
 from lab.fpga.units import Build, catalogue, parameters_of, select
 from tools.errors import MeasurementError
-from tools.paths import README
+from tools.paths import RESULTS
 from tools.programs import versions
-from tools.regions import replace_region
+from tools.regions import check_page, conclude, write_region
 
-__all__ = ["main"]
+__all__ = ["MEASURED", "PAGE", "main"]
 
+PAGE = RESULTS / "fpga.md"
 MEASURED = Path(__file__).with_name("measured.json")
 
 
@@ -48,7 +49,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--jobs", type=_processes, default=1, help="units at a time (default %(default)s)")
     parser.add_argument("--paths", action="store_true", help="also print the critical path of every unit")
     parser.add_argument("-o", "--output", type=Path, default=Path("build/fpga"), metavar="FOLDER")
-    parser.add_argument("--update-readme", action="store_true", help="put the results into README.md")
+    parser.add_argument("--update-docs", action="store_true", help="put the results into docs/results/fpga.md")
     return parser
 
 
@@ -84,12 +85,13 @@ def _measure_all(
         return tuple(result for result in results if result is not None)
 
 
-def _update_readme(report: Report) -> None:
+def _update_docs(report: Report) -> None:
     if MEASURED.is_file():
         report = read_json(MEASURED).updated(report, catalogue())
-    text = replace_region(README.read_text(encoding="utf-8"), markdown(report), BEGIN, END)
+    write_region(PAGE, markdown(report), BEGIN, END)
     write_json(report, MEASURED)
-    README.write_text(text, encoding="utf-8")
+    if (text := conclusion(report)) is not None:
+        conclude(SUBJECT, text)
 
 
 def _run(given: argparse.Namespace) -> int:
@@ -99,11 +101,8 @@ def _run(given: argparse.Namespace) -> int:
             print(f"{name}: {parameters_of(build())}")
         return 0
 
-    if given.update_readme:
-        # Better known before measuring than after it.
-        if not README.is_file():
-            raise ValueError(f"--update-readme: got no {README}, must run in a checkout of the project")
-        replace_region(README.read_text(encoding="utf-8"), "", BEGIN, END)
+    if given.update_docs:
+        check_page(PAGE, BEGIN, END)
     target, tools = Target(speed=given.speed), versions()
     measure_one = partial(
         measure,
@@ -133,8 +132,8 @@ def _run(given: argparse.Namespace) -> int:
     if len(report.results) < len(units):
         print(f"python -m lab.fpga: {len(units) - len(report.results)} of {len(units)} units failed", file=sys.stderr)
         return 1
-    if given.update_readme:
-        _update_readme(report)
+    if given.update_docs:
+        _update_docs(report)
     return 0
 
 

@@ -1,4 +1,4 @@
-"""What a measurement says: a table on the terminal, Markdown, JSON, and the region of the README."""
+"""What a measurement says: a table on the terminal, Markdown, JSON, and one line for the front page."""
 
 from __future__ import annotations
 
@@ -11,9 +11,12 @@ from lab.fpga.result import Report, Result
 if TYPE_CHECKING:
     from rich.table import Table
 
-__all__ = ["BEGIN", "END", "markdown", "read_json", "table", "write_json"]
+__all__ = ["BEGIN", "END", "SUBJECT", "conclusion", "markdown", "read_json", "table", "write_json"]
 
 BEGIN, END = "<!-- fpga-table:begin -->", "<!-- fpga-table:end -->"
+#: The row of the front page, and the units of which it speaks.
+SUBJECT = "area and frequency"
+_CONCLUDED = {"mac_cbfloat16": "multiply-accumulate unit", "cbfloat16_to_float32": "cbfloat16 to float32"}
 _HEADINGS = (
     "unit", "parameters", "COMB", "FF", "DSP", "DPR16X4", "Fmax in MHz", "latency", "accumulate latency"
 )  # fmt: skip
@@ -63,6 +66,18 @@ def markdown(report: Report) -> str:
         name, *cells = _row(result)
         lines.append(f"| {' | '.join([f'`{name}`', *cells])} |")
     return "\n".join(lines) + "\n"
+
+
+def conclusion(report: Report) -> str | None:
+    """Return one line on a released unit of each kind, or None if the report lacks one of them."""
+    found = {result.name: result for result in report.results}
+    if not set(_CONCLUDED) <= set(found):
+        return None
+    units = [
+        f"{what}: {found[name].area['COMB']} LUTs at {found[name].megahertz:.0f} MHz"
+        for name, what in _CONCLUDED.items()
+    ]
+    return f"{'; '.join(units)} ({report.target})"
 
 
 def write_json(report: Report, path: Path) -> None:

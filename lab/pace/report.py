@@ -11,9 +11,10 @@ from lab.fpga.result import Report
 from lab.fpga.units import Build, catalogue
 from lab.pace.peers import PEERS
 
-__all__ = ["BEGIN", "END", "Pace", "markdown", "measured_units", "paces"]
+__all__ = ["BEGIN", "END", "SUBJECT", "Pace", "conclusion", "markdown", "measured_units", "paces"]
 
 BEGIN, END = "<!-- pace-table:begin -->", "<!-- pace-table:end -->"
+SUBJECT = "products per second"
 _HEADINGS = ("unit", "format", "level", "products per cycle", "MHz", "million products/s", "COMB", "… per 1000 COMB")
 
 
@@ -69,6 +70,17 @@ def paces(report: Report, measured: dict[tuple[str, int], Fraction], units: dict
             for level in unit.levels:
                 pace = measured[result.name, level]
                 yield Pace(result.name, str(fmt), level, pace, result.megahertz, result.area["COMB"])
+
+
+def conclusion(rows: list[Pace]) -> str:
+    """Return one line: the fastest row of one lane and of several, in cbfloat16 at level 1."""
+    those = [row for row in rows if row.format == "cbfloat16" and row.level == 1]
+    lanes = {several: [row for row in those if row.unit.startswith("vector") == several] for several in (False, True)}
+    scalar, vector = (max(lanes[several], key=lambda row: row.rate) for several in (False, True))
+    return (
+        f"{scalar.rate:.0f} million in one lane (`{scalar.unit}`), {vector.rate:.0f} million in several "
+        f"(`{vector.unit}`), in cbfloat16 at level 1"
+    )
 
 
 def markdown(rows: list[Pace]) -> str:

@@ -13,10 +13,10 @@ from rich.console import Console
 
 from lab.proofs.catalogue import TIERS, select
 from lab.proofs.proof import Outcome, Verdict, stop
-from lab.proofs.report import BEGIN, END, evidence, markdown, summary, table, write_json
+from lab.proofs.report import BEGIN, END, SUBJECT, conclusion, evidence, markdown, summary, table, write_json
 from tools.evidence import note
-from tools.paths import ROOT
-from tools.regions import replace_region
+from tools.paths import RESULTS, ROOT
+from tools.regions import conclude, write_region
 
 __all__ = ["main"]
 
@@ -30,7 +30,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=2, help="solvers at a time (default %(default)s)")
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "formal", help="default: build/formal")
     parser.add_argument("--list", action="store_true", help="list the proofs and stop")
-    parser.add_argument("--update-readme", action="store_true", help="put the summary into README.md")
+    parser.add_argument("--update-docs", action="store_true", help="put the summary into docs/results/proofs.md")
     given = parser.parse_args(arguments)
     if given.jobs < 1:
         parser.error(f"--jobs: got {given.jobs}, must be at least 1")
@@ -38,8 +38,8 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         given.selected = select(given.tier, given.proofs)
     except ValueError as error:
         parser.error(str(error))
-    if given.update_readme and (given.proofs or given.tier != "full"):
-        parser.error("--update-readme: must be given without PROOF and with --tier full, the table is of all proofs")
+    if given.update_docs and (given.proofs or given.tier != "full"):
+        parser.error("--update-docs: must be given without PROOF and with --tier full, the table is of all proofs")
     return given
 
 
@@ -86,10 +86,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         console.print(f"also in {given.folder / 'formal.md'} and {given.folder / 'formal.json'}", highlight=False)
         if given.tier == "full" and not given.proofs:
             note("formal", evidence(outcomes))
-    if given.update_readme and not failed:
-        readme = ROOT / "README.md"
-        text = replace_region(readme.read_text(encoding="utf-8"), summary(outcomes), BEGIN, END)
-        readme.write_text(text, encoding="utf-8")
+    if given.update_docs and not failed:
+        write_region(RESULTS / "proofs.md", summary(outcomes), BEGIN, END)
+        conclude(SUBJECT, conclusion(outcomes))
     if failed:
         counts = {verdict: sum(one.verdict is verdict for one in failed) for verdict in Verdict}
         said = ", ".join(f"{count} {verdict.value}" for verdict, count in counts.items() if count)

@@ -13,9 +13,10 @@ from lab.proofs.faults import pinned_faults
 from lab.proofs.proof import ENGINES, Outcome, Verdict, engine_version
 from tools.evidence import Kind, Record, Unit
 
-__all__ = ["BEGIN", "END", "evidence", "markdown", "summary", "table", "write_json"]
+__all__ = ["BEGIN", "END", "SUBJECT", "conclusion", "evidence", "markdown", "summary", "table", "write_json"]
 
 BEGIN, END = "<!-- formal-table:begin -->", "<!-- formal-table:end -->"
+SUBJECT = "proofs"
 #: What is proven only up to a size, or a length.
 _LIMITS = {"vector/bounded": "up to 5 beats"}
 #: What ids begin with; all others are of the multiply-accumulate unit.
@@ -58,9 +59,21 @@ def _engines(outcomes: Sequence[Outcome]) -> str:
     return "; ".join(engine_version(engine) for engine in ENGINES if engine in used)
 
 
+def conclusion(outcomes: Sequence[Outcome]) -> str:
+    """Return one line on proofs that all went through, and on changes of the netlists that they all judged."""
+    changes = sum(one.unit in ("faults", "mutants") for one in outcomes)
+    seconds = sum(one.seconds for one in outcomes)
+    return (
+        f"{len(outcomes) - changes} proofs, {changes} deliberate changes judged, in {seconds:,.0f} CPU seconds: "
+        "all are proven, or caught, or proven to change nothing"
+    )
+
+
 def summary(outcomes: Sequence[Outcome]) -> str:
-    """Return one row for every unit and specification, for the README."""
+    """Return the conclusion, and one row for every unit and specification, for docs/results/proofs.md."""
     lines = [
+        f"{conclusion(outcomes)}.",
+        "",
         "| what | against | engine | proofs | proven | CPU seconds | longest |",
         "|---|---|---|---:|---:|---:|---:|",
     ]

@@ -13,13 +13,13 @@ from rich.console import Console
 from lab.speed.contestants import Contestant, contestants
 from lab.speed.measure import Row, count_wrong, machine, measure_speed, same_as_reference
 from lab.speed.quantise import measure_quantising
-from lab.speed.report import BEGIN, END, draw, products_markdown, quantising_markdown
-from tools.paths import README
-from tools.regions import replace_region
+from lab.speed.report import BEGIN, END, SUBJECT, conclusion, draw, products_markdown, quantising_markdown
+from tools.paths import RESULTS, ROOT
+from tools.regions import check_page, conclude, write_region
 
 __all__ = ["main"]
 
-PICTURE = README.parent / "docs" / "figures" / "speed.svg"
+PAGE, PICTURE = RESULTS / "speed.md", ROOT / "docs" / "figures" / "speed.svg"
 
 
 def _meant(contestant: Contestant) -> str:
@@ -49,13 +49,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--threads", type=int, default=2, help="also time golden with as many (default %(default)s)")
     parser.add_argument("-o", "--output", type=Path, default=Path("build/bench"), help="folder (default %(default)s)")
-    parser.add_argument(
-        "--update-readme", action="store_true", help="put tables and picture where README.md shows them"
-    )
+    parser.add_argument("--update-docs", action="store_true", help="put tables and picture into docs/results/speed.md")
     given = parser.parse_args(arguments)
     for name in ("repetitions", "threads"):
         if getattr(given, name) < 1:
             parser.error(f"--{name}: got {getattr(given, name)}, must be at least 1")
+    if given.update_docs:
+        try:
+            check_page(PAGE, BEGIN, END)
+        except ValueError as error:
+            parser.error(str(error))
 
     console = Console(stderr=True)
     all_of_them = list(contestants(given.threads))
@@ -87,9 +90,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     (given.output / "bench.json").write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
     draw(rows, given.output / "speed.svg")
     print(text, end="")
-    if given.update_readme:
-        readme = README.read_text(encoding="utf-8")
-        README.write_text(replace_region(readme, text, BEGIN, END), encoding="utf-8")
+    if given.update_docs:
+        write_region(PAGE, text, BEGIN, END)
+        conclude(SUBJECT, conclusion(rows))
         PICTURE.parent.mkdir(parents=True, exist_ok=True)
         draw(rows, PICTURE)
     wrong = [row.name for row in rows if row.name.startswith("golden") and row.wrong]

@@ -1,4 +1,4 @@
-"""What the comparison says: Markdown for README.md, and a picture of speed against wrong outputs."""
+"""What the comparison says: Markdown for docs/results/speed.md, and a picture of speed against wrong outputs."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from lab.speed.measure import Row
 from lab.speed.quantise import VALUES, QuantiseRow
 from tools.style import COLOURS, picture, plain
 
-__all__ = ["BEGIN", "END", "draw", "products_markdown", "quantising_markdown"]
+__all__ = ["BEGIN", "END", "SUBJECT", "conclusion", "draw", "products_markdown", "quantising_markdown"]
 
 BEGIN, END = "<!-- bench-table:begin -->", "<!-- bench-table:end -->"
+SUBJECT = "speed of the model"
 _COLOURS = {fmt.name: colour for fmt, colour in COLOURS.items()}
 #: Where the plot puts what has no wrong output: a logarithm has no place for 0.
 _NONE_WRONG = 3e-5
@@ -19,6 +20,18 @@ _NONE_WRONG = 3e-5
 
 def _rate(rate: float) -> str:
     return f"{rate / 1e9:.2g} G" if rate >= 1e8 else f"{rate / 1e6:.2g} M"
+
+
+def conclusion(rows: list[Row]) -> str:
+    """Return one line: golden's rates in cbfloat16 on one thread, beside that of PyTorch's fp32 product."""
+    rates = {
+        row.name.removeprefix("golden, "): f"{_rate(row.rate)} ({row.ratio:.2g} × `torch.mm`)"
+        for row in rows
+        if row.name.startswith("golden") and row.operand == "cbfloat16" and row.threads == 1
+    }
+    wrong = sum(row.wrong for row in rows if row.name.startswith("golden"))
+    products = "; ".join(f"{level}: {rate}" for level, rate in rates.items())
+    return f"products per second in cbfloat16 on one thread, {products}; {wrong or 'no'} wrong outputs"
 
 
 def products_markdown(rows: list[Row]) -> str:

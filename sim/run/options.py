@@ -48,7 +48,7 @@ def parse(
             "--units", default=units, help="comma-separated, * stands for anything (UNITS; default: all)"
         )
         parser.add_argument("--scenarios", default="", help="comma-separated, * stands for anything (default: all)")
-        parser.add_argument("--update-readme", action="store_true", help="put the table into README.md")
+        parser.add_argument("--update-docs", action="store_true", help="put the table into docs/results/regression.md")
     given = parser.parse_args(arguments)
     try:
         given.seed = _number("SEED", given.seed, secrets.randbelow(1 << 32))

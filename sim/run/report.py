@@ -10,12 +10,15 @@ from rich.table import Table
 
 from sim.run.judge import read_cases
 from sim.run.outcome import Outcome
-from tools.regions import replace_region
+from tools.paths import RESULTS
+from tools.regions import conclude, write_region
 
-__all__ = ["print_outcome", "print_table", "update_readme", "write_junit", "write_markdown"]
+__all__ = ["conclusion", "print_outcome", "print_table", "update_docs", "write_junit", "write_markdown"]
 
 _COLUMNS = ("unit", "result", "vectors", "seconds", "vectors/s", "required bins", "all bins met")
 BEGIN, END = "<!-- sim-table:begin -->", "<!-- sim-table:end -->"
+SUBJECT = "regression"
+PAGE = RESULTS / "regression.md"
 _SHOWN_LINES = 24
 
 
@@ -68,16 +71,27 @@ def write_markdown(outcomes: list[Outcome], heading: str, path: Path) -> None:
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def update_readme(table: Path, readme: Path) -> None:
-    """Put the table between the markers of the README.
+def conclusion(outcomes: list[Outcome]) -> str:
+    """Return one line on all units."""
+    vectors = sum(outcome.vectors for outcome in outcomes)
+    failed = sum(not outcome.passed for outcome in outcomes)
+    holes = sum(len(outcome.holes) for outcome in outcomes)
+    return (
+        f"{vectors:,} vectors on {len(outcomes)} units: {failed or 'none'} failed, "
+        f"{holes or 'none'} of the required coverage bins missed"
+    )
+
+
+def update_docs(outcomes: list[Outcome], table: Path) -> None:
+    """Put the table into the results page, and one line of it into the README.
 
     Raises
     ------
     ValueError
-        If the README lacks the markers.
+        If one of them lacks the markers.
     """
-    text = replace_region(readme.read_text(encoding="utf-8"), table.read_text(encoding="utf-8"), BEGIN, END)
-    readme.write_text(text, encoding="utf-8")
+    write_region(PAGE, table.read_text(encoding="utf-8"), BEGIN, END)
+    conclude(SUBJECT, conclusion(outcomes))
 
 
 def write_junit(outcomes: list[Outcome], results: dict[str, Path], path: Path) -> None:

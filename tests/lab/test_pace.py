@@ -1,16 +1,15 @@
-"""The pace of the units: what the table of the README is made of."""
+"""The pace of the units: what the table of the results page is made of."""
 
 from fractions import Fraction
 
 import pytest
 
 from hdl import MultiplyAccumulate, VectorMac
-from lab.fpga.cli import MEASURED
+from lab.fpga.cli import MEASURED, PAGE
 from lab.fpga.report import read_json
 from lab.pace.measure import products_per_beat, products_per_cycle
 from lab.pace.peers import PEERS
 from lab.pace.report import BEGIN, END, Pace, markdown, measured_units
-from tools.paths import README
 
 
 @pytest.mark.parametrize(("level", "pace"), [(0, 1), (1, Fraction(4, 5)), (2, Fraction(4, 5))])
@@ -38,8 +37,8 @@ def test_row_of_the_table_is_pace_times_frequency_and_that_by_area():
     assert all(peer.name in table for peer in PEERS)
 
 
-def test_readme_tells_the_pace_of_every_measured_unit():
-    text = README.read_text(encoding="utf-8")
+def test_page_tells_the_pace_of_every_measured_unit():
+    text = PAGE.read_text(encoding="utf-8")
     table = text[text.index(BEGIN) : text.index(END)]
     missing = [name for name in measured_units(read_json(MEASURED)) if f"`{name}`" not in table]
     assert missing == []

@@ -18,11 +18,11 @@ CONVERTERS = ["cbfloat16_to_float32", "float16_to_float32"]
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working directory with a README and no measurement yet."""
+    """A working directory with a page of results and no measurement yet."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(cli, "README", tmp_path / "README.md")
+    monkeypatch.setattr(cli, "PAGE", tmp_path / "fpga.md")
     monkeypatch.setattr(cli, "MEASURED", tmp_path / "measured.json")
-    (tmp_path / "README.md").write_text(f"before\n{BEGIN}\n{END}\nafter\n")
+    (tmp_path / "fpga.md").write_text(f"before\n{BEGIN}\n{END}\nafter\n")
     return tmp_path
 
 
@@ -61,31 +61,31 @@ def test_several_units_at_a_time_give_the_same_table(folder: Path) -> None:
 
 
 @pytest.mark.usefixtures("runs")
-def test_readme_is_updated_on_request_only(folder: Path) -> None:
+def test_page_is_updated_on_request_only(folder: Path) -> None:
     assert cli.main(CONVERTERS[:1]) == 0
-    assert (folder / "README.md").read_text() == f"before\n{BEGIN}\n{END}\nafter\n"
-    assert cli.main([*CONVERTERS[:1], "--update-readme"]) == 0
-    assert cli.main([*CONVERTERS[1:], "--update-readme"]) == 0
+    assert (folder / "fpga.md").read_text() == f"before\n{BEGIN}\n{END}\nafter\n"
+    assert cli.main([*CONVERTERS[:1], "--update-docs"]) == 0
+    assert cli.main([*CONVERTERS[1:], "--update-docs"]) == 0
     kept = read_json(folder / "measured.json")
     assert [result.name for result in kept.results] == CONVERTERS
-    assert (folder / "README.md").read_text() == f"before\n{BEGIN}\n{markdown(kept)}{END}\nafter\n"
+    assert (folder / "fpga.md").read_text() == f"before\n{BEGIN}\n{markdown(kept)}{END}\nafter\n"
 
 
 @pytest.mark.parametrize(("text", "message"), [(None, "must run in a checkout"), ("no region", "must have one")])
-def test_readme_that_cannot_be_updated_is_told_before_measuring(
+def test_page_that_cannot_be_updated_is_told_before_measuring(
     text: str | None, message: str, folder: Path, runs: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (folder / "README.md").unlink()
+    (folder / "fpga.md").unlink()
     if text is not None:
-        (folder / "README.md").write_text(text)
+        (folder / "fpga.md").write_text(text)
     with pytest.raises(SystemExit, match="2"):
-        cli.main([*CONVERTERS, "--update-readme"])
+        cli.main([*CONVERTERS, "--update-docs"])
     assert message in capsys.readouterr().err
     assert runs == []
 
 
 @pytest.mark.usefixtures("runs")
-def test_failed_unit_is_told_and_leaves_the_readme_alone(
+def test_failed_unit_is_told_and_leaves_the_page_alone(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     succeed = Tool.run
@@ -96,7 +96,7 @@ def test_failed_unit_is_told_and_leaves_the_readme_alone(
         succeed(tool, arguments, where, log)
 
     monkeypatch.setattr(Tool, "run", fail_once)
-    assert cli.main([*CONVERTERS, "--update-readme"]) == 1
+    assert cli.main([*CONVERTERS, "--update-docs"]) == 1
     said = capsys.readouterr()
     assert re.search(
         r"^cbfloat16_to_float32: synthesis failed: it does not fit; log: \S+/synthesis.log$", said.err, re.M

@@ -1,4 +1,4 @@
-"""The table on the terminal, in Markdown, in JSON and in the README."""
+"""The table on the terminal, in Markdown, in JSON and on the page of results."""
 
 import io
 import json
@@ -7,13 +7,12 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from lab.fpga.cli import MEASURED
+from lab.fpga.cli import MEASURED, PAGE
 from lab.fpga.report import BEGIN, END, markdown, read_json, table, write_json
 from lab.fpga.result import Report
 from lab.fpga.target import Target
 from lab.fpga.units import catalogue
 from tests.lab.fpga.samples import make_report, make_result
-from tools.paths import README
 from tools.regions import replace_region
 
 
@@ -87,19 +86,19 @@ def test_update_does_not_mix_conditions(other: dict) -> None:
     assert old.updated(everything, ["kept", "again"]) == everything
 
 
-def test_region_of_the_readme_is_replaced() -> None:
+def test_region_of_a_page_is_replaced() -> None:
     text = f"before\n{BEGIN}\nold\n{END}\nafter\n"
     assert replace_region(text, "new\n", BEGIN, END) == f"before\n{BEGIN}\nnew\n{END}\nafter\n"
 
 
 @pytest.mark.parametrize("text", ["nothing", BEGIN, f"{END}\n{BEGIN}"])
-def test_readme_without_the_region_is_refused(text: str) -> None:
+def test_page_without_the_region_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="must have one for the table"):
         replace_region(text, "new\n", BEGIN, END)
 
 
-def test_readme_shows_what_was_measured() -> None:
-    text = README.read_text(encoding="utf-8")
+def test_page_shows_what_was_measured() -> None:
+    text = PAGE.read_text(encoding="utf-8")
     assert replace_region(text, markdown(read_json(MEASURED)), BEGIN, END) == text
 
 
