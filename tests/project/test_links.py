@@ -46,3 +46,12 @@ def test_link_that_leads_nowhere_is_found(link: str) -> None:
 
 def test_link_to_a_heading_is_followed() -> None:
     assert dead_links(str(Path("docs/verification.md")), "see [one](numerics.md#1-formats)") == []
+
+
+@pytest.mark.parametrize("page", ["CONTRIBUTING.md", "docs/extending.md", "docs/verification.md"])
+def test_files_that_a_page_names_exist(page: str) -> None:
+    quoted = {
+        name for name in re.findall(r"`([\w./-]+)`", PAGES[page]) if "/" in name and not name.startswith("build/")
+    }
+    assert quoted
+    assert [name for name in sorted(quoted) if not (ROOT / name).exists()] == []
