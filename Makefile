@@ -109,7 +109,7 @@ evidence: .venv/.installed-replay ## show what the last runs of all this have fo
 	@$(BIN)/python -m lab.evidence $(ARGS)
 
 # A warning is an error: a link that leads nowhere, a name that the code does not have. Tutorials run anew when they change.
-docs: .venv/.installed-docs ## build the documentation site into build/docs, its tutorials executed
+docs: prepare-compiler .venv/.installed-docs ## build the documentation site into build/docs, its tutorials executed
 	@echo '==> Documentation site into build/docs'
 	@$(BIN)/python -m sphinx -W --keep-going -j auto -d build/docs-cache docs build/docs $(ARGS)
 

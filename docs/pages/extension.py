@@ -15,7 +15,8 @@ __all__ = ["setup"]
 def setup(app: Any) -> dict[str, bool]:
     """Register what the pages need."""
     app.add_directive("surface", api.Surface)
-    app.connect("builder-inited", lambda app: units.write(Path(app.srcdir) / "units"))
+    app.add_config_value("generated_pages", True, "env", bool)
+    app.connect("builder-inited", _generate)
     app.connect("missing-reference", api.resolve)
     app.connect("doctree-resolved", citations.link)
     app.connect("doctree-resolved", api.link_code)
@@ -24,6 +25,12 @@ def setup(app: Any) -> dict[str, bool]:
             field.label = "Attributes"
     app.connect("source-read", _link_to_the_readme)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+def _generate(app: Any) -> None:
+    """Write the pages that are made from the code and the tutorials that run."""
+    if app.config.generated_pages:
+        units.write(Path(app.srcdir) / "units")
 
 
 def _link_to_the_readme(app: Any, document: str, source: list[str]) -> None:
