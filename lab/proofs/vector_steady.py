@@ -10,7 +10,8 @@ in any cycle and a port ``chunk`` that changes at will:
   promotion of a chunk, to the odd row, follows the first one at once;
 - the queue of results never overflows, and offers a result whenever it has one.
 
-What it says nothing of: values, which `lab.proofs.vector_control` has for some beats, and how long a beat waits.
+What it says nothing of is proven with these conditions among others: values and the order of results in
+`lab.proofs.along_vector.values`, and how long a beat waits in `lab.proofs.along_vector.waiting`.
 
 What the unit asks of its user is a premise: a beat continues only what was of its level, in its row.
 """
