@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from lab.mutants.mutant import Mutant
-from lab.mutants.proofs import ACCUMULATION, AXI_STREAM, BOUNDED, VECTOR_ORDER, control
+from lab.mutants.proofs import ACCUMULATION, AXI_STREAM, BOUNDED, VECTOR_ORDER, VECTOR_VALUES, VECTOR_WAITING, control
 
 __all__ = ["TRIAL_FAULTS"]
 
@@ -193,6 +193,26 @@ _VECTOR = _refuted(
         "issued & ~held.is_chain",
     ),
 )
+#: Faults that the order of beats and the places in the queues do not tell.
+_VECTOR_VALUES = _refuted(
+    VECTOR_VALUES[1:],
+    _vector(
+        "vector_seventh_promotion_that_waits_loses_a_flag",
+        "vector/promotions.py",
+        "queue.w_data.eq(arrived)",
+        "queue.w_data.eq(Mux(queue.w_level == 6, arrived.as_value()[:-1], arrived.as_value()))",
+    ),
+)
+_VECTOR_WAITING = _refuted(
+    VECTOR_WAITING[:1],
+    _vector(
+        "vector_level_0_waits_for_ever",
+        "vector/promotions.py",
+        "self.are_settled.eq(~unsettled)",
+        "self.are_settled.eq(0)",
+    ),
+    fast=True,
+)
 
 _OTHERS_ALONE = (
     *_refuted(
@@ -234,6 +254,8 @@ TRIAL_FAULTS: tuple[Mutant, ...] = (
     *_CHUNKS,
     *_RESETS,
     *_VECTOR,
+    *_VECTOR_VALUES,
+    *_VECTOR_WAITING,
     *_LEVEL_0,
     *_NO_FAULTS,
     *_WAITS_LESS,
