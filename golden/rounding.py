@@ -11,7 +11,7 @@ DEFAULT_RANDOM_BITS = 16
 
 
 class Rounding(Enum):
-    """How a result between two neighbours is rounded. The values are codes, of which 0 to 4 are RISC-V's ``frm``.
+    """A rounding mode: how to choose between two neighbours. Values are codes; 0 to 4 are those of RISC-V's ``frm``.
 
     Every function that takes a mode also takes its name in lower case, such as ``"nearest_even"``.
     """

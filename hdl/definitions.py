@@ -1,4 +1,4 @@
-"""What a parameter of a unit may be: how it is checked, read from a command line, and told."""
+"""Definitions of a unit's parameters: how each is checked, read from a command line, and described."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def shown(value: Any, between: str = ", ") -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Definition(ABC):
-    """What a parameter is and may be.
+    """The definition of a parameter: its meaning, and the values that it may have.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class Definition(ABC):
     @property
     @abstractmethod
     def allowed(self) -> str:
-        """What the parameter may be, as it follows a colon."""
+        """The allowed values, worded to follow a colon."""
 
     @abstractmethod
     def check(self, name: str, value: Any, given: Any) -> Any:

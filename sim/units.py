@@ -1,4 +1,4 @@
-"""What the regression tests: every unit of the catalogue that gets a share of the stimulus."""
+"""The units under test: every unit of the catalogue that gets a share of the stimulus."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can go wrong in a measurement, told apart by class."""
+"""Errors of a measurement, one class for each kind."""
 
 from __future__ import annotations
 

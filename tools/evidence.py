@@ -1,4 +1,4 @@
-"""What a whole run of a tool has found out about a unit: said by the tool, kept in one file for the documentation."""
+"""Records of what a tool's full run found out about a unit, kept in one file for the documentation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BUILD, KEPT = ROOT / "build" / "evidence", ROOT / "docs" / "evidence.json"
 
 
 class Unit(StrEnum):
-    """What is looked at: the rows of the picture."""
+    """The subjects: rows of the picture."""
 
     CONVERTERS = "converters"
     STEP = "fused step"
@@ -27,7 +27,7 @@ class Unit(StrEnum):
 
 
 class Kind(StrEnum):
-    """How: the columns of the picture."""
+    """The kinds of evidence: columns of the picture."""
 
     PROVEN = "proven"
     EVERY_INPUT = "every input run"
@@ -39,7 +39,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Record:
-    """What one tool says of one unit.
+    """The finding of one tool about one unit.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What a measuring tool has found, when, and on which source: one file for each tool, from which all pages are made.
+"""The findings of measuring tools, with their date and source: one file for each tool, from which all pages are made.
 
 A tool that has measured calls `measured` and `keep`. The files are docs/results/TOOL.json; a figure is on no page
 otherwise. Each says which sources it was measured on; where these have changed since, every page that shows it says so.

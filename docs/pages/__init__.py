@@ -1,1 +1,1 @@
-"""What the pages of the site draw from the code: port tables, timing diagrams, tables of results."""
+"""The parts of the site that are drawn from the code: port tables, timing diagrams, tables of results."""

@@ -1,4 +1,4 @@
-"""What happens in the timing diagrams: for each kind of unit a few transfers, and what golden says of them."""
+"""The scenes of the timing diagrams: for each kind of unit a few transfers, with the results that golden gives."""
 
 from __future__ import annotations
 

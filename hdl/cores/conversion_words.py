@@ -1,4 +1,4 @@
-"""What the two ways of a conversion share: the fields before rounding, and expressions on exponent fields."""
+"""Parts that both kinds of conversion share: the fields before rounding, and expressions on exponent fields."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ __all__ = ["FusedStep", "Pipe", "add_product", "code_of", "multiply_operands"]
 
 
 class Pipe(Protocol):
-    """What a step runs through: ranks of registers, or nothing."""
+    """The pipeline that a step runs through: register ranks, or none."""
 
     @property
     def format(self) -> Any:

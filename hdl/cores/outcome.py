@@ -1,4 +1,4 @@
-"""What NaNs and infinities make of a step, and its flags: decided beside the numbers, which they override."""
+"""The special results of a step, NaN and infinity, and its flags: decided beside the numbers, which they override."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a result is: a code, and the flags that making it raised."""
+"""A result: a code, and the flags that were raised on the way to it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How results are rounded: one decision table and one rule for what is too large, for every datapath.
+"""Rounding: one decision table, and one rule for results that are too large, for every datapath.
 
 A datapath calls what it keeps of a significand the kept bits, and describes what lies below them by two bits::
 

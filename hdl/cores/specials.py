@@ -1,4 +1,4 @@
-"""Which formats the hardware knows, and how it tells numbers from infinities and NaNs."""
+"""The formats that the hardware knows, and how it tells numbers from infinities and NaNs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be said of a beat without knowing what is in flight."""
+"""The part of decoding a beat that does not depend on what is in flight."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What travels beside the data of a step through the pipeline."""
+"""The operation: control that travels through the pipeline beside the data of a step."""
 
 from __future__ import annotations
 

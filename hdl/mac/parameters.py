@@ -163,7 +163,7 @@ class MacParameters(Parameters):
 
     @property
     def reading_position(self) -> int:
-        """How many ranks behind its issue an operation is when its accumulator is read from the registers."""
+        """Number of ranks between an operation's issue and the reading of its accumulator from the registers."""
         return self.position("product" if self.reads_early else "read")
 
     @property

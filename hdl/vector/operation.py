@@ -1,4 +1,4 @@
-"""What travels beside the data of the lanes through the pipeline: one operation for all of them."""
+"""The operation: control that travels through the pipeline beside the data, one for all lanes."""
 
 from __future__ import annotations
 

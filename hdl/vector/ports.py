@@ -1,4 +1,4 @@
-"""What goes into and comes out of the SIMD multiply-accumulate unit."""
+"""The payloads of the SIMD multiply-accumulate unit's streams."""
 
 from __future__ import annotations
 

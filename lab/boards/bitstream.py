@@ -40,7 +40,7 @@ STEPS = 1 + len(_TOOLS)
 
 @dataclass(frozen=True, kw_only=True)
 class Bitstream:
-    """What a build gave.
+    """The files and figures of a build.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What the self-test on an FPGA board must answer, from the golden model: the stimulus again, written in NumPy."""
+"""The answer that the self-test on a board must give, by the golden model: the same stimulus, written in NumPy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a round of the self-test consists of; the hardware and the golden model's expectation both start from it."""
+"""The plan of a round of the self-test, from which both the hardware and the golden model's expectation are made."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the products come from: a linear-feedback shift register, shaped so that the rare numbers occur."""
+"""The source of products: a linear-feedback shift register, shaped so that rare numbers occur."""
 
 from __future__ import annotations
 

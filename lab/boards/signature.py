@@ -1,4 +1,4 @@
-"""Where the results go: into one number that tells whether all of them are right."""
+"""The signature: one number, made from all results, that shows whether all of them are right."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a check over all inputs is, and running one: every input once, counted."""
+"""Checks over all inputs: each input is run once, and counted."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SHOWN = 5
 
 @dataclass
 class Comparison:
-    """What the inputs of one range gave: how many were compared, how many differed, the first differences in words."""
+    """The counts of one range of inputs: how many were compared and how many differed, and the first differences."""
 
     count: int
     wrong: int = 0
@@ -84,7 +84,7 @@ class Check:
 
 @dataclass
 class Outcome:
-    """What a whole check gave. It has passed when nothing differs *and* every input was compared."""
+    """The result of a whole check. It passed if nothing differs *and* every input was compared."""
 
     check: Check
     count: int = 0

@@ -36,7 +36,7 @@ _SECONDS = 1.5
 
 
 class Verdict(Enum):
-    """What became of a fault."""
+    """The fate of a fault."""
 
     SIMULATION = "make sim"
     PROOF = "a proof"

@@ -1,4 +1,4 @@
-"""Which faults a netlist can have, and a choice of them that leaves out no module and no kind."""
+"""The faults that a netlist can have, and a sample of them that leaves out no module and no kind."""
 
 from __future__ import annotations
 

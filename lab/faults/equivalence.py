@@ -28,7 +28,7 @@ Guard = tuple[int, bool]
 
 @dataclass
 class Conjectures:
-    """What a simulated run leaves of them, for one fault.
+    """The classes that a simulated run leaves undecided, for one fault.
 
     Parameters
     ----------

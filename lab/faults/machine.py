@@ -39,7 +39,7 @@ class Cause(IntEnum):
 
 @dataclass(frozen=True)
 class Wires:
-    """Which nets of a unit are which signals of the bench.
+    """The map from a unit's nets to the bench's signals.
 
     Parameters
     ----------

@@ -52,7 +52,7 @@ class CriticalPath:
 
 @dataclass(frozen=True)
 class Placement:
-    """What a seed gave: the highest frequency and the path that allows no higher one."""
+    """The placement of one seed: its highest frequency, and the path that limits it."""
 
     megahertz: float
     path: CriticalPath

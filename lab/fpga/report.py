@@ -1,4 +1,4 @@
-"""What a measurement says: a table on the terminal, Markdown, JSON, and one line for the front page."""
+"""Reports of a measurement: a table on the terminal, Markdown, JSON, and one line for the front page."""
 
 from __future__ import annotations
 

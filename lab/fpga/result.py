@@ -1,4 +1,4 @@
-"""What is known about a measured unit, and the file that keeps it."""
+"""The result of measuring a unit, and the file that keeps it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is measured: adding a row to the table is adding a line here."""
+"""The measured units: to add a row to the table, add a line here."""
 
 from __future__ import annotations
 

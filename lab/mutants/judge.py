@@ -36,7 +36,7 @@ class BrokenMutant(Exception):
 
 @dataclass(frozen=True)
 class Verdict:
-    """What came of a mutant.
+    """The outcome of a mutant.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What a bug put into the RTL is."""
+"""A bug that is put into the RTL."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Mutant:
 
     @property
     def part(self) -> Unit:
-        """What it is a fault of: the unit, or the step inside it."""
+        """The faulty part: the unit, or the step inside it."""
         unit = of_rtl(self.unit)
         return Unit.STEP if self.file.startswith("cores/") and unit is not Unit.CONVERTERS else unit
 

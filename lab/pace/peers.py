@@ -1,4 +1,4 @@
-"""What other open units reach, measured with the same tools, device, wrapper and seeds as `make fpga`."""
+"""Other open units, measured with the same tools, device, wrapper and seeds as `make fpga`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is proven of the AXI4-Stream unit: its ports are those of the unit inside, for every value of every wire.
+"""Proofs about the AXI4-Stream unit: its ports are those of the unit inside, for every value of every wire.
 
 The unit inside is left out: what it is given, and what becomes of what it gives, is told port by port. A product of a
 format or register that it lacks must reach it with a level that it refuses, and change nothing else.

@@ -1,4 +1,4 @@
-"""What is proven of the multiply-accumulate unit around its lane: that it reduces, whatever a step computes.
+"""Proofs about the multiply-accumulate unit around its lane: it reduces correctly, whatever a step computes.
 
 The lane is left out. What it gives is an *uninterpreted function* of what it is given: nothing is known of it but that
 it gives the same for the same. So what is proven of issue, hazards, chunks, promotions, registers and the queue of

@@ -1,4 +1,4 @@
-"""What is proven of the converters: every pair of formats, code and flags."""
+"""Proofs about the converters: every pair of formats, code and flags."""
 
 from __future__ import annotations
 

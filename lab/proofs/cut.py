@@ -82,7 +82,7 @@ class Mode:
 
     @property
     def spare_product_bits(self) -> int:
-        """How many of the low bits of a product's significand only wider operands need."""
+        """Number of low bits of a product's significand that only wider operands need."""
         return 2 * (self.formats.operand_precision - self.operand.precision)
 
     @property

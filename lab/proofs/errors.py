@@ -1,4 +1,4 @@
-"""What is wrong with the tools, as opposed to what they prove."""
+"""Errors of the tools themselves, as opposed to what they prove."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is proven of the lane of the multiply-accumulate unit: it is the fused step, however many ranks it has.
+"""Proofs about the lane of the multiply-accumulate unit: it is the fused step, however many ranks it has.
 
 A lane keeps numbers in another form than that of codes: apart, the classes beside them. So there are three things:
 

@@ -1,4 +1,4 @@
-"""What a multiply-accumulate unit has to make of its beats, one by one, by steps of which nothing is known."""
+"""A sequential model of the multiply-accumulate unit: beat by beat, with steps about which nothing is known."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ _LOCK = threading.Lock()
 
 @dataclass(frozen=True)
 class Core:
-    """What is changed.
+    """A change of a netlist.
 
     Parameters
     ----------

@@ -64,7 +64,7 @@ class Instance:
 
 @dataclass(frozen=True)
 class Netlist:
-    """What a module computes in a cycle.
+    """The function that a module computes in a cycle.
 
     Parameters
     ----------

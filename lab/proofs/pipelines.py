@@ -1,4 +1,4 @@
-"""What is proven of units with registers: they are their combinational cores, whatever they are given and when.
+"""Proofs about units with registers: they are their combinational cores, whatever they are given and when.
 
 A converter stands still while its result is refused. What it holds is told by flushing it: the results that it gives
 while nothing enters and all are taken. One cycle from any state, with any input, must change that list as it would a

@@ -44,7 +44,7 @@ _RUNNING: set[subprocess.Popen[str]] = set()
 
 
 class Verdict(Enum):
-    """What came of a proof."""
+    """The outcome of a proof."""
 
     PROVEN = "proven"
     #: Of a change of the unit: the specification tells it from the original; or it is proven to be none.
@@ -116,7 +116,7 @@ class Proof:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a proof.
+    """The outcome of a proof.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What the proofs say: a table on the terminal, Markdown, JSON."""
+"""Reports of the proofs: a table on the terminal, Markdown, JSON."""
 
 from __future__ import annotations
 

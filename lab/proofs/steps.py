@@ -1,4 +1,4 @@
-"""What is proven of the fused step: every operand format into itself and into float32, and all of them in one core."""
+"""Proofs about the fused step: every operand format into itself and into float32, and all of them in one core."""
 
 from __future__ import annotations
 

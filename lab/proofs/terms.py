@@ -32,7 +32,7 @@ class Sort:
 
     @property
     def bias(self) -> int:
-        """What is subtracted from the exponent field; the largest exponent, too."""
+        """The number subtracted from the exponent field, which is also the largest exponent."""
         return (1 << self.exponent_bits - 1) - 1
 
     def __str__(self) -> str:

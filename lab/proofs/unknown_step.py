@@ -14,7 +14,7 @@ CLASS_WIDTH, FLAGS_WIDTH = 2, 5
 
 
 class UnknownStep:
-    """What a lane gives: a value is a word ``[flags | class | number]``; all zeros are +0.
+    """The values of a lane: each is a word ``[flags | class | number]``; all zeros are +0.
 
     Parameters
     ----------

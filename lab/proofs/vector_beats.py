@@ -1,4 +1,4 @@
-"""What a vector unit has to do with its beats, whatever its lanes give: issue each once, and count chunks."""
+"""The duties of a vector unit towards its beats, whatever its lanes give: issue each once, and count chunks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is proven of the SIMD multiply-accumulate unit around its lanes: that it reduces, whatever a step computes.
+"""Proofs about the SIMD multiply-accumulate unit around its lanes: it reduces correctly, whatever a step computes.
 
 As in `lab.proofs.control`, the lanes are left out, and what they give are uninterpreted functions: one family for each
 lane, so that a number that comes to a wrong lane is told from one that comes to its own.
@@ -108,7 +108,7 @@ class VectorControlAlone(wiring.Component):
 
 
 class Size(NamedTuple):
-    """How large a unit is, and for how long it is looked at.
+    """The size of a unit, and the length of the bounded proof.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ class Size(NamedTuple):
 
     @property
     def slug(self) -> str:
-        """What tells it from the others, as a part of an id."""
+        """Part of an id that distinguishes it from the others."""
         refusing = "_refusing" if self.refusing else ""
         return f"lanes_{self.lanes}/stages_{self.stages}/beats_{self.beats}{refusing}"
 

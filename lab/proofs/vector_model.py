@@ -1,4 +1,4 @@
-"""What a SIMD multiply-accumulate unit has to make of its beats, one by one, by steps of which nothing is known.
+"""A sequential model of the SIMD multiply-accumulate unit: beat by beat, with steps about which nothing is known.
 
 A beat finds what it continues by looking back at the beats before it, whatever rows they named. So the model is as
 large for a unit of many rows as for one of few.

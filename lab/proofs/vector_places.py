@@ -1,4 +1,4 @@
-"""That the vector unit's queue of results never overflows: every result on its way has a place, and no other has.
+"""The vector unit's queue of results never overflows: each result on its way has a place, and no other has.
 
 How many places the promotions in their queue have is told by numbers beside its rows, as in
 `lab.proofs.along_model.delivery`: how many were taken before that row was written.

@@ -1,4 +1,4 @@
-"""What is proven of the vector unit's control for beats without end: that no beat is lost, and that no sums meet.
+"""Proofs about the vector unit's control for any number of beats: no beat is lost, and no two sums mix.
 
 The lanes are left out: they may give anything. By induction over cycles, as in `lab.proofs.along_model`, with a reset
 in any cycle and a port ``chunk`` that changes at will:
@@ -114,7 +114,7 @@ class SteadyVector(wiring.Component):
 
 @dataclass(frozen=True)
 class More:
-    """What is to hold besides.
+    """The other conditions that must hold.
 
     Parameters
     ----------

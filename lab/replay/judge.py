@@ -24,7 +24,7 @@ _WATCHED = 64
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the replay of a product at a level showed.
+    """The counts from replaying a product at a level.
 
     Parameters
     ----------

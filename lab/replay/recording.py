@@ -1,4 +1,4 @@
-"""What a training run multiplies: the operands of every exact product, with the layer and the pass that it is of."""
+"""A recording of a training run: the operands of every exact product, with its layer and pass."""
 
 from __future__ import annotations
 

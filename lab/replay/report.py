@@ -1,4 +1,4 @@
-"""What the replay says: a table of counts, and a picture of what happened to the sums of every layer."""
+"""Reports of the replay: a table of counts, and a picture of what happened to the sums of every layer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How fast golden's matrix products are, and how many outputs of other libraries differ from the contract's.
+"""The speed of golden's matrix products, and the share of wrong outputs of other libraries.
 
 ``python -m lab.speed`` or ``make bench`` measures both and writes build/bench.
 """

@@ -33,7 +33,7 @@ _LONG_ENOUGH = 0.05  # seconds
 
 @dataclass(frozen=True)
 class Row:
-    """What was measured of a contestant.
+    """The measurement of one contestant.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""How fast fp32 values are rounded to narrow formats, beside a plain copy and other libraries."""
+"""The speed of rounding fp32 values to narrow formats, beside a plain copy and other libraries."""
 
 from __future__ import annotations
 

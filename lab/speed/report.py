@@ -1,4 +1,4 @@
-"""What the comparison says: Markdown for docs/results/speed.md, and a picture of speed against wrong outputs."""
+"""Reports of the comparison: Markdown for docs/results/speed.md, and a picture of speed against wrong outputs."""
 
 from __future__ import annotations
 

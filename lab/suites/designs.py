@@ -1,4 +1,4 @@
-"""What the vectors are run against: the golden model in both its forms, and netlists compiled by CXXRTL."""
+"""The designs under test: the golden model in both its forms, and netlists compiled by CXXRTL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be wrong with a file of vectors."""
+"""Errors in a file of vectors."""
 
 __all__ = ["VectorError"]
 

@@ -19,7 +19,7 @@ __all__ = ["Tally", "judge"]
 
 @dataclass
 class Tally:
-    """What became of all vectors.
+    """The counts over all vectors.
 
     Attributes
     ----------

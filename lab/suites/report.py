@@ -1,4 +1,4 @@
-"""What a run of outside suites says: a table of what was judged, one of what was left out, the first mismatches."""
+"""Reports of outside suites: a table of what was judged, one of what was left out, and the first mismatches."""
 
 from __future__ import annotations
 

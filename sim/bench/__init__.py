@@ -1,1 +1,1 @@
-"""What runs inside the simulator: driver, monitor, scoreboard, failure lines, and the shell around the design."""
+"""The side inside the simulator: driver, monitor, scoreboard, failure lines, and the shell around the design."""

@@ -1,4 +1,4 @@
-"""What a scenario says of the time from one reset to the next, and what came of it."""
+"""An episode: what a scenario drives and expects between one reset and the next, and what happened."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SURPLUS = 40
 
 @dataclass
 class Ran:
-    """What came of an episode.
+    """The record of an episode.
 
     Attributes
     ----------

@@ -18,7 +18,7 @@ _SHOWN = 5
 
 @dataclass(frozen=True)
 class Context:
-    """What failure lines need to know of a run.
+    """The facts about a run that failure lines show.
 
     Parameters
     ----------

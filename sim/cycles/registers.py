@@ -1,4 +1,4 @@
-"""What of a netlist holds a value from one cycle to the next, read from the C++ that CXXRTL makes of it."""
+"""The registers of a netlist, found in the C++ that CXXRTL makes of it."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ _EXPLAIN: dict[Kind, Explain] = {
 
 
 class Engine(enum.Enum):
-    """What runs the Verilog."""
+    """The engine that runs the Verilog."""
 
     SIMULATOR = "simulator"
     COMPILED = "compiled"

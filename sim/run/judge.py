@@ -12,7 +12,7 @@ __all__ = ["Judgement", "judge", "read_cases"]
 
 @dataclass
 class Judgement:
-    """What the results say.
+    """The verdict on a run's results.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What came of testing a unit."""
+"""The outcome of testing a unit."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CONTROLS = re.compile(
 
 @dataclass
 class Outcome:
-    """What came of it.
+    """The outcome.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What the regression says: a line per unit, a table, Markdown, JUnit XML."""
+"""Reports of the regression: a line per unit, a table, Markdown, JUnit XML."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What is driven into a unit, what golden says must come back, and what that covers; made before the simulation."""
+"""Stimulus: what is driven into a unit, what must come back, and what that covers; made before the simulation."""

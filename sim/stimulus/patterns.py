@@ -1,4 +1,4 @@
-"""When a source offers and a sink takes: the rows and columns of the stream matrix."""
+"""Patterns of a source that offers and a sink that takes: rows and columns of the stream matrix."""
 
 from __future__ import annotations
 

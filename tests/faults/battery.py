@@ -1,4 +1,4 @@
-"""What a faulty library of kernels is asked: products and roundings of every kind, as labelled arrays of bits."""
+"""The questions for a faulty library of kernels: products and roundings of every kind, as labelled arrays of bits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a fault is, and what became of it."""
+"""A fault, and its fate."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a judge said of a fault, and after how long."""
+    """A judge's verdict on a fault, and the time it took."""
 
     fault: Fault
     result: str

@@ -1,4 +1,4 @@
-"""Which tests judge the faults of which module: those that are meant to, the quickest first."""
+"""The tests that judge the faults of each module, the quickest first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What decides whether the golden model is right, and the operands that it is asked about.
+"""Judges of the golden model, and the operands that they are asked about.
 
 Nothing here calls `golden` beyond the four numbers of a format: codes are decoded by enumeration, MPFR rounds.
 """

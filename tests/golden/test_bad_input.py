@@ -1,4 +1,4 @@
-"""What the array functions refuse: the message names the argument, what was given and what is allowed."""
+"""Arguments that the array functions refuse: the message names the argument, what was given and what is allowed."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What the reference refuses, and that it takes the names of formats: as the array functions do."""
+"""Arguments that the reference refuses, and format names that it takes, as the array functions do."""
 
 from fractions import Fraction
 

@@ -40,7 +40,7 @@ def reduction(a, b, **where) -> list[Product]:
 
 @dataclass
 class Run:
-    """What happened: the results in order, and in which cycle each product was accepted and each result taken."""
+    """A record of a run: the results in order, and the cycle of each accepted product and each taken result."""
 
     results: list[Result] = field(default_factory=list)
     accepted_at: list[int] = field(default_factory=list)

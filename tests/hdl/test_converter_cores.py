@@ -133,7 +133,7 @@ def test_convert_without_flags_gives_the_same_codes_and_no_flags(converted, sour
 
 
 def arithmetic_cells(component):
-    """What a netlist adds, shifts or compares by size with."""
+    """The cells of a netlist that add, shift or compare by size."""
     cells = re.findall(r"^\s*cell (\$\w+)", rtlil.convert(component), re.MULTILINE)
     return [
         cell for cell in cells if cell in {"$add", "$sub", "$neg", "$shl", "$shr", "$sshl", "$sshr", "$shift", "$gt"}

@@ -44,7 +44,7 @@ endmodule
 
 
 def products(folder, width, kind, ranks, words):
-    """What a multiplier shows in every cycle, in Icarus; None where it is unknown."""
+    """The output of a multiplier in every cycle, in Icarus; None where it is unknown."""
     name = f"multiplier_{kind}"
     unit = Multiplier(width, input_rank=ranks[0], output_rank=ranks[1], kind=kind)
     verilog = to_verilog(unit, name)

@@ -1,4 +1,4 @@
-"""When the multiply-accumulate unit accepts and delivers: every cycle in rotation, waiting on the same register."""
+"""The pace of the multiply-accumulate unit: every cycle in rotation, waiting on the same register."""
 
 from functools import cache
 

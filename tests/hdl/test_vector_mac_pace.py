@@ -1,4 +1,4 @@
-"""When the SIMD multiply-accumulate unit takes and gives: in rotation, a promotion costs its cycles, no more."""
+"""The pace of the SIMD multiply-accumulate unit: in rotation, a promotion costs its cycles and no more."""
 
 from collections import deque
 
@@ -31,7 +31,7 @@ def rotation(unit, level, length, chunk):
 
 
 def accepted_at(unit, promotes, cost):
-    """When beats are accepted if nothing costs a cycle but promotions, which go first, one after the other."""
+    """The cycles in which beats are accepted, if only promotions cost cycles and go first, one after the other."""
     ready, issued, cycle = deque(), [], 0
     for does in promotes:
         while ready and ready[0] <= cycle:

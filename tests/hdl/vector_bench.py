@@ -46,7 +46,7 @@ def reduction(a, b, *, first=True, last=True, **where) -> list[Beat]:
 
 
 def element_results(unit: VectorMac, a, b, *, format=0, level, chunk, initial=None):
-    """What `golden.dot` makes of each element: codes and flags."""
+    """The codes and flags that `golden.dot` gives for each element."""
     operand = unit.operands[format]
     initial = [None] * len(a) if initial is None else initial
     pairs = [
@@ -81,7 +81,7 @@ def refused(unit: VectorMac, error: Error, register: int) -> Result:
 
 @dataclass
 class Run:
-    """What happened: the results in order, and in which cycle each beat was accepted and each result taken."""
+    """A record of a run: the results in order, and the cycle of each accepted beat and each taken result."""
 
     results: list[Result] = field(default_factory=list)
     accepted_at: list[int] = field(default_factory=list)

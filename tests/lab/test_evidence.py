@@ -1,4 +1,4 @@
-"""What tools say of the units is kept as they said it, drawn, and agrees with what the documentation says elsewhere."""
+"""The tools' findings are kept as they are, drawn, and agree with what the documentation says elsewhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the pages show is what happens: their Python runs as doctests, their commands run and print what they say."""
+"""Pages show what really happens: their Python runs as doctests, their commands run and print what they say."""
 
 import doctest
 import os

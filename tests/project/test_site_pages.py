@@ -1,4 +1,4 @@
-"""What the site draws from the code: ports, timing diagrams, citations of the contract."""
+"""The parts of the site that are drawn from the code: ports, timing diagrams, citations of the contract."""
 
 import os
 

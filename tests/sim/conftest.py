@@ -1,4 +1,4 @@
-"""What the tests of the regression share."""
+"""Fixtures that the tests of the regression share."""
 
 from pathlib import Path
 

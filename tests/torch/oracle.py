@@ -1,4 +1,4 @@
-"""What decides here: the contract on codes, by `golden.matmul` and by the exact integers of `golden.reference`.
+"""The oracle here: the contract on codes, by `golden.matmul` and by the exact integers of `golden.reference`.
 
 Both leave PyTorch, its autograd and the layer under test out; tests/golden judges them in turn.
 """

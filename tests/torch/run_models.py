@@ -1,4 +1,4 @@
-"""What the run files of the tests name by import path: models, data, a loss, callbacks."""
+"""Models, data, a loss and callbacks that the run files of the tests name by import path."""
 
 import os
 

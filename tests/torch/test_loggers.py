@@ -1,4 +1,4 @@
-"""Where figures go beside log.csv: metrics.csv, TensorBoard, lines on the terminal, loggers of one's own."""
+"""Loggers beside log.csv: metrics.csv, TensorBoard, lines on the terminal, your own loggers."""
 
 import csv
 import sys

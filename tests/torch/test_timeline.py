@@ -1,4 +1,4 @@
-"""Which settings were in force when a node was made: by its number, in bounded memory, and on the safe side."""
+"""The settings in force when a node was made: found by its number, in bounded memory, and on the safe side."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""What ends a run early and what stays of it: signals, damage, pruning, divergence."""
+"""Runs that end early, and what stays of them: signals, damage, pruning, divergence."""
 
 import math
 import os

@@ -23,7 +23,7 @@ _PRODUCT = re.compile(
 
 @dataclass(frozen=True)
 class Seen:
-    """How many exact products ran, and which others."""
+    """The number of exact products that ran, and the other products."""
 
     exact: int
     unseen: Counter[str]

@@ -45,7 +45,7 @@ class ChunkStates:
         return record.counts & record.is_followed & (record.fields.register[0] == register)
 
     def on_their_way(self) -> Iterator[Condition]:
-        """What is counted in two cycles."""
+        """The count over two cycles."""
         unit, ghost = self._unit, self._ghost
         first, second = ghost.records[1], ghost.records[2]
         now = unit.counting

@@ -1,4 +1,4 @@
-"""What the register file will hold when operations in flight have written to it."""
+"""The future contents of the register file, once the operations in flight have written to it."""
 
 from __future__ import annotations
 

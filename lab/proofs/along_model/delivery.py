@@ -1,4 +1,4 @@
-"""That results leave in their order: those of a kind are numbered, and the queue keeps their numbers.
+"""Results leave in order: those of one kind are numbered, and the queue keeps their numbers.
 
 A *kind* of results is those of one register of the pair that the model follows, refusals apart. Beside every row of the
 queue stands how many results of each kind had been written before it. So what is between two rows, and between the

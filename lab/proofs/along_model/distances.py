@@ -1,4 +1,4 @@
-"""How far apart operations in flight are: those of one register, of a pair and its halves, of different levels."""
+"""Distances between operations in flight: those of one register, of a pair and its halves, of different levels."""
 
 from __future__ import annotations
 

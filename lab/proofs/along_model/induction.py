@@ -1,4 +1,4 @@
-"""What is proven of the multiply-accumulate unit around its lane for beats without end, at every depth.
+"""Proofs about the multiply-accumulate unit around its lane, for any number of beats, at every depth.
 
 The lane is left out. The sequential model (`Ghost`) runs in the cycle of a product's issue, takes anything at all for
 what the lane will give, and writes a *record*: the operands and the accumulator that the operation must be given, and

@@ -1,4 +1,4 @@
-"""What holds in every cycle between a multiply-accumulate unit and the records of its model.
+"""The invariant: conditions that hold in every cycle between the unit and the records of its model.
 
 Each condition is one output bit, so that one which does not hold is told by its name. None of them needs what comes in
 from outside in this cycle.
@@ -122,7 +122,7 @@ class Invariant:
     # -- values
 
     def _contents(self, *, is_class: bool) -> Iterator[Condition]:
-        """What operations will read, and what the model says, is what those ahead of them will have written."""
+        """Each operation will read what those ahead of it will have written, and so does the model."""
         ghost, parameters = self._ghost, self._parameters
         contents = self._now(is_class=is_class)
         written = ghost.depth if is_class else ghost.depth - 1

@@ -1,4 +1,4 @@
-"""What a proof by induction remembers of every operation in flight: what it is, and the values it has to meet.
+"""A proof's record of every operation in flight: what it is, and the values that it has to meet.
 
 Values, flags and results are followed of one pair of registers, whichever that may be.
 """

@@ -1,4 +1,4 @@
-"""What the register file will hold of an element when operations in flight have written to it."""
+"""The future contents of an element's registers, once the operations in flight have written to them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CLASS_BITS = CLASS_WIDTH + FLAGS_WIDTH
 
 
 class _Place:
-    """Where a value of the element may stand, and what will have been written there.
+    """The places where a value of the element may stand, and what will have been written there.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ class Contents:
     # -- what holds
 
     def _found(self) -> Iterator[Condition]:
-        """What operations will read, and what the model says, is what those ahead of them will have written."""
+        """Each operation will read what those ahead of it will have written, and so does the model."""
         element, parameters = self._element, self._parameters
         kind = "class" if self._is_class else "number"
         depth = len(parameters.operation_ranks)

@@ -1,4 +1,4 @@
-"""That the results of an element leave in their order, and that both parts of a result at level 1 leave together.
+"""Results of an element leave in their order, and both parts of a result at level 1 leave together.
 
 As `lab.proofs.along_model.delivery`: the results of each kind are numbered, and beside every row of a queue stands how
 many of each kind had gone through it before.

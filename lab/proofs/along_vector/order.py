@@ -1,4 +1,4 @@
-"""What the records of an element say of the operations in flight, of promotions that wait, and of one another."""
+"""Relations between an element's records, the operations in flight, and the promotions that wait."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def totals(m: Module, element: Element) -> Iterator[Condition]:
 
 
 def _levels(element: Element) -> Iterator[Condition]:
-    """What the model has of the level that the row is used at."""
+    """The model's knowledge of the level that the row is used at."""
     even, odd = element.beats.registers
     total = element.total
     level, later = Mux(element.half, odd.level, even.level), Mux(element.half, odd.later, even.later)

@@ -1,4 +1,4 @@
-"""What a proof by induction remembers of every operation in flight, and of every promotion that waits.
+"""A proof's record of every operation in flight, and of every promotion that waits.
 
 Values are followed of one *element*: one row and one lane, whichever they may be. A promotion of an odd lane to fp32
 is done in the even lane beside it, in the row behind.

@@ -1,4 +1,4 @@
-"""What is proven of the values in a vector unit, and of the order of its results, for beats without end.
+"""Proofs about the values in a vector unit and the order of its results, for any number of beats.
 
 The lanes are left out: one of them, and where it needs it the even lane beside it, gives what the records of a
 sequential model say, which is anything at all; the others give anything as well. As long as every operation of an

@@ -1,4 +1,4 @@
-"""How long a beat waits in the vector unit: never longer than a number of cycles that is told here.
+"""The wait of a beat in the vector unit: never longer than a number of cycles that is given here.
 
 A *measure* of what is still to be done before a beat that waits can be issued: each cycle in which it waits brings the
 measure down, unless a result is offered then and not taken, and nothing raises it. So the cycles for which it has
@@ -117,7 +117,7 @@ def _measure(m: Module, opened: OpenedVector, parameters: VectorParameters) -> V
 
 
 def _parts(opened: OpenedVector, parameters: VectorParameters) -> Iterator[Condition]:
-    """What bounds the parts of the measure."""
+    """Bounds of the parts of the measure."""
     latency = parameters.accumulate_latency
     yield (
         "waits of promotions",

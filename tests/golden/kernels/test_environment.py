@@ -1,4 +1,4 @@
-"""What surrounds a call: the caller's floating-point environment, threads, forks, variables of the environment."""
+"""The environment of a call: the caller's floating-point state, threads, forks, environment variables."""
 
 import ctypes
 import os

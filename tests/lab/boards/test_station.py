@@ -1,4 +1,4 @@
-"""What the board shows: the line of text on the serial pin, and the lamps."""
+"""The outputs of the board: the line of text on the serial pin, and the lamps."""
 
 import pytest
 from amaranth.sim import Simulator

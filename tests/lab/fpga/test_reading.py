@@ -1,4 +1,4 @@
-"""What the tools write is understood."""
+"""Reading what the tools write."""
 
 from copy import deepcopy
 

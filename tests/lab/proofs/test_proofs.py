@@ -1,4 +1,4 @@
-"""What a proof says: proven, refuted with operands, undecided, tools that failed; and that formulas are not empty."""
+"""Verdicts of a proof: proven, refuted with operands, unknown, tool error; and formulas that are not empty."""
 
 import json
 import re
