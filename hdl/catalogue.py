@@ -32,7 +32,7 @@ from hdl.parameters import Parameters
 from hdl.vector.parameters import VectorParameters
 from hdl.vector.vector_mac import VectorMac
 
-__all__ = ["UNITS", "Kind", "Unit"]
+__all__ = ["UNITS", "Kind", "Unit", "released"]
 
 
 class Kind(enum.Enum):
@@ -187,3 +187,8 @@ def _vectors() -> Iterator[Unit]:
 
 #: Every unit, by its name.
 UNITS = {unit.name: unit for unit in (*_converters(), *_macs(), *_vectors())}
+
+
+def released(*kinds: Kind) -> list[Unit]:
+    """Return the units that `make verilog` writes: those of some kinds, or all."""
+    return [unit for unit in UNITS.values() if unit.is_released and (not kinds or unit.kind in kinds)]

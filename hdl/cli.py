@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from hdl.catalogue import UNITS, Kind
+from hdl.catalogue import Kind, released
 from hdl.verilog import to_verilog
 
 __all__ = ["main"]
@@ -64,7 +64,7 @@ def _write_one(given: argparse.Namespace) -> None:
 
 
 def _write_all(given: argparse.Namespace) -> None:
-    units = [unit for unit in UNITS.values() if unit.is_released]
+    units = released()
     for number, unit in enumerate(units, start=1):
         path = given.output / f"{unit.name}.v"
         _write(path, to_verilog(unit.build(), unit.name))

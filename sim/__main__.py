@@ -15,8 +15,8 @@ from sim.run.pool import run_all
 from sim.run.report import print_outcome, print_table, update_docs, write_junit, write_markdown
 from sim.run.simulate import Job
 from sim.run.simulators import MissingSimulator, check_simulator
-from sim.units import UNITS, select
-from tools.evidence import Kind, Record, Unit, note, of_rtl
+from sim.units import UNITS, part_of, select
+from tools.evidence import Kind, Record, Unit, note
 
 __all__ = ["main"]
 
@@ -24,8 +24,8 @@ __all__ = ["main"]
 def _evidence(outcomes: Sequence[Outcome]) -> list[Record]:
     """Return how many vectors the units of each kind were compared on; one of the accumulating units is a reduction."""
     records = []
-    for part in dict.fromkeys(map(of_rtl, UNITS)):
-        its = [one for one in outcomes if of_rtl(one.unit) is part]
+    for part in dict.fromkeys(map(part_of, UNITS)):
+        its = [one for one in outcomes if part_of(one.unit) is part]
         noun = "vectors" if part is Unit.CONVERTERS else "reductions"
         count, wrong = sum(one.vectors for one in its), sum(not one.passed for one in its)
         records.append(Record(part, Kind.SAMPLED, count, noun, wrong))

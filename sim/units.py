@@ -10,14 +10,28 @@ from hdl.catalogue import UNITS as CATALOGUE
 from hdl.catalogue import Kind, Unit
 from sim.fields import Fields
 from sim.port import Port
+from tools import evidence
 
-__all__ = ["UNITS", "port_of", "select", "slowest_first"]
+__all__ = ["UNITS", "part_of", "port_of", "select", "slowest_first"]
 
 #: Every unit that is tested, by its name.
 UNITS = {name: unit for name, unit in CATALOGUE.items() if unit.effort}
 
 #: How the kinds compare in seconds, the quick ones first.
 _SLOWNESS = {Kind.CONVERTER: 0, Kind.MAC: 1, Kind.AXI_STREAM: 1, Kind.VECTOR: 2}
+
+#: The row of the picture of evidence that a kind belongs to.
+_PARTS = {
+    Kind.CONVERTER: evidence.Unit.CONVERTERS,
+    Kind.MAC: evidence.Unit.MAC,
+    Kind.AXI_STREAM: evidence.Unit.MAC,
+    Kind.VECTOR: evidence.Unit.VECTOR,
+}
+
+
+def part_of(name: str) -> evidence.Unit:
+    """Return what evidence about a unit is evidence of."""
+    return _PARTS[UNITS[name].kind]
 
 
 def select(names: str) -> list[Unit]:

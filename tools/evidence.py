@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tools.paths import ROOT
 
-__all__ = ["BUILD", "KEPT", "Kind", "Record", "Unit", "collect", "note", "of_rtl", "read", "write"]
+__all__ = ["BUILD", "KEPT", "Kind", "Record", "Unit", "collect", "note", "read", "write"]
 
 #: Where tools leave what their last whole run found; and what the documentation says.
 BUILD, KEPT = ROOT / "build" / "evidence", ROOT / "docs" / "evidence.json"
@@ -61,11 +61,6 @@ class Record:
     noun: str
     wrong: int = 0
     limit: str = ""
-
-
-def of_rtl(name: str) -> Unit:
-    """Return what a generated unit is, by its name."""
-    return Unit.VECTOR if name.startswith("vector") else Unit.MAC if name.startswith("mac") else Unit.CONVERTERS
 
 
 def note(tool: str, records: Sequence[Record], folder: Path | None = None) -> None:

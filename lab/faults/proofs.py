@@ -19,6 +19,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from unittest.mock import patch
 
+from hdl.catalogue import UNITS, Kind
 from lab.faults.campaign import Batch, Judged, Verdict, judge
 from lab.faults.candidates import candidates
 from lab.faults.design import FOLDER, Design, elaborated
@@ -66,12 +67,11 @@ class NoCounterpart(ToolError):
 
 def proofs_of(judged: Judged) -> list[Proof]:
     """Return the proofs that should refute a fault."""
-    file, unit = judged.fault.file, judged.unit
-    if "_to_" in unit:
-        source, destination = unit.split("_stages")[0].split("_to_")
-        stages = unit.partition("_stages_")[2] or "?"
-        core = f"converter/{source}_to_{destination}/interval/bitwuzla"
-        stream = f"stream/{source}_to_{destination}/stages_{stages}/bitwuzla"
+    file, unit = judged.fault.file, UNITS[judged.unit]
+    if unit.kind is Kind.CONVERTER:
+        formats = f"{unit.arguments['source']}_to_{unit.arguments['destination']}"
+        core = f"converter/{formats}/interval/bitwuzla"
+        stream = f"stream/{formats}/stages_{unit.arguments.get('stages', '?')}/bitwuzla"
         wanted: Sequence[str] = (core,) if file.startswith("cores/") else (stream,)
     else:
         wanted = next((ids for pattern, ids in _OF_FILE if fnmatchcase(file, pattern)), ())

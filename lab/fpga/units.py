@@ -1,17 +1,15 @@
-"""The measured units: to add a row to the table, add a line here."""
+"""The measured units: those that the catalogue marks, with the multiplier of the target."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 from functools import partial
 
 from amaranth.lib import wiring
 
-from golden.formats import CBFLOAT16, FP32, HALF_FORMATS
-from hdl.converter import FloatConverter
-from hdl.mac.multiply_accumulate import MultiplyAccumulate
-from hdl.vector.vector_mac import VectorMac
+from hdl.catalogue import UNITS, Unit
+from hdl.definitions import shown
 
 __all__ = ["Build", "catalogue", "parameters_of", "select"]
 
@@ -22,36 +20,13 @@ _SHOWN = ("source", "destination", "operands", "levels", "lanes", "registers", "
 
 def catalogue() -> dict[str, Build]:
     """Return a builder for every unit that is measured, by its name, in the order of the table."""
-    return dict(_entries())
+    return {unit.name: _build(unit) for unit in UNITS.values() if unit.is_measured}
 
 
-def _entries() -> Iterator[tuple[str, Build]]:
-    for narrow in HALF_FORMATS:
-        for stages in (1, 2, 3):
-            convert = partial(FloatConverter, source=FP32, destination=narrow, stages=stages)
-            yield f"float32_to_{narrow}_stages{stages}", convert
-            yield f"float32_to_{narrow}_stages{stages}_no_flags", partial(convert, flags=False)
-    for narrow in HALF_FORMATS:
-        yield f"{narrow}_to_float32", partial(FloatConverter, source=narrow, destination=FP32, stages=1)
-
+def _build(unit: Unit) -> Build:
     # The DSP of an ECP5 has registers of its own, which synthesis does not find.
-    mac = partial(MultiplyAccumulate, multiplier="ecp5")
-    for fmt in HALF_FORMATS:
-        yield f"mac_{fmt}_level2", partial(mac, operands=(fmt,), levels=(2,))
-        yield f"mac_{fmt}_level0", partial(mac, operands=(fmt,), levels=(0,))
-        yield f"mac_{fmt}", partial(mac, operands=(fmt,))
-    yield "mac_cbfloat16_no_flags", partial(mac, operands=(CBFLOAT16,), flags=False)
-    yield "mac", partial(mac, operands=HALF_FORMATS)
-    yield "mac_no_flags", partial(mac, operands=HALF_FORMATS, flags=False)
-    for stages in range(1, 14):
-        yield f"mac_cbfloat16_stages{stages}", partial(mac, operands=(CBFLOAT16,), stages=stages)
-    for stages in (3, 4):
-        yield f"mac_cbfloat16_level2_stages{stages}", partial(mac, operands=(CBFLOAT16,), levels=(2,), stages=stages)
-
-    vector = partial(VectorMac, multiplier="ecp5")
-    for lanes in (4, 8):
-        yield f"vector_mac_cbfloat16_lanes{lanes}", partial(vector, operands=(CBFLOAT16,), lanes=lanes)
-    yield "vector_mac_lanes4", partial(vector, operands=HALF_FORMATS, lanes=4)
+    has_multiplier = "multiplier" in unit.kind.parameters.definitions()
+    return partial(unit.build, multiplier="ecp5") if has_multiplier else unit.build
 
 
 def select(patterns: Sequence[str]) -> dict[str, Build]:
@@ -75,11 +50,7 @@ def select(patterns: Sequence[str]) -> dict[str, Build]:
 
 def parameters_of(unit: wiring.Component) -> str:
     """Return the parameters of a unit, defaults included, as a line of text."""
-
-    def text(value: object) -> str:
-        return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
-
-    shown = [f"{key} {text(getattr(unit, key))}" for key in _SHOWN if hasattr(unit, key)]
+    told = [f"{key} {shown(getattr(unit, key))}" for key in _SHOWN if hasattr(unit, key)]
     if hasattr(unit, "flags"):
-        shown.append("flags" if unit.flags else "no flags")
-    return "; ".join(shown)
+        told.append("flags" if unit.flags else "no flags")
+    return "; ".join(told)

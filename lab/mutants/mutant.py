@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sim.run.compiled import Engine
-from tools.evidence import Unit, of_rtl
+from sim.units import part_of
+from tools.evidence import Unit
 from tools.paths import ROOT
 
 __all__ = ["Mutant", "edit"]
@@ -55,7 +56,7 @@ class Mutant:
     @property
     def part(self) -> Unit:
         """The faulty part: the unit, or the step inside it."""
-        unit = of_rtl(self.unit)
+        unit = part_of(self.unit)
         return Unit.STEP if self.file.startswith("cores/") and unit is not Unit.CONVERTERS else unit
 
 

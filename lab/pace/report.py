@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from hdl.catalogue import UNITS, Kind, Unit
 from lab.fpga.result import Report
 from lab.fpga.units import Build, catalogue
 from lab.pace.peers import PEERS
@@ -43,11 +44,11 @@ class Pace:
 def measured_units(report: Report) -> dict[str, Build]:
     """Return those units of a report that accumulate and are built at their recommended depth, with flags."""
     builds = catalogue()
-    return {
-        result.name: builds[result.name]
-        for result in report.results
-        if "mac" in result.name and "stages" not in result.name and not result.name.endswith("no_flags")
-    }
+    return {result.name: builds[result.name] for result in report.results if _has_pace(UNITS[result.name])}
+
+
+def _has_pace(unit: Unit) -> bool:
+    return unit.kind is not Kind.CONVERTER and not {"stages", "flags"} & unit.arguments.keys()
 
 
 def paces(report: Report, measured: dict[tuple[str, int], Fraction], units: dict[str, Any]) -> Iterator[Pace]:

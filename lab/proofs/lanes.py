@@ -20,7 +20,8 @@ from amaranth import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from golden.formats import CB16, HALF_FORMATS, FloatFormat
+from golden.formats import FloatFormat
+from hdl.catalogue import Kind, released
 from hdl.cores.words import select_width
 from hdl.mac.lane import Lane, class_layout, number_layout, operand_layout
 from hdl.mac.operation import operation_layout
@@ -112,7 +113,7 @@ def no_ranks(operands: tuple[FloatFormat, ...]) -> MacParameters:
 
 def lane_proofs() -> Iterator[Proof]:
     """Yield the proofs of the lanes of one format and of several, at every depth."""
-    for operands in (*((fmt,) for fmt in (*HALF_FORMATS, CB16)), HALF_FORMATS):
+    for operands in dict.fromkeys(tuple(unit.arguments["operands"]) for unit in released(Kind.MAC)):
         named = " ".join(map(str, operands)) if len(operands) == 1 else "configurable"
         recommended = MacParameters(operands=operands).stages
         for stages in range(1, 14):

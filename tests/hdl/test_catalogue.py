@@ -10,7 +10,7 @@ import pytest
 
 import golden
 from golden import CBFLOAT16, FP32
-from hdl.catalogue import UNITS, Kind
+from hdl.catalogue import UNITS, Kind, released
 from hdl.cli import main
 from hdl.definitions import REQUIRED
 from hdl.verilog import to_verilog
@@ -50,7 +50,7 @@ def test_build_takes_changes_of_the_arguments():
 
 @kinds
 def test_kind_has_a_released_unit_a_testbench_and_a_golden_twin(kind):
-    assert any(unit.kind is kind and unit.is_released for unit in UNITS.values())
+    assert released(kind)
     assert importlib.util.find_spec(kind.testbench)
     package, function = kind.golden_twin.split(".")
     assert package == golden.__name__

@@ -12,7 +12,7 @@ from golden import BF16, CB16, CBFLOAT16, FORMATS, FP16, FP32
 from golden.formats import HALF_FORMATS
 from hdl import FloatConverter, MultiplyAccumulate, VectorMac
 from hdl.axi_stream import AxiStreamMac
-from hdl.catalogue import UNITS
+from hdl.catalogue import released
 from hdl.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -215,7 +215,7 @@ def test_all_writes_each_unit_once(tmp_path, monkeypatch, capsys):
     assert main(["verilog", "all", "-o", str(tmp_path)]) == 0
     names = {f"{source}_to_{destination}" for source in FORMATS for destination in FORMATS if source != destination}
     names |= {f"mac_{fmt}" for fmt in FORMATS[1:]} | {"mac", "mac_axi_stream", "vector_mac"}
-    assert {unit.name for unit in UNITS.values() if unit.is_released} == names
+    assert {unit.name for unit in released()} == names
     assert {path.name: path.read_text().split(":")[0] for path in tmp_path.iterdir()} == {f"{n}.v": n for n in names}
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == len(names)

@@ -12,6 +12,7 @@ import pytest
 
 from golden import BF16, CB16, CBFLOAT16, FP16
 from hdl.axi_stream import AxiStreamMac
+from hdl.catalogue import Kind, released
 from hdl.converter import FloatConverter
 from hdl.cores.conversion import Convert
 from hdl.cores.step_formats import StepFormats
@@ -27,6 +28,7 @@ from lab.proofs.halves import SecondHalf
 from lab.proofs.mutants import CORES
 from lab.proofs.pipelines import stream_formula
 from lab.proofs.proof import BITWUZLA, CVC5, ENGINES, Z3_CADICAL, Proof, Verdict, engine_version, prove
+from lab.proofs.steps import CORES as STEPS
 from lab.proofs.steps import MODES, explain_sum
 from lab.proofs.terms import DOUBLE
 from lab.proofs.yosys import EVERTED_UNIT, SEQUENTIAL, netlist_of
@@ -177,6 +179,11 @@ def test_ids_and_titles_are_distinct_and_the_fast_tier_is_part_of_all():
 def test_ids_are_made_of_words_that_a_shell_and_a_file_name_take():
     odd = [entry.id for entry in catalogue() if not re.fullmatch(r"[a-z0-9_+.-]+(/[a-z0-9_+.-]+)+", entry.id)]
     assert not odd
+
+
+def test_step_of_every_released_unit_is_among_those_proven():
+    formats = {unit.name: unit.build().parameters.formats for unit in released(Kind.MAC, Kind.AXI_STREAM, Kind.VECTOR)}
+    assert [name for name, each in formats.items() if each not in STEPS] == []
 
 
 def test_id_stays_when_the_titles_change():
