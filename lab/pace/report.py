@@ -76,7 +76,9 @@ def paces(report: Report, measured: dict[tuple[str, int], Fraction], units: dict
 def conclusion(rows: list[Pace]) -> str:
     """Return one line: the fastest row of one lane and of several, in cbfloat16 at level 1."""
     those = [row for row in rows if row.format == "cbfloat16" and row.level == 1]
-    lanes = {several: [row for row in those if row.unit.startswith("vector") == several] for several in (False, True)}
+    lanes = {
+        several: [row for row in those if (UNITS[row.unit].kind is Kind.VECTOR) == several] for several in (False, True)
+    }
     scalar, vector = (max(lanes[several], key=lambda row: row.rate) for several in (False, True))
     return (
         f"{scalar.rate:.0f} million in one lane (`{scalar.unit}`), {vector.rate:.0f} million in several "
