@@ -76,10 +76,10 @@ def paces(report: Report, measured: dict[tuple[str, int], Fraction], units: dict
 def conclusion(rows: list[Pace]) -> str:
     """Return one line: the fastest row of one lane and of several, in cbfloat16 at level 1."""
     those = [row for row in rows if row.format == "cbfloat16" and row.level == 1]
-    lanes = {
-        several: [row for row in those if (UNITS[row.unit].kind is Kind.VECTOR) == several] for several in (False, True)
-    }
-    scalar, vector = (max(lanes[several], key=lambda row: row.rate) for several in (False, True))
+    scalar, vector = (
+        max((row for row in those if UNITS[row.unit].kind is kind), key=lambda row: row.rate)
+        for kind in (Kind.MAC, Kind.VECTOR)
+    )
     return (
         f"{scalar.rate:.0f} million in one lane (`{scalar.unit}`), {vector.rate:.0f} million in several "
         f"(`{vector.unit}`), in cbfloat16 at level 1"
