@@ -162,7 +162,7 @@ def _compared(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> tuple[dict
 
 
 def _named(told: list[str]) -> list[str]:
-    """Call the settings of the optimizer its own; those of another, and the data of other ranks, differ anyway."""
+    """Call the settings of the optimizer its own; those of another, and the data of other processes, differ anyway."""
     follows = {"optimizer is ": "optimizer_settings.", "ranks is ": "data."}
     left_out = tuple(after for cause, after in follows.items() if any(each.startswith(cause) for each in told))
     kept = [each for each in told if not (left_out and each.startswith(left_out))]

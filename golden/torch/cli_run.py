@@ -134,7 +134,7 @@ def fit(given: argparse.Namespace, document: dict[str, Any], console: Console) -
     if given.restart and rank() == 0:
         _delete_run(init.model_dir)
     if world_size() > 1:
-        dist.barrier()  # no rank looks for checkpoints while the first deletes them
+        dist.barrier()  # no process looks for checkpoints while the first deletes them
     if rank() == 0:
         console.print(f"[bold]{init.model.name}[/bold]")
         for note in run.notes:

@@ -23,12 +23,12 @@ __all__ = [
 
 
 def get_ordinal() -> int:
-    """Return the rank of this process, from 0."""
+    """Return the number of this process, its distributed rank, from 0."""
     return ranks.rank()
 
 
 def num_tasks() -> int:
-    """Return the number of ranks, 1 without ``torch.distributed``."""
+    """Return the number of processes, 1 without ``torch.distributed``."""
     return ranks.world_size()
 
 
@@ -48,7 +48,7 @@ def get_streaming_rank() -> int:
 
 
 def is_master_ordinal(local: bool = False) -> bool:
-    """Tell whether this is rank 0; `local` is accepted."""
+    """Tell whether this is process 0; `local` is accepted."""
     return ranks.rank() == 0
 
 

@@ -45,7 +45,7 @@ class TrainingProgress:
     done : int
         Steps trained before.
     visible : bool
-        False shows nothing, as on all ranks but the first.
+        False shows nothing, as on all processes but the first.
     """
 
     def __init__(self, total: int | None, done: int, visible: bool) -> None:

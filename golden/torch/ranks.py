@@ -1,4 +1,4 @@
-"""The processes of a data-parallel run, the ranks of ``torch.distributed``; alone unless that is initialised."""
+"""The processes of a data-parallel run: distributed ranks of ``torch.distributed``, or one process alone."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ __all__ = ["average_gradients", "highest_rank_where", "rank", "world_size"]
 
 
 def world_size() -> int:
-    """Return the number of ranks, 1 without ``torch.distributed``."""
+    """Return the number of processes, 1 without ``torch.distributed``."""
     return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
 
 
 def rank() -> int:
-    """Return the number of this rank, from 0."""
+    """Return the distributed rank of this process, from 0."""
     return dist.get_rank() if world_size() > 1 else 0
 
 
 def highest_rank_where(condition: bool) -> int | None:
-    """Return the highest rank on which a condition holds, None if it holds on none. Every rank must ask."""
+    """Return the highest distributed rank on which a condition holds, or None. Every process must ask."""
     if world_size() == 1:
         return 0 if condition else None
     found = torch.tensor(rank() if condition else -1)
@@ -31,9 +31,9 @@ def highest_rank_where(condition: bool) -> int | None:
 
 
 def average_gradients(parameters: Iterable[Tensor]) -> None:
-    """Replace every gradient by its mean over the ranks, summed in fp32. Every rank must have the same parameters.
+    """Replace every gradient by its mean over the processes, summed in fp32. All must have the same parameters.
 
-    A parameter that has a gradient on some ranks only counts as zero on the others. Gradients travel in one message.
+    Where a parameter has no gradient, though it has one elsewhere, zero counts. Gradients travel in one message.
     """
     parameters, ranks = list(parameters), world_size()
     if ranks == 1 or not parameters:

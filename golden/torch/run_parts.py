@@ -63,7 +63,7 @@ def data_from(section: Dataloader, task: Task | None, where: str, seed: int, *, 
     """Build a data loader: of the data of a bundled model, or of what ``data_processor`` makes.
 
     A class with ``create_dataloader`` is asked for its loader. A data set is put into one, with `batch_size`,
-    `shuffle`, `drop_last` and `num_workers`; on several ranks each draws its part.
+    `shuffle`, `drop_last` and `num_workers`; on several processes each draws its part.
     """
     settings = {_OLDER_KEY.get(name, name): value for name, value in section.settings.items()}
     if section.data_processor is None:

@@ -47,9 +47,9 @@ __all__ = ["Trainer"]
 class Trainer(NotOfTensorFlow):
     """Train a model in a precision.
 
-    In a process group of ``torch.distributed`` (see ``torchrun``), every rank trains on its own batches: the weights of
-    rank 0 are copied to all before the first step, the gradients averaged in every step, and an overflow on one rank
-    skips the step on all. Rank 0 shows, logs and saves.
+    In a process group of ``torch.distributed`` (see ``torchrun``), every process trains on its own batches. The weights
+    of process 0 are copied to all before the first step, gradients are averaged in every step, and an overflow in one
+    process skips the step in all. Process 0 shows, logs and saves.
 
     Parameters
     ----------
@@ -81,12 +81,12 @@ class Trainer(NotOfTensorFlow):
     logging : Logging, optional
         What `log_steps` says.
     callbacks : list of Callback, optional
-        What shall happen at the turns of the run, in this order.
+        Called at the turns of the run, in this order.
     logger, loggers : Logger or list of Logger, optional
-        Where figures go beside ``log.csv``.
+        Destinations of figures, in addition to ``log.csv``.
     seed : int, optional
-        Seeds PyTorch, Python and NumPy before the model is made, and again, with the number of the rank added, before
-        the first step.
+        Seeds PyTorch, Python and NumPy before the model is made, and again before the first step, with the number of
+        the process added.
 
     Raises
     ------
@@ -229,12 +229,12 @@ class Trainer(NotOfTensorFlow):
         Returns
         -------
         list of float
-            The loss of every step of this call, its mean over the ranks.
+            The loss of every step of this call, its mean over the processes.
 
         Raises
         ------
         TypeError, ValueError
-            If an argument or a batch is wrong, if a checkpoint is damaged or of another run, or if the ranks have
+            If an argument or a batch is wrong, if a checkpoint is damaged or of another run, or if the processes have
             unequal numbers of batches.
         FileNotFoundError
             If there is nothing to resume from.
@@ -294,7 +294,7 @@ class Trainer(NotOfTensorFlow):
         Returns
         -------
         dict of str to float
-            ``val_loss``, the mean over the batches of all ranks, and what each metric within the model computes.
+            ``val_loss``, the mean over the batches of all processes, and what each metric within the model computes.
         """
         if not isinstance(val_dataloader, Iterable):
             raise TypeError(f"val_dataloader: got {val_dataloader!r}, must be an iterable of batches, as a DataLoader")
@@ -354,7 +354,7 @@ class Trainer(NotOfTensorFlow):
         return self.model_dir is not None and any((self.model_dir / "checkpoints").glob("step_*"))
 
     def _begin(self, loader: Iterable[Any], path: Path | None, override: bool) -> RandomState:
-        """Load a checkpoint, or refuse to mix two runs and give all ranks the weights of the first."""
+        """Load a checkpoint, or refuse to mix two runs and give all processes the weights of the first."""
         if path is not None:
             self._position, where = go_on(self, path, loader, self._about, override)
             return where or capture(loader)
@@ -368,7 +368,7 @@ class Trainer(NotOfTensorFlow):
                 for each in (*self.model.parameters(), *self.model.buffers()):
                     dist.broadcast(each.detach(), src=0)
             if self._settings.seed is not None:
-                seed_everything(self._settings.seed + rank())  # every rank drops out its own units
+                seed_everything(self._settings.seed + rank())  # every process drops out its own units
         return capture(loader)
 
     def _stopped(self, signal: int) -> RunStopped:

@@ -38,7 +38,7 @@ class GradScaler:
     An optimizer goes from ready to scaled, unscaled and stepped, and back with ``update``; another order raises an
     error. A step that is not finite (the fp32 L2 norm of all gradients unscaled since the last update is not below
     infinity) changes neither parameters nor optimizer states. Where ``torch.distributed`` runs, a step that overflowed
-    on one rank is skipped on all, for which every rank has to make the same calls.
+    on one process is skipped on all, for which every process has to make the same calls.
 
     Where the original of ``cerebras.pytorch`` departs from its documents, this class follows the documents: `step`
     unscales by itself, 0 is an error and not "not given", and no string but ``"dynamic"`` is a loss scale.
@@ -356,7 +356,7 @@ class GradScaler:
         self._scale.load({name: _number(each) for name, each in state_dict.items()})
 
     def _norm(self, optimizer: Optimizer) -> float:
-        """Return the norm of the gradients of an optimizer, infinity if it is not finite on another rank."""
+        """Return the norm of the gradients of an optimizer, infinity if it is not finite on another process."""
         norm = l2_norm(parameters_of(optimizer))
         if not self._enabled:
             return norm

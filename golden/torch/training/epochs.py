@@ -101,7 +101,7 @@ class Epochs:
             }
             for each in trainer.loggers:
                 each.log_step(row, now.step)
-        # On several ranks the step has told all of them; a signal that came since waits for the next one.
+        # On several processes the step has told all of them; a signal that came since waits for the next one.
         self.signal = signal if world_size() > 1 else self.interruption.signal
         if self.signal:
             return

@@ -1,4 +1,4 @@
-"""The batches of an epoch: from where a resumed run stopped, in groups for one step, as many on every rank."""
+"""The batches of an epoch: from where a resumed run stopped, in groups for one step, as many on every process."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def groups(
     Raises
     ------
     ValueError
-        If there is no batch, if those to skip are not those of before, or if the ranks have unequal numbers of them.
+        If there is no batch, if those to skip are not those of before, or if processes have unequal numbers of them.
     """
     batches = _at_the_right_batch(loader, now, resumed, override)
     is_first = now.batch == 0
@@ -90,7 +90,7 @@ def _at_the_right_batch(
             problem = f"it gives only {seen} of {where}"
         elif now.batch and now.digest is not None and first != now.digest:
             problem = f"its first batch is not that of {where}"
-        # Every rank ends, not only the one that sees it: the others would wait for it.
+        # Every process ends, not only the one that sees it: the others would wait for it.
         sees_it = highest_rank_where(bool(problem))
         if sees_it is not None:
             problem = problem or f"on rank {sees_it} it is not that of before"
@@ -102,7 +102,7 @@ def _at_the_right_batch(
 
 
 def _check_equal_on_all_ranks(now: Position, count: int) -> None:
-    """Raise an error on all ranks unless all have as many batches for this step."""
+    """Raise an error on all processes unless all have as many batches for this step."""
     if world_size() == 1:
         return
     counts = [torch.zeros(1, dtype=torch.int64) for _ in range(world_size())]

@@ -36,7 +36,7 @@ class Logging:
 
 
 class Logger(Callback):
-    """Base of a logger: a callback that also takes figures. It is asked on rank 0 only."""
+    """Base of a logger: a callback that also takes figures. It is asked on process 0 only."""
 
     def log_metrics(self, metrics: Mapping[str, Any], step: int) -> None:
         """Take figures by their names."""

@@ -36,7 +36,7 @@ class Position:
     epoch: int = 0
     batch: int = 0  # of this epoch
     epoch_start: RandomState | None = None  # the random generators at its beginning; None between two epochs
-    digest: str | None = None  # hash of its first batch, of this rank; None if a checkpoint does not tell
+    digest: str | None = None  # hash of its first batch, of this process; None if a checkpoint does not tell
     iterator: Any = None  # the data themselves, if they can be iterated once only
 
 
@@ -67,7 +67,7 @@ class Settings:
 
 
 def _data_of_all_ranks(loader: Any) -> dict[str, Any]:
-    """Describe the data of this rank if it is alone, else those of each: they may have different ones."""
+    """Describe the data of this process if it is alone, else those of each: they may have different ones."""
     mine = data_of(loader)
     if world_size() == 1:
         return mine
@@ -77,7 +77,7 @@ def _data_of_all_ranks(loader: Any) -> dict[str, Any]:
 
 
 def save(trainer: Trainer, position: Position, loader: Any, about: dict[str, Any]) -> None:
-    """Write a checkpoint; every rank must take part."""
+    """Write a checkpoint; every process must take part."""
     assert trainer.model_dir is not None
     assert trainer.optimizer is not None
     mine = {"now": capture(loader), "epoch_start": position.epoch_start, "digest": position.digest}

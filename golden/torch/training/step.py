@@ -60,12 +60,12 @@ def train_step(trainer: Trainer, group: list[Any], first: int, signal: int) -> t
     first : int
         Number of the first one in the epoch.
     signal : int
-        What has asked this rank to stop, 0 for nothing.
+        Signal that has asked this process to stop, 0 for none.
 
     Returns
     -------
     tuple of float, dict and int
-        The mean loss over batches and ranks, the outputs for the last batch, and the signal that has reached any rank.
+        The mean loss over batches and processes, the outputs for the last batch, and a signal that any process got.
     """
     model, optimizer, scaler = trainer.model, trainer.optimizer, trainer.scaler
     assert optimizer is not None

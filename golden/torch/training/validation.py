@@ -27,7 +27,7 @@ __all__ = ["validate"]
 def validate(
     trainer: Trainer, loader: Iterable[Any], loop: ValidationLoop, interruption: Interruption | None, visible: bool
 ) -> dict[str, float]:
-    """Return the mean loss over the batches of all ranks, and what the metrics of the model say.
+    """Return the mean loss over the batches of all processes, and what the metrics of the model say.
 
     The random generators are put back, so that a run draws the same numbers whether it validates or not.
     """
