@@ -16,7 +16,7 @@ from docutils.statemachine import StringList
 from sphinx.pycode import ModuleAnalyzer
 from sphinx.util.docutils import SphinxDirective
 
-__all__ = ["MODULES", "Surface", "home", "link_code", "resolve"]
+__all__ = ["MODULES", "Surface", "find", "home", "link_code", "resolve"]
 
 #: The modules whose exports are documented. A name that several export has its place with the first.
 MODULES = (
@@ -127,7 +127,7 @@ def resolve(app: Any, environment: Any, node: nodes.Element, content: nodes.Elem
     """
     if node.get("refdomain") != "py":
         return None
-    found, rest = _find(node["reftarget"])
+    found, rest = find(node["reftarget"])
     if found is None:
         return None
     place = _homes().get(id(found))
@@ -136,10 +136,21 @@ def resolve(app: Any, environment: Any, node: nodes.Element, content: nodes.Elem
     domain = environment.get_domain("py")
     target = ".".join([place, *rest])
     linked = domain.resolve_xref(environment, node["refdoc"], app.builder, "obj", target, node, content)
+    if linked is None and not _has(found, rest):
+        return None
     return linked if linked is not None else content
 
 
-def _find(name: str) -> tuple[Any, list[str]]:
+def _has(found: Any, names: list[str]) -> bool:
+    """Tell whether an object has an attribute, the attributes of that one, and so on."""
+    for name in names:
+        if not hasattr(found, name) and name not in getattr(found, "__annotations__", {}):
+            return False
+        found = getattr(found, name, None)
+    return True
+
+
+def find(name: str) -> tuple[Any, list[str]]:
     """Return the exported object on the way to a name, and what is left of the name behind it."""
     if name.split(".")[0] not in ("golden", "hdl"):
         return None, []
@@ -153,7 +164,7 @@ def _find(name: str) -> tuple[Any, list[str]]:
                 continue
         found: Any = module
         for at, part in enumerate(parts[length:], length):
-            if not hasattr(found, part) and part not in getattr(found, "__annotations__", {}):
+            if not _has(found, [part]):
                 return None, []
             found = getattr(found, part, None)
             if id(found) in _homes():
@@ -168,7 +179,7 @@ def link_code(app: Any, document: nodes.document, name: str) -> None:
         full = _CODE.fullmatch(literal.astext())
         if not full or isinstance(literal.parent, nodes.reference):
             continue
-        found, rest = _find(full[1].replace("cstorch.", "golden.torch."))
+        found, rest = find(full[1].replace("cstorch.", "golden.torch."))
         if id(found) not in _homes():
             continue
         domain, target = app.env.get_domain("py"), ".".join([home(found), *rest])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import golden
-from docs.pages import citations, ports, scenes, units
+from docs.pages import api, citations, ports, scenes, units
 from docs.pages.waves import Wave, Waveform, simulate
 from golden import CBFLOAT16, FP32
 from hdl import FloatConverter
@@ -87,3 +87,22 @@ def test_citation_of_the_contract_is_cut_out_of_its_sentence():
         ("Convert codes (", ""), ("NUMERICS section 3", "3"), ("), as ", ""), ("NUMERICS sections 4", "4"),
         (" and 5 say.", ""),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [
+        ("golden.convert", "golden.convert"),
+        ("golden.torch.amp.set_half_dtype", "golden.torch.set_half_dtype"),
+        ("golden.torch.amp.grad_scaler.GradScaler.update", "golden.torch.amp.GradScaler.update"),
+        ("hdl.mac.multiply_accumulate.MultiplyAccumulate", "hdl.MultiplyAccumulate"),
+    ],
+)
+def test_name_is_led_to_where_it_is_documented(name, place):
+    found, rest = api.find(name)
+    assert ".".join([api.home(found), *rest]) == place
+
+
+@pytest.mark.parametrize("name", ["golden.no_such_name", "golden.no.such.module", "numpy.array"])
+def test_name_that_the_code_does_not_have_is_not_found(name):
+    assert api.find(name) == (None, [])
