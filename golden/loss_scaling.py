@@ -261,7 +261,7 @@ def as_loss_scale(given: Any, argument: str) -> np.float32:
     Raises
     ------
     TypeError
-        If it is no number; a bool and a string are none.
+        If it is not a number; bools and strings are not numbers.
     ValueError
         If it is zero, negative, NaN, or outside fp32's range.
     """

@@ -1,4 +1,4 @@
-"""The parameters of a unit, said once: constructor, command line, Verilog header and documents draw from them.
+"""The parameters of a unit, defined once: constructor, command line, Verilog header and documents draw from them.
 
 A unit's parameters are a dataclass below `Parameters`; each field is annotated with its `hdl.definitions.Definition`::
 

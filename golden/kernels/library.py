@@ -55,7 +55,7 @@ def declared(library: ctypes.CDLL) -> ctypes.CDLL:
     for name in ("encode", "quantize", "decode", "convert"):
         getattr(library, f"cbfloat_{name}").restype = None
     library.cbfloat_multiply.argtypes = [ctypes.c_char_p]
-    if hasattr(library, "cbfloat_multiply_indexed"):  # a library built before it serves all else
+    if hasattr(library, "cbfloat_multiply_indexed"):  # a library from before it serves everything else
         library.cbfloat_multiply_indexed.argtypes = [ctypes.c_char_p] * 3
     return library
 

@@ -138,7 +138,7 @@ def build(targets: Sequence[Callable[..., Any]], settings: Mapping[str, Any], wh
 
 
 def fits(target: Callable[..., Any], settings: Mapping[str, Any], given: int) -> bool:
-    """Tell whether `build` would call this class or function, after so many arguments before the settings."""
+    """Tell whether `build` would call this class or function, with a number of arguments before the settings."""
     known, required, takes_all = _arguments(target, given)
     return _takes_all_in_one(required, settings) or (
         (takes_all or settings.keys() <= set(known)) and settings.keys() >= set(required)

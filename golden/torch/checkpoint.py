@@ -33,7 +33,7 @@ def write_checkpoint(folder: Path, step: int, model: nn.Module, state: Any, abou
     """Write a checkpoint and return its folder.
 
     Everything is written and flushed to disk under another name first; one rename then makes the checkpoint. A process
-    that dies before leaves a ``.partial`` folder, which nobody reads and the next checkpoint of that step replaces.
+    that dies before leaves a ``.partial`` folder. It is never read; the next checkpoint of that step replaces it.
 
     Parameters
     ----------

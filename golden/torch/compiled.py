@@ -1,4 +1,4 @@
-"""Code that torch.compile makes: its operators are looked through when it is made, for nobody sees them when it runs.
+"""Code that torch.compile makes: its operators are inspected when it is made, for they are hidden when it runs.
 
 A compiler fuses and rewrites operators: a small matrix product becomes multiplications and a sum, which no guard knows.
 So what multiplies and is traced in a precision is marked in the graph, and each marked call is tried before the

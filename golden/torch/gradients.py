@@ -227,7 +227,7 @@ def is_differentiated(*operands: torch.Tensor | None) -> bool:
 
 
 def is_transformed() -> bool:
-    """Tell whether a transformation of `torch.func` is under way, whose functions must say more about themselves."""
+    """Tell whether a transformation of `torch.func` is active, which requires more of an autograd function."""
     return not torch.compiler.is_compiling() and torch._C._functorch.peek_interpreter_stack() is not None
 
 

@@ -56,7 +56,7 @@ def as_today(document: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     Raises
     ------
     ValueError
-        If a section or a key is unknown, or a section is none.
+        If a section or a key is unknown, or a section is not a mapping.
     """
     sections: dict[str, Mapping[str, Any]] = {}
     for name, section in document.items():

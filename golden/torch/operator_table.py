@@ -5,7 +5,7 @@ works in place. `golden.torch.operator_kinds` reads them.
 
 A product sums products of elements of tensors: matrix products, convolutions, attention, recurrent layers, solvers and
 factorisations, Fourier transforms, distances (by a matrix product where PyTorch finds that quicker). `addr` is one: it
-multiplies, and adds to a third tensor. `outer`, `ger` and `kron` are none, for they sum nothing. Nor are norms,
+multiplies, and adds to a third tensor. `outer`, `ger` and `kron` are not in it, for they sum nothing. Nor are norms,
 variances, normalisations, losses and pooling, which are fp32 by the contract; resampling (`grid_sampler`, `upsample`),
 which weighs neighbours by position; gates of recurrent cells (`_thnn_fused_...`), which are elementwise.
 

@@ -175,7 +175,7 @@ _WATCHED = contextlib.nullcontext()
 
 
 def is_plain(*tensors: torch.Tensor | None) -> bool:
-    """Tell whether nobody but the guard of products would see what is done with these tensors of the CPU."""
+    """Tell whether only the guard of products sees operators on these tensors of the CPU."""
     return (
         not torch.compiler.is_compiling()
         and torch._C._len_torch_dispatch_stack() <= (scopes.watchers > 0)

@@ -14,7 +14,7 @@ __all__ = ["Timeline"]
 
 State = TypeVar("State")
 
-# Beyond so many changes, the older half is kept at half the resolution.
+# Beyond this number of changes, the older half is kept at half the resolution.
 _LONGEST = 1 << 16
 
 

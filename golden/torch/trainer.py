@@ -65,9 +65,9 @@ class Trainer(NotOfTensorFlow):
     model_dir : path, optional
         Folder of the run: ``log.csv``, ``metrics.csv`` and ``checkpoints/``. None writes nothing.
     checkpoint_steps : int, optional
-        A checkpoint after so many steps each, and one at the end. None: only that.
+        Steps between checkpoints; one more is written at the end. None: only that one.
     log_steps : int
-        A row in the log after so many steps each.
+        Steps between rows of the log.
     progress : bool
         Whether to show a progress bar on the terminal (standard error).
     device, backend : str or object, optional

@@ -1,4 +1,4 @@
-"""A step in cbfloat16 whose loss nobody scaled: an error that says what to add.
+"""The error for a step in cbfloat16 with an unscaled loss; it says what to add.
 
 The exact kernels note a product that runs in a backward pass; an optimizer's step asks whether the latest backward pass
 had one in cbfloat16, or none at all although cbfloat16 has been set, unless a gradient scaler makes the step.

@@ -40,7 +40,7 @@ class PllSettings:
         Raises
         ------
         ValueError
-            If there are none.
+            If no setting gives the frequency.
         """
         low, high = _OSCILLATOR
         for divider, feedback in itertools.product(range(1, 17), range(1, 81)):

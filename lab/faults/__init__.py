@@ -1,6 +1,6 @@
 """Faults that a generator puts into the netlists of the units, and what becomes of each.
 
-`lab.mutants` has the bugs that we thought of. Here are those that nobody thought of: of every cell of a unit's netlist,
+`lab.mutants` has bugs that we thought of. This room makes bugs by a program: of every cell of a unit's netlist,
 as Yosys writes it, word by word and with the line of `hdl` that it comes from, `candidates` knows what could be wrong
 with it (`fault.KINDS`). Some thousands of these, of every module and kind, are judged one by one:
 

@@ -74,7 +74,7 @@ class Question:
     ----------
     graph : Aig
     conflicts : int
-        After so many of them it gives up.
+        Number after which it gives up.
     """
 
     def __init__(self, graph: Aig, conflicts: int) -> None:

@@ -210,7 +210,7 @@ def _note(work: _Work, machine: Machine, numbers: Sequence[int], by: str) -> Non
 
 
 def _induce(work: _Work) -> int:
-    """Look for a proof that a fault is none; return the cycles simulated for it."""
+    """Look for a proof that a fault changes nothing; return the cycles simulated for it."""
     numbers = [number for number in work.open if number in work.gates.selects]
     if not numbers:
         return 0

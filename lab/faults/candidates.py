@@ -191,7 +191,7 @@ def _neighbours(design: Design, module: str, cell: dict[str, Any], word: str) ->
 
 
 def choose(found: Collection[Fault], count: int, seed: int) -> list[Fault]:
-    """Return so many of the faults, in turn of every file and kind and at random among those."""
+    """Return a number of the faults: each file and kind in turn, at random within them."""
     chance = random.Random(seed)
     groups: defaultdict[tuple[str, str], list[Fault]] = defaultdict(list)
     for fault in found:

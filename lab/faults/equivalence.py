@@ -4,7 +4,7 @@ Both start alike and are given the same inputs, any at all. Of every bit of stat
 in both, or the same whenever some bit of the right unit is set (or is not): a datum, for example, whenever what it
 belongs to is valid. Conjectures that a simulated run contradicts go first, then those that do not follow, one cycle
 later, from all that are left. What remains holds for ever. If then ready and valid of the output are the same, and the
-output where it is valid, nobody can tell the units from each other.
+output where it is valid, no observer can distinguish the units.
 """
 
 from __future__ import annotations

@@ -192,7 +192,7 @@ class Machine:
         ----------
         scenario : Scenario
         cut : int
-            If it is not 0: run so many cycles of each episode at most, and do not look at answers.
+            If it is not 0: run at most this number of cycles of each episode, and ignore answers.
 
         Raises
         ------

@@ -60,7 +60,7 @@ class LaneAlone(wiring.Component):
     number, word, result, result_class, code, promoted : out
         As of `hdl.mac.lane.Lane`.
     format_0, accumulator_format_0, ... : in
-        Of the operation behind so many ranks.
+        Of the operation after this number of ranks.
     """
 
     def __init__(self, parameters: MacParameters) -> None:

@@ -1,9 +1,8 @@
-"""Could the proofs fail? Small changes of the netlists, by Yosys' ``mutate``, each to be told from the original.
+"""Could the proofs fail? Small changes of the netlists, by Yosys' ``mutate``, each of which a proof must notice.
 
-A solver looks for inputs for which the changed netlist gives something else than the original. If there are none, the
-change is proven to be none. Otherwise the specification is asked about these inputs: the formula of the proof, with the
-changed netlist in the place of the original and these inputs, must have a solution. So it has one without them, too:
-the proof would not go through.
+A solver looks for inputs on which the changed netlist differs from the original. If there are none, the change is proven
+to change nothing. Otherwise these inputs go into the formula of the proof, with the changed netlist in place of the
+original. The formula must have a solution. It then has one without these inputs, too: the proof would fail.
 
 Only what matters is compared: of the first half of a step, what the second half reads of the product of that class.
 """
@@ -190,7 +189,7 @@ class Mutant:
         return self.number < self.core.fast
 
     def run(self, folder: Path) -> Outcome:
-        """Tell the change from the original, or prove that it is none."""
+        """Find an input on which the change shows, or prove that there is none."""
         return replace(self._run(folder), id=self.id)
 
     def _run(self, folder: Path) -> Outcome:

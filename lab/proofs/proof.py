@@ -39,7 +39,7 @@ MEBIBYTES = 8192
 #: Raised when what an engine does with a formula changes: answers that were kept then count no longer.
 _REVISION = 2
 _ROOT = Path(__file__).resolve().parents[2]
-#: Solvers at work: they have sessions of their own, so that nobody but `stop` ends them early.
+#: Running solvers. Each has its own session, so that only `stop` ends it early.
 _RUNNING: set[subprocess.Popen[str]] = set()
 
 
@@ -47,10 +47,10 @@ class Verdict(Enum):
     """The outcome of a proof."""
 
     PROVEN = "proven"
-    #: Of a change of the unit: the specification tells it from the original; or it is proven to be none.
+    #: Of a deliberate change: the proof refutes it (caught), or it is proven to change nothing (equivalent).
     CAUGHT = "caught"
     EQUIVALENT = "equivalent"
-    #: Of a change of the unit: the specification allows it.
+    #: Of a deliberate change: the proof goes through although the change shows.
     SURVIVED = "SURVIVED"
     REFUTED = "REFUTED"
     #: The engine gave up, or its time was over.

@@ -1,6 +1,6 @@
 """Faults of kinds that proofs of small units that are never reset let pass, for the proofs alone.
 
-A change that is none is here too: then every proof named must go through all the same.
+A change that changes nothing is here, too: every proof that it names must still go through.
 """
 
 from __future__ import annotations

@@ -327,7 +327,7 @@ def steady_proofs() -> Iterator[Proof]:
 
 
 def size_slug(lanes: int, stages: int, operands: tuple[FloatFormat, ...]) -> str:
-    """Return what tells a size from the others, as a part of an id."""
+    """Return the part of an id that distinguishes this size from the others."""
     return f"lanes_{lanes}/stages_{stages}"
 
 

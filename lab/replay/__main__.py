@@ -31,7 +31,7 @@ _PICTURE = Path(__file__).resolve().parents[2] / "docs" / "figures" / "replay.sv
 
 
 def enough_products(operand: FloatFormat, least: int) -> list[Product]:
-    """Return the recorded products of all examples, with so many rows of each that together they are enough."""
+    """Return the recorded products of all examples, with enough rows of each to reach the total."""
     whole = [product for example in EXAMPLES for product in recorded_products(example, operand)]
     most, rows = max(product.a.shape[0] for product in whole), 1
     while True:

@@ -33,7 +33,7 @@ class Verdict:
     differ : int
         Outputs whose codes or flags are not golden's.
     first : str
-        The first of them, in hex; empty if there is none.
+        The first mismatch, in hex; empty if there is none.
     overflowed, underflowed : float
         Shares of the outputs with that flag.
     swamped : float

@@ -54,7 +54,7 @@ def run_reference(unit: Unit, operands: Sequence[Codes]) -> tuple[Codes, Codes]:
 
 
 def run_netlist(unit: Unit, operands: Sequence[Codes]) -> tuple[Codes, Codes] | None:
-    """Run the netlist of a core for these formats alone; there are none of steps with float32 operands."""
+    """Run the netlist of a core for these formats alone; no core has float32 operands."""
     if isinstance(unit, Step) and unit.operand == FP32:
         return None
     inputs = ("code",) if isinstance(unit, Conversion) else ("a", "b", "acc")

@@ -122,7 +122,7 @@ def _numbers(line: re.Match[str], function: Function) -> tuple[list[int], int, F
     Raises
     ------
     ValueError
-        If one of them is none of the function.
+        If the function has no such flag.
     """
     operands, raised = line["operands"].split(), line["raised"] or ""
     if len(operands) != len(function.given):
@@ -142,7 +142,7 @@ def _code(word: str, fmt: FloatFormat) -> int:
     Raises
     ------
     ValueError
-        If it is none of the format.
+        If it is not a value of the format.
     """
     if word in ("Q", "S"):
         return fmt.nan if word == "Q" else fmt.inf | 1

@@ -81,7 +81,7 @@ def _points(generator: Any, model: int, function: Function) -> tuple[list[str], 
 def operands_of_points(points: Iterable[str], function: Function) -> Iterator[tuple[int, ...]]:
     """Yield the operands of points such as ``fs1 == 0 and fe1 == 0x1e and fm1 == 0x2c0 and fs2 == ...``.
 
-    Points of integers, or of another number of operands than the function has, are none of it.
+    Points about integers, or with another number of operands than the function has, are left out.
     """
     for point in points:
         parts: dict[tuple[str, int], int] = {

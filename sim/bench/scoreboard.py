@@ -43,7 +43,7 @@ class Scoreboard:
     unanswered : list of int
         Expected answers that never came.
     unexpected : list of int or None
-        Answers that nobody expects.
+        Unexpected answers.
     """
 
     port: Port

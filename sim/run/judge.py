@@ -1,4 +1,4 @@
-"""Reading what cocotb wrote: its runner does not fail by itself when tests fail, or when there are none."""
+"""Reading cocotb's results: its runner does not fail by itself if tests fail, or if no test ran."""
 
 from __future__ import annotations
 

@@ -174,7 +174,7 @@ def _simulate(job: Job, unit: Unit, sources: list[Path]) -> tuple[int, float]:
             extra_env={"CBFLOAT_SIM_RUN": str(job.folder), "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])},
         )
     except SystemExit as ended:
-        # A simulator that crashed; within pytest also one whose tests failed. The results say which.
+        # The simulator crashed, or (within pytest) tests failed: the results show which.
         status = ended.code if isinstance(ended.code, int) else 1
     return status, time.perf_counter() - started
 

@@ -26,7 +26,7 @@ def check_simulator(name: str) -> None:
     Raises
     ------
     ValueError
-        If the name is none of `SIMULATORS`.
+        If the name is not in `SIMULATORS`.
     MissingSimulator
         If it is not installed; the message says how to get it.
     """

@@ -23,7 +23,7 @@ __all__ = ["long_chains", "long_lengths", "required_long_chunks", "sparse_result
 
 #: Products beyond the last whole chunk.
 _REST = 5
-#: Reductions that are tried at most until all wrong chunk lengths are told apart.
+#: Most reductions that are tried in order to distinguish all wrong chunk lengths.
 _DRAWS = 200
 
 
@@ -40,7 +40,7 @@ def required_long_chunks(maker: Maker) -> set[str]:
 
 
 def long_chains(maker: Maker) -> Iterator[Chain]:
-    """Yield reductions of each level and long chunk length, as many as it takes to tell it from every wrong length."""
+    """Yield reductions of each level and long chunk length, enough to distinguish it from any wrong length."""
     for chunk in maker.long_lengths:
         for level in maker.mac.levels:
             if level:

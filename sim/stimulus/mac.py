@@ -280,7 +280,7 @@ class Maker:
         return refused
 
     def mixed(self, count: int) -> list[Chain]:
-        """Return so many reductions of any kind, and some that go on after an answer, all of one chunk length."""
+        """Return `count` reductions of any kind, and some that continue after an answer, all of one chunk length."""
         chunk = int(self.rng.choice(list(self.chunks)))
         chains: list[Chain] = [[self._random_segment(9, chunk=chunk)] for _ in range(count)]
         for _ in range(count // 5 + 1):

@@ -12,7 +12,7 @@ SOURCE = "golden/kernels/source"
 # What is left alone: comments, strings, preprocessor lines, namespaces, assertions that stop the compiler.
 _SILENT = re.compile(r'//[^\n]*|/\*.*?\*/|"[^"\n]*"|^[ \t]*#[^\n]*(?:\\\n[^\n]*)*|static_assert\([^;]*;', re.M | re.S)
 
-# clang-format puts spaces around binary operators and none into template brackets, so that both are told apart.
+# clang-format puts spaces around binary operators but not around template brackets, which distinguishes the two.
 _SWAPS = {
     "comparison": {" < ": " <= ", " <= ": " < ", " > ": " >= ", " >= ": " > ", " == ": " != ", " != ": " == "},
     "arithmetic": {" + ": " - ", " - ": " + ", " * ": " + ", " / ": " * "},

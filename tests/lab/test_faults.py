@@ -39,7 +39,7 @@ class Adder(wiring.Component):
         big = Signal(name="big")
         m.d.comb += big.eq(self.i.payload > 9)
         with m.If(enable):
-            # What is in the rank does not matter while nothing is: `self.i.valid &` could go, and nobody would see it.
+            # The content of an empty rank does not matter: `self.i.valid &` could go, and nothing would show.
             with m.If(self.i.valid & (enable | big)):
                 m.d.sync += self.o.payload.eq(total + Mux(big, 1, self.i.payload))
             with m.If(self.i.valid):

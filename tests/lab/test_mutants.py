@@ -1,4 +1,4 @@
-"""The judge of the mutants: it tells a bug that is caught from an edit that does nothing."""
+"""The judge of the mutants: it distinguishes a bug that is caught from an edit that does nothing."""
 
 import dataclasses
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Vectors in FPgen's format: lines of our own, right and wrong, and those that are none of ours."""
+"""Vectors in FPgen's format: our lines, right and wrong, and lines of functions that we do not have."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-// AVX-512 with float16 arithmetic: chains of float16 are single instructions, all else is the path without it.
+// AVX-512 with float16 arithmetic: chains of float16 are single instructions; the rest is the path without it.
 #include "path.h"
 
 #if (defined(__x86_64__) || defined(_M_X64)) && \

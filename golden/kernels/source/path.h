@@ -1,5 +1,4 @@
-// What an instruction-set path offers: the innermost loops, reached through pointers, so that all else is compiled
-// once.
+// An instruction-set path: its innermost loops, reached through pointers. Everything else is compiled once.
 #pragma once
 
 #include <cstdint>

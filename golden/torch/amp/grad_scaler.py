@@ -240,7 +240,7 @@ class GradScaler:
         optimizer : Optimizer
             The optimizer to step.
         *args, **kwargs
-            For ``optimizer.step``, but for a closure: nobody would unscale the gradients that it computes.
+            For ``optimizer.step``. A closure is refused: the gradients that it computes would stay scaled.
 
         Returns
         -------

@@ -51,7 +51,7 @@ class CSConfig:
     precision_opt_level : int, optional
         Level 0, 1 or 2 of the runs that get this configuration; the model-wide level in force unless given.
     **cluster
-        What only a cluster understands (``num_csx``, ``mount_dirs``, ``job_labels``, ...): kept, and said once.
+        Settings for a cluster (``num_csx``, ``mount_dirs``, ``job_labels``, ...): kept, and reported once.
 
     Raises
     ------

@@ -93,7 +93,7 @@ def backend(backend_type: str | BackendType | None = None, **options: Any) -> Ba
         None returns the backend that was made.
     **options
         ``artifact_dir`` and, for CSX, ``compile_dir``, ``compile_only``, ``validate_only`` (a run is one step then) and
-        ``cluster_config``; for GPU and CPU those of the original. What makes no sense here is said once.
+        ``cluster_config``; for GPU and CPU those of the original. Settings that make no sense here are reported once.
 
     Raises
     ------

@@ -93,5 +93,5 @@ _CSX = _Group(
     ),
 )
 
-#: ``backends.csx.precision.optimization_level`` is the model-wide level; every other flag is accepted and said once.
+#: ``backends.csx.precision.optimization_level`` is the model-wide level; others are accepted and reported once.
 backends = _Group("backends", csx=_CSX)

@@ -32,7 +32,7 @@ class AUCMetric(Metric):
     Raises
     ------
     ValueError
-        If a parameter is none of these.
+        If a parameter has another value.
     """
 
     true_positive: Tensor

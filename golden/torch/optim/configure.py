@@ -53,7 +53,7 @@ def configure_optimizer_params(
         Its name, in upper or lower case.
     kwargs : mapping
         Its parameters; ``learning_rate``, when it is a number, is another name of ``lr``. A parameter that it does not
-        take is said once and left out.
+        take is reported once and left out.
 
     Raises
     ------

@@ -120,7 +120,7 @@ class Optimizer(torch.optim.Optimizer, ABC):
         return loss
 
     def increment_global_step(self, p: Tensor) -> Tensor:
-        """Count a step of a parameter and return its number, for a `step` of one's own."""
+        """Count a step of a parameter and return its number, for subclasses with their own `step`."""
         if "step" not in self.state[p]:
             raise RuntimeError("step: the optimizer does not count steps; make it with enable_global_step=True")
         self.state[p]["step"] += 1.0

@@ -123,7 +123,7 @@ class Callback:
         """Run when a validation ends with an error; the error goes on after it."""
 
     def on_save_checkpoint(self, trainer: Trainer, state_dict: dict[str, Any]) -> None:
-        """Put tensors and plain Python objects into `state_dict`, under a key of one's own."""
+        """Put tensors and plain Python objects into `state_dict`, under a key of your own."""
 
     def on_after_save_checkpoint(self, trainer: Trainer, ckpt_path: Any) -> None:
         """Run when a checkpoint is written; `ckpt_path` is its folder."""

@@ -25,7 +25,7 @@ class Divergence(Callback):
     Parameters
     ----------
     steps : int
-        After so many steps in a row whose loss is NaN or infinite, or which are skipped because gradients overflow
+        Number of consecutive steps whose loss is NaN or infinite, or which are skipped because gradients overflow
         although the loss scale is as small as it may be.
     action : "warn", "error" or "ignore"
         What happens then. An error ends `fit`, and no checkpoint is written.

@@ -27,7 +27,7 @@ class Logging:
     Parameters
     ----------
     log_steps : int
-        After so many steps each.
+        Steps between two of them.
     """
 
     def __init__(self, log_steps: int = 1) -> None:

@@ -54,9 +54,9 @@ class TrainingLoop:
     num_epochs : int, optional
         Epochs of the whole run; not beside `num_steps`.
     steps_per_epoch : int, optional
-        An epoch ends after so many steps, even if the data loader has more batches.
+        Steps in an epoch, even if the data loader has more batches.
     eval_frequency : int, float or None
-        Validate after so many steps each. A float up to 1.0 is a part of the run: 0.5 validates in its middle and at
+        Steps between validations. A float up to 1.0 is a part of the run: 0.5 validates in its middle and at
         its end. None or 0: never.
     eval_steps : int, optional
         Batches of a validation; None for all.

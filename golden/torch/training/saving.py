@@ -24,9 +24,9 @@ class Checkpoint:
     Parameters
     ----------
     steps : int, optional
-        A checkpoint after so many steps each, and one at the end. None or 0: only that.
+        Steps between checkpoints; one more is written at the end. None or 0: only that one.
     keep : int, optional
-        Only so many of the newest stay. None: all.
+        Number of newest checkpoints that stay. None: all.
     autoload_last_checkpoint : bool
         Whether `fit` goes on from the newest checkpoint in `model_dir` if there is one and nothing else is said.
     save_initial_checkpoint : bool

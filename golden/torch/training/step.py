@@ -39,7 +39,7 @@ def loss_of(outputs: dict[str, Any]) -> Tensor:
     Raises
     ------
     ValueError
-        If there is none, or it is no tensor of one element.
+        If there is no loss, or it is not a tensor of one element.
     """
     loss = outputs.get("loss", outputs.get("output"))
     if not isinstance(loss, Tensor) or loss.numel() != 1:

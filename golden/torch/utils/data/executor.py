@@ -29,7 +29,7 @@ class DataExecutor:
     num_steps : int, optional
         Steps of the run, the length of the data unless given.
     checkpoint_steps : int or Schedule, optional
-        After so many steps each, and after the last, a checkpoint closure runs; a `Schedule` counts steps from 0.
+        Steps between runs of a checkpoint closure, which also runs after the last step; a `Schedule` counts from 0.
         None or 0: never.
     activation_steps : int, optional
         Accepted; every value is there after every step.
@@ -38,7 +38,7 @@ class DataExecutor:
     writer : object, optional
         Where `golden.torch.summarize_scalar` writes, with ``add_scalar(name, value, step)``.
     **wafer
-        ``micro_batch_size``, ``profiler_activities``: accepted and said once.
+        ``micro_batch_size``, ``profiler_activities``: accepted and reported once.
 
     Raises
     ------
