@@ -1,8 +1,8 @@
 """Could the proofs fail? Small changes of the netlists, by Yosys' ``mutate``, each of which a proof must notice.
 
-A solver looks for inputs on which the changed netlist differs from the original. If there are none, the change is proven
-to change nothing. Otherwise these inputs go into the formula of the proof, with the changed netlist in place of the
-original. The formula must have a solution. It then has one without these inputs, too: the proof would fail.
+A solver looks for inputs on which the changed netlist differs from the original. If there are none, the change is
+proven to change nothing. Otherwise these inputs go into the formula of the proof, with the changed netlist in place of
+the original. The formula must have a solution. It then has one without these inputs, too: the proof would fail.
 
 Only what matters is compared: of the first half of a step, what the second half reads of the product of that class.
 """
