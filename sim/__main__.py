@@ -16,7 +16,7 @@ from sim.run.report import print_outcome, print_table, update_docs, write_junit,
 from sim.run.simulate import Job
 from sim.run.simulators import MissingSimulator, check_simulator
 from sim.units import UNITS, part_of, select
-from tools.evidence import Kind, Record, Unit, note
+from tools.evidence import Means, Part, Record, note
 
 __all__ = ["main"]
 
@@ -26,9 +26,9 @@ def _evidence(outcomes: Sequence[Outcome]) -> list[Record]:
     records = []
     for part in dict.fromkeys(map(part_of, UNITS)):
         its = [one for one in outcomes if part_of(one.unit) is part]
-        noun = "vectors" if part is Unit.CONVERTERS else "reductions"
+        noun = "vectors" if part is Part.CONVERTERS else "reductions"
         count, wrong = sum(one.vectors for one in its), sum(not one.passed for one in its)
-        records.append(Record(part, Kind.SAMPLED, count, noun, wrong))
+        records.append(Record(part, Means.SAMPLED, count, noun, wrong))
     return records
 
 

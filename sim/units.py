@@ -22,14 +22,14 @@ _SLOWNESS = {Kind.CONVERTER: 0, Kind.MAC: 1, Kind.AXI_STREAM: 1, Kind.VECTOR: 2}
 
 #: The row of the picture of evidence that a kind belongs to.
 _PARTS = {
-    Kind.CONVERTER: evidence.Unit.CONVERTERS,
-    Kind.MAC: evidence.Unit.MAC,
-    Kind.AXI_STREAM: evidence.Unit.MAC,
-    Kind.VECTOR: evidence.Unit.VECTOR,
+    Kind.CONVERTER: evidence.Part.CONVERTERS,
+    Kind.MAC: evidence.Part.MAC,
+    Kind.AXI_STREAM: evidence.Part.MAC,
+    Kind.VECTOR: evidence.Part.VECTOR,
 }
 
 
-def part_of(name: str) -> evidence.Unit:
+def part_of(name: str) -> evidence.Part:
     """Return what evidence about a unit is evidence of."""
     return _PARTS[UNITS[name].kind]
 

@@ -10,13 +10,13 @@ from pathlib import Path
 
 from tools.paths import ROOT
 
-__all__ = ["BUILD", "KEPT", "Kind", "Record", "Unit", "collect", "note", "read", "write"]
+__all__ = ["BUILD", "KEPT", "Means", "Part", "Record", "collect", "note", "read", "write"]
 
 #: Where tools leave what their last whole run found; and what the documentation says.
 BUILD, KEPT = ROOT / "build" / "evidence", ROOT / "docs" / "evidence.json"
 
 
-class Unit(StrEnum):
+class Part(StrEnum):
     """The subjects: rows of the picture."""
 
     CONVERTERS = "converters"
@@ -26,7 +26,7 @@ class Unit(StrEnum):
     KERNELS = "compiled kernels"
 
 
-class Kind(StrEnum):
+class Means(StrEnum):
     """The kinds of evidence: columns of the picture."""
 
     PROVEN = "proven"
@@ -43,8 +43,8 @@ class Record:
 
     Parameters
     ----------
-    unit : Unit
-    kind : Kind
+    unit : Part
+    kind : Means
     count : int
         How many there were.
     noun : str
@@ -55,8 +55,8 @@ class Record:
         What keeps this from being all there is; empty if nothing does.
     """
 
-    unit: Unit
-    kind: Kind
+    unit: Part
+    kind: Means
     count: int
     noun: str
     wrong: int = 0
@@ -79,7 +79,7 @@ def read(path: Path) -> dict[str, list[Record]]:
     """Return the records of a file by their tools."""
     content = json.loads(path.read_text(encoding="utf-8"))
     return {
-        tool: [Record(**{**each, "unit": Unit(each["unit"]), "kind": Kind(each["kind"])}) for each in records]
+        tool: [Record(**{**each, "unit": Part(each["unit"]), "kind": Means(each["kind"])}) for each in records]
         for tool, records in content.items()
     }
 

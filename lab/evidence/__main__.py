@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from lab.evidence.picture import draw, said
-from tools.evidence import BUILD, KEPT, Kind, Record, collect, write
+from tools.evidence import BUILD, KEPT, Means, Record, collect, write
 from tools.paths import ROOT
 from tools.regions import conclude
 
@@ -24,12 +24,12 @@ __all__ = ["PICTURE", "SUBJECT", "conclusion", "main"]
 #: The row of the front page, and what each kind of evidence counts there.
 SUBJECT = "evidence"
 _COUNTED = {
-    Kind.PROVEN: "proofs for every input",
-    Kind.EVERY_INPUT: "inputs in exhaustive runs",
-    Kind.SAMPLED: "vectors simulated",
-    Kind.REPLAYED: "products of training replayed",
-    Kind.SUITES: "comparisons with outside suites",
-    Kind.FAULTS: "deliberate faults tried",
+    Means.PROVEN: "proofs for every input",
+    Means.EVERY_INPUT: "inputs in exhaustive runs",
+    Means.SAMPLED: "vectors simulated",
+    Means.REPLAYED: "products of training replayed",
+    Means.SUITES: "comparisons with outside suites",
+    Means.FAULTS: "deliberate faults tried",
 }
 PICTURE = ROOT / "docs" / "figures" / "evidence.svg"
 
@@ -45,7 +45,7 @@ def _table(found: dict[str, list[Record]]) -> Table:
 
 def conclusion(records: Sequence[Record]) -> str:
     """Return one line: how much there is of every kind of evidence, and how much of it is wrong."""
-    counts = {kind: sum(record.count for record in records if record.kind is kind) for kind in Kind}
+    counts = {kind: sum(record.count for record in records if record.kind is kind) for kind in Means}
     wrong = sum(record.wrong for record in records)
     parts = [f"{said(count)} {_COUNTED[kind]}" for kind, count in counts.items() if count]
     return f"{', '.join(parts)}: {wrong or 'none'} wrong"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from tools.evidence import Kind, Record, Unit
+from tools.evidence import Means, Part, Record
 from tools.style import picture
 
 __all__ = ["draw", "said"]
@@ -25,7 +25,7 @@ _LEGEND = {
     "faults": "so it could have failed",
     "none": "none",
 }
-_SAMPLES = (Kind.SAMPLED, Kind.REPLAYED, Kind.SUITES)
+_SAMPLES = (Means.SAMPLED, Means.REPLAYED, Means.SUITES)
 
 
 def said(count: int) -> str:
@@ -43,7 +43,7 @@ def _colour(records: Sequence[Record]) -> str:
         return "wrong"
     if records[0].kind in _SAMPLES:
         return "sample"
-    if records[0].kind is Kind.FAULTS:
+    if records[0].kind is Means.FAULTS:
         return "faults"
     return "bounded" if any(record.limit for record in records) else "all"
 
@@ -59,8 +59,8 @@ def draw(records: Sequence[Record], path: Path) -> None:
     from matplotlib.patches import Patch, Rectangle
 
     with picture(path, figsize=(12, 5.2)) as (figure, (axes,)):
-        for row, unit in enumerate(Unit):
-            for column, kind in enumerate(Kind):
+        for row, unit in enumerate(Part):
+            for column, kind in enumerate(Means):
                 found = [record for record in records if (record.unit, record.kind) == (unit, kind)]
                 colour = _colour(found)
                 axes.add_patch(Rectangle((column + 0.03, row + 0.05), 0.94, 0.9, color=_COLOURS[colour]))
@@ -73,10 +73,10 @@ def draw(records: Sequence[Record], path: Path) -> None:
                 ink = "white" if colour in ("all", "wrong") else "#222" if found else "#999"
                 text = "\n".join(lines) or "–"
                 axes.text(column + 0.5, row + 0.5, text, color=ink, ha="center", va="center", fontsize=8.5)
-        axes.set_xlim(0, len(Kind))
-        axes.set_ylim(len(Unit), 0)
-        axes.set_xticks([column + 0.5 for column in range(len(Kind))], list(Kind))
-        axes.set_yticks([row + 0.5 for row in range(len(Unit))], [unit.replace("-", "-\n", 1) for unit in Unit])
+        axes.set_xlim(0, len(Means))
+        axes.set_ylim(len(Part), 0)
+        axes.set_xticks([column + 0.5 for column in range(len(Means))], list(Means))
+        axes.set_yticks([row + 0.5 for row in range(len(Part))], [unit.replace("-", "-\n", 1) for unit in Part])
         axes.xaxis.tick_top()
         axes.tick_params(length=0, labelsize=10)
         for side in axes.spines.values():

@@ -23,7 +23,7 @@ from lab.exhaustive.check import Check, Outcome, run
 from lab.exhaustive.converters import converter_checks
 from lab.exhaustive.quantisers import quantiser_checks
 from lab.exhaustive.steps import sampled_step_checks, tiny_step_checks
-from tools.evidence import Kind, Record, Unit, note
+from tools.evidence import Means, Part, Record, note
 
 __all__ = ["main"]
 
@@ -48,10 +48,10 @@ _FILE_WIDTH = 130
 
 #: What each group is about, and what keeps it from being all there is.
 _EVIDENCE = {
-    "quantisers": (Unit.KERNELS, Kind.EVERY_INPUT, ""),
-    "netlists": (Unit.CONVERTERS, Kind.EVERY_INPUT, ""),
-    "tiny-steps": (Unit.STEP, Kind.EVERY_INPUT, "of tiny formats"),
-    "steps": (Unit.STEP, Kind.SAMPLED, ""),
+    "quantisers": (Part.KERNELS, Means.EVERY_INPUT, ""),
+    "netlists": (Part.CONVERTERS, Means.EVERY_INPUT, ""),
+    "tiny-steps": (Part.STEP, Means.EVERY_INPUT, "of tiny formats"),
+    "steps": (Part.STEP, Means.SAMPLED, ""),
 }
 
 #: Groups that run when none is named.

@@ -24,7 +24,7 @@ from sim.run.options import parse
 from sim.run.simulate import Job, run_unit
 from sim.run.simulators import MissingSimulator, check_simulator
 from sim.units import UNITS
-from tools.evidence import Kind, Record, note
+from tools.evidence import Means, Record, note
 from tools.paths import ROOT
 
 __all__ = ["BrokenMutant", "Verdict", "judge_mutant", "main", "mutate"]
@@ -149,7 +149,7 @@ def _evidence(verdicts: Sequence[Verdict]) -> list[Record]:
     results = {verdict.name: verdict for verdict in verdicts}
     parts = {mutant.part: [results[each.name] for each in MUTANTS if each.part is mutant.part] for mutant in MUTANTS}
     return [
-        Record(part, Kind.FAULTS, len(its), "by simulation", sum(not one.is_good for one in its))
+        Record(part, Means.FAULTS, len(its), "by simulation", sum(not one.is_good for one in its))
         for part, its in parts.items()
     ]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sim.run.compiled import Engine
 from sim.units import part_of
-from tools.evidence import Unit
+from tools.evidence import Part
 from tools.paths import ROOT
 
 __all__ = ["Mutant", "edit"]
@@ -54,10 +54,10 @@ class Mutant:
     is_none: bool = False
 
     @property
-    def part(self) -> Unit:
+    def part(self) -> Part:
         """The faulty part: the unit, or the step inside it."""
         unit = part_of(self.unit)
-        return Unit.STEP if self.file.startswith("cores/") and unit is not Unit.CONVERTERS else unit
+        return Part.STEP if self.file.startswith("cores/") and unit is not Part.CONVERTERS else unit
 
 
 def edit(mutant: Mutant, folder: Path) -> None:

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from lab.proofs.faults import pinned_faults
 from lab.proofs.proof import ENGINES, Outcome, Verdict, engine_version
-from tools.evidence import Kind, Record, Unit
+from tools.evidence import Means, Part, Record
 
 __all__ = ["BEGIN", "END", "SUBJECT", "conclusion", "evidence", "markdown", "summary", "table", "write_json"]
 
@@ -21,10 +21,10 @@ SUBJECT = "proofs"
 _LIMITS = {"vector/bounded": "up to 5 beats"}
 #: What ids begin with; all others are of the multiply-accumulate unit.
 _UNITS = {
-    "converter/": Unit.CONVERTERS,
-    "stream/": Unit.CONVERTERS,
-    "step/": Unit.STEP,
-    "vector/": Unit.VECTOR,
+    "converter/": Part.CONVERTERS,
+    "stream/": Part.CONVERTERS,
+    "step/": Part.STEP,
+    "vector/": Part.VECTOR,
 }
 _HEADINGS = ("unit", "mode", "specification", "engine", "verdict", "CPU seconds")
 
@@ -89,27 +89,27 @@ def summary(outcomes: Sequence[Outcome]) -> str:
     return "\n".join([*lines, "", f"Versions: {_engines(outcomes)}."]) + "\n"
 
 
-def _unit(outcome: Outcome) -> Unit:
+def _unit(outcome: Outcome) -> Part:
     """Return what a proof is about; of a change of a unit, what is changed."""
     if outcome.unit == "faults":
         return next(one.fault.part for one in pinned_faults() if one.id == outcome.id)
     about = outcome.id.removeprefix("mutant/")
-    return next((unit for name, unit in _UNITS.items() if about.startswith(name)), Unit.MAC)
+    return next((unit for name, unit in _UNITS.items() if about.startswith(name)), Part.MAC)
 
 
 def evidence(outcomes: Sequence[Outcome]) -> list[Record]:
     """Return the counts of proofs, and of changes that they have judged, for every unit."""
-    counts: Counter[tuple[Unit, Kind, str]] = Counter()
-    wrong: Counter[tuple[Unit, Kind, str]] = Counter()
+    counts: Counter[tuple[Part, Means, str]] = Counter()
+    wrong: Counter[tuple[Part, Means, str]] = Counter()
     for one in outcomes:
         is_change = one.unit in ("faults", "mutants")
         limit = "" if is_change else next((text for name, text in _LIMITS.items() if one.id.startswith(name)), "")
-        group = _unit(one), Kind.FAULTS if is_change else Kind.PROVEN, limit
+        group = _unit(one), Means.FAULTS if is_change else Means.PROVEN, limit
         if one.verdict is not Verdict.EQUIVALENT:
             counts[group] += 1
             wrong[group] += not one.verdict.is_good
     return [
-        Record(unit, kind, count, "by proof" if kind is Kind.FAULTS else "proofs", wrong[unit, kind, limit], limit)
+        Record(unit, kind, count, "by proof" if kind is Means.FAULTS else "proofs", wrong[unit, kind, limit], limit)
         for (unit, kind, limit), count in counts.items()
     ]
 

@@ -22,7 +22,7 @@ from lab.replay.netlist import Netlist
 from lab.replay.recording import Product
 from lab.replay.report import draw, markdown, totals
 from lab.replay.training import EXAMPLES, recorded_products
-from tools.evidence import Kind, Record, Unit, note
+from tools.evidence import Means, Part, Record, note
 
 __all__ = ["main"]
 
@@ -83,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     table = markdown(counts)
     count, differ = (sum(getattr(row, name) for row in counts) for name in ("products", "differ"))
     if given.products >= _ENOUGH:
-        note("replay", [Record(Unit.MAC, Kind.REPLAYED, count, "products", differ)])
+        note("replay", [Record(Part.MAC, Means.REPLAYED, count, "products", differ)])
     given.output.mkdir(parents=True, exist_ok=True)
     (given.output / "replay.md").write_text(table, encoding="utf-8")
     draw(verdicts, given.output / "replay.svg")

@@ -17,19 +17,19 @@ from hdl.cores.conversion import Convert
 from hdl.cores.fused_step import FusedStep
 from hdl.cores.result import result_layout
 from hdl.cores.step_formats import StepFormats
-from lab.suites.functions import Codes, Conversion, Step, Unit
+from lab.suites.functions import Codes, Conversion, Operation, Step
 from tools.compiled import Compiled, fields
 
 __all__ = ["DESIGNS", "THREE", "Design"]
 
 #: Results and flags of a unit on arrays of operands, or None for a unit that the design does not have.
-Design: TypeAlias = Callable[[Unit, Sequence[Codes]], tuple[Codes, Codes] | None]
+Design: TypeAlias = Callable[[Operation, Sequence[Codes]], tuple[Codes, Codes] | None]
 
 #: The formats of the fused step whose operands' and accumulator's format is chosen at run time.
 THREE = StepFormats(HALF_FORMATS, (*HALF_FORMATS, FP32))
 
 
-def run_golden(unit: Unit, operands: Sequence[Codes]) -> tuple[Codes, Codes]:
+def run_golden(unit: Operation, operands: Sequence[Codes]) -> tuple[Codes, Codes]:
     """Run the array functions."""
     if isinstance(unit, Conversion):
         return golden.convert(operands[0], unit.source, unit.destination, return_flags=True)
@@ -40,7 +40,7 @@ def run_golden(unit: Unit, operands: Sequence[Codes]) -> tuple[Codes, Codes]:
     return results, flags
 
 
-def run_reference(unit: Unit, operands: Sequence[Codes]) -> tuple[Codes, Codes]:
+def run_reference(unit: Operation, operands: Sequence[Codes]) -> tuple[Codes, Codes]:
     """Run `golden.reference`, vector by vector."""
     rows = zip(*(each.tolist() for each in operands), strict=True)
     if isinstance(unit, Conversion):
@@ -53,7 +53,7 @@ def run_reference(unit: Unit, operands: Sequence[Codes]) -> tuple[Codes, Codes]:
     return np.array(results, code_dtype(unit.result)), np.array(flags, np.uint8)
 
 
-def run_netlist(unit: Unit, operands: Sequence[Codes]) -> tuple[Codes, Codes] | None:
+def run_netlist(unit: Operation, operands: Sequence[Codes]) -> tuple[Codes, Codes] | None:
     """Run the netlist of a core for these formats alone; no core has float32 operands."""
     if isinstance(unit, Step) and unit.operand == FP32:
         return None
@@ -63,7 +63,7 @@ def run_netlist(unit: Unit, operands: Sequence[Codes]) -> tuple[Codes, Codes] | 
     return both["bits"], both["flags"]
 
 
-def run_shared_netlist(unit: Unit, operands: Sequence[Codes]) -> tuple[Codes, Codes] | None:
+def run_shared_netlist(unit: Operation, operands: Sequence[Codes]) -> tuple[Codes, Codes] | None:
     """Run the netlist of the fused step for three operand formats in one of its modes."""
     if not isinstance(unit, Step) or unit.operand not in THREE.operands or unit.accumulator not in THREE.accumulators:
         return None
@@ -77,7 +77,7 @@ def run_shared_netlist(unit: Unit, operands: Sequence[Codes]) -> tuple[Codes, Co
 
 
 @lru_cache
-def _core(unit: Unit) -> Compiled:
+def _core(unit: Operation) -> Compiled:
     if isinstance(unit, Conversion):
         return Compiled(Convert(unit.source, unit.destination))
     return Compiled(FusedStep(StepFormats((unit.operand,), (unit.accumulator,))))

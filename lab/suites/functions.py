@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from golden import BF16, FP16, FP32, FloatFormat
 
-__all__ = ["FUNCTIONS", "Codes", "Conversion", "Function", "Step", "Unit", "Vectors"]
+__all__ = ["FUNCTIONS", "Codes", "Conversion", "Function", "Operation", "Step", "Vectors"]
 
 Codes: TypeAlias = NDArray[Any]
 
@@ -48,7 +48,7 @@ class Step:
         return self.accumulator
 
 
-Unit: TypeAlias = Conversion | Step
+Operation: TypeAlias = Conversion | Step
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Function:
 
     name: str
     given: tuple[FloatFormat, ...]
-    unit: Unit
+    unit: Operation
     arguments: Callable[..., tuple[Codes, ...]]
 
 

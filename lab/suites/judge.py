@@ -12,7 +12,7 @@ import golden
 from golden import FP32
 from golden.formats import SIXTEEN_BIT_FORMATS
 from lab.suites.designs import DESIGNS
-from lab.suites.functions import Codes, Step, Unit, Vectors
+from lab.suites.functions import Codes, Operation, Step, Vectors
 
 __all__ = ["Tally", "judge"]
 
@@ -82,7 +82,7 @@ def judge(vectors: Vectors, designs: Sequence[str], name: str, tally: Tally, *, 
         tally.left_out["computed by none of the designs"] += int((~was_run).sum())
 
 
-def _ways(vectors: Vectors) -> Iterator[tuple[Unit, Codes, list[Codes]]]:
+def _ways(vectors: Vectors) -> Iterator[tuple[Operation, Codes, list[Codes]]]:
     """Yield what computes the vectors: unit, indices of those that it can compute, and their operands.
 
     A step of float32 is the step of a 16-bit format into float32 where both factors are of that format.
@@ -99,5 +99,5 @@ def _ways(vectors: Vectors) -> Iterator[tuple[Unit, Codes, list[Codes]]]:
             yield Step(fmt, FP32), chosen, [x[chosen], y[chosen], acc[chosen]]
 
 
-def _hexadecimal(unit: Unit, result: int, flags: int) -> str:
+def _hexadecimal(unit: Operation, result: int, flags: int) -> str:
     return f"0x{int(result):0{unit.result.width // 4}x} flags {int(flags):#04x}"

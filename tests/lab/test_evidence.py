@@ -10,10 +10,10 @@ import pytest
 from lab.evidence.__main__ import PICTURE, main
 from lab.evidence.picture import draw, said
 from lab.mutants.faults import MUTANTS
-from tools.evidence import KEPT, Kind, Record, Unit, collect, note, read, write
+from tools.evidence import KEPT, Means, Part, Record, collect, note, read, write
 
-PROOFS = Record(Unit.STEP, Kind.PROVEN, 12, "proofs", 1, "up to 6 beats")
-VECTORS = Record(Unit.MAC, Kind.SAMPLED, 2_500_000, "vectors")
+PROOFS = Record(Part.STEP, Means.PROVEN, 12, "proofs", 1, "up to 6 beats")
+VECTORS = Record(Part.MAC, Means.SAMPLED, 2_500_000, "vectors")
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -32,7 +32,7 @@ def test_evidence_of_a_new_run_replaces_what_was_kept_of_that_tool_alone(tmp_pat
 def test_evidence_picture_shows_counts_limits_and_what_is_wrong(tmp_path: Path) -> None:
     draw([PROOFS, VECTORS], tmp_path / "evidence.svg")
     text = (tmp_path / "evidence.svg").read_text(encoding="utf-8")
-    for shown in ("12 proofs", "1 wrong", "up to 6 beats", "2.5 M vectors", *Unit):
+    for shown in ("12 proofs", "1 wrong", "up to 6 beats", "2.5 M vectors", *Part):
         assert shown.split("-")[0] in text, shown
     assert "#c0392b" in text
 
@@ -56,7 +56,7 @@ def test_evidence_of_outside_suites_is_what_their_page_says() -> None:
     page = (ROOT / "docs" / "outside-suites.md").read_text(encoding="utf-8")
     rows = [line.split("|") for line in page.splitlines() if re.match(r"\| .*(mulAdd`|FPgen)", line)]
     counts = [int(row[6].replace(",", "")) for row in rows if len(row) == 9]
-    (kept,) = (record for record in read(KEPT)["lab.suites"] if record.unit is Unit.STEP)
+    (kept,) = (record for record in read(KEPT)["lab.suites"] if record.unit is Part.STEP)
     assert len(counts) == 3
     assert kept.count == sum(counts)
 
@@ -64,5 +64,5 @@ def test_evidence_of_outside_suites_is_what_their_page_says() -> None:
 def test_evidence_of_faults_counts_each_once() -> None:
     parts = {mutant.name: mutant.part for mutant in MUTANTS}
     assert len(parts) == len(MUTANTS)
-    assert {parts["tiny_before_rounding"], parts["tiny_before_rounding_in_step"]} == {Unit.CONVERTERS, Unit.STEP}
-    assert parts["hazards_ignored"] is Unit.MAC
+    assert {parts["tiny_before_rounding"], parts["tiny_before_rounding_in_step"]} == {Part.CONVERTERS, Part.STEP}
+    assert parts["hazards_ignored"] is Part.MAC
