@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar
 
 from amaranth import ClockDomain, Module, Mux
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from golden.formats import FloatFormat
 from hdl.cores.result import flags_layout
 from hdl.mac.multiply_accumulate import MultiplyAccumulate
 from hdl.mac.parameters import MacParameters
@@ -20,6 +22,7 @@ __all__ = ["AxiStreamMac"]
 #: A level that no unit has: its products are refused as unsupported.
 _NO_LEVEL = 3
 _MOST_REGISTERS, _MOST_FORMATS = 256, 16
+_MAC = MacParameters.definitions()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +34,13 @@ class AxiStreamParameters(MacParameters):
     TypeError, ValueError
         Naming the parameter, what was given and what is allowed.
     """
+
+    operands: Annotated[
+        Sequence[FloatFormat], replace(_MAC["operands"], meaning=f"operand formats, at most {_MOST_FORMATS}")
+    ] = MacParameters.operands
+    registers: Annotated[int, replace(_MAC["registers"], meaning=f"16-bit accumulators, at most {_MOST_REGISTERS}")] = (
+        MacParameters.registers
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
