@@ -19,7 +19,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Column, Table
 
 from golden import kernels
-from lab.exhaustive.check import Check, Outcome, run
+from lab.exhaustive.check import Check, Checked, run
 from lab.exhaustive.converters import converter_checks
 from lab.exhaustive.quantisers import quantiser_checks
 from lab.exhaustive.steps import sampled_step_checks, tiny_step_checks
@@ -92,7 +92,7 @@ def _chosen(
     return list({check.name: check for name in given or _DEFAULT for check in known[name]}.values())
 
 
-def _run_all(checks: Sequence[Check], jobs: int, console: Console) -> list[tuple[Outcome, float]]:
+def _run_all(checks: Sequence[Check], jobs: int, console: Console) -> list[tuple[Checked, float]]:
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
     results = []
     with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
@@ -106,7 +106,7 @@ def _run_all(checks: Sequence[Check], jobs: int, console: Console) -> list[tuple
     return results
 
 
-def _report(results: Sequence[tuple[Outcome, float]], console: Console) -> None:
+def _report(results: Sequence[tuple[Checked, float]], console: Console) -> None:
     # The counts are what the run is for: they are never cut, however narrow the terminal.
     numbers = (Column(title, justify="right", no_wrap=True, min_width=10) for title in ("compared", "wrong", "seconds"))
     table = Table(Column("check", no_wrap=True), Column("judged by", overflow="fold"), *numbers, "result")
@@ -121,7 +121,7 @@ def _report(results: Sequence[tuple[Outcome, float]], console: Console) -> None:
             console.print(f"{outcome.check.name}: compared {outcome.count} of {outcome.check.total} inputs")
 
 
-def _note(results: Sequence[tuple[Outcome, float]], groups: Mapping[str, Sequence[Check]]) -> None:
+def _note(results: Sequence[tuple[Checked, float]], groups: Mapping[str, Sequence[Check]]) -> None:
     """Leave the counts of the groups that have run as a whole."""
     outcomes = {outcome.check.name: outcome for outcome, _ in results}
     for group, checks in groups.items():

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Check", "Comparison", "Outcome", "compare_bits", "compare_operands", "run"]
+__all__ = ["Check", "Checked", "Comparison", "compare_bits", "compare_operands", "run"]
 
 #: Differences that a report shows.
 SHOWN = 5
@@ -83,7 +83,7 @@ class Check:
 
 
 @dataclass
-class Outcome:
+class Checked:
     """The result of a whole check. It passed if nothing differs *and* every input was compared."""
 
     check: Check
@@ -102,9 +102,9 @@ class Outcome:
         return self.complete and self.wrong == 0
 
 
-def run(check: Check, jobs: int, advance: Callable[[int], object] = lambda _: None) -> Outcome:
+def run(check: Check, jobs: int, advance: Callable[[int], object] = lambda _: None) -> Checked:
     """Run a check on some threads; `advance` is told how many inputs each piece held."""
-    outcome = Outcome(check)
+    outcome = Checked(check)
     check.prepare()
     with ThreadPoolExecutor(jobs) as pool:
         pieces = check.ranges()

@@ -23,7 +23,7 @@ from sim.run.simulate import _prepare
 from sim.scenario import Scenario
 from sim.units import UNITS, port_of
 
-__all__ = ["SEEDS", "TARGETS", "Batch", "Judged", "Target", "Verdict", "batches", "judge"]
+__all__ = ["SEEDS", "TARGETS", "Batch", "Fate", "Judged", "Target", "batches", "judge"]
 
 #: Seeds of the stimulus; `make sim` takes another one each time.
 SEEDS = (1,)
@@ -35,7 +35,7 @@ _TRIED, _KEPT = 300, 1
 _SECONDS = 1.5
 
 
-class Verdict(Enum):
+class Fate(Enum):
     """The fate of a fault."""
 
     SIMULATION = "make sim"
@@ -102,7 +102,7 @@ class Judged:
     ----------
     unit : str
     fault : Fault
-    verdict : Verdict
+    verdict : Fate
     by : str
         Scenario or proof.
     remark : str
@@ -110,11 +110,11 @@ class Judged:
 
     unit: str
     fault: Fault
-    verdict: Verdict
+    verdict: Fate
     by: str
     remark: str = ""
 
-    def but(self, verdict: Verdict, by: str, remark: str = "") -> Judged:
+    def but(self, verdict: Fate, by: str, remark: str = "") -> Judged:
         """Return the same with another verdict."""
         return replace(self, verdict=verdict, by=by, remark=remark)
 
@@ -127,7 +127,7 @@ class _Work:
     component: Any
     faults: list[Fault]
     gates: Gates
-    verdicts: dict[int, tuple[Verdict, str, str]] = field(default_factory=dict)
+    verdicts: dict[int, tuple[Fate, str, str]] = field(default_factory=dict)
 
     @property
     def open(self) -> list[int]:
@@ -174,11 +174,11 @@ def judge(batch: Batch) -> tuple[list[Judged], int, float]:
     work = _Work(unit, unit.build(), faults, gates)
     for number in range(len(faults)):
         if number not in gates.selects and number not in gates.looped:
-            work.verdicts[number] = Verdict.NONE, "structure", "Yosys removes it"
+            work.verdicts[number] = Fate.NONE, "structure", "Yosys removes it"
     cycles = sum(_simulate(work, seed) for seed in SEEDS)
     cycles += _induce(work)
     judged = [
-        Judged(unit.name, fault, *work.verdicts.get(number, (Verdict.OPEN, "", "")))
+        Judged(unit.name, fault, *work.verdicts.get(number, (Fate.OPEN, "", "")))
         for number, fault in enumerate(faults)
         if number not in gates.looped
     ]
@@ -206,7 +206,7 @@ def _simulate(work: _Work, seed: int) -> int:
 def _note(work: _Work, machine: Machine, numbers: Sequence[int], by: str) -> None:
     for copy, number in enumerate(numbers, start=1):
         if machine.caught[copy] and number not in work.verdicts:
-            work.verdicts[number] = Verdict.SIMULATION, by, Cause(int(machine.caught[copy])).name.lower()
+            work.verdicts[number] = Fate.SIMULATION, by, Cause(int(machine.caught[copy])).name.lower()
 
 
 def _induce(work: _Work) -> int:
@@ -227,7 +227,7 @@ def _induce(work: _Work) -> int:
         missing = pair.missing(number, Conjectures(same, guarded))
         if missing:
             registers = int(np.count_nonzero(~same))
-            work.verdicts[number] = Verdict.OPEN, "", f"{missing}; {registers} registers differ in simulation"
+            work.verdicts[number] = Fate.OPEN, "", f"{missing}; {registers} registers differ in simulation"
         else:
-            work.verdicts[number] = Verdict.NONE, "induction", "the same in every cycle"
+            work.verdicts[number] = Fate.NONE, "induction", "the same in every cycle"
     return machine.cycles

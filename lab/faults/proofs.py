@@ -20,7 +20,7 @@ from typing import Any
 from unittest.mock import patch
 
 from hdl.catalogue import UNITS, Kind
-from lab.faults.campaign import Batch, Judged, Verdict, judge
+from lab.faults.campaign import Batch, Fate, Judged, judge
 from lab.faults.candidates import candidates
 from lab.faults.design import FOLDER, Design, elaborated
 from lab.faults.edit import with_faults
@@ -29,8 +29,7 @@ from lab.proofs import yosys
 from lab.proofs.catalogue import proofs
 from lab.proofs.errors import ToolError
 from lab.proofs.netlist import Netlist
-from lab.proofs.proof import Outcome, Proof, prove
-from lab.proofs.proof import Verdict as Answer
+from lab.proofs.proof import Answer, Proof, Verdict, prove
 from tools.paths import ROOT
 
 __all__ = ["faulty", "judge_batch", "proofs_of", "try_proofs"]
@@ -122,7 +121,7 @@ def _sources() -> str:
 def _judge_batch(batch: Batch, proof_seconds: int) -> tuple[list[Judged], int, float]:
     judged, cycles, seconds = judge(batch)
     for at, one in enumerate(judged):
-        if proof_seconds and one.verdict is Verdict.OPEN:
+        if proof_seconds and one.verdict is Fate.OPEN:
             judged[at], more = try_proofs(one, proof_seconds)
             seconds += more
     return judged, cycles, seconds
@@ -134,22 +133,22 @@ def try_proofs(judged: Judged, limit: int = 60) -> tuple[Judged, float]:
     for proof in proofs_of(judged):
         outcome = _ask(proof, judged.fault, limit)
         seconds += outcome.seconds
-        if outcome.verdict is Answer.REFUTED:
-            if _ask(proof, None, proof.timeout).verdict is not Answer.PROVEN:
+        if outcome.verdict is Verdict.REFUTED:
+            if _ask(proof, None, proof.timeout).verdict is not Verdict.PROVEN:
                 raise ToolError(f"{proof.id}: not proven of the unit without faults: run `make formal` first")
-            return judged.but(Verdict.PROOF, proof.id), seconds
-        if outcome.verdict is Answer.PROVEN:
+            return judged.but(Fate.PROOF, proof.id), seconds
+        if outcome.verdict is Verdict.PROVEN:
             proven.append(proof.id)
         else:
             said.append(f"{proof.id}: {outcome.remark}")
     reached = [remark for remark in said if "no counterpart" not in remark]
     if proven and not reached and any(fnmatchcase(judged.fault.file, pattern) for pattern in _WHOLE):
-        return judged.but(Verdict.NONE, "specification", f"proven all the same: {', '.join(proven)}"), seconds
+        return judged.but(Fate.NONE, "specification", f"proven all the same: {', '.join(proven)}"), seconds
     remarks = [judged.remark, *(f"{name} holds all the same" for name in proven), *reached]
     return replace(judged, remark="; ".join(remark for remark in remarks if remark)), seconds
 
 
-def _ask(proof: Proof, fault: Fault | None, limit: int) -> Outcome:
+def _ask(proof: Proof, fault: Fault | None, limit: int) -> Answer:
     with faulty(fault):
         return prove(replace(proof, timeout=limit), FOLDER / "formal")
 

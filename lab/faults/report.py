@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from lab.faults.campaign import SEEDS, Judged, Verdict
+from lab.faults.campaign import SEEDS, Fate, Judged
 from lab.faults.fault import KINDS
 from lab.faults.reasons import reason_of
 
@@ -29,14 +29,14 @@ told.
 def summary(judged: Sequence[Judged]) -> str:
     """Return one line of counts."""
     counts = Counter(one.verdict for one in judged)
-    said = ", ".join(f"{counts[verdict]} {verdict.value}" for verdict in Verdict)
+    said = ", ".join(f"{counts[verdict]} {verdict.value}" for verdict in Fate)
     return f"{len(judged)} faults: {said}; score {_score(judged)}"
 
 
 def _score(judged: Iterable[Judged]) -> str:
     counts = Counter(one.verdict for one in judged)
-    told = counts[Verdict.SIMULATION] + counts[Verdict.PROOF]
-    real = told + counts[Verdict.OPEN]
+    told = counts[Fate.SIMULATION] + counts[Fate.PROOF]
+    real = told + counts[Fate.OPEN]
     # Cut off, not rounded: 100 % is all of them.
     return f"{1000 * told // real / 10} %" if real else "-"
 
@@ -56,7 +56,7 @@ def markdown(judged: Sequence[Judged], facts: str) -> str:
     lines += _table("kind", [(f"{one.fault.kind}: {KINDS[one.fault.kind]}", one) for one in judged])
     lines += ["", "## By unit", ""]
     lines += _table("unit", [(one.unit, one) for one in judged])
-    survivors = [one for one in judged if one.verdict is Verdict.OPEN]
+    survivors = [one for one in judged if one.verdict is Fate.OPEN]
     lines += ["", f"## The {len(survivors)} that survived", ""]
     for reason in dict.fromkeys(_reason(one) for one in survivors):
         lines += [f"{reason[0].upper()}{reason[1:]}:", ""]
@@ -73,7 +73,7 @@ def _table(title: str, rows: Sequence[tuple[str, Judged]]) -> list[str]:
     for name in sorted({name for name, _ in rows}):
         its = [one for other, one in rows if other == name]
         counts = Counter(one.verdict for one in its)
-        cells = [len(its), *(counts[verdict] for verdict in Verdict), _score(its)]
+        cells = [len(its), *(counts[verdict] for verdict in Fate), _score(its)]
         lines.append(f"| {name} | {' | '.join(map(str, cells))} |")
     return lines
 
@@ -89,7 +89,7 @@ def _line(one: Judged) -> str:
 def new_survivors(judged: Sequence[Judged], kept: Path) -> list[str]:
     """Return the lines of survivors that the list does not have."""
     known = kept.read_text(encoding="utf-8").splitlines() if kept.is_file() else []
-    return [line for one in judged if one.verdict is Verdict.OPEN and (line := _line(one)) not in known]
+    return [line for one in judged if one.verdict is Fate.OPEN and (line := _line(one)) not in known]
 
 
 def write_json(judged: Sequence[Judged], path: Path) -> None:

@@ -27,7 +27,7 @@ from sim.units import UNITS
 from tools.evidence import Means, Record, note
 from tools.paths import ROOT
 
-__all__ = ["BrokenMutant", "Verdict", "judge_mutant", "main", "mutate"]
+__all__ = ["BrokenMutant", "Trial", "judge_mutant", "main", "mutate"]
 
 
 class BrokenMutant(Exception):
@@ -35,7 +35,7 @@ class BrokenMutant(Exception):
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Trial:
     """The outcome of a mutant.
 
     Parameters
@@ -112,25 +112,25 @@ def verilog_of(unit: str) -> str:
     return to_verilog(UNITS[unit].build(), unit)
 
 
-def judge_mutant(mutant: Mutant, job: Job, original: str) -> Verdict:
+def judge_mutant(mutant: Mutant, job: Job, original: str) -> Trial:
     """Test a mutated unit; only wrong results count as caught."""
     started = time.perf_counter()
     try:
         verilog = mutate(mutant, job.folder, original)
     except BrokenMutant as error:
-        return Verdict(mutant.name, mutant.unit, "broken", time.perf_counter() - started, str(error))
+        return Trial(mutant.name, mutant.unit, "broken", time.perf_counter() - started, str(error))
     outcome = run_unit(replace(job, verilog=verilog, folder=job.folder / "run"))
     remark = outcome.failures[0].splitlines()[0] if outcome.failures else "nothing failed"
     result = "broken" if outcome.is_broken else "survived" if outcome.passed else "caught"
-    return Verdict(mutant.name, mutant.unit, result, time.perf_counter() - started, remark)
+    return Trial(mutant.name, mutant.unit, result, time.perf_counter() - started, remark)
 
 
-def _judge_unmutated(job: Job) -> Verdict:
+def _judge_unmutated(job: Job) -> Trial:
     started = time.perf_counter()
     outcome = run_unit(job)
     remark = outcome.failures[0].splitlines()[0] if outcome.failures else "as it should"
     result = "passed" if outcome.passed else "broken"
-    return Verdict(
+    return Trial(
         f"unmutated, {job.scenarios or 'all scenarios'}", job.unit, result, time.perf_counter() - started, remark
     )
 
@@ -144,7 +144,7 @@ def _select(names: str) -> list[Mutant]:
     return [mutant for mutant in MUTANTS if not wanted or any(fnmatchcase(mutant.name, name) for name in wanted)]
 
 
-def _evidence(verdicts: Sequence[Verdict]) -> list[Record]:
+def _evidence(verdicts: Sequence[Trial]) -> list[Record]:
     """Return how many faults of each unit there were, and were not caught."""
     results = {verdict.name: verdict for verdict in verdicts}
     parts = {mutant.part: [results[each.name] for each in MUTANTS if each.part is mutant.part] for mutant in MUTANTS}
@@ -179,7 +179,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             stops_early=True,
         )
 
-    verdicts: list[Verdict] = []
+    verdicts: list[Trial] = []
     context = multiprocessing.get_context("spawn")
     unmutated = {(mutant.unit, mutant.scenarios, mutant.effort, mutant.engine): mutant for mutant in mutants}
     with ProcessPoolExecutor(given.jobs, mp_context=context, max_tasks_per_child=1) as pool:

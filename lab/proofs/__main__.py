@@ -12,7 +12,7 @@ from pathlib import Path
 from rich.console import Console
 
 from lab.proofs.catalogue import TIERS, select
-from lab.proofs.proof import Outcome, Verdict, stop
+from lab.proofs.proof import Answer, Verdict, stop
 from lab.proofs.report import BEGIN, END, SUBJECT, conclusion, evidence, markdown, summary, table, write_json
 from tools.evidence import note
 from tools.paths import RESULTS, ROOT
@@ -43,7 +43,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     return given
 
 
-def _tell(console: Console, title: str, outcome: Outcome, done: int, count: int, started: float) -> None:
+def _tell(console: Console, title: str, outcome: Answer, done: int, count: int, started: float) -> None:
     minutes, seconds = divmod(int(time.monotonic() - started), 60)
     line = f"[{done:>{len(str(count))}}/{count}] {minutes:>2}:{seconds:02} {outcome.verdict.value:<8}"
     spent = f"{outcome.seconds:.1f} s{' *' if outcome.cached else ''}"
@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     console = Console(width=None if sys.stdout.isatty() else 150)
     started = time.monotonic()
-    done: dict[int, Outcome] = {}
+    done: dict[int, Answer] = {}
     with ThreadPoolExecutor(given.jobs) as pool:
         # The slow ones first, so that none of them is left over at the end.
         order = sorted(range(len(proofs)), key=lambda at: -proofs[at].timeout)

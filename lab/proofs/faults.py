@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from lab.mutants.faults import MUTANTS
 from lab.mutants.mutant import Mutant, edit
 from lab.proofs.errors import ToolError
-from lab.proofs.proof import BITWUZLA, Outcome, Proof, Verdict, prove
+from lab.proofs.proof import BITWUZLA, Answer, Proof, Verdict, prove
 from lab.proofs.trial_faults import TRIAL_FAULTS
 from tools.paths import ROOT
 
@@ -48,10 +48,10 @@ class PinnedFault:
         """Whether it belongs to the fast tier."""
         return self.fault.fast
 
-    def run(self, folder: Path) -> Outcome:
+    def run(self, folder: Path) -> Answer:
         """Put the fault into a copy of `hdl` and see whether a proof refutes it."""
         fault, seconds = self.fault, 0.0
-        outcome = Outcome(self.id, "faults", fault.name, "as its proof", BITWUZLA, Verdict.SURVIVED, 0.0)
+        outcome = Answer(self.id, "faults", fault.name, "as its proof", BITWUZLA, Verdict.SURVIVED, 0.0)
         with TemporaryDirectory() as work:
             for each in fault.proofs:
                 text = _Text(fault, each, Path(work))

@@ -26,7 +26,7 @@ from lab.proofs.cut import Mode
 from lab.proofs.errors import version_of
 from lab.proofs.halves import FirstHalf, SecondHalf
 from lab.proofs.netlist import Netlist, parse
-from lab.proofs.proof import BITWUZLA, CVC5, Outcome, Proof, Verdict, prove
+from lab.proofs.proof import BITWUZLA, CVC5, Answer, Proof, Verdict, prove
 from lab.proofs.terms import DOUBLE, bits, both, either, equal, refute
 from lab.proofs.yosys import COMBINATIONAL, EVERTED, netlist_of, rtlil_of, run_yosys
 
@@ -188,11 +188,11 @@ class Mutant:
         """Whether it belongs to the fast tier."""
         return self.number < self.core.fast
 
-    def run(self, folder: Path) -> Outcome:
+    def run(self, folder: Path) -> Answer:
         """Find an input on which the change shows, or prove that there is none."""
         return replace(self._run(folder), id=self.id)
 
-    def _run(self, folder: Path) -> Outcome:
+    def _run(self, folder: Path) -> Answer:
         description, mutated = changes(self.core, folder / "netlists")[self.number]
         original = netlist_of(self.core.build(), folder / "netlists", self.core.script)
         result = prove(self._proof(BITWUZLA, lambda _: self.core.difference(original, mutated)), folder)

@@ -24,7 +24,7 @@ __all__ = [
     "ENGINES",
     "MEBIBYTES",
     "Z3_CADICAL",
-    "Outcome",
+    "Answer",
     "Proof",
     "Verdict",
     "engine_version",
@@ -109,14 +109,14 @@ class Proof:
         """Unit, mode, specification and engine, for people."""
         return f"{self.unit} {self.mode} ({self.specification}, {self.engine})"
 
-    def run(self, folder: Path) -> Outcome:
+    def run(self, folder: Path) -> Answer:
         """Decide it."""
         return prove(self, folder)
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """The outcome of a proof.
+class Answer:
+    """An answer of an engine to a proof.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ class Outcome:
     cached: bool = False
     ports: Mapping[str, int] = field(default_factory=dict)
 
-    def but(self, verdict: Verdict, remark: str, seconds: float | None = None) -> Outcome:
+    def but(self, verdict: Verdict, remark: str, seconds: float | None = None) -> Answer:
         """Return the same with another verdict."""
         return replace(self, verdict=verdict, remark=remark, seconds=self.seconds if seconds is None else seconds)
 
@@ -167,9 +167,9 @@ def engine_version(engine: str) -> str:
     return f"{engine} {version_of(engine)}"
 
 
-def prove(proof: Proof, folder: Path) -> Outcome:
+def prove(proof: Proof, folder: Path) -> Answer:
     """Decide a proof, or find it decided: a formula, the engine and its version are remembered with their answer."""
-    result = Outcome(proof.id, proof.unit, proof.mode, proof.specification, proof.engine, Verdict.UNKNOWN, 0.0)
+    result = Answer(proof.id, proof.unit, proof.mode, proof.specification, proof.engine, Verdict.UNKNOWN, 0.0)
     try:
         version = engine_version(proof.engine)
         text = proof.build(folder / "netlists")

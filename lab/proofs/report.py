@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.table import Table
 
 from lab.proofs.faults import pinned_faults
-from lab.proofs.proof import ENGINES, Outcome, Verdict, engine_version
+from lab.proofs.proof import ENGINES, Answer, Verdict, engine_version
 from tools.evidence import Means, Part, Record
 
 __all__ = ["BEGIN", "END", "SUBJECT", "conclusion", "evidence", "markdown", "summary", "table", "write_json"]
@@ -29,13 +29,13 @@ _UNITS = {
 _HEADINGS = ("unit", "mode", "specification", "engine", "verdict", "CPU seconds")
 
 
-def _rows(outcomes: Sequence[Outcome]) -> list[tuple[str, ...]]:
+def _rows(outcomes: Sequence[Answer]) -> list[tuple[str, ...]]:
     return [
         (one.unit, one.mode, one.specification, one.engine, one.verdict.value, f"{one.seconds:.1f}") for one in outcomes
     ]
 
 
-def table(outcomes: Sequence[Outcome]) -> Table:
+def table(outcomes: Sequence[Answer]) -> Table:
     """Return the table for the terminal; what came from the cache is marked with a star."""
     shown = Table(caption="* from the cache" if any(one.cached for one in outcomes) else None)
     for heading in _HEADINGS:
@@ -46,7 +46,7 @@ def table(outcomes: Sequence[Outcome]) -> Table:
     return shown
 
 
-def markdown(outcomes: Sequence[Outcome]) -> str:
+def markdown(outcomes: Sequence[Answer]) -> str:
     """Return one row for every proof, as Markdown."""
     lines = [_engines(outcomes), "", f"| {' | '.join(_HEADINGS)} |", "|---|---|---|---|---|---:|"]
     lines += [f"| {' | '.join(row)} |" for row in _rows(outcomes)]
@@ -54,12 +54,12 @@ def markdown(outcomes: Sequence[Outcome]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _engines(outcomes: Sequence[Outcome]) -> str:
+def _engines(outcomes: Sequence[Answer]) -> str:
     used = {one.engine for one in outcomes}
     return "; ".join(engine_version(engine) for engine in ENGINES if engine in used)
 
 
-def conclusion(outcomes: Sequence[Outcome]) -> str:
+def conclusion(outcomes: Sequence[Answer]) -> str:
     """Return one line on proofs that all went through, and on changes of the netlists that they all judged."""
     changes = sum(one.unit in ("faults", "mutants") for one in outcomes)
     seconds = sum(one.seconds for one in outcomes)
@@ -69,7 +69,7 @@ def conclusion(outcomes: Sequence[Outcome]) -> str:
     )
 
 
-def summary(outcomes: Sequence[Outcome]) -> str:
+def summary(outcomes: Sequence[Answer]) -> str:
     """Return the conclusion, and one row for every unit and specification, for docs/results/proofs.md."""
     lines = [
         f"{conclusion(outcomes)}.",
@@ -89,7 +89,7 @@ def summary(outcomes: Sequence[Outcome]) -> str:
     return "\n".join([*lines, "", f"Versions: {_engines(outcomes)}."]) + "\n"
 
 
-def _unit(outcome: Outcome) -> Part:
+def _unit(outcome: Answer) -> Part:
     """Return what a proof is about; of a change of a unit, what is changed."""
     if outcome.unit == "faults":
         return next(one.fault.part for one in pinned_faults() if one.id == outcome.id)
@@ -97,7 +97,7 @@ def _unit(outcome: Outcome) -> Part:
     return next((unit for name, unit in _UNITS.items() if about.startswith(name)), Part.MAC)
 
 
-def evidence(outcomes: Sequence[Outcome]) -> list[Record]:
+def evidence(outcomes: Sequence[Answer]) -> list[Record]:
     """Return the counts of proofs, and of changes that they have judged, for every unit."""
     counts: Counter[tuple[Part, Means, str]] = Counter()
     wrong: Counter[tuple[Part, Means, str]] = Counter()
@@ -114,7 +114,7 @@ def evidence(outcomes: Sequence[Outcome]) -> list[Record]:
     ]
 
 
-def write_json(outcomes: Sequence[Outcome], path: Path) -> None:
+def write_json(outcomes: Sequence[Answer], path: Path) -> None:
     """Write all outcomes into a file."""
     used = dict.fromkeys(one.engine for one in outcomes)
     report = {"engines": [engine_version(engine) for engine in used], "proofs": [one.to_json() for one in outcomes]}

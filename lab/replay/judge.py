@@ -12,7 +12,7 @@ from golden import Flag, Reduction
 from lab.replay.netlist import Netlist
 from lab.replay.recording import Product
 
-__all__ = ["CHUNK", "Verdict", "judge"]
+__all__ = ["CHUNK", "Replayed", "judge"]
 
 #: Products in a chunk: the default of NUMERICS section 5.
 CHUNK = 32
@@ -23,7 +23,7 @@ _WATCHED = 64
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Replayed:
     """The counts from replaying a product at a level.
 
     Parameters
@@ -51,7 +51,7 @@ class Verdict:
     cycles: int
 
 
-def judge(product: Product, level: int, netlist: Netlist) -> Verdict:
+def judge(product: Product, level: int, netlist: Netlist) -> Replayed:
     """Replay a product at a level and compare every bit of its results and flags."""
     codes, flags, cycles = netlist.matmul(product.a, product.b, operand=product.operand, level=level, chunk=CHUNK)
     differ, first = 0, ""
@@ -70,7 +70,7 @@ def judge(product: Product, level: int, netlist: Netlist) -> Verdict:
                 f"must be {wanted[row, column]:#x} with {raised[row, column]:#x}"
             )
         differ += int(wrong.sum())
-    return Verdict(
+    return Replayed(
         product, level, differ, first,
         float(np.mean(flags & Flag.OVERFLOW != 0)), float(np.mean(flags & Flag.UNDERFLOW != 0)),
         _swamped(product, level), cycles,

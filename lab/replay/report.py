@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lab.replay.judge import Verdict
+from lab.replay.judge import Replayed
 from tools.style import picture
 
 __all__ = ["Total", "draw", "markdown", "totals"]
@@ -29,9 +29,9 @@ class Total:
     cycles: int
 
 
-def totals(verdicts: Iterable[Verdict]) -> list[Total]:
+def totals(verdicts: Iterable[Replayed]) -> list[Total]:
     """Sum up by format and level."""
-    groups: dict[tuple[str, int], list[Verdict]] = {}
+    groups: dict[tuple[str, int], list[Replayed]] = {}
     for verdict in verdicts:
         groups.setdefault((verdict.product.operand.name, verdict.level), []).append(verdict)
     return [
@@ -59,7 +59,7 @@ def markdown(rows: list[Total]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def draw(verdicts: list[Verdict], path: Path) -> None:
+def draw(verdicts: list[Replayed], path: Path) -> None:
     """Draw a panel each for the shares of overflowed and underflowed outputs and of swamped products."""
     from matplotlib.colors import LogNorm
 
@@ -91,5 +91,5 @@ def draw(verdicts: list[Verdict], path: Path) -> None:
         bar.set_label("share; white: none")
 
 
-def _layer(verdict: Verdict) -> str:
+def _layer(verdict: Replayed) -> str:
     return f"{verdict.product.layer} {verdict.product.direction}"

@@ -16,7 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from .cpp_judge import CppJudge
 from .cpp_kinds import cpp_faults
-from .fault import ROOT, SURVIVED, Fault, Verdict, sampled
+from .fault import ROOT, SURVIVED, Fault, Ruling, sampled
 from .python_judge import PythonJudge
 from .python_kinds import python_faults
 from .report import write
@@ -26,11 +26,11 @@ RESULTS = ROOT / "build" / "golden-faults"
 _judge: CppJudge | PythonJudge  # of this process, made before the workers fork
 
 
-def _judged(fault: Fault) -> Verdict:
+def _judged(fault: Fault) -> Ruling:
     return _judge.judge(fault)
 
 
-def run(title: str, faults: list[Fault], judge: CppJudge | PythonJudge, jobs: int, before: list[Verdict]) -> None:
+def run(title: str, faults: list[Fault], judge: CppJudge | PythonJudge, jobs: int, before: list[Ruling]) -> None:
     """Judge the faults in several processes, showing how far it has come, and keep every verdict."""
     global _judge
     _judge = judge
@@ -49,17 +49,17 @@ def run(title: str, faults: list[Fault], judge: CppJudge | PythonJudge, jobs: in
             keep(title, verdicts)
 
 
-def keep(part: str, verdicts: list[Verdict]) -> None:
+def keep(part: str, verdicts: list[Ruling]) -> None:
     RESULTS.mkdir(parents=True, exist_ok=True)
     new = RESULTS / f"{part}.new"
     new.write_text(json.dumps([asdict(verdict) for verdict in verdicts], indent=1), encoding="utf-8")
     new.replace(RESULTS / f"{part}.json")
 
 
-def kept(part: str) -> list[Verdict]:
+def kept(part: str) -> list[Ruling]:
     file = RESULTS / f"{part}.json"
     read = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else []
-    return [Verdict(**{**each, "fault": Fault(**each["fault"])}) for each in read]
+    return [Ruling(**{**each, "fault": Fault(**each["fault"])}) for each in read]
 
 
 # What makes the faults, what judges them, the share of a usual run, and whether it has every kind of every file.

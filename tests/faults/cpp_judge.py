@@ -18,7 +18,7 @@ from golden.kernels import library
 
 from ..golden.kernels.build import SOURCE, Builder, files_of
 from .battery import answers
-from .fault import CAUGHT, NO_BUILD, SAME_CODE, SURVIVED, Fault, Verdict
+from .fault import CAUGHT, NO_BUILD, SAME_CODE, SURVIVED, Fault, Ruling
 
 PATIENCE = 60.0  # seconds until an answer counts as none; a faulty loop may never end
 # What each path has of its own, so that one path tells what the fault does; the others stay as they are.
@@ -35,12 +35,12 @@ class CppJudge:
             self.wanted = dict(answers())
         self.paths = [path for path in kernels.paths() if path != "numpy"]
 
-    def judge(self, fault: Fault) -> Verdict:
+    def judge(self, fault: Fault) -> Ruling:
         started = time.perf_counter()
         folder = self.folder / fault.name
         result, by = self._judged(fault, folder)
         shutil.rmtree(folder, ignore_errors=True)
-        return Verdict(fault, result, by, time.perf_counter() - started)
+        return Ruling(fault, result, by, time.perf_counter() - started)
 
     def _judged(self, fault: Fault, folder: Path) -> tuple[str, str]:
         file = Path(fault.file).name

@@ -36,7 +36,7 @@ class Fault:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Ruling:
     """A judge's verdict on a fault, and the time it took."""
 
     fault: Fault

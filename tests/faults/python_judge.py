@@ -15,7 +15,7 @@ from types import ModuleType
 import pytest
 
 from .cpp_judge import in_child
-from .fault import CAUGHT, ROOT, SURVIVED, Fault, Verdict
+from .fault import CAUGHT, ROOT, SURVIVED, Fault, Ruling
 from .python_tests import tests_of
 
 
@@ -56,7 +56,7 @@ class PythonJudge:
 
         os.environ["CBFLOAT_EXAMPLES"] = "20"
 
-    def judge(self, fault: Fault) -> Verdict:
+    def judge(self, fault: Fault) -> Ruling:
         started = time.perf_counter()
         tests = tests_of(fault.file)
         if tests not in self.passing:
@@ -64,7 +64,7 @@ class PythonJudge:
             assert said == "", f"the tests of {fault.file} fail without a fault: {said}"
             self.passing.append(tests)
         said = in_child(lambda: self._run(fault, tests), 300)
-        return Verdict(fault, CAUGHT if said else SURVIVED, said, time.perf_counter() - started)
+        return Ruling(fault, CAUGHT if said else SURVIVED, said, time.perf_counter() - started)
 
     def _run(self, fault: Fault, tests: list[str]) -> str:
         """Run the tests of the module up to the first failure; return its name, or nothing."""

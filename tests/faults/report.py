@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from .fault import CAUGHT, NO_BUILD, ROOT, SAME_CODE, SURVIVED, Verdict
+from .fault import CAUGHT, NO_BUILD, ROOT, SAME_CODE, SURVIVED, Ruling
 from .reasons import reason_of
 
 PAGE = ROOT / "docs" / "faults-golden.md"
@@ -25,7 +25,7 @@ shows that it is none.
 """
 
 
-def write(parts: Mapping[str, tuple[int, list[Verdict]]], seed: int) -> int:
+def write(parts: Mapping[str, tuple[int, list[Ruling]]], seed: int) -> int:
     """Write the page; return 1 if a fault survives that no reason accounts for."""
     verdicts = [verdict for _, found in parts.values() for verdict in found]
     reasons = {verdict.fault: reason_of(verdict.fault) for verdict in verdicts if verdict.result == SURVIVED}

@@ -8,7 +8,7 @@ from golden import CBFLOAT16, convert, decode, kernels, reference
 from golden.formats import FP32, SIXTEEN_BIT_FORMATS
 from lab.exhaustive import __main__ as command
 from lab.exhaustive import quantisers
-from lab.exhaustive.check import SHOWN, Check, Comparison, Outcome, compare_bits, run
+from lab.exhaustive.check import SHOWN, Check, Checked, Comparison, compare_bits, run
 from lab.exhaustive.quantisers import quantiser_checks
 from lab.exhaustive.rounding import codes_from_float32, values_of_codes
 
@@ -116,7 +116,7 @@ def test_command_reports_and_returns_0_only_if_all_is_right(monkeypatch, capsys)
 def test_report_shows_counts_of_ten_digits_whole(capsys):
     check = Check("netlist_float32_to_cbfloat16", 2**32, "golden.multiply_accumulate, and somebody else", None)
     for width in (80, 130):
-        command._report([(Outcome(check, 2**32), 1000.0)], Console(width=width))
+        command._report([(Checked(check, 2**32), 1000.0)], Console(width=width))
         assert "4294967296" in capsys.readouterr().out
 
 

@@ -9,7 +9,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from lab.faults.__main__ import main
-from lab.faults.campaign import Judged, Target, Verdict, batches, judge
+from lab.faults.campaign import Fate, Judged, Target, batches, judge
 from lab.faults.candidates import candidates, choose
 from lab.faults.design import Design, design_of
 from lab.faults.equivalence import Conjectures, Pair
@@ -18,8 +18,7 @@ from lab.faults.gates import gates_of
 from lab.faults.machine import Cause, Machine, Wires
 from lab.faults.proofs import faulty, proofs_of, try_proofs
 from lab.faults.report import NOT_KNOWN, markdown, new_survivors
-from lab.proofs.proof import Verdict as Answer
-from lab.proofs.proof import prove
+from lab.proofs.proof import Verdict, prove
 from sim.fields import Fields
 from sim.port import Port
 from sim.scenario import Scenario
@@ -165,27 +164,27 @@ def test_sample_of_a_converter_is_judged_and_most_faults_are_told():
     judged, cycles, _ = judge(batch)
     assert len(judged) > 30
     assert cycles > 1000
-    told = sum(one.verdict is Verdict.SIMULATION for one in judged)
+    told = sum(one.verdict is Fate.SIMULATION for one in judged)
     assert told > 0.8 * len(judged)
 
 
 def wrapper_fault(words: str) -> Judged:
     found = candidates(design_of(UNITS["mac_axi_stream"].build()))
     fault = next(each for each in found if each.file == "axi_stream.py" and words in each.what)
-    return Judged("mac_axi_stream", fault, Verdict.OPEN, "")
+    return Judged("mac_axi_stream", fault, Fate.OPEN, "")
 
 
 def test_proof_refutes_a_register_beyond_the_unit_that_is_not_refused():
     # Register 16 of a unit of 16.
     judged, _ = try_proofs(wrapper_fault("16 -> 17"))
-    assert judged.verdict is Verdict.PROOF
+    assert judged.verdict is Fate.PROOF
     assert judged.by == "axi_stream/configurable/bitwuzla"
 
 
 def test_proof_of_the_unit_without_faults_goes_through_the_same_way(tmp_path):
     (proof,) = proofs_of(wrapper_fault("16 -> 17"))
     with faulty(None):
-        assert prove(proof, tmp_path).verdict is Answer.PROVEN
+        assert prove(proof, tmp_path).verdict is Verdict.PROVEN
 
 
 def test_run_without_faults_is_refused(capsys):
@@ -196,9 +195,9 @@ def test_run_without_faults_is_refused(capsys):
 
 def test_list_tells_survivors_by_reason_and_new_ones_apart(tmp_path, found):
     judged = [
-        Judged("adder", found[0], Verdict.OPEN, ""),
-        Judged("adder", found[1], Verdict.SIMULATION, "sums"),
-        Judged("adder", found[2], Verdict.NONE, "structure"),
+        Judged("adder", found[0], Fate.OPEN, ""),
+        Judged("adder", found[1], Fate.SIMULATION, "sums"),
+        Judged("adder", found[2], Fate.NONE, "structure"),
     ]
     text = markdown(judged, "facts")
     assert "score 50.0 %" in text
