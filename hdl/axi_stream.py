@@ -60,16 +60,23 @@ class AxiStreamMac(wiring.Component):
     aclk, aresetn : in
         Clock; synchronous reset, active low.
     s_axis_tdata : struct of 32 bits, in
-        ``a`` in bits 15:0, ``b`` in bits 31:16.
+        - ``a``: bits 15:0
+        - ``b``: bits 31:16
     s_axis_tuser : struct of 16 bits, in
-        ``register`` in bits 7:0, ``format`` in bits 11:8, ``level`` in bits 13:12, ``first`` in bit 14. A format or
-        register that the unit lacks is answered by the error UNSUPPORTED.
+        A format or register that the unit lacks gives the error UNSUPPORTED.
+
+        - ``register``: bits 7:0
+        - ``format``: bits 11:8
+        - ``level``: bits 13:12
+        - ``first``: bit 14
     s_axis_tlast : in
-        ``last``.
+        Last product of its reduction.
     m_axis_tdata : unsigned(32), out
         ``result``, zero-extended.
     m_axis_tuser : struct of 16 bits, out
-        ``register`` in bits 7:0, ``flags`` in bits 12:8 (0 without flags), ``error`` in bits 14:13.
+        - ``register``: bits 7:0
+        - ``flags``: bits 12:8; 0 in a unit without flags
+        - ``error``: bits 14:13
     m_axis_tlast : out
         Always 1: every result is a packet.
     chunk : unsigned(chunk_bits), in

@@ -54,8 +54,8 @@ class ConverterParameters(Parameters):
 class FloatConverter(wiring.Component):
     """Convert a stream of codes from one format to another (NUMERICS section 3).
 
-    One conversion enters and one leaves in every cycle; the result follows its code after `latency` cycles. While a
-    result is refused, everything stands still.
+    One conversion enters and one leaves in every cycle. The result follows its code after `latency` cycles. While a
+    result is not accepted, everything waits.
 
     Attributes
     ----------
@@ -64,7 +64,8 @@ class FloatConverter(wiring.Component):
     i : stream of unsigned(source.width), in
         Codes of `source`.
     o : stream of struct, out
-        ``bits``, a code of `destination`, and ``flags``, five bits in the order of `golden.Flag`.
+        - ``bits``: code of `destination`
+        - ``flags``: five bits in the order of `golden.Flag`; absent in a unit without flags
 
     Raises
     ------

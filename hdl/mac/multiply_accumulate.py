@@ -34,30 +34,42 @@ class MultiplyAccumulate(wiring.Component):
                      |                 RegisterFile <---------- accumulator -----------|
                      '---------------- promotion of a chunk: partial * 1.0 ------------'
 
-    A product enters in every cycle as long as its register is not in flight; otherwise it waits. Over at least
-    `accumulate_latency` registers in rotation, one product is accumulated in every cycle; a promotion takes the place
-    of one product. Subnormals take no longer than other numbers. A product of level 0 also waits until everything of
-    other levels has left the pipeline. Nothing stops behind its issue: a product that will give a result enters only if
-    the queue of results has a place left.
+    A product enters unless its register is in flight; then it waits. With at least `accumulate_latency` registers in
+    rotation, one product is accumulated in every cycle; a promotion takes the place of one product. Subnormals take no
+    longer than other numbers. A product of level 0 also waits until all products of other levels have left the
+    pipeline. Nothing stalls after its issue: a product that will give a result enters only if the queue of results has
+    a free place.
 
-    ``first`` starts a reduction from +0, ``last`` ends it and sends the result. A product without ``first`` continues
-    what the register holds, even after ``last``: the result so far is then the initial value. Format and level stay
-    the same from ``first`` to the last continuation. An empty reduction (K = 0) is one product -0 * 1.0 with ``first``
-    and ``last``: x + (-0) is x.
+    ``first`` starts a reduction from +0; ``last`` ends it and sends the result. A product without ``first`` continues
+    from what the register holds, even after ``last``: the result so far is then the initial value. Format and level
+    must stay the same from ``first`` to the last continuation. For an empty reduction (K = 0), send the product
+    -0 * 1.0 with ``first`` and ``last``, since x + (-0) is x.
 
     Attributes
     ----------
     latency : int
-        Cycles from a product to its result at level 0. At levels 1 and 2 the last promotion takes `stages` more, but
-        for the ranks ``input`` and ``pack`` where there are such (see `hdl.mac.parameters`).
+        Cycles from a product to its result at level 0. At levels 1 and 2 the last promotion adds `stages` cycles, less
+        one for each of the ranks ``input`` and ``pack`` that the unit has (see `hdl.mac.parameters`).
     accumulate_latency : int
-        Cycles after which the same register takes its next product.
+        Cycles after which the same register can take its next product.
     i : stream of product_beat_layout, in
-        ``a``, ``b``, ``format``, ``level``, ``register``, ``first``, ``last``. Up to 8 stages, ``ready`` depends on
-        the payload.
+        Up to 8 stages, ``ready`` depends on the payload.
+
+        - ``a``: first factor, a code of the operand format
+        - ``b``: second factor
+        - ``format``: index into `operands`
+        - ``level``: precision level, 0 to 2
+        - ``register``: the accumulator; even at levels 0 and 1
+        - ``first``: start a new reduction from +0
+        - ``last``: end the reduction and send its result
     o : stream of result_beat_layout, out
-        ``result``, ``flags``, ``error``, ``register``. Results of one register keep their order; those of different
-        registers and levels may overtake each other, and a refusal overtakes results that await their promotion.
+        Results of one register keep their order. Those of different registers and levels may overtake each other, and a
+        refusal overtakes results that await their promotion.
+
+        - ``result``: code of the outer format, in the low bits
+        - ``flags``: those of all steps and promotions, in the order of `golden.Flag`; absent in a unit without flags
+        - ``error``: 0, or why the product was refused
+        - ``register``: the accumulator that the result is from
     chunk : unsigned(chunk_bits), in
         Products in a chunk; 0 is one chunk of any length. Keep it during a reduction.
 

@@ -14,7 +14,7 @@ __all__ = ["Error", "product_beat_layout", "result_beat_layout"]
 
 
 class Error(enum.Enum, shape=2):  # type: ignore[call-arg]  # Amaranth's metaclass takes it
-    """Why a product was refused; a refused product changes nothing."""
+    """The reason for refusing a product. A refused product changes nothing."""
 
     NONE = 0
     #: fp32 (level 0, or the outer format of level 1) in an odd register: a pair starts at an even one.
@@ -26,19 +26,21 @@ class Error(enum.Enum, shape=2):  # type: ignore[call-arg]  # Amaranth's metacla
 def product_beat_layout(parameters: MacParameters) -> data.StructLayout:
     """Return the input of the unit, least significant first.
 
-    ``a``, ``b``
-        Codes of the operand format, in the low bits.
+    ``a``
+        First factor: a code of the operand format, in the low bits.
+    ``b``
+        Second factor.
     ``format``
         Index into the operand formats (no bits if there is one).
     ``level``
         Precision level 0, 1 or 2.
     ``register``
-        Which accumulator; even for levels 0 and 1.
+        The accumulator; even at levels 0 and 1.
     ``first``
-        This product starts a new reduction from +0; otherwise it continues what the register holds.
+        Start a new reduction from +0; otherwise continue from what the register holds.
     ``last``
-        This product ends the reduction: the result leaves. The register keeps it, so that a product without ``first``
-        goes on from there.
+        End the reduction: the result leaves. The register keeps it, so a product without ``first`` continues from
+        there.
     """
     return data.StructLayout(
         {
@@ -59,11 +61,11 @@ def result_beat_layout(parameters: MacParameters) -> data.StructLayout:
     ``result``
         Code of the outer format, in the low bits: fp32 at levels 0 and 1, the operand format at level 2.
     ``flags``
-        The OR of the flags of all steps and promotions of the reduction (absent in a unit built without).
+        The OR of the flags of all steps and promotions of the reduction; absent in a unit without flags.
     ``error``
         An `Error`; result and flags are 0 if it is not NONE.
     ``register``
-        Whose result it is.
+        The accumulator that the result is from.
     """
     fields: dict[str, Any] = {"result": parameters.formats.accumulator_width}
     if parameters.flags:

@@ -20,17 +20,21 @@ RESULT_WIDTH = 32
 def vector_beat_layout(parameters: VectorParameters) -> data.StructLayout:
     """Return the input of the unit, least significant first.
 
-    ``a``, ``b``
-        One code of the operand format for each lane, in the low bits; the first lane's is the least significant. At
-        level 0 only the first half is used.
+    ``a``
+        First factors: one code of the operand format for each lane, in the low bits. The first lane is the least
+        significant. Level 0 uses only the first half of the lanes.
+    ``b``
+        Second factors.
     ``format``
         Index into the operand formats (no bits if there is one).
     ``level``
         Precision level 0, 1 or 2.
     ``register``
-        Which row of accumulators; even at level 1, whose totals take two rows.
-    ``first``, ``last``
-        These products start, or end, a reduction in every lane, as in `hdl.mac.ports.product_beat_layout`.
+        The row of accumulators; even at level 1, where totals take two rows.
+    ``first``
+        Start a reduction in every lane, as in `hdl.mac.ports.product_beat_layout`.
+    ``last``
+        End the reduction in every lane.
     """
     codes = data.ArrayLayout(parameters.formats.operand_width, parameters.lanes)
     return data.StructLayout(
@@ -50,14 +54,14 @@ def vector_result_layout(parameters: VectorParameters) -> data.StructLayout:
     """Return the output of the unit, least significant first.
 
     ``result``
-        ``lanes / 2`` words of 32 bits; for what they hold see `hdl.VectorMac`.
+        ``lanes / 2`` words of 32 bits; `hdl.VectorMac` says what they hold.
     ``flags``
-        One set for each lane: the OR of the flags of all steps and promotions of the reduction (absent in a unit built
-        without).
+        One set for each lane: the OR of the flags of all steps and promotions of the reduction. Absent in a unit
+        without flags.
     ``error``
         An `Error`; results, flags and part are 0 if it is not NONE.
     ``register``
-        Whose results they are: as in the beat.
+        The row that the results are from, as in the beat.
     ``part``
         1 in the second beat of a result of level 1.
     """

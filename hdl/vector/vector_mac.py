@@ -57,25 +57,37 @@ class VectorMac(wiring.Component):
     =====  =====  ========  ==============================================  ====================================
 
     Part 1 follows part 0 at once. Throughput: one beat a cycle over at least `accumulate_latency` rows (pairs of rows
-    at level 1) in rotation, less the issue cycles of promotions. Nothing ever stalls behind its issue: no beat enters
-    for whose results and promotions there is no place.
+    at level 1) in rotation, less the issue cycles of promotions. Nothing stalls after its issue: a beat enters only if
+    there is a place for its results and its promotions.
 
     Attributes
     ----------
     latency : int
         Cycles from a beat to its result at level 0.
     promotion_latency : int
-        Cycles that a result takes longer at level 2, if its promotion need not wait; the parts of level 1 leave as many
-        cycles later, and one more.
+        Additional cycles of a result at level 2, if its promotion need not wait. At level 1, part 0 takes as many, and
+        part 1 one more.
     accumulate_latency : int
-        Cycles after which the same row takes its next products.
+        Cycles after which the same row can take its next products.
     i : stream of vector_beat_layout, in
-        ``a[lanes]``, ``b[lanes]``, ``format``, ``level``, ``register``, ``first``, ``last``. ``ready`` may depend on
-        the payload.
+        ``ready`` may depend on the payload.
+
+        - ``a[lanes]``: first factors, codes of the operand format
+        - ``b[lanes]``: second factors
+        - ``format``: index into `operands`
+        - ``level``: precision level, 0 to 2
+        - ``register``: the row of accumulators; even at level 1
+        - ``first``: start a new reduction from +0 in every lane
+        - ``last``: end the reductions and send their results
     o : stream of vector_result_layout, out
-        ``result[lanes / 2]``, ``flags[lanes]``, ``error``, ``register``, ``part``. Results of one row keep their order;
-        those of different rows and levels may overtake each other, and a refusal overtakes results that await their
-        promotion.
+        Results of one row keep their order. Those of different rows and levels may overtake each other, and a refusal
+        overtakes results that await their promotion.
+
+        - ``result[lanes / 2]``: words of 32 bits, see the table
+        - ``flags[lanes]``: those of all steps and promotions of a lane; absent in a unit without flags
+        - ``error``: 0, or why the beat was refused
+        - ``register``: the row that the results are from
+        - ``part``: 1 in the second beat of a result at level 1
     chunk : unsigned(chunk_bits), in
         Products of a lane in a chunk; 0 is one chunk of any length. Keep it during a reduction.
 
