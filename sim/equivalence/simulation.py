@@ -1,0 +1,113 @@
+"""Two units side by side on random inputs: which registers are never seen to differ, and whether an output ever does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import groupby
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.equivalence.aiger import Unit
+
+__all__ = ["Machine", "Seen", "random_words", "simulate"]
+
+#: Cycles, and 64-bit words of independent runs.
+_CYCLES, _WORDS = 96, 8
+_FACTOR = np.uint64(0x9E3779B97F4A7C15)
+_ONES = np.uint64(2**64 - 1)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a simulated run has shown.
+
+    Parameters
+    ----------
+    traces : tuple of list of int
+        For each unit, a number for each register: the same if two registers held the same in every cycle.
+    constants : tuple of int
+        The numbers of a register that was always 0, and always 1.
+    difference : str
+        The first output that differed, and in which cycle, or nothing.
+    """
+
+    traces: tuple[list[int], list[int]]
+    constants: tuple[int, int]
+    difference: str
+
+
+def simulate(one: Unit, other: Unit) -> Seen:
+    """Run two units with the same inputs, all random; a reset is rare."""
+    rng = np.random.default_rng(2026)
+    machines = (Machine(one), Machine(other))
+    always = np.array([[0] * _WORDS, [_ONES] * _WORDS], np.uint64)
+    weights = rng.integers(1, 2**63, (_CYCLES, _WORDS), dtype=np.uint64) | np.uint64(1)
+    constants = np.zeros(2, np.uint64)
+    difference = ""
+    for cycle in range(_CYCLES):
+        given = {name: _given(rng, name) for name in one.inputs}
+        for machine in machines:
+            machine.step(given, weights[cycle])
+        constants = constants * _FACTOR + (always * weights[cycle]).sum(axis=1)
+        for name in one.outputs:
+            if not difference and (machines[0].output(name) != machines[1].output(name)).any():
+                difference = f"{name} differs in cycle {cycle} of a random run"
+    traces = tuple(machine.traces.tolist() for machine in machines)
+    return Seen((traces[0], traces[1]), (int(constants[0]), int(constants[1])), difference)
+
+
+def random_words(rng: np.random.Generator, count: int = 1) -> NDArray[np.uint64]:
+    """Return so many rows of words."""
+    return rng.integers(0, 2**64, (count, _WORDS), dtype=np.uint64)
+
+
+def _given(rng: np.random.Generator, name: str) -> NDArray[np.uint64]:
+    """Return what an input is given in a cycle."""
+    if name in ("rst", "aresetn"):
+        rare: NDArray[np.uint64] = np.bitwise_and.reduce(random_words(rng, 5))
+        return rare if name == "rst" else ~rare
+    return random_words(rng)[0]
+
+
+class Machine:
+    """A unit of which every net is an array of words."""
+
+    def __init__(self, unit: Unit) -> None:
+        self._unit = unit
+        count = 1 + len(unit.inputs) + len(unit.registers) + len(unit.gates)
+        self._values = np.zeros((count, _WORDS), np.uint64)
+        levels = [0] * count
+        for variable, a, b in unit.gates:
+            levels[variable] = 1 + max(levels[a >> 1], levels[b >> 1])
+        in_order = sorted(unit.gates, key=lambda gate: levels[gate[0]])
+        self._levels = [np.array(list(some)) for _, some in groupby(in_order, key=lambda gate: levels[gate[0]])]
+        registers = np.array(unit.registers, np.int64).reshape(-1, 3)
+        self._register, self._following = registers[:, 0], registers[:, 1]
+        self._values[self._register] = np.where(registers[:, 2:] == 1, _ONES, np.uint64(0))
+        self._next = self._values[self._register]
+        self.traces = np.zeros(len(registers), np.uint64)
+
+    def step(self, given: dict[str, NDArray[np.uint64]], weights: NDArray[np.uint64]) -> None:
+        """Take one cycle."""
+        self.traces = self.traces * _FACTOR + (self._next * weights).sum(axis=1)
+        self.following(given, self._next)
+
+    def following(self, given: dict[str, NDArray[np.uint64]], held: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        """Return what the registers hold behind a cycle in which they hold something."""
+        values = self._values
+        values[self._register] = held
+        for name, variable in self._unit.inputs.items():
+            values[variable] = given[name]
+        for gates in self._levels:
+            values[gates[:, 0]] = self._literals(gates[:, 1]) & self._literals(gates[:, 2])
+        self._next = self._literals(self._following)
+        return self._next
+
+    def output(self, name: str) -> NDArray[np.uint64]:
+        """Return what an output was in this cycle."""
+        return self._literals(np.array([self._unit.outputs[name]]))[0]
+
+    def _literals(self, literals: NDArray[np.int64]) -> NDArray[np.uint64]:
+        values: NDArray[np.uint64] = self._values[literals >> 1] ^ np.where(literals & 1, _ONES, np.uint64(0))[:, None]
+        return values
