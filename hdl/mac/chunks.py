@@ -4,17 +4,29 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth import Elaboratable, Module, Mux, Signal, Value
-from amaranth.lib import data
+from amaranth import Module, Mux, Signal, Value
+from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
 
 from hdl.cores.words import named
 from hdl.mac.parameters import MacParameters
 
-__all__ = ["Chunks"]
+__all__ = ["Chunks", "chunk_facts_layout"]
 
 
-class Chunks(Elaboratable):
+def chunk_facts_layout() -> data.StructLayout:
+    """Return what is found of a product.
+
+    ``starts``, ``ends``
+        It starts or ends a chunk.
+    ``is_first``
+        No chunk of the reduction has ended before.
+    """
+    return data.StructLayout({"starts": 1, "ends": 1, "is_first": 1})
+
+
+class Chunks(wiring.Component):
     """Keep, for every register, how many products are left of its chunk.
 
     ::
@@ -22,83 +34,93 @@ class Chunks(Elaboratable):
         operation -> state of its register | one product less | state written back
 
     The ranks between these steps are there if the unit has as many ranks ahead of the accumulator; products of the same
-    register are then far enough apart. What is found is of the operation `delay` ranks after its issue.
+    register are then far enough apart. What is found is of the operation `chunk_delay` ranks after its issue.
 
     Parameters
     ----------
     parameters : MacParameters
-    operation : operation_layout
-        As issued; products of refused or level-0 beats, and promotions, do not count.
-    counts : Value
-        Whether the operation is a product of a chunk.
-    first, last : Value
-        As in the beat.
-    chunk : unsigned(chunk_bits)
+
+    Ports
+    -----
+    counts : in
+        A product of a chunk is issued; products of refused or level-0 beats, and promotions, do not count.
+    register, first, last : in
+        As in its beat.
+    chunk : unsigned(chunk_bits), in
         Products in a chunk; 0 is one chunk of any length.
+    facts : chunk_facts_layout, out
+        Of the product that was issued `chunk_delay` cycles before.
 
     Attributes
     ----------
-    delay : int
-        Cycles.
-    starts, ends, is_first : Signal, out
-        The product starts or ends a chunk; no chunk of the reduction has ended before.
+    states : Memory
+        State that proofs speak of: of every register how many products are ``left`` of its chunk, whether one is left
+        (``is_last``), whether a chunk is ``open``, and whether one has ended before (``is_later``). All zeros is a
+        register that was never used. A reset does not clear it.
+    reading, writing
+        Its ports.
+    counting : dict of str to Signal
+        State that proofs speak of: the first of two cycles of counting. Empty without a delay.
     """
 
-    def __init__(
-        self, parameters: MacParameters, operation: Any, counts: Any, first: Any, last: Any, chunk: Any
-    ) -> None:
-        self.parameters, self.operation, self.counts = parameters, operation, counts
-        self.first, self.last, self.chunk = first, last, chunk
-        self.delay = parameters.chunk_delay
-        self.starts, self.ends, self.is_first = Signal(), Signal(), Signal()
-
-    def settle(self, operation: Any) -> dict[str, Value]:
-        """Return what is known of an operation `delay` ranks after its issue."""
-        is_chunk = operation.partial
-        return {
-            "fresh": Mux(is_chunk, self.starts, operation.fresh),
-            "promote": is_chunk & self.ends & operation.writes,
-            "fresh_total": is_chunk & self.is_first,
-        }
+    def __init__(self, parameters: MacParameters) -> None:
+        self.parameters = parameters
+        super().__init__({
+            "counts": In(1), "register": In(parameters.register_width), "first": In(1), "last": In(1),
+            "chunk": In(parameters.chunk_bits), "facts": Out(chunk_facts_layout()),
+        })  # fmt: skip
+        state = data.StructLayout({"left": parameters.chunk_bits, "is_last": 1, "open": 1, "is_later": 1})
+        self.states = Memory(shape=state, depth=parameters.registers, init=[])
+        self.reading, self.writing = self.states.read_port(domain="comb"), self.states.write_port()
+        now = {
+            "length": parameters.chunk_bits, "is_one": 1, "is_unlimited": 1, "held": state, "counts": 1,
+            "register": parameters.register_width, "first": 1, "last": 1,
+        }  # fmt: skip
+        delay = parameters.chunk_delay
+        self.counting = {name: Signal(shape, name=f"{name}_now", reset_less=True) for name, shape in now.items() if delay}
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        parameters = self.parameters
-        # All zeros is a register that was never used: no chunk of it is open, and none has been promoted.
-        state = data.StructLayout({"left": parameters.chunk_bits, "is_last": 1, "open": 1, "is_later": 1})
-        m.submodules.states = memory = Memory(shape=state, depth=parameters.registers, init=[])
-        read, write = memory.read_port(domain="comb"), memory.write_port()
+        m.submodules.states = self.states
+        read, write, facts = self.reading, self.writing, self.facts
+        m.d.comb += read.addr.eq(self.register)
         length = named(m, "length", self.chunk)
-        is_one, is_unlimited = named(m, "is_one", length == 1), named(m, "is_unlimited", length == 0)
-        if self.delay:
-            length, is_one, is_unlimited = (self._later(m, value) for value in (length, is_one, is_unlimited))
+        now: dict[str, Any] = {
+            "length": length,
+            "is_one": named(m, "is_one", length == 1),
+            "is_unlimited": named(m, "is_unlimited", length == 0),
+            "held": read.data,
+            "counts": self.counts,
+            "register": self.register,
+            "first": self.first,
+            "last": self.last,
+        }
+        if self.counting:
+            m.d.sync += [self.counting[name].eq(value) for name, value in now.items()]
+            now = self.counting
 
-        m.d.comb += read.addr.eq(self.operation.register)
-        held, counts, register = read.data, self.counts, self.operation.register
-        first, last = self.first, self.last
-        if self.delay:
-            held, counts, register, first, last = (self._later(m, v) for v in (held, counts, register, first, last))
-
+        first, last, held = now["first"], now["last"], now["held"]
         starts = named(m, "starts_now", first | ~held.open)
-        ends = named(m, "ends_now", last | Mux(starts, is_one, held.is_last & ~is_unlimited))
+        ends = named(m, "ends_now", last | Mux(starts, now["is_one"], held.is_last & ~now["is_unlimited"]))
         is_first = named(m, "is_first_now", first | ~held.is_later)
-        before = named(m, "left_before", Mux(starts, length, held.left))
-        if self.delay:
-            m.d.sync += [self.starts.eq(starts), self.ends.eq(ends), self.is_first.eq(is_first)]
+        before, counts, register = named(m, "left_before", Mux(starts, now["length"], held.left)), now["counts"], now["register"]
+        found = [facts.starts.eq(starts), facts.ends.eq(ends), facts.is_first.eq(is_first)]
+        if self.counting:
+            m.d.sync += found
             before, counts, register = (self._later(m, value) for value in (before, counts, register))
         else:
-            m.d.comb += [self.starts.eq(starts), self.ends.eq(ends), self.is_first.eq(is_first)]
+            m.d.comb += found
         m.d.comb += [
             write.addr.eq(register),
             write.en.eq(counts),
             write.data.left.eq(before - 1),
             write.data.is_last.eq(before == 2),
-            write.data.open.eq(~self.ends),
-            write.data.is_later.eq(~self.is_first | self.ends),
+            write.data.open.eq(~facts.ends),
+            write.data.is_later.eq(~facts.is_first | facts.ends),
         ]
         return m
 
-    def _later(self, m: Module, value: Any) -> Signal:
+    def _later(self, m: Module, value: Value) -> Signal:
         register = Signal(value.shape(), reset_less=True)
         m.d.sync += register.eq(value)
         return register

@@ -1,18 +1,18 @@
-"""Waiting for an accumulator that an operation in flight has yet to write."""
+"""Waiting for an accumulator that an operation in flight has yet to write: one rule for products and promotions."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from amaranth import C, Cat, Module, Mux, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
 
-from amaranth import C, Cat, Module, Mux, Signal, Value
-
-__all__ = ["waits_behind_rank"]
+__all__ = ["WaitsBehindRank"]
 
 #: Places whose hazards are ORed before they are registered: as many as take no further level of logic.
 _TOGETHER = 3
 
 
-def waits_behind_rank(m: Module, latency: int, load: Value, leaving: Value, in_flight: Sequence[Value]) -> Value:
+class WaitsBehindRank(wiring.Component):
     """Tell whether what a rank holds is too close to what was issued before it, one bit for each place where that is.
 
     On its way into the rank it is compared with every operation one place ahead; while it waits there, the bits move on
@@ -21,26 +21,38 @@ def waits_behind_rank(m: Module, latency: int, load: Value, leaving: Value, in_f
 
     Parameters
     ----------
-    m : Module
     latency : int
         Cycles after which an accumulator may be used again.
-    load : Value
+
+    Ports
+    -----
+    load : in
         The rank takes what comes next.
-    leaving : Value
+    leaving : in
         What the rank holds is issued in this cycle, and to the accumulator of what comes next.
-    in_flight : sequence of Value
-        Whether what stands behind each rank of the pipeline, the first one first, is to that accumulator; at least
-        `latency` - 2 of them.
+    in_flight : unsigned(latency - 2), in
+        Whether what stands behind each rank of the pipeline, the first one first, is to that accumulator.
+    waits : out
+
+    Attributes
+    ----------
+    rows : list of Signal
+        State that proofs speak of: the cycles that are still to be waited, one bit for each, by groups of places.
     """
-    places = latency - 1
-    if not places:
-        return C(0, 1)
-    compared = Cat(leaving, *in_flight[: places - 1])
-    first_bits = []
-    for start in range(0, places, _TOGETHER):
-        together = list(compared[start : start + _TOGETHER])
-        row = Signal(places - start, name=f"cycles_to_wait_{start}")
-        needed = [Cat(together[: max(len(row) - cycle, 1)]).any() for cycle in range(len(row))]
-        m.d.sync += row.eq(Mux(load, Cat(needed), row >> 1))
-        first_bits.append(row[0])
-    return Cat(first_bits).any()
+
+    def __init__(self, latency: int) -> None:
+        super().__init__({"load": In(1), "leaving": In(1), "in_flight": In(max(latency - 2, 0)), "waits": Out(1)})
+        places = latency - 1
+        self.rows = [
+            Signal(places - start, name=f"cycles_to_wait_{start}") for start in range(0, places, _TOGETHER)
+        ]
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        compared = [self.leaving, *self.in_flight]
+        for place, row in enumerate(self.rows):
+            together = compared[place * _TOGETHER :][:_TOGETHER]
+            needed = [Cat(together[: max(len(row) - cycle, 1)]).any() for cycle in range(len(row))]
+            m.d.sync += row.eq(Mux(self.load, Cat(needed), row >> 1))
+        m.d.comb += self.waits.eq(Cat(C(0, 1), *(row[0] for row in self.rows)).any())
+        return m

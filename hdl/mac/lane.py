@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from amaranth import C, Cat, Elaboratable, Module, Signal, Value
-from amaranth.lib import data
+from amaranth import C, Cat, Module, Signal, Value
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
 
 from golden.formats import FloatFormat
 from hdl.cores.bundle import Bundle
@@ -15,10 +16,10 @@ from hdl.cores.multiplier import Multiplier
 from hdl.cores.outcome import finish, pack_result
 from hdl.cores.result import flags_layout
 from hdl.cores.step_formats import StepFormats
-from hdl.cores.words import choose
+from hdl.cores.words import choose, select_width
 from hdl.mac.parameters import MacParameters
 
-__all__ = ["Lane", "class_layout", "number_layout", "operand_layout", "operand_one"]
+__all__ = ["Lane", "class_layout", "lane_signature", "number_layout", "operand_layout", "operand_one", "step_layout"]
 
 
 def operand_layout(formats: StepFormats) -> data.StructLayout:
@@ -63,45 +64,66 @@ def class_layout(*, with_flags: bool) -> data.StructLayout:
     return data.StructLayout({"is_infinite": 1, "is_nan": 1} | ({"flags": flags_layout()} if with_flags else {}))
 
 
-class Lane(Elaboratable):
+def step_layout(formats: StepFormats) -> data.StructLayout:
+    """Return what a lane is told of an operation: the indices of its ``format`` and ``accumulator_format``."""
+    return data.StructLayout(
+        {"format": select_width(len(formats.operands)), "accumulator_format": select_width(len(formats.accumulators))}
+    )
+
+
+def lane_signature(parameters: MacParameters) -> wiring.Signature:
+    """Return the ports of a lane: what computes ``round(a * b + accumulator)``, one step a cycle.
+
+    ``steps`` : array of step_layout, in
+        Of the operation behind each rank, the first as issued.
+    ``a``, ``b`` : operand_layout, in
+        Operands of the operation that is issued.
+    ``stored``, ``stored_class`` : number_layout, class_layout, in
+        The accumulator, of the operation at rank ``read``; its class, of the one at rank ``align``.
+    ``number``, ``word`` : number_layout, unsigned, out
+        The result of the operation before the last rank; what of it belongs into the even register.
+    ``result`` : number_layout, out
+        The same behind the last rank.
+    ``result_class`` : class_layout, out
+        Of the operation behind the last rank; ``flags`` are those of this step alone.
+    ``code`` : unsigned, out
+        Its code, behind the rank ``pack`` if there is one.
+    ``promoted`` : operand_layout, out
+        The result behind the last rank as an operand.
+    """
+    formats = parameters.formats
+    operand, number = operand_layout(formats), number_layout(formats)
+    its_class = class_layout(with_flags=parameters.flags)
+    return wiring.Signature(
+        {
+            "steps": In(step_layout(formats)).array(len(parameters.operation_ranks) + 1),
+            "a": In(operand),
+            "b": In(operand),
+            "stored": In(number),
+            "stored_class": In(its_class),
+            "number": Out(number),
+            "word": Out(number.size - formats.low_fraction_bits),
+            "result": Out(number),
+            "result_class": Out(its_class),
+            "code": Out(formats.accumulator_width),
+            "promoted": Out(operand),
+        }
+    )
+
+
+class Lane(wiring.Component):
     """Compute ``round(a * b + accumulator)``, one step a cycle.
 
     Parameters
     ----------
     parameters : MacParameters
-    operations : sequence of operation_layout
-        The operation behind each rank, the first as issued.
 
-    Attributes
-    ----------
-    a, b : operand_layout, in
-        Operands of the operation that is issued.
-    stored, stored_class : number_layout, class_layout, in
-        The accumulator, of the operation at rank ``read``; its class, of the one at rank ``align``.
-    number, word : number_layout, out
-        The result of the operation before the last rank; what of it belongs into the even register.
-    result : number_layout, out
-        The same behind the last rank.
-    result_class : class_layout, out
-        Of the operation behind the last rank; ``flags`` are those of this step alone.
-    code : Value, out
-        Its code, behind the rank ``pack`` if there is one.
-    promoted : operand_layout, out
-        The result behind the last rank as an operand.
+    Its ports are those of `lane_signature`.
     """
 
-    def __init__(self, parameters: MacParameters, operations: Sequence[Any]) -> None:
-        self.parameters, self.operations = parameters, operations
-        formats = self.formats = parameters.formats
-        operand, number = operand_layout(formats), number_layout(formats)
-        self.a, self.b = Signal(operand), Signal(operand)
-        its_class = class_layout(with_flags=parameters.flags)
-        self.stored, self.stored_class = Signal(number), Signal(its_class)
-        self.number, self.result_class = Signal(number), Signal(its_class)
-        self.result = Signal(number)
-        self.word = Signal(len(self.number.as_value()) - formats.low_fraction_bits)
-        self.code = Signal(formats.accumulator_width)
-        self.promoted = Signal(operand)
+    def __init__(self, parameters: MacParameters) -> None:
+        self.parameters, self.formats = parameters, parameters.formats
+        super().__init__(lane_signature(parameters))
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -112,7 +134,7 @@ class Lane(Elaboratable):
             output_rank="product" in parameters.ranks,
             kind=parameters.multiplier,
         )
-        pipe = _Ranks(m, parameters.ranks, self.operations)
+        pipe = _Ranks(m, parameters.ranks, self.steps)
         product = multiply_operands(m, formats, pipe, multiplier, _bundle(self.a), _bundle(self.b))
         rounded = add_product(m, formats, pipe, product, lambda: self._read(pipe.accumulator_format), self._read_class)
         m.d.comb += [
@@ -179,17 +201,17 @@ def _bundle(operand: Any) -> Bundle:
 class _Ranks:
     """The registers between the steps of a lane; they move in every cycle."""
 
-    def __init__(self, m: Module, ranks: Sequence[str], operations: Sequence[Any]) -> None:
-        self._m, self._ranks, self._operations = m, ranks, operations
+    def __init__(self, m: Module, ranks: Sequence[str], steps: Sequence[Any]) -> None:
+        self._m, self._ranks, self._steps = m, ranks, steps
         self._position = 0
 
     @property
     def format(self) -> Value:
-        return self._operations[self._position].format
+        return self._steps[self._position].format
 
     @property
     def accumulator_format(self) -> Value:
-        return self._operations[self._position].accumulator_format
+        return self._steps[self._position].accumulator_format
 
     def after(self, step: str, bundle: Bundle) -> Bundle:
         if step not in self._ranks:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
-from amaranth import Module, Mux, Signal, Value
+from amaranth import Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.cores.result import flags_layout
+from hdl.mac.accumulator import Accumulator
+from hdl.mac.arrangement import one_lane
+from hdl.mac.chunks import Chunks
 from hdl.mac.issue import Issue
 from hdl.mac.lane import Lane
-from hdl.mac.operation import carry
+from hdl.mac.operation import Flight
 from hdl.mac.parameters import MacParameters
-from hdl.mac.ports import product_beat_layout, result_beat_layout
-from hdl.mac.register_file import RegisterFile
-from hdl.mac.results import ResultQueue
+from hdl.mac.ports import Error, product_beat_layout, result_beat_layout
+from hdl.mac.promotions import ReturningPromotions, connect_promotions
+from hdl.mac.results import ResultQueue, SinglePlaces
 from hdl.parameters import built_from, documented
 
 __all__ = ["MultiplyAccumulate"]
@@ -80,7 +83,10 @@ class MultiplyAccumulate(wiring.Component):
     """
 
     #: What the generated Verilog says about ports that are no struct.
-    port_notes: ClassVar = {"chunk": "products in a chunk; 0: one chunk of any length"}
+    port_notes: ClassVar[dict[str, str]] = {"chunk": "products in a chunk; 0: one chunk of any length"}
+    #: What computes the steps: makes a component with the ports of `hdl.mac.lane.lane_signature`, given the parameters.
+    #: A subclass may name another.
+    lane_type: ClassVar[Callable[[MacParameters], Any]] = Lane
 
     @built_from(MacParameters)
     def __init__(self, parameters: MacParameters) -> None:
@@ -92,74 +98,73 @@ class MultiplyAccumulate(wiring.Component):
                 "chunk": In(parameters.chunk_bits),
             }
         )
+        arrangement = one_lane(parameters)
+        operation = arrangement.operation
+        self.issue, self.flight = Issue(parameters, arrangement), Flight(parameters, operation)
+        self.promotions, self.chunks = ReturningPromotions(parameters, arrangement), Chunks(parameters)
+        self.accumulator = Accumulator(parameters, operation, self.lane_type(parameters))
+        self.results = ResultQueue(parameters, operation, result_beat_layout(parameters))
+        self.places = SinglePlaces(parameters.results)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        parameters = self.parameters
-        m.submodules.issue = issue = Issue(parameters)
-        operations = self._operations(m, issue)
-        m.submodules.lane = lane = Lane(parameters, operations)
-        m.submodules.registers = registers = RegisterFile(parameters)
-        m.submodules.results = results = ResultQueue(parameters)
-        finished = operations[-1]
+        parameters, issue, flight = self.parameters, self.issue, self.flight
+        promotions, accumulator, results, places = self.promotions, self.accumulator, self.results, self.places
+        m.submodules.issue, m.submodules.flight, m.submodules.promotions = issue, flight, promotions
+        m.submodules.accumulator, m.submodules.results, m.submodules.places = accumulator, results, places
+        connect_promotions(m, issue, promotions)
+        if parameters.has_chunks:
+            m.submodules.chunks = chunks = self.chunks
+            m.d.comb += [
+                chunks.counts.eq(issue.counts),
+                chunks.register.eq(issue.operation.register),
+                chunks.first.eq(issue.held.first),
+                chunks.last.eq(issue.held.last),
+                chunks.chunk.eq(self.chunk),
+                flight.facts.eq(chunks.facts),
+            ]
+        finished = flight.at[-1]
         m.d.comb += [
-            issue.beat.eq(self.i.payload),
-            issue.beat_valid.eq(self.i.valid),
-            self.i.ready.eq(issue.beat_ready),
-            issue.chunk.eq(self.chunk),
-            issue.has_room.eq(results.has_room),
-            issue.finished.eq(finished),
-            issue.promoted.eq(lane.promoted),
-            lane.a.eq(issue.a),
-            lane.b.eq(issue.b),
-            lane.stored.eq(self._read(m, registers, lane, operations)),
-            registers.writing.eq(operations[-2]),
-            registers.result.eq(lane.number),
-            registers.word.eq(lane.word),
-            registers.class_reading.eq(operations[parameters.position("align")]),
-            lane.stored_class.eq(registers.number_class),
-            registers.class_writing.eq(finished),
-            registers.result_class.is_infinite.eq(lane.result_class.is_infinite),
-            registers.result_class.is_nan.eq(lane.result_class.is_nan),
-            results.reserve.eq(issue.reserves),
-            results.operation.eq(finished),
-            results.code.eq(lane.code),
-            self.o.valid.eq(results.o_valid),
-            self.o.payload.eq(results.o),
-            results.o_ready.eq(self.o.ready),
+            issue.i.payload.eq(self.i.payload),
+            issue.i.valid.eq(self.i.valid),
+            self.i.ready.eq(issue.i.ready),
+            issue.has_room.eq(places.has_room),
+            flight.issued.eq(issue.operation),
+            promotions.finished.eq(finished),
+            promotions.promoted[0].eq(accumulator.promoted),
+            promotions.flags[0].eq(accumulator.flags),
+            accumulator.a.eq(issue.a[0]),
+            accumulator.b.eq(issue.b[0]),
+            accumulator.issued_flags.eq(promotions.operand_flags[0]),
+            places.reserves.eq(issue.reserves[0]),
+            places.leaves.eq(self.o.valid & self.o.ready),
+            results.finished.eq(finished),
+            *(there.eq(operation) for there, operation in zip(accumulator.at, flight.at, strict=True)),
         ]
-        if self.flags:
-            # Those of this step and of all before it on the same value.
-            flags = finished.flags.as_value() | lane.result_class.flags.as_value()
-            m.d.comb += [registers.result_class.flags.eq(flags), results.flags.eq(flags), issue.flags.eq(flags)]
-            held = registers.number_class.flags.as_value()
-            m.d.comb += self._held_flags.eq(held)
+        for part in (issue, promotions):
+            m.d.comb += [there.eq(behind) for there, behind in zip(part.in_flight, flight.at[1:], strict=True)]
+        self._answer(m)
         return m
 
-    def _read(self, m: Module, registers: RegisterFile, lane: Lane, operations: list[Any]) -> Value:
-        """Return the accumulator for the operation at rank ``read``."""
-        parameters = self.parameters
-        reading = operations[parameters.reading_position]
-        m.d.comb += registers.reading.eq(reading)
-        if not parameters.reads_early:
-            return registers.number
-        writing = operations[-2]
-        same = (reading.register == writing.register) & (reading.partial == writing.partial)
-        number, passes_by = Signal.like(registers.number, reset_less=True), Signal(reset_less=True)
-        m.d.sync += [number.eq(registers.number), passes_by.eq(same & writing.writes & ~reading.fresh)]
-        return Mux(passes_by, lane.result, number)
-
-    def _operations(self, m: Module, issue: Issue) -> list[Any]:
-        """Return the operation as issued and behind each rank."""
-        parameters = self.parameters
-        self._held_flags = Signal(flags_layout())
-
-        def settle(position: int, operation: Any) -> dict[str, Any]:
-            changes: dict[str, Any] = {}
-            if parameters.has_chunks and position == parameters.chunk_delay:
-                changes |= issue.chunks.settle(operation)
-            if self.flags and position == parameters.position("align"):
-                changes["flags"] = operation.flags.as_value() | self._held_flags.as_value()
-            return changes
-
-        return carry(m, issue.operation, issue.in_flight, settle)
+    def _answer(self, m: Module) -> None:
+        """Write results into the queue; give those of its front, zeros of a refusal."""
+        results, entry, first = self.results, self.results.entry, self.results.o.payload
+        m.d.comb += [
+            entry.result.eq(self.accumulator.code),
+            entry.error.eq(results.packed.error),
+            entry.register.eq(results.packed.register),
+            self.o.payload.error.eq(first.error),
+            self.o.payload.register.eq(first.register),
+            self.o.valid.eq(results.o.valid),
+            results.o.ready.eq(self.o.ready),
+        ]
+        if self.flags:
+            flags = self.accumulator.flags
+            if "pack" in self.parameters.ranks:
+                flags = Signal.like(flags, reset_less=True)
+                m.d.sync += flags.eq(self.accumulator.flags)
+            m.d.comb += entry.flags.eq(flags)
+        with m.If(first.error == Error.NONE):
+            m.d.comb += self.o.payload.result.eq(first.result)
+            if self.flags:
+                m.d.comb += self.o.payload.flags.eq(first.flags)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Any
 
-from amaranth import Module, Signal, Value
-from amaranth.lib import data
+from amaranth import Module, Mux, Signal
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
 
-from hdl.cores.result import flags_layout
 from hdl.cores.words import select_width
+from hdl.mac.chunks import chunk_facts_layout
 from hdl.mac.parameters import MacParameters
 from hdl.mac.ports import Error
 
-__all__ = ["carry", "operation_layout"]
+__all__ = ["Flight", "operation_layout"]
 
 
 def operation_layout(parameters: MacParameters) -> data.StructLayout:
@@ -37,8 +37,6 @@ def operation_layout(parameters: MacParameters) -> data.StructLayout:
         ``fresh`` and ``wide`` of that promotion.
     ``last``
         The total after this operation, or after its promotion, leaves as a result.
-    ``flags``
-        What the operations before it on the same value raised.
     ``error``
         The product was refused; the operation changes nothing.
     ``writes``
@@ -57,42 +55,51 @@ def operation_layout(parameters: MacParameters) -> data.StructLayout:
             "fresh_total": 1,
             "wide_total": 1,
             "last": 1,
-            "flags": flags_layout(),
             "error": Error,
             "writes": 1,
         }
     )
 
 
-def carry(
-    m: Module, issued: Any, in_flight: Sequence[Any], settle: Callable[[int, Any], dict[str, Value]]
-) -> list[Any]:
-    """Return the operation as issued and behind each rank: what its number of ranks has found out joins it there.
+class Flight(wiring.Component):
+    """Carry operations along with their data: what counting has found out of a product joins it on its way.
 
     Parameters
     ----------
-    m : Module
-    issued : Value
-        The operation as issued, of any layout.
-    in_flight : sequence of Signal
-        To be driven with what stands behind each rank.
-    settle : function
-        Gives, of a position (ranks behind the issue) and the operation there, the fields that are known from there on.
+    parameters : MacParameters
+    operation : data.StructLayout
+        With the fields of `operation_layout`.
+
+    Ports
+    -----
+    issued : operation, in
+    facts : chunk_facts_layout, in
+        Of the product `chunk_delay` ranks behind its issue.
+    at : array of operation, out
+        The operation as issued and behind each rank.
     """
-    layout = issued.shape()
-    operations = []
-    current: Any = issued
-    for position, behind in enumerate([None, *in_flight]):
-        if changes := settle(position, current):
-            changed = Signal(layout, name=f"operation_{position}_completed")
-            m.d.comb += changed.eq(current)
-            m.d.comb += [changed[name].eq(value) for name, value in changes.items()]
-            current = changed
-        operations.append(current)
-        if position:
-            m.d.comb += behind.eq(current)
-        if position < len(in_flight):
-            register = Signal(layout, name=f"operation_{position + 1}")
-            m.d.sync += register.eq(current)
-            current = register
-    return operations
+
+    def __init__(self, parameters: MacParameters, operation: data.StructLayout) -> None:
+        self.parameters, self._layout = parameters, operation
+        ranks = len(parameters.operation_ranks)
+        super().__init__(
+            {"issued": In(operation), "facts": In(chunk_facts_layout()), "at": Out(operation).array(ranks + 1)}
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        layout, parameters = self._layout, self.parameters
+        current: Any = self.issued
+        for position, there in enumerate(self.at):
+            m.d.comb += there.eq(current)
+            if parameters.has_chunks and position == parameters.chunk_delay:
+                is_chunk, facts = current.partial, self.facts
+                m.d.comb += [
+                    there.fresh.eq(Mux(is_chunk, facts.starts, current.fresh)),
+                    there.promote.eq(is_chunk & facts.ends & current.writes),
+                    there.fresh_total.eq(is_chunk & facts.is_first),
+                ]
+            if position + 1 < len(self.at):
+                current = Signal(layout, name=f"operation_{position + 1}")
+                m.d.sync += current.eq(there)
+        return m

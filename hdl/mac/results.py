@@ -2,95 +2,106 @@
 
 from __future__ import annotations
 
-from amaranth import Cat, Elaboratable, Module, Signal
-from amaranth.lib import data
-from amaranth.lib.fifo import SyncFIFO
+from amaranth import Cat, Module, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
 
-from hdl.cores.result import flags_layout
-from hdl.mac.operation import operation_layout
 from hdl.mac.parameters import MacParameters
-from hdl.mac.ports import Error, result_beat_layout
+from hdl.mac.ports import Error
+from hdl.queue import Queue
 
-__all__ = ["ResultQueue"]
+__all__ = ["ResultQueue", "SinglePlaces"]
 
 
-class ResultQueue(Elaboratable):
-    """Hold results until they are taken, and places for those that are on their way.
+class ResultQueue(wiring.Component):
+    """Hold results until they are taken.
 
     Parameters
     ----------
     parameters : MacParameters
+    operation : data.StructLayout
+        With the fields of `hdl.mac.operation.operation_layout`.
+    entry : data.StructLayout
+        What a result is, whatever it is made of.
+
+    Ports
+    -----
+    finished : operation, in
+        What stands behind the last rank of the issue.
+    packed : operation, out
+        The same behind the rank ``pack`` if there is one: as late as a lane gives its code.
+    entry : in
+        The result of `packed`.
+    o : stream of entry, out
 
     Attributes
     ----------
-    reserve : in
-        A product that gives a result has been issued.
-    has_room : out
-        A further one may be.
-    operation, code, flags : operation_layout, unsigned, flags_layout, in
-        What stands behind the last rank, and its result.
-    o, o_valid, o_ready : result_beat_layout, out; out; in
+    queue : Queue
+        Its ``level`` and ``storage`` are state that proofs speak of, and so is `packed` behind a rank ``pack``.
     """
 
-    def __init__(self, parameters: MacParameters) -> None:
+    def __init__(self, parameters: MacParameters, operation: data.StructLayout, entry: data.StructLayout) -> None:
         self.parameters = parameters
-        self.reserve, self.has_room = Signal(), Signal()
-        self.operation = Signal(operation_layout(parameters))
-        self.code = Signal(parameters.formats.accumulator_width)
-        self.flags = Signal(flags_layout().size if parameters.flags else 0)
-        self.o, self.o_valid, self.o_ready = Signal(result_beat_layout(parameters)), Signal(), Signal()
+        super().__init__(
+            {"finished": In(operation), "packed": Out(operation), "entry": In(entry), "o": Out(stream.Signature(entry))}
+        )
+        self.queue = Queue(entry, parameters.results)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        parameters, places = self.parameters, self.parameters.results
-        operation, flags = self.operation, self.flags
-        if "pack" in parameters.ranks:
-            operation, flags = Signal.like(operation), Signal.like(flags, reset_less=True)
-            m.d.sync += [operation.eq(self.operation), flags.eq(self.flags)]
-        entry = Signal(
-            data.StructLayout(
-                {
-                    "result": parameters.formats.accumulator_width,
-                    "flags": len(self.flags),
-                    "error": Error,
-                    "register": parameters.register_width,
-                }
-            )
-        )
-        m.submodules.queue = queue = SyncFIFO(width=len(entry.as_value()), depth=places)
+        m.submodules.queue = queue = self.queue
+        operation = self.packed
+        m.d["sync" if "pack" in self.parameters.ranks else "comb"] += operation.eq(self.finished)
         is_result = operation.writes & operation.last & ~operation.promote
         m.d.comb += [
-            entry.result.eq(self.code),
-            entry.flags.eq(flags),
-            entry.error.eq(operation.error),
-            entry.register.eq(operation.register),
-            queue.w_data.eq(entry),
+            queue.w_data.eq(self.entry),
             queue.w_en.eq((operation.error != Error.NONE) | is_result),
+            self.o.payload.eq(queue.r_data),
+            self.o.valid.eq(queue.r_rdy),
+            queue.r_en.eq(self.o.ready),
         ]
+        return m
 
-        first = Signal.like(entry)
-        m.d.comb += [
-            first.eq(queue.r_data),
-            self.o.error.eq(first.error),
-            self.o.register.eq(first.register),
-            self.o_valid.eq(queue.r_rdy),
-            queue.r_en.eq(self.o_ready),
-        ]
-        with m.If(first.error == Error.NONE):
-            m.d.comb += self.o.result.eq(first.result)
-            if parameters.flags:
-                m.d.comb += self.o.flags.eq(first.flags)
-        # A product is counted one cycle after its issue, because there is no time to do it in the same. Two counters of
-        # the places left beyond two, and beyond one, because their signs need no comparison.
-        reserving, taking = Signal(), Signal()
-        beyond_two = Signal(range(-2, places - 1), init=places - 2)
-        beyond_one = Signal(range(-1, places), init=places - 1)
-        change = Cat(taking ^ reserving, reserving & ~taking).as_signed()
+
+class SinglePlaces(wiring.Component):
+    """Count the places of the queue that are left, where every reduction gives one result.
+
+    A product is counted one cycle after its issue, because there is no time to do it in the same. Two counters of the
+    places left beyond two, and beyond one, because their signs need no comparison.
+
+    Parameters
+    ----------
+    places : int
+
+    Ports
+    -----
+    reserves : in
+        A product that gives a result is issued.
+    leaves : in
+        A result is taken.
+    has_room : out
+        A further product may be issued.
+
+    Attributes
+    ----------
+    reserving, taking, beyond_one, beyond_two : Signal
+        State that proofs speak of.
+    """
+
+    def __init__(self, places: int) -> None:
+        super().__init__({"reserves": In(1), "leaves": In(1), "has_room": Out(1)})
+        self.reserving, self.taking = Signal(), Signal()
+        self.beyond_two = Signal(range(-2, places - 1), init=places - 2)
+        self.beyond_one = Signal(range(-1, places), init=places - 1)
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        change = Cat(self.taking ^ self.reserving, self.reserving & ~self.taking).as_signed()
         m.d.sync += [
-            reserving.eq(self.reserve),
-            taking.eq(self.o_valid & self.o_ready),
-            beyond_two.eq(beyond_two + change),
-            beyond_one.eq(beyond_one + change),
+            self.reserving.eq(self.reserves),
+            self.taking.eq(self.leaves),
+            self.beyond_two.eq(self.beyond_two + change),
+            self.beyond_one.eq(self.beyond_one + change),
         ]
-        m.d.comb += self.has_room.eq(~beyond_two[-1] | (~beyond_one[-1] & ~reserving))
+        m.d.comb += self.has_room.eq(~self.beyond_two[-1] | (~self.beyond_one[-1] & ~self.reserving))
         return m

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from amaranth import C, Cat, Elaboratable, Module, Mux, Signal, Value
-from amaranth.lib import data
-from amaranth.lib.fifo import SyncFIFO
+from amaranth import C, Cat, Module, Mux, Signal, Value
+from amaranth.lib import data, wiring
 
 from hdl.cores.result import flags_layout
 from hdl.cores.words import named
-from hdl.mac.hazards import waits_behind_rank
+from hdl.mac.arrangement import Arrangement
+from hdl.mac.hazards import WaitsBehindRank
 from hdl.mac.lane import operand_layout
-from hdl.vector.operation import vector_operation_layout
+from hdl.mac.promotions import promotions_signature
+from hdl.queue import Queue
 from hdl.vector.parameters import VectorParameters
 
-__all__ = ["Promotions"]
+__all__ = ["QueuedPromotions"]
 
 
-class Promotions(Elaboratable):
+class QueuedPromotions(wiring.Component):
     """Bring the results of finished chunks back as products ``partial * 1.0``.
 
     ::
@@ -35,40 +35,46 @@ class Promotions(Elaboratable):
     Parameters
     ----------
     parameters : VectorParameters
-    in_flight : sequence of vector_operation_layout
-        What stands behind each rank, the first one first.
+    arrangement : Arrangement
+
+    Its ports are those of `hdl.mac.promotions.promotions_signature`. They are settled if no chunk is in flight, and
+    every total is written or will be before an operation issued now reads it.
 
     Attributes
     ----------
-    finished, promoted, flags : vector_operation_layout, list of operand_layout, list of flags_layout, in
-        What stands behind the last rank; of every lane, its result as an operand, and flags.
-    counts : in
-        A product of a chunk is issued.
-    has_room : out
-        A further one may be.
-    are_settled : out
-        Every total is written, or will be before an operation issued now reads it; no chunk is in flight.
-    issues : out
-        A promotion is issued in this cycle.
-    operation, operands, operand_flags : vector_operation_layout, list of operand_layout, list of flags_layout, out
-        That promotion, the operands of the lanes, and the flags that were raised on them.
+    entry : data.StructLayout
+        What waits of a promotion.
+    queue, rows : Queue
+        State that proofs speak of: the promotions that wait, and which row and how wide a total each of them goes to.
+    held, held_valid, is_second : Signal
+        State that proofs speak of: the promotion that is issued next, whether there is one, whether its first
+        operation has been issued.
+    row, row_valid : Signal
+        State that proofs speak of: the row of the promotion behind that one.
+    waiting : WaitsBehindRank
+        Its ``rows`` are state that proofs speak of.
+    pending, left, unsettled : Signal
+        State that proofs speak of: products of chunks and promotions that are not issued; cycles until the total of
+        the last one issued is written; whether any are on their way.
     """
 
-    def __init__(self, parameters: VectorParameters, in_flight: Sequence[Any]) -> None:
-        self.parameters, self.in_flight = parameters, in_flight
-        operand, operation = operand_layout(parameters.formats), vector_operation_layout(parameters)
-        lanes = range(parameters.lanes)
-        self.finished, self.operation = Signal(operation), Signal(operation)
-        self.promoted = [Signal(operand, name=f"promoted_{lane}") for lane in lanes]
-        self.operands = [Signal(operand, name=f"promoted_operand_{lane}") for lane in lanes]
-        self.flags = [Signal(flags_layout(), name=f"promoted_flags_{lane}") for lane in lanes]
-        self.operand_flags = [Signal(flags_layout(), name=f"operand_flags_{lane}") for lane in lanes]
-        self.counts, self.has_room, self.are_settled, self.issues = Signal(), Signal(), Signal(), Signal()
+    def __init__(self, parameters: VectorParameters, arrangement: Arrangement) -> None:
+        self.parameters = parameters
+        super().__init__(promotions_signature(parameters, arrangement))
+        operand, operation = operand_layout(parameters.formats), arrangement.operation
         fields: dict[str, Any] = {name: operation[name].shape for name in ("register", "format", "last")}
         fields |= {"fresh": 1, "wide": 1, "operands": data.ArrayLayout(operand, parameters.lanes)}
         if parameters.flags:
             fields["flags"] = data.ArrayLayout(flags_layout(), parameters.lanes)
-        self._entry = data.StructLayout(fields)
+        self.entry = data.StructLayout(fields)
+        self._row = data.StructLayout({name: self.entry[name].shape for name in ("register", "wide")})
+        self.queue, self.rows = Queue(self.entry, parameters.promotions), Queue(self._row, parameters.promotions)
+        self.held, self.held_valid, self.is_second = Signal(self.entry), Signal(), Signal()
+        self.row, self.row_valid = Signal(self._row), Signal()
+        self.waiting = WaitsBehindRank(parameters.accumulate_latency)
+        self.pending = Signal(range(parameters.promotions + 1))
+        self.left = Signal(range(parameters.accumulate_latency))
+        self.unsettled = Signal()
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -76,25 +82,20 @@ class Promotions(Elaboratable):
         if not parameters.has_chunks:
             m.d.comb += [self.has_room.eq(1), self.are_settled.eq(1)]
             return m
-        following = Signal(self._entry)
-        m.submodules.queue = queue = SyncFIFO(width=len(following.as_value()), depth=parameters.promotions)
+        m.submodules.queue, m.submodules.waiting = queue, waiting = self.queue, self.waiting
         # Which row: in a queue of its own, out of which it comes one cycle earlier, to be compared in good time.
-        row_layout = data.StructLayout({name: self._entry[name].shape for name in ("register", "wide")})
-        arrived_row, row, row_valid = Signal(row_layout), Signal(row_layout), Signal()
-        m.submodules.rows = rows = SyncFIFO(width=len(row.as_value()), depth=parameters.promotions)
-        arrived = Signal(self._entry)
+        m.submodules.rows = rows = self.rows
+        row, row_valid = self.row, self.row_valid
+        arrived = queue.w_data
         self._take(m, arrived)
         m.d.comb += [
-            arrived_row.register.eq(arrived.register),
-            arrived_row.wide.eq(arrived.wide),
-            rows.w_data.eq(arrived_row),
+            rows.w_data.register.eq(arrived.register),
+            rows.w_data.wide.eq(arrived.wide),
             rows.w_en.eq(self.finished.promote),
-            queue.w_data.eq(arrived),
             queue.w_en.eq(self.finished.promote),
-            following.eq(queue.r_data),
         ]
 
-        held, held_valid, is_second = Signal(self._entry), Signal(), Signal()
+        held, held_valid, is_second = self.held, self.held_valid, self.is_second
         leaves = named(m, "leaves", self.issues & (~held.wide | is_second))
         load = named(m, "load", ~held_valid | leaves)
         load_row = named(m, "load_row", ~row_valid | load)
@@ -102,19 +103,20 @@ class Promotions(Elaboratable):
         with m.If(load_row):
             m.d.sync += [row.eq(rows.r_data), row_valid.eq(rows.r_rdy)]
         with m.If(load):
-            m.d.sync += [held.eq(following), held_valid.eq(row_valid), is_second.eq(0)]
+            m.d.sync += [held.eq(queue.r_data), held_valid.eq(row_valid), is_second.eq(0)]
         with m.Elif(self.issues):
             # The odd lanes' numbers, on the lanes that can do fp32.
             m.d.sync += is_second.eq(1)
             m.d.sync += [held.operands[lane].eq(held.operands[lane + 1]) for lane in range(0, parameters.lanes, 2)]
             if parameters.flags:
                 m.d.sync += [held.flags[lane].eq(held.flags[lane + 1]) for lane in range(0, parameters.lanes, 2)]
-        leaving = leaves & self._is_same(row, held)
-        in_flight = [
-            operation.writes & ~operation.is_product & self._is_same(row, operation) for operation in self.in_flight
+        recent = self.in_flight[: max(parameters.accumulate_latency - 2, 0)]
+        m.d.comb += [
+            waiting.load.eq(load),
+            waiting.leaving.eq(leaves & self._is_same(row, held)),
+            waiting.in_flight.eq(Cat(self._is_promotion_to(row, operation) for operation in recent)),
+            self.issues.eq(held_valid & ~waiting.waits),
         ]
-        waits = waits_behind_rank(m, parameters.accumulate_latency, load, leaving, in_flight)
-        m.d.comb += self.issues.eq(held_valid & ~waits)
         self._give(m, held, is_second)
         self._count(m, leaves)
         return m
@@ -139,6 +141,9 @@ class Promotions(Elaboratable):
         same_pair = one.register[1:] == other.register[1:]
         return same_pair & (one.wide | other.wide | (one.register[0] == other.register[0]))
 
+    def _is_promotion_to(self, row: Any, operation: Any) -> Value:
+        return operation.writes & ~operation.is_product & self._is_same(row, operation)
+
     def _give(self, m: Module, held: Any, is_second: Value) -> None:
         parameters, operation = self.parameters, self.operation
         fp32 = len(parameters.accumulators) - 1
@@ -154,18 +159,16 @@ class Promotions(Elaboratable):
         ]
         m.d.comb += [operand.eq(place) for operand, place in zip(self.operands, held.operands, strict=True)]
         if parameters.flags:
-            m.d.comb += [flags.eq(place) for flags, place in zip(self.operand_flags, held.flags, strict=True)]
+            for flags, place in zip(self.operand_flags, held.flags, strict=True):
+                m.d.comb += flags.eq(place.as_value() & self.issues.replicate(len(place.as_value())))
 
     def _count(self, m: Module, leaves: Value) -> None:
         """Count the products of chunks and the promotions that are not issued yet."""
-        parameters, finished = self.parameters, self.finished
-        pending = Signal(range(parameters.promotions + 1))
+        parameters, finished, pending, left = self.parameters, self.finished, self.pending, self.left
         over = finished.is_product & finished.partial & finished.writes & ~finished.promote
         m.d.sync += pending.eq(pending + self.counts - leaves - over)
-        left = Signal(range(parameters.accumulate_latency))
         m.d.sync += left.eq(Mux(self.issues, parameters.accumulate_latency - 1, left - (left != 0)))
         # Found one cycle ahead: there is little time for it when a beat waits.
-        unsettled = Signal()
-        m.d.sync += unsettled.eq(self.counts | self.issues | (pending != 0) | (left > 1))
+        m.d.sync += self.unsettled.eq(self.counts | self.issues | (pending != 0) | (left > 1))
         # A power of two: the top bit says that all places are taken.
-        m.d.comb += [self.has_room.eq(~pending[-1]), self.are_settled.eq(~unsettled)]
+        m.d.comb += [self.has_room.eq(~pending[-1]), self.are_settled.eq(~self.unsettled)]

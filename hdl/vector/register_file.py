@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth import Cat, Elaboratable, Module, Mux, Signal, Value
-from amaranth.lib.memory import Memory
+from amaranth import Cat, Module, Mux, Value
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
 
+from hdl.mac.bank import Bank, bank_row
 from hdl.mac.lane import class_layout, number_layout
-from hdl.vector.operation import vector_operation_layout
 from hdl.vector.parameters import VectorParameters
 
 __all__ = ["VectorRegisterFile"]
 
 
-class VectorRegisterFile(Elaboratable):
+class VectorRegisterFile(wiring.Component):
     """Hold totals and, where a level has chunks, partial sums: a row of words, one in the bank of each lane.
 
     ::
@@ -27,34 +28,56 @@ class VectorRegisterFile(Elaboratable):
     Each bank has the totals of its rows and behind them their partial sums. A word is taken apart already: sign,
     exponent field, fraction, in that order, each as wide as any format needs. The class and the flags of a number are
     written, and read, one cycle later than the number; those of a pair are in its even lane. Reading is combinational;
-    what is written is read from the next cycle on. Registers start as +0.
+    what is written is read from the next cycle on. Registers start as +0; a reset does not clear them.
 
     Parameters
     ----------
     parameters : VectorParameters
+    operation : data.StructLayout
+        With the fields of `hdl.mac.operation.operation_layout`.
+
+    Ports
+    -----
+    reading, class_reading : operation, in
+        Whose accumulators, and whose accumulators' classes, to read.
+    writing, class_writing : operation, in
+        Whose results to write at the clock edge.
+    number_0, result_0, ... : number_layout, out; in
+        The accumulator, and the result, of every lane, in the layout of its lane.
+    number_class, result_class : arrays of class_layout, out; in
+        Of every lane.
 
     Attributes
     ----------
-    reading, class_reading : vector_operation_layout, in
-        Whose accumulators, and whose accumulators' classes, to read.
-    numbers, classes : list of number_layout, list of class_layout, out
-        Of every lane; a number is in the layout of its lane.
-    writing, class_writing : vector_operation_layout, in
-        Whose results to write at the clock edge.
-    results, result_classes : list of number_layout, list of class_layout, in
+    numbers, results : list
+        The ports of the lanes.
+    words, classes : tuple of Bank
+        State that proofs speak of: the bank of every lane.
     """
 
-    def __init__(self, parameters: VectorParameters) -> None:
+    def __init__(self, parameters: VectorParameters, operation: data.StructLayout) -> None:
         self.parameters = parameters
-        operation = vector_operation_layout(parameters)
-        self.reading, self.class_reading = Signal(operation), Signal(operation)
-        self.writing, self.class_writing = Signal(operation), Signal(operation)
-        numbers = [number_layout(parameters.of_lane(lane).formats) for lane in range(parameters.lanes)]
-        self.numbers = [Signal(number, name=f"number_{lane}") for lane, number in enumerate(numbers)]
-        self.results = [Signal(number, name=f"result_{lane}") for lane, number in enumerate(numbers)]
-        its_class = class_layout(with_flags=parameters.flags)
-        self.classes = [Signal(its_class, name=f"class_{lane}") for lane in range(parameters.lanes)]
-        self.result_classes = [Signal(its_class, name=f"result_class_{lane}") for lane in range(parameters.lanes)]
+        lanes, its_class = range(parameters.lanes), class_layout(with_flags=parameters.flags)
+        numbers = [number_layout(parameters.of_lane(lane).formats) for lane in lanes]
+        super().__init__(
+            {
+                "reading": In(operation),
+                "class_reading": In(operation),
+                "writing": In(operation),
+                "class_writing": In(operation),
+                **{f"number_{lane}": Out(number) for lane, number in enumerate(numbers)},
+                **{f"result_{lane}": In(number) for lane, number in enumerate(numbers)},
+                "number_class": Out(its_class).array(parameters.lanes),
+                "result_class": In(its_class).array(parameters.lanes),
+            }
+        )
+        self.numbers = [getattr(self, f"number_{lane}") for lane in lanes]
+        self.results = [getattr(self, f"result_{lane}") for lane in lanes]
+        low_bits = parameters.formats.low_fraction_bits
+        widths = [max(low_bits, number.size) if lane % 2 else number.size - low_bits for lane, number in enumerate(numbers)]
+        rows = parameters.registers * (2 if parameters.has_chunks else 1)
+        self.words = tuple(Bank(width, rows) for width in widths)
+        self.classes = tuple(Bank(its_class.size, rows) for _ in lanes)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -63,38 +86,30 @@ class VectorRegisterFile(Elaboratable):
             odd = even + 1
             # [ end of the fraction | fraction, field, ... ]: the layout begins with the low end of the fraction
             wide, narrow = self.results[even].as_value(), self.results[odd].as_value()
-            word_width = max(low_bits, len(narrow))
-            word = Mux(self.writing.wide, wide[:low_bits], narrow)[:word_width]
-            top = self._bank(m, f"words_{even}", wide[low_bits:], self.reading, self.writing)
-            rest = self._bank(m, f"words_{odd}", word, self.reading, self.writing)
-            end = rest[:low_bits] & self.reading.wide.replicate(low_bits)
+            word = Mux(self.writing.wide, wide[:low_bits], narrow)
+            m.submodules[f"words_{even}"], m.submodules[f"words_{odd}"] = top, rest = self.words[even], self.words[odd]
+            self._connect(m, top, self.reading, self.writing, wide[low_bits:])
+            self._connect(m, rest, self.reading, self.writing, word)
+            end = rest.o[:low_bits] & self.reading.wide.replicate(low_bits)
             m.d.comb += [
-                self.numbers[even].eq(self._unless_fresh(self.reading, Cat(end, top))),
-                self.numbers[odd].eq(self._unless_fresh(self.reading, rest[: len(narrow)])),
+                self.numbers[even].eq(self._unless_fresh(self.reading, Cat(end, top.o))),
+                self.numbers[odd].eq(self._unless_fresh(self.reading, rest.o[: len(narrow)])),
             ]
-        for lane in range(self.parameters.lanes):
-            held = self._bank(
-                m, f"classes_{lane}", self.result_classes[lane].as_value(), self.class_reading, self.class_writing
-            )
-            m.d.comb += self.classes[lane].eq(self._unless_fresh(self.class_reading, held))
+        for lane, bank in enumerate(self.classes):
+            m.submodules[f"classes_{lane}"] = bank
+            self._connect(m, bank, self.class_reading, self.class_writing, self.result_class[lane])
+            m.d.comb += self.number_class[lane].eq(self._unless_fresh(self.class_reading, bank.o))
         return m
 
     def _unless_fresh(self, operation: Any, value: Value) -> Value:
         """Return +0, which is all zeros, for an accumulator that starts."""
         return value & (~operation.fresh).replicate(len(value))
 
-    def _bank(self, m: Module, name: str, word: Value, reading: Any, writing: Any) -> Value:
-        """Write a word of every operation and return the one to read."""
-        rows = self.parameters.registers * (2 if self.parameters.has_chunks else 1)
-        m.submodules[name] = bank = Memory(shape=len(word), depth=rows, init=[])
-        write, read = bank.write_port(), bank.read_port(domain="comb")
+    def _connect(self, m: Module, bank: Bank, reading: Any, writing: Any, word: Value) -> None:
+        """Write a word of every operation, and read one."""
         m.d.comb += [
-            read.addr.eq(self._address(reading)),
-            write.addr.eq(self._address(writing)),
-            write.en.eq(writing.writes),
-            write.data.eq(word),
+            bank.read_row.eq(bank_row(self.parameters, reading, reading.register)),
+            bank.write_row.eq(bank_row(self.parameters, writing, writing.register)),
+            bank.writes.eq(writing.writes),
+            bank.word.eq(word),
         ]
-        return read.data
-
-    def _address(self, operation: Any) -> Value:
-        return Cat(operation.register, operation.partial) if self.parameters.has_chunks else operation.register

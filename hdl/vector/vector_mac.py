@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
-from amaranth import Module, Signal, Value
+from amaranth import C, Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from hdl.cores.result import flags_layout
+from hdl.mac.chunks import Chunks
+from hdl.mac.flags import Flags
+from hdl.mac.issue import Issue
 from hdl.mac.lane import Lane
-from hdl.mac.operation import carry
+from hdl.mac.operation import Flight
+from hdl.mac.parameters import MacParameters
+from hdl.mac.promotions import connect_promotions
+from hdl.mac.results import ResultQueue
 from hdl.parameters import built_from, documented
-from hdl.vector.issue import VectorIssue
+from hdl.vector.arrangement import pairs_of_lanes
 from hdl.vector.parameters import VectorParameters
 from hdl.vector.ports import vector_beat_layout, vector_result_layout
+from hdl.vector.promotions import QueuedPromotions
 from hdl.vector.register_file import VectorRegisterFile
-from hdl.vector.results import VectorResultQueue
+from hdl.vector.results import Places, pack_pairs
 
 __all__ = ["VectorMac"]
 
@@ -98,7 +107,9 @@ class VectorMac(wiring.Component):
     """
 
     #: What the generated Verilog says about ports that are no struct.
-    port_notes: ClassVar = {"chunk": "products of a lane in a chunk; 0: one chunk of any length"}
+    port_notes: ClassVar[dict[str, str]] = {"chunk": "products of a lane in a chunk; 0: one chunk of any length"}
+    #: What computes the steps of a lane: see `hdl.MultiplyAccumulate.lane_type`.
+    lane_type: ClassVar[Callable[[MacParameters], Any]] = Lane
 
     @built_from(VectorParameters)
     def __init__(self, parameters: VectorParameters) -> None:
@@ -111,72 +122,101 @@ class VectorMac(wiring.Component):
                 "chunk": In(parameters.chunk_bits),
             }
         )
+        arrangement = pairs_of_lanes(parameters)
+        operation = arrangement.operation
+        self.issue, self.flight = Issue(parameters, arrangement), Flight(parameters, operation)
+        self.promotions, self.chunks = QueuedPromotions(parameters, arrangement), Chunks(parameters)
+        self.register_file = VectorRegisterFile(parameters, operation)
+        # Without chunks only the registers of the odd lanes are needed.
+        self.lanes_built = range(0, parameters.lanes, 1 if parameters.has_chunks else 2)
+        self.lane_parts = {number: self.lane_type(parameters.of_lane(number)) for number in self.lanes_built}
+        self.flag_parts = {number: Flags(parameters) for number in self.lanes_built if parameters.flags}
+        self.results = ResultQueue(parameters, operation, vector_result_layout(parameters))
+        self.places = Places(parameters.results, 2 if parameters.has_pairs_of_rows else 1)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        parameters = self.parameters
-        m.submodules.issue = issue = VectorIssue(parameters)
-        m.submodules.registers = registers = VectorRegisterFile(parameters)
-        m.submodules.results = results = VectorResultQueue(parameters)
-
-        def settle(position: int, operation: Any) -> dict[str, Value]:
-            counted = parameters.has_chunks and position == parameters.chunk_delay
-            return issue.chunks.settle(operation) if counted else {}
-
-        operations = carry(m, issue.operation, issue.in_flight, settle)
-        finished = operations[-1]
-        m.d.comb += [
-            issue.beat.eq(self.i.payload),
-            issue.beat_valid.eq(self.i.valid),
-            self.i.ready.eq(issue.beat_ready),
-            issue.chunk.eq(self.chunk),
-            issue.has_room.eq(results.has_room),
-            issue.promotions.finished.eq(finished),
-            registers.reading.eq(operations[parameters.position("read")]),
-            registers.class_reading.eq(operations[parameters.position("align")]),
-            registers.writing.eq(operations[-2]),
-            registers.class_writing.eq(finished),
-            results.reserves.eq(issue.reserves),
-            results.operation.eq(finished),
-            self.o.valid.eq(results.o_valid),
-            self.o.payload.eq(results.o),
-            results.o_ready.eq(self.o.ready),
-        ]
-        for number in range(parameters.lanes):
-            if number % 2 and not parameters.has_chunks:
-                continue  # Only its registers are needed.
-            m.submodules[f"lane_{number}"] = lane = Lane(parameters.of_lane(number), operations)
-            result_class = registers.result_classes[number]
+        parameters, issue, flight, promotions = self.parameters, self.issue, self.flight, self.promotions
+        registers, results, places = self.register_file, self.results, self.places
+        m.submodules.issue, m.submodules.flight, m.submodules.promotions = issue, flight, promotions
+        m.submodules.registers, m.submodules.results, m.submodules.places = registers, results, places
+        connect_promotions(m, issue, promotions)
+        if parameters.has_chunks:
+            m.submodules.chunks = chunks = self.chunks
             m.d.comb += [
-                lane.a.eq(issue.a[number]),
-                lane.b.eq(issue.b[number]),
-                lane.stored.eq(registers.numbers[number]),
-                lane.stored_class.eq(registers.classes[number]),
-                registers.results[number].eq(lane.number),
-                result_class.is_infinite.eq(lane.result_class.is_infinite),
-                result_class.is_nan.eq(lane.result_class.is_nan),
-                results.codes[number].eq(lane.code),
-                issue.promotions.promoted[number].eq(lane.promoted),
+                chunks.counts.eq(issue.counts),
+                chunks.register.eq(issue.held.register),
+                chunks.first.eq(issue.held.first),
+                chunks.last.eq(issue.held.last),
+                chunks.chunk.eq(self.chunk),
+                flight.facts.eq(chunks.facts),
             ]
-            if self.flags:
-                flags = self._flags(m, number, issue.promotions, registers, lane)
-                m.d.comb += [
-                    result_class.flags.eq(flags),
-                    results.flags[number].eq(flags),
-                    issue.promotions.flags[number].eq(flags),
-                ]
+        finished = flight.at[-1]
+        m.d.comb += [
+            issue.i.payload.eq(self.i.payload),
+            issue.i.valid.eq(self.i.valid),
+            self.i.ready.eq(issue.i.ready),
+            issue.has_room.eq(places.has_room),
+            flight.issued.eq(issue.operation),
+            promotions.finished.eq(finished),
+            registers.reading.eq(flight.at[parameters.position("read")]),
+            registers.class_reading.eq(flight.at[parameters.position("align")]),
+            registers.writing.eq(flight.at[-2]),
+            registers.class_writing.eq(finished),
+            places.reserves.eq(issue.reserves),
+            places.leaves.eq(self.o.valid & self.o.ready),
+            results.finished.eq(finished),
+            self.o.valid.eq(results.o.valid),
+            self.o.payload.eq(results.o.payload),
+            results.o.ready.eq(self.o.ready),
+        ]
+        for part in (issue, promotions):
+            m.d.comb += [there.eq(behind) for there, behind in zip(part.in_flight, flight.at[1:], strict=True)]
+        for number in self.lanes_built:
+            self._connect(m, number)
+        self._answer(m)
         return m
 
-    def _flags(self, m: Module, number: int, promotions: Any, registers: VectorRegisterFile, lane: Lane) -> Value:
-        """Return those of this step and of all before it on the same value: of its chunk and of its accumulator."""
-        parameters = self.parameters
-        ranks = len(parameters.operation_ranks)
-        current: Value = promotions.operand_flags[number].as_value() & promotions.issues.replicate(5)
-        for position in range(ranks + 1):
-            if position == parameters.position("align"):
-                current = current | registers.classes[number].flags.as_value()
-            if position < ranks:
-                behind = Signal(current.shape(), name=f"flags_{number}_{position + 1}")
-                m.d.sync += behind.eq(current)
-                current = behind
-        return current | lane.result_class.flags.as_value()
+    def _connect(self, m: Module, number: int) -> None:
+        """Connect a lane with its operands, its registers, and the promotions of its results."""
+        lane, issue, registers, promotions = self.lane_parts[number], self.issue, self.register_file, self.promotions
+        m.submodules[f"lane_{number}"] = lane
+        result_class = registers.result_class[number]
+        m.d.comb += [
+            lane.a.eq(issue.a[number]),
+            lane.b.eq(issue.b[number]),
+            lane.stored.eq(registers.numbers[number]),
+            lane.stored_class.eq(registers.number_class[number]),
+            registers.results[number].eq(lane.number),
+            result_class.is_infinite.eq(lane.result_class.is_infinite),
+            result_class.is_nan.eq(lane.result_class.is_nan),
+            promotions.promoted[number].eq(lane.promoted),
+        ]
+        for step, operation in zip(lane.steps, self.flight.at, strict=True):
+            m.d.comb += [
+                step.format.eq(operation.format),
+                step.accumulator_format.eq(operation.accumulator_format),
+            ]
+        if self.flags:
+            m.submodules[f"flags_{number}"] = flags = self.flag_parts[number]
+            m.d.comb += [
+                flags.issued.eq(promotions.operand_flags[number]),
+                flags.stored.eq(registers.number_class[number].flags),
+                flags.step.eq(lane.result_class.flags),
+                result_class.flags.eq(flags.o),
+                promotions.flags[number].eq(flags.o),
+            ]
+
+    def _answer(self, m: Module) -> None:
+        """Write results into the queue."""
+        parameters, results = self.parameters, self.results
+        codes, flags = [], []
+        for number in range(parameters.lanes):
+            is_built = number in self.lane_parts
+            codes.append(self.lane_parts[number].code if is_built else C(0, parameters.of_lane(number).formats.accumulator_width))
+            its: Any = self.flag_parts[number].o if is_built and self.flags else Signal(flags_layout())
+            if "pack" in parameters.ranks:
+                now, its = its, Signal.like(its)
+                m.d.sync += its.eq(now)
+            flags.append(its)
+        pack_pairs(m, parameters, results.packed, results.entry, codes, flags)

@@ -1,0 +1,112 @@
+"""A lane with registers of its own: all of a multiply-accumulate unit but its control."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth import Module, Mux, Signal, Value
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.cores.result import flags_layout
+from hdl.mac.flags import Flags
+from hdl.mac.lane import operand_layout
+from hdl.mac.parameters import MacParameters
+from hdl.mac.register_file import RegisterFile
+
+__all__ = ["Accumulator"]
+
+
+class Accumulator(wiring.Component):
+    """Add one product a cycle to one of the lane's accumulators, as the operation says.
+
+    Parameters
+    ----------
+    parameters : MacParameters
+    operation : data.StructLayout
+        With the fields of `hdl.mac.operation.operation_layout`.
+    lane : Component
+        With the signature `hdl.mac.lane.lane_signature`; it becomes a submodule.
+
+    Ports
+    -----
+    at : array of operation, in
+        The operation as issued and behind each rank: `hdl.mac.operation.Flight`.
+    a, b : operand_layout, in
+        Operands of the operation that is issued.
+    issued_flags : flags_layout, in
+        Flags raised on it before, if it is a promotion.
+    code : unsigned, out
+        The result: behind the last rank, or behind the rank ``pack`` if there is one.
+    promoted, flags : operand_layout, flags_layout, out
+        The result behind the last rank as an operand, and the flags of all steps up to it.
+
+    Attributes
+    ----------
+    lane, registers, its_flags : Component
+        The last one is None in a unit without flags. What proofs speak of of their state is told there.
+    """
+
+    def __init__(self, parameters: MacParameters, operation: data.StructLayout, lane: Any) -> None:
+        self.parameters, self.lane = parameters, lane
+        operand = operand_layout(parameters.formats)
+        super().__init__(
+            {
+                "at": In(operation).array(len(parameters.operation_ranks) + 1),
+                "a": In(operand),
+                "b": In(operand),
+                "issued_flags": In(flags_layout()),
+                "code": Out(parameters.formats.accumulator_width),
+                "promoted": Out(operand),
+                "flags": Out(flags_layout()),
+            }
+        )
+        self.registers = RegisterFile(parameters, operation)
+        self.its_flags = Flags(parameters) if parameters.flags else None
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        parameters, lane, registers = self.parameters, self.lane, self.registers
+        m.submodules.lane, m.submodules.registers = lane, registers
+        m.d.comb += [
+            lane.a.eq(self.a),
+            lane.b.eq(self.b),
+            lane.stored.eq(self._read(m)),
+            lane.stored_class.eq(registers.number_class),
+            registers.reading.eq(self.at[parameters.reading_position]),
+            registers.class_reading.eq(self.at[parameters.position("align")]),
+            registers.writing.eq(self.at[-2]),
+            registers.class_writing.eq(self.at[-1]),
+            registers.result.eq(lane.number),
+            registers.word.eq(lane.word),
+            registers.result_class.is_infinite.eq(lane.result_class.is_infinite),
+            registers.result_class.is_nan.eq(lane.result_class.is_nan),
+            self.code.eq(lane.code),
+            self.promoted.eq(lane.promoted),
+        ]
+        for step, operation in zip(lane.steps, self.at, strict=True):
+            m.d.comb += [
+                step.format.eq(operation.format),
+                step.accumulator_format.eq(operation.accumulator_format),
+            ]
+        if self.its_flags:
+            m.submodules.flags = flags = self.its_flags
+            m.d.comb += [
+                flags.issued.eq(self.issued_flags),
+                flags.stored.eq(registers.number_class.flags),
+                flags.step.eq(lane.result_class.flags),
+                registers.result_class.flags.eq(flags.o),
+                self.flags.eq(flags.o),
+            ]
+        return m
+
+    def _read(self, m: Module) -> Value:
+        """Return the accumulator for the operation at rank ``read``."""
+        registers = self.registers
+        if not self.parameters.reads_early:
+            return registers.number
+        reading, writing = self.at[self.parameters.reading_position], self.at[-2]
+        same = (reading.register == writing.register) & (reading.partial == writing.partial)
+        number, passes_by = Signal.like(registers.number, reset_less=True), Signal(reset_less=True)
+        m.d.sync += [number.eq(registers.number), passes_by.eq(same & writing.writes & ~reading.fresh)]
+        return Mux(passes_by, self.lane.result, number)

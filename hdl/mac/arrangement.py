@@ -1,0 +1,54 @@
+"""How lanes are arranged under one control: what of a beat goes to which lane, and what a beat gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from amaranth import C, Value
+from amaranth.lib import data
+
+from hdl.mac.operation import operation_layout
+from hdl.mac.parameters import MacParameters
+from hdl.mac.ports import product_beat_layout
+
+__all__ = ["Arrangement", "one_lane"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arrangement:
+    """What `hdl.mac.issue.Issue` has to know of the lanes.
+
+    Parameters
+    ----------
+    lanes : int
+        How many there are. All of them do the same operation in a cycle.
+    beat : data.StructLayout
+        What comes in: ``format``, ``level``, ``register``, ``first``, ``last``, and operands of any layout.
+    operation : data.StructLayout
+        With the fields of `hdl.mac.operation.operation_layout`.
+    code : function of (beat, "a" or "b", lane)
+        Return the code that a lane is given.
+    needs_even : function of beat
+        Return whether an fp32 total must be in an even register at its level.
+    is_twofold : function of the decoded beat
+        Return whether the reduction that it ends gives two results.
+    """
+
+    lanes: int
+    beat: data.StructLayout
+    operation: data.StructLayout
+    code: Callable[[Any, str, int], Value]
+    needs_even: Callable[[Any], Value] = lambda beat: C(1, 1)
+    is_twofold: Callable[[Any], Value] = lambda held: C(0, 1)
+
+
+def one_lane(parameters: MacParameters) -> Arrangement:
+    """Return the arrangement of `hdl.MultiplyAccumulate`."""
+    return Arrangement(
+        lanes=1,
+        beat=product_beat_layout(parameters),
+        operation=operation_layout(parameters),
+        code=lambda beat, name, lane: beat[name],
+    )

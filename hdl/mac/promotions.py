@@ -1,0 +1,131 @@
+"""Promotions: how the results of finished chunks come back as products ``partial * 1.0``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth import Module, Mux, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.cores.result import flags_layout
+from hdl.cores.words import named
+from hdl.mac.arrangement import Arrangement
+from hdl.mac.issue import Issue
+from hdl.mac.lane import operand_layout
+from hdl.mac.parameters import MacParameters
+
+__all__ = ["ReturningPromotions", "connect_promotions", "promotions_signature"]
+
+
+def promotions_signature(parameters: MacParameters, arrangement: Arrangement) -> wiring.Signature:
+    """Return the ports of what keeps promotions until they are issued.
+
+    ``finished`` : operation, in
+        What stands behind the last rank.
+    ``promoted``, ``flags`` : arrays of operand_layout, flags_layout, in
+        Of every lane, its result as an operand, and the flags raised on it.
+    ``in_flight`` : array of operation, in
+        What stands behind each rank, the first one first.
+    ``counts``, ``offers_chunk`` : in
+        A product of a chunk is issued; is there to be issued.
+    ``has_room`` : out
+        A further one may be.
+    ``are_settled`` : out
+        What is issued now reads no total that a promotion on its way has yet to write.
+    ``issues`` : out
+        A promotion is issued in this cycle.
+    ``operation``, ``operands``, ``operand_flags`` : operation, arrays of operand_layout, flags_layout, out
+        That promotion, the operands of the lanes, and the flags that were raised on them.
+    """
+    operand, operation, lanes = operand_layout(parameters.formats), arrangement.operation, arrangement.lanes
+    return wiring.Signature(
+        {
+            "finished": In(operation),
+            "promoted": In(operand).array(lanes),
+            "flags": In(flags_layout()).array(lanes),
+            "in_flight": In(operation).array(len(parameters.operation_ranks)),
+            "counts": In(1),
+            "offers_chunk": In(1),
+            "has_room": Out(1),
+            "are_settled": Out(1),
+            "issues": Out(1),
+            "operation": Out(operation),
+            "operands": Out(operand).array(lanes),
+            "operand_flags": Out(flags_layout()).array(lanes),
+        }
+    )
+
+
+def connect_promotions(m: Module, issue: Issue, promotions: Any) -> None:
+    """Connect what issues promotions with what keeps them."""
+    m.d.comb += [
+        issue.promotes.eq(promotions.issues),
+        issue.promotion.eq(promotions.operation),
+        issue.takes_chunks.eq(promotions.has_room),
+        issue.are_settled.eq(promotions.are_settled),
+        promotions.counts.eq(issue.counts),
+        promotions.offers_chunk.eq(issue.offers_chunk),
+        *(there.eq(operand) for there, operand in zip(issue.promoted, promotions.operands, strict=True)),
+    ]
+
+
+class ReturningPromotions(wiring.Component):
+    """Issue a promotion in the very cycle in which its chunk stands behind the last rank: none ever waits.
+
+    Promotions of one register keep their distance without a check: they follow their products by a fixed number of
+    cycles. Every lane's result comes back to the same lane.
+
+    Parameters
+    ----------
+    parameters : MacParameters
+    arrangement : Arrangement
+
+    Its ports are those of `promotions_signature`.
+
+    Attributes
+    ----------
+    others, cycles_of_others : Signal
+        State that proofs speak of: whether anything of a level with chunks may be in flight, and for how many cycles.
+    """
+
+    def __init__(self, parameters: MacParameters, arrangement: Arrangement) -> None:
+        self.parameters = parameters
+        super().__init__(promotions_signature(parameters, arrangement))
+        self.others = Signal(name="others_in_flight")
+        self.cycles_of_others = Signal(range(parameters.stages + 1))
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        parameters, finished, operation = self.parameters, self.finished, self.operation
+        fp32 = len(parameters.accumulators) - 1
+        m.d.comb += [
+            self.has_room.eq(1),
+            self.issues.eq(finished.promote),
+            operation.register.eq(finished.register),
+            operation.format.eq(finished.format),
+            operation.accumulator_format.eq(Mux(finished.wide_total, fp32, finished.format)),
+            operation.wide.eq(finished.wide_total),
+            operation.fresh.eq(finished.fresh_total),
+            operation.last.eq(finished.last),
+            operation.writes.eq(1),
+        ]
+        for lane, operand in enumerate(self.operands):
+            flags = self.flags[lane].as_value() & self.issues.replicate(len(self.flags[lane].as_value()))
+            m.d.comb += [operand.eq(self.promoted[lane]), self.operand_flags[lane].eq(flags)]
+        if 0 in parameters.levels and parameters.has_chunks:
+            self._settle(m)
+        else:
+            m.d.comb += self.are_settled.eq(1)
+        return m
+
+    def _settle(self, m: Module) -> None:
+        """Tell whether something of another level than 0 may be in flight."""
+        # Counted from one cycle after the issue, and from a product that may be issued: the time is short there.
+        parameters, newest, left = self.parameters, self.in_flight[0], self.cycles_of_others
+        recent = named(m, "other_issued", newest.writes & ~(newest.is_product & ~newest.partial))
+        m.d.sync += [
+            left.eq(Mux(recent, parameters.stages, left - (left != 0))),
+            self.others.eq(self.finished.promote | self.offers_chunk | recent | (left > 1)),
+        ]
+        m.d.comb += self.are_settled.eq(~self.others)

@@ -1,0 +1,75 @@
+"""A queue of words, whose state is there to be spoken of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth import Module, Shape, Signal
+from amaranth.lib import wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+
+__all__ = ["Queue"]
+
+
+class Queue(wiring.Component):
+    """Hold words in the order in which they came. The first one is offered from the cycle after it was written on.
+
+    Parameters
+    ----------
+    shape : ShapeLike
+        Of a word.
+    depth : int
+        A power of two.
+
+    Ports
+    -----
+    w_data, w_en : in
+        A word, and whether it is written. In a full queue it is lost.
+    r_data, r_rdy : out
+        The first word, and whether there is one.
+    r_en : in
+        The first word leaves.
+
+    Attributes
+    ----------
+    level, produce, consume : Signal
+        State that proofs speak of: how many words there are, where the next one goes, where the first one is.
+    storage : Memory
+        State that proofs speak of. A reset does not clear it.
+    writing, reading
+        Its ports.
+    """
+
+    def __init__(self, shape: Any, depth: int) -> None:
+        if depth < 2 or depth & (depth - 1):
+            raise ValueError(f"depth: got {depth}, must be a power of two of at least 2")
+        self.depth = depth
+        super().__init__({
+            "w_data": In(shape), "w_en": In(1), "r_data": Out(shape), "r_rdy": Out(1), "r_en": In(1),
+        })  # fmt: skip
+        self.level = Signal(range(depth + 1))
+        self.produce, self.consume = Signal(range(depth)), Signal(range(depth))
+        self.storage = Memory(shape=Shape.cast(shape).width, depth=depth, init=[])
+        self.writing, self.reading = self.storage.write_port(), self.storage.read_port(domain="comb")
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.storage = self.storage
+        writes, reads = Signal(), Signal()
+        m.d.comb += [
+            writes.eq(self.w_en & (self.level != self.depth)),
+            self.r_rdy.eq(self.level != 0),
+            reads.eq(self.r_en & self.r_rdy),
+            self.writing.addr.eq(self.produce),
+            self.writing.data.eq(self.w_data),
+            self.writing.en.eq(writes),
+            self.reading.addr.eq(self.consume),
+            self.r_data.eq(self.reading.data),
+        ]
+        m.d.sync += [
+            self.produce.eq(self.produce + writes),
+            self.consume.eq(self.consume + reads),
+            self.level.eq(self.level + writes - reads),
+        ]
+        return m
