@@ -77,7 +77,9 @@ class Chunks(wiring.Component):
             "register": parameters.register_width, "first": 1, "last": 1,
         }  # fmt: skip
         delay = parameters.chunk_delay
-        self.counting = {name: Signal(shape, name=f"{name}_now", reset_less=True) for name, shape in now.items() if delay}
+        self.counting = {
+            name: Signal(shape, name=f"{name}_now", reset_less=True) for name, shape in now.items() if delay
+        }
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -103,7 +105,11 @@ class Chunks(wiring.Component):
         starts = named(m, "starts_now", first | ~held.open)
         ends = named(m, "ends_now", last | Mux(starts, now["is_one"], held.is_last & ~now["is_unlimited"]))
         is_first = named(m, "is_first_now", first | ~held.is_later)
-        before, counts, register = named(m, "left_before", Mux(starts, now["length"], held.left)), now["counts"], now["register"]
+        before, counts, register = (
+            named(m, "left_before", Mux(starts, now["length"], held.left)),
+            now["counts"],
+            now["register"],
+        )
         found = [facts.starts.eq(starts), facts.ends.eq(ends), facts.is_first.eq(is_first)]
         if self.counting:
             m.d.sync += found

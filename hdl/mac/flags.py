@@ -27,6 +27,8 @@ class Flags(wiring.Component):
         Those of the accumulator of the operation at rank ``align``.
     step : flags_layout, in
         Those of the step that stands behind the last rank.
+    at : array of flags_layout, out
+        Those of the operation as issued and behind each rank, of its accumulator from the rank ``align`` on.
     o : flags_layout, out
         All of them, behind the last rank.
 
@@ -39,18 +41,18 @@ class Flags(wiring.Component):
     def __init__(self, parameters: MacParameters) -> None:
         self.parameters = parameters
         flags = flags_layout()
-        super().__init__({"issued": In(flags), "stored": In(flags), "step": In(flags), "o": Out(flags)})
-        ranks = range(1, len(parameters.operation_ranks) + 1)
-        self.behind = [Signal(flags.size, name=f"flags_{rank}") for rank in ranks]
+        ranks = len(parameters.operation_ranks)
+        inputs = dict.fromkeys(("issued", "stored", "step"), In(flags))
+        super().__init__(inputs | {"at": Out(flags).array(ranks + 1), "o": Out(flags)})
+        self.behind = [Signal(flags.size, name=f"flags_{rank}") for rank in range(1, ranks + 1)]
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        current: Value = self.issued.as_value()
-        for position, behind in enumerate([*self.behind, None]):
+        for position, (there, behind) in enumerate(zip(self.at, [self.issued, *self.behind], strict=True)):
+            current = Value.cast(behind)
             if position == self.parameters.position("align"):
                 current = current | self.stored.as_value()
-            if behind is not None:
-                m.d.sync += behind.eq(current)
-                current = behind
-        m.d.comb += self.o.eq(current | self.step.as_value())
+            m.d.comb += there.eq(current)
+        m.d.sync += [behind.eq(there) for behind, there in zip(self.behind, self.at[:-1], strict=True)]
+        m.d.comb += self.o.eq(self.at[-1].as_value() | self.step.as_value())
         return m

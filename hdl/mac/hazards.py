@@ -43,9 +43,7 @@ class WaitsBehindRank(wiring.Component):
     def __init__(self, latency: int) -> None:
         super().__init__({"load": In(1), "leaving": In(1), "in_flight": In(max(latency - 2, 0)), "waits": Out(1)})
         places = latency - 1
-        self.rows = [
-            Signal(places - start, name=f"cycles_to_wait_{start}") for start in range(0, places, _TOGETHER)
-        ]
+        self.rows = [Signal(places - start, name=f"cycles_to_wait_{start}") for start in range(0, places, _TOGETHER)]
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

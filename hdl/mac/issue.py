@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from amaranth import Cat, Module, Mux, Signal, Value
@@ -109,7 +110,7 @@ class Issue(wiring.Component):
         must_wait = waits | (held.is_chain & ~self.are_settled)
         has_places = self.takes_chunks & ~(held.gives_result & ~self.has_room)
         go = named(m, "go", ~must_wait & ~self.promotes & has_places)
-        recent = self.in_flight[: self.parameters.accumulate_latency - 1]
+        recent = self.recent()
         m.d.comb += issued.eq(held_valid & go)
         if self.waiting:
             m.submodules.waiting = waiting = self.waiting
@@ -136,6 +137,10 @@ class Issue(wiring.Component):
         m.d.comb += [self.counts.eq(issued & is_chunk), self.offers_chunk.eq(held_valid & is_chunk)]
         self._issue(m, issued)
         return m
+
+    def recent(self) -> Sequence[Any]:
+        """Return the operations in flight that a product of the same register must not follow yet."""
+        return self.in_flight[: self.parameters.accumulate_latency - 1]
 
     def _decode(self, m: Module, decoded: Any) -> None:
         parameters, arrangement, beat = self.parameters, self.arrangement, self.i.payload

@@ -84,12 +84,17 @@ class MultiplyAccumulate(wiring.Component):
 
     #: What the generated Verilog says about ports that are no struct.
     port_notes: ClassVar[dict[str, str]] = {"chunk": "products in a chunk; 0: one chunk of any length"}
-    #: What computes the steps: makes a component with the ports of `hdl.mac.lane.lane_signature`, given the parameters.
-    #: A subclass may name another.
+    #: Parts that a subclass may exchange. A lane has the ports of `hdl.mac.lane.lane_signature`, and is made from the
+    #: parameters.
     lane_type: ClassVar[Callable[[MacParameters], Any]] = Lane
+    issue_type: ClassVar[type[Issue]] = Issue
 
     @built_from(MacParameters)
     def __init__(self, parameters: MacParameters) -> None:
+        self.build(parameters)
+
+    def build(self, parameters: MacParameters) -> None:
+        """Make the ports and the parts; no part is made later."""
         self.latency, self.accumulate_latency = parameters.latency, parameters.accumulate_latency
         super().__init__(
             {
@@ -100,7 +105,7 @@ class MultiplyAccumulate(wiring.Component):
         )
         arrangement = one_lane(parameters)
         operation = arrangement.operation
-        self.issue, self.flight = Issue(parameters, arrangement), Flight(parameters, operation)
+        self.issue, self.flight = self.issue_type(parameters, arrangement), Flight(parameters, operation)
         self.promotions, self.chunks = ReturningPromotions(parameters, arrangement), Chunks(parameters)
         self.accumulator = Accumulator(parameters, operation, self.lane_type(parameters))
         self.results = ResultQueue(parameters, operation, result_beat_layout(parameters))

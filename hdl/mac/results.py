@@ -41,7 +41,7 @@ class ResultQueue(wiring.Component):
     """
 
     def __init__(self, parameters: MacParameters, operation: data.StructLayout, entry: data.StructLayout) -> None:
-        self.parameters = parameters
+        self.parameters, self._operation = parameters, operation
         super().__init__(
             {"finished": In(operation), "packed": Out(operation), "entry": In(entry), "o": Out(stream.Signature(entry))}
         )
@@ -51,7 +51,12 @@ class ResultQueue(wiring.Component):
         m = Module()
         m.submodules.queue = queue = self.queue
         operation = self.packed
-        m.d["sync" if "pack" in self.parameters.ranks else "comb"] += operation.eq(self.finished)
+        if "pack" in self.parameters.ranks:
+            behind = Signal(self._operation, name="behind_pack")
+            m.d.sync += behind.eq(self.finished)
+            m.d.comb += operation.eq(behind)
+        else:
+            m.d.comb += operation.eq(self.finished)
         is_result = operation.writes & operation.last & ~operation.promote
         m.d.comb += [
             queue.w_data.eq(self.entry),

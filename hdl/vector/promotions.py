@@ -113,11 +113,11 @@ class QueuedPromotions(wiring.Component):
         recent = self.in_flight[: max(parameters.accumulate_latency - 2, 0)]
         m.d.comb += [
             waiting.load.eq(load),
-            waiting.leaving.eq(leaves & self._is_same(row, held)),
+            waiting.leaving.eq(leaves & self.is_same(row, held)),
             waiting.in_flight.eq(Cat(self._is_promotion_to(row, operation) for operation in recent)),
             self.issues.eq(held_valid & ~waiting.waits),
         ]
-        self._give(m, held, is_second)
+        self.give(m, held, is_second)
         self._count(m, leaves)
         return m
 
@@ -136,15 +136,15 @@ class QueuedPromotions(wiring.Component):
         if self.parameters.flags:
             m.d.comb += [place.eq(flags) for place, flags in zip(entry.flags, self.flags, strict=True)]
 
-    def _is_same(self, one: Any, other: Any) -> Value:
+    def is_same(self, one: Any, other: Any) -> Value:
         """Tell whether two promotions share a row: one to fp32 takes an even-aligned pair of them."""
         same_pair = one.register[1:] == other.register[1:]
         return same_pair & (one.wide | other.wide | (one.register[0] == other.register[0]))
 
     def _is_promotion_to(self, row: Any, operation: Any) -> Value:
-        return operation.writes & ~operation.is_product & self._is_same(row, operation)
+        return operation.writes & ~operation.is_product & self.is_same(row, operation)
 
-    def _give(self, m: Module, held: Any, is_second: Value) -> None:
+    def give(self, m: Module, held: Any, is_second: Value) -> None:
         parameters, operation = self.parameters, self.operation
         fp32 = len(parameters.accumulators) - 1
         m.d.comb += [

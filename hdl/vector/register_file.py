@@ -74,7 +74,9 @@ class VectorRegisterFile(wiring.Component):
         self.numbers = [getattr(self, f"number_{lane}") for lane in lanes]
         self.results = [getattr(self, f"result_{lane}") for lane in lanes]
         low_bits = parameters.formats.low_fraction_bits
-        widths = [max(low_bits, number.size) if lane % 2 else number.size - low_bits for lane, number in enumerate(numbers)]
+        widths = [
+            max(low_bits, number.size) if lane % 2 else number.size - low_bits for lane, number in enumerate(numbers)
+        ]
         rows = parameters.registers * (2 if parameters.has_chunks else 1)
         self.words = tuple(Bank(width, rows) for width in widths)
         self.classes = tuple(Bank(its_class.size, rows) for _ in lanes)

@@ -108,11 +108,16 @@ class VectorMac(wiring.Component):
 
     #: What the generated Verilog says about ports that are no struct.
     port_notes: ClassVar[dict[str, str]] = {"chunk": "products of a lane in a chunk; 0: one chunk of any length"}
-    #: What computes the steps of a lane: see `hdl.MultiplyAccumulate.lane_type`.
+    #: Parts that a subclass may exchange: see `hdl.MultiplyAccumulate`.
     lane_type: ClassVar[Callable[[MacParameters], Any]] = Lane
+    promotions_type: ClassVar[type[QueuedPromotions]] = QueuedPromotions
 
     @built_from(VectorParameters)
     def __init__(self, parameters: VectorParameters) -> None:
+        self.build(parameters)
+
+    def build(self, parameters: VectorParameters) -> None:
+        """Make the ports and the parts; no part is made later."""
         self.latency, self.accumulate_latency = parameters.latency, parameters.accumulate_latency
         self.promotion_latency = parameters.promotion_latency
         super().__init__(
@@ -125,7 +130,7 @@ class VectorMac(wiring.Component):
         arrangement = pairs_of_lanes(parameters)
         operation = arrangement.operation
         self.issue, self.flight = Issue(parameters, arrangement), Flight(parameters, operation)
-        self.promotions, self.chunks = QueuedPromotions(parameters, arrangement), Chunks(parameters)
+        self.promotions, self.chunks = self.promotions_type(parameters, arrangement), Chunks(parameters)
         self.register_file = VectorRegisterFile(parameters, operation)
         # Without chunks only the registers of the odd lanes are needed.
         self.lanes_built = range(0, parameters.lanes, 1 if parameters.has_chunks else 2)
@@ -213,7 +218,9 @@ class VectorMac(wiring.Component):
         codes, flags = [], []
         for number in range(parameters.lanes):
             is_built = number in self.lane_parts
-            codes.append(self.lane_parts[number].code if is_built else C(0, parameters.of_lane(number).formats.accumulator_width))
+            codes.append(
+                self.lane_parts[number].code if is_built else C(0, parameters.of_lane(number).formats.accumulator_width)
+            )
             its: Any = self.flag_parts[number].o if is_built and self.flags else Signal(flags_layout())
             if "pack" in parameters.ranks:
                 now, its = its, Signal.like(its)

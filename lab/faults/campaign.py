@@ -63,7 +63,15 @@ class Target:
     files: tuple[str, ...] = ("*",)
 
 
-_WITHOUT_RANK = ("mac/issue.py", "mac/hazards.py", "mac/multiply_accumulate.py", "mac/chunks.py", "mac/lane.py")
+_WITHOUT_RANK = (
+    "mac/issue.py",
+    "mac/promotions.py",
+    "mac/hazards.py",
+    "mac/multiply_accumulate.py",
+    "mac/accumulator.py",
+    "mac/chunks.py",
+    "mac/lane.py",
+)
 TARGETS = (
     Target("mac_cbfloat16", COPIES - 1),
     Target("vector_mac", 200),

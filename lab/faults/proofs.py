@@ -50,6 +50,7 @@ _OF_FILE = (
     ("cores/*", (*_SECOND, *_OWN)),
     ("mac/lane.py", _OWN),
     ("mac/*", _CONTROL),
+    ("queue.py", _CONTROL),
     ("vector/*", _VECTOR),
     ("axi_stream.py", ("axi_stream/configurable/bitwuzla",)),
 )

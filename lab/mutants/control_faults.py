@@ -56,8 +56,8 @@ CONTROL_FAULTS = (
     _reset(
         "held_beat_survives_reset",
         "mac/issue.py",
-        'name="held")\n        self._held_valid, self._is_counted = Signal(), Signal()',
-        'name="held", reset_less=True)\n        self._held_valid, self._is_counted = Signal(reset_less=True), Signal()',
+        'Signal(self._decoded, name="held"), Signal(name="held_valid")',
+        'Signal(self._decoded, name="held", reset_less=True), Signal(name="held_valid", reset_less=True)',
         proofs=control(11),
     ),
     _reset(
@@ -70,9 +70,9 @@ CONTROL_FAULTS = (
     _reset(
         "taken_places_survive_reset",
         "mac/results.py",
-        "init=places - 2)\n        beyond_one = Signal(range(-1, places), init=places - 1)",
+        "init=places - 2)\n        self.beyond_one = Signal(range(-1, places), init=places - 1)",
         "init=places - 2, reset_less=True)\n"
-        "        beyond_one = Signal(range(-1, places), init=places - 1, reset_less=True)",
+        "        self.beyond_one = Signal(range(-1, places), init=places - 1, reset_less=True)",
         proofs=CONTROL,
     ),
     _reset(
@@ -134,14 +134,14 @@ CONTROL_FAULTS = (
     # follow it at once, because it starts afresh. Waiting for a promotion at the end, or after its issue, is spare.
     _waits(
         "level_0_waits_ten_cycles_less",
-        "mac/issue.py",
+        "mac/promotions.py",
         "left.eq(Mux(recent, parameters.stages, left - (left != 0)))",
         "left.eq(Mux(recent, parameters.stages - 10, left - (left != 0)))",
         proofs=CONTROL,
     ),
     _waits(
         "bypass_ignores_partial_sums",
-        "mac/multiply_accumulate.py",
+        "mac/accumulator.py",
         " & (reading.partial == writing.partial)",
         "",
         proofs=CONTROL,
@@ -149,9 +149,9 @@ CONTROL_FAULTS = (
     # -- what only a promotion raises
     Mutant(
         "promotions_overflow_raises_nothing",
-        "mac/multiply_accumulate.py",
-        "finished.flags.as_value() | lane.result_class.flags.as_value()",
-        "finished.flags.as_value() | (lane.result_class.flags.as_value() & Mux(finished.is_product, 31, 27))",
+        "mac/accumulator.py",
+        "flags.step.eq(lane.result_class.flags)",
+        "flags.step.eq(lane.result_class.flags.as_value() & Mux(self.at[-1].is_product, 31, 27))",
         scenarios="steps",
         proofs=CONTROL,
     ),

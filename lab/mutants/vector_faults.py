@@ -20,14 +20,14 @@ def _fault(
     **refuted: Any,
 ) -> Mutant:
     # The stimulus of these units is short as it is.
-    return Mutant(name, f"vector/{file}", old, new, unit, scenarios, effort=1.0, **refuted)
+    return Mutant(name, file, old, new, unit, scenarios, effort=1.0, **refuted)
 
 
 VECTOR_FAULTS = (
     # -- issue
     _fault(
         "vector_level_0_operands_in_wrong_lanes",
-        "issue.py",
+        "vector/arrangement.py",
         "beat[name][lane // 2]",
         "beat[name][lane]",
         scenarios="stream_idle_none_*",
@@ -35,15 +35,15 @@ VECTOR_FAULTS = (
     ),
     _fault(
         "vector_level_0_overtakes_promotions",
-        "issue.py",
-        "waits | (held.is_chain & ~promotions.are_settled)",
+        "mac/issue.py",
+        "waits | (held.is_chain & ~self.are_settled)",
         "waits",
         scenarios="hazards",
         proofs=VECTOR_RESULTS,
     ),
     _fault(
         "vector_two_answers_reserve_one_place",
-        "issue.py",
+        "mac/issue.py",
         "Cat(~is_twofold, is_twofold)",
         "1",
         scenarios="full_queue",
@@ -51,7 +51,7 @@ VECTOR_FAULTS = (
     ),
     _fault(
         "vector_odd_row_accepted_at_level_1",
-        "issue.py",
+        "vector/arrangement.py",
         "beat.level == 1",
         "beat.level == 3",
         scenarios="refusals",
@@ -60,7 +60,7 @@ VECTOR_FAULTS = (
     # -- promotions
     _fault(
         "vector_second_promotion_writes_even_row",
-        "promotions.py",
+        "vector/promotions.py",
         "Cat(held.register[0] | is_second, held.register[1:])",
         "held.register",
         scenarios="stream_idle_none_*",
@@ -68,7 +68,7 @@ VECTOR_FAULTS = (
     ),
     _fault(
         "vector_flags_of_second_promotion_are_those_of_first",
-        "promotions.py",
+        "vector/promotions.py",
         "held.flags[lane].eq(held.flags[lane + 1])",
         "held.flags[lane].eq(held.flags[lane])",
         "vector_mac_lanes_8",
@@ -78,7 +78,7 @@ VECTOR_FAULTS = (
     # -- registers
     _fault(
         "vector_odd_lane_loses_low_end_of_fp32",
-        "register_file.py",
+        "vector/register_file.py",
         "Mux(self.writing.wide, wide[:low_bits], narrow)",
         "Mux(self.writing.wide, wide[:low_bits] & 0, narrow)",
         scenarios="stream_idle_none_*",
@@ -87,15 +87,15 @@ VECTOR_FAULTS = (
     # -- results
     _fault(
         "vector_queue_overflows_by_a_part",
-        "results.py",
-        "(reserved[:-1].all() if parameters.has_pairs_of_rows else 0)",
+        "vector/results.py",
+        "(reserved[:-1].all() if self._most == 2 else 0)",
         "0",
         scenarios="last_place",
         proofs=FULL_QUEUE,
     ),
     _fault(
         "vector_both_parts_are_part_0",
-        "results.py",
+        "vector/results.py",
         "entry.part.eq(operation.is_second)",
         "entry.part.eq(0)",
         scenarios="stream_idle_none_*",
@@ -103,7 +103,7 @@ VECTOR_FAULTS = (
     ),
     _fault(
         "vector_part_1_names_the_odd_row",
-        "results.py",
+        "vector/results.py",
         "operation.register[0] & ~operation.is_second",
         "operation.register[0]",
         scenarios="stream_idle_none_*",
@@ -111,7 +111,7 @@ VECTOR_FAULTS = (
     ),
     _fault(
         "vector_odd_lanes_flags_shown_for_fp32",
-        "results.py",
+        "vector/results.py",
         "m.If(~operation.wide)",
         "m.If(operation.wide | ~operation.wide)",
         "vector_mac_lanes_8",
@@ -120,18 +120,18 @@ VECTOR_FAULTS = (
     ),
     _fault(
         "vector_refused_result_frees_its_place",
-        "results.py",
-        "taken.eq(self.o_valid & self.o_ready)",
-        "taken.eq(self.o_valid)",
+        "vector/vector_mac.py",
+        "places.leaves.eq(self.o.valid & self.o.ready)",
+        "places.leaves.eq(self.o.valid)",
         scenarios="full_queue",
         proofs=VECTOR_RESULTS,
     ),
     # -- flags
     _fault(
         "vector_flags_lost_at_promotion",
-        "vector_mac.py",
-        "promotions.operand_flags[number].as_value() & promotions.issues.replicate(5)",
-        "promotions.operand_flags[number].as_value() & 0",
+        "vector/vector_mac.py",
+        "flags.issued.eq(promotions.operand_flags[number])",
+        "flags.issued.eq(0)",
         "vector_mac_lanes_8",
         "stream_idle_none_*",
         proofs=VECTOR_RESULTS,

@@ -18,18 +18,15 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 from amaranth import Module
-from amaranth.hdl import Fragment
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from golden.formats import FloatFormat
 from hdl.mac.lane import class_layout, number_layout, operand_layout
-from hdl.mac.multiply_accumulate import MultiplyAccumulate
 from hdl.mac.ports import product_beat_layout, result_beat_layout
-from lab.proofs.left_out import OpenLane, pass_on
+from lab.proofs.left_out import OpenMac, pass_on
 from lab.proofs.model import REGISTERS, Model
 from lab.proofs.netlist import Instance, Netlist
 from lab.proofs.proof import BITWUZLA, Z3_CADICAL, Proof
@@ -59,7 +56,7 @@ class ControlAlone(wiring.Component):
     """
 
     def __init__(self, **given: Any) -> None:
-        self.unit = unit = MultiplyAccumulate(**given)
+        self.unit = unit = OpenMac(**given)
         parameters = unit.parameters
         operand, number = operand_layout(parameters.formats), number_layout(parameters.formats)
         its_class = class_layout(with_flags=parameters.flags)
@@ -84,16 +81,10 @@ class ControlAlone(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        unit, lanes = self.unit, []
-
-        def open_lane(*arguments: Any) -> OpenLane:
-            lanes.append(OpenLane(*arguments))
-            return lanes[0]
-
-        with patch("hdl.mac.multiply_accumulate.Lane", open_lane):
-            m.submodules.unit = Fragment.get(unit, platform)
-        (lane,) = lanes
-        m.d.comb += [getattr(self, name).eq(getattr(lane, name)) for name in (*_LANE_INPUTS, "accumulator_format")]
+        m.submodules.unit = unit = self.unit
+        lane = unit.accumulator.lane
+        m.d.comb += [getattr(self, name).eq(getattr(lane, name)) for name in _LANE_INPUTS]
+        m.d.comb += self.accumulator_format.eq(lane.steps[0].accumulator_format)
         m.d.comb += [getattr(lane, name).eq(getattr(self, name)) for name in _LANE_OUTPUTS]
         m.d.comb += pass_on(self, unit)
         return m

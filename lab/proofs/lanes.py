@@ -14,9 +14,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-from amaranth import Module, Signal
+from amaranth import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -24,7 +23,6 @@ from golden.formats import FloatFormat
 from hdl.catalogue import Kind, released
 from hdl.cores.words import select_width
 from hdl.mac.lane import Lane, class_layout, number_layout, operand_layout
-from hdl.mac.operation import operation_layout
 from hdl.mac.parameters import MacParameters
 from lab.proofs.netlist import Instance
 from lab.proofs.pipelines import following
@@ -91,15 +89,12 @@ class LaneAlone(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        operations: list[Any] = []
+        m.submodules.lane = lane = Lane(self.parameters)
         for at in self.positions:
-            operation = Signal(operation_layout(self.parameters), name=f"operation_{at}")
             m.d.comb += [
-                operation.format.eq(getattr(self, f"format_{at}")),
-                operation.accumulator_format.eq(getattr(self, f"accumulator_format_{at}")),
+                lane.steps[at].format.eq(getattr(self, f"format_{at}")),
+                lane.steps[at].accumulator_format.eq(getattr(self, f"accumulator_format_{at}")),
             ]
-            operations.append(operation)
-        m.submodules.lane = lane = Lane(self.parameters, operations)
         m.d.comb += [getattr(lane, name).eq(getattr(self, name)) for name in ("a", "b", "stored", "stored_class")]
         outputs = ("number", "word", "result", "result_class", "code", "promoted")
         m.d.comb += [getattr(self, name).eq(getattr(lane, name)) for name in outputs]

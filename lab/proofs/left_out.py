@@ -1,33 +1,52 @@
-"""A unit inside another component, with its lane left out: what stands for the lane, and the unit's own ports."""
+"""A unit inside another component, with its lanes left out: what stands for a lane, and the unit's own ports."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from amaranth import Module, Signal
+from amaranth import Module
+from amaranth.lib import wiring
 
-from hdl.mac.lane import Lane
+from hdl.mac.lane import lane_signature
+from hdl.mac.multiply_accumulate import MultiplyAccumulate
+from hdl.mac.parameters import MacParameters
+from hdl.vector.vector_mac import VectorMac
 
-__all__ = ["OpenLane", "pass_on"]
+__all__ = ["OpenLane", "OpenMac", "OpenVectorMac", "pass_on", "rows_of"]
 
 
-class OpenLane(Lane):
+class OpenLane(wiring.Component):
     """A lane whose results come from outside.
 
-    Attributes
+    Parameters
     ----------
-    accumulator_format : Signal, out
-        Of the operation that is issued.
+    parameters : MacParameters
+
+    Its ports are those of `hdl.mac.lane.lane_signature`.
     """
 
-    def __init__(self, *given: Any) -> None:
-        super().__init__(*given)
-        self.accumulator_format = Signal()
+    def __init__(self, parameters: MacParameters) -> None:
+        super().__init__(lane_signature(parameters))
 
     def elaborate(self, platform: object) -> Module:
-        m = Module()
-        m.d.comb += self.accumulator_format.eq(self.operations[0].accumulator_format)
-        return m
+        return Module()
+
+
+class OpenMac(MultiplyAccumulate):
+    """A multiply-accumulate unit whose lane is left out."""
+
+    lane_type = OpenLane
+
+
+class OpenVectorMac(VectorMac):
+    """A SIMD multiply-accumulate unit whose lanes are left out."""
+
+    lane_type = OpenLane
+
+
+def rows_of(memory: Any) -> list[Any]:
+    """Return a read port for each row of a memory, to be told its address."""
+    return [memory.read_port(domain="comb") for _ in range(memory.depth)]
 
 
 def pass_on(top: Any, unit: Any) -> list[Any]:

@@ -45,8 +45,8 @@ _CHUNKS = _refuted(
     _edit(
         "chunk_length_of_its_last_product",
         "mac/chunks.py",
-        "Mux(starts, is_one, held.is_last & ~is_unlimited)",
-        "Mux(starts, is_one, (held.is_last | is_one) & ~is_unlimited)",
+        'held.is_last & ~now["is_unlimited"]',
+        '(held.is_last | now["is_one"]) & ~now["is_unlimited"]',
     ),
 )
 
@@ -64,41 +64,40 @@ _RESETS = _refuted(
     _edit(
         "result_that_leaves_at_reset_counts",
         "mac/results.py",
-        "reserving, taking = Signal(), Signal()",
-        "reserving, taking = Signal(), Signal(reset_less=True)",
+        "self.taking = Signal(), Signal()",
+        "self.taking = Signal(), Signal(reset_less=True)",
     ),
     _edit(
         "product_issued_at_reset_takes_a_place",
         "mac/results.py",
-        "reserving, taking = Signal(), Signal()",
-        "reserving, taking = Signal(reset_less=True), Signal()",
+        "self.taking = Signal(), Signal()",
+        "self.taking = Signal(reset_less=True), Signal()",
     ),
 )
 
-_HELD = "                | (self._held_valid & self._held.is_sound & ~self._held.is_chain)\n"
-_OTHERS = f"                self.finished.promote\n{_HELD}                | recent\n                | (left > 1)\n"
+_OTHERS = "self.finished.promote | self.offers_chunk | recent | (left > 1)"
 _LEVEL_0 = _refuted(
     control(11, 8),
-    _edit("level_0_ignores_product_that_is_held", "mac/issue.py", _HELD, ""),
-    _edit("level_0_ignores_newest_operation", "mac/issue.py", "                | recent\n", ""),
-    _edit("level_0_goes_3_cycles_early", "mac/issue.py", "(left > 1)", "(left > 4)"),
+    _edit("level_0_ignores_product_that_is_held", "mac/promotions.py", "| self.offers_chunk ", ""),
+    _edit("level_0_ignores_newest_operation", "mac/promotions.py", "| recent ", ""),
+    _edit("level_0_goes_3_cycles_early", "mac/promotions.py", "(left > 1)", "(left > 4)"),
     _edit(
         "level_0_goes_1_cycle_early_and_ignores_promotion",
-        "mac/issue.py",
+        "mac/promotions.py",
         _OTHERS,
-        _OTHERS.replace("self.finished.promote\n                |", "").replace("> 1", "> 2"),
+        "self.offers_chunk | recent | (left > 2)",
     ),
 )
 #: What level 0 waits for is told more than once: by the promotion at the end of the pipeline and, a cycle longer than
 #: it need be, by the time since the product. Either may go, but not both.
 _NO_FAULTS = _refuted(
     control(3, 8, 11, 13),
-    _edit("level_0_goes_1_cycle_early", "mac/issue.py", "(left > 1)", "(left > 2)"),
+    _edit("level_0_goes_1_cycle_early", "mac/promotions.py", "(left > 1)", "(left > 2)"),
     _edit(
         "level_0_ignores_promotion_at_the_end",
-        "mac/issue.py",
-        "                self.finished.promote\n                | (self",
-        "                (self",
+        "mac/promotions.py",
+        _OTHERS,
+        "self.offers_chunk | recent | (left > 1)",
     ),
     is_none=True,
 )
@@ -107,7 +106,7 @@ _WAITS_LESS = _refuted(
     BOUNDED,
     _edit(
         "level_0_waits_1_cycle_less",
-        "mac/issue.py",
+        "mac/promotions.py",
         "left.eq(Mux(recent, parameters.stages, ",
         "left.eq(Mux(recent, parameters.stages - 1, ",
     ),
@@ -118,19 +117,19 @@ _PROMOTIONS = _refuted(
     control(11),
     _edit(
         "overflow_of_a_promotion_lost",
-        "mac/multiply_accumulate.py",
-        "| lane.result_class.flags.as_value()\n",
-        "| (lane.result_class.flags.as_value() & ~Mux(finished.is_product, 0, 4))\n",
+        "mac/accumulator.py",
+        "flags.step.eq(lane.result_class.flags)",
+        "flags.step.eq(lane.result_class.flags.as_value() & ~Mux(self.at[-1].is_product, 0, 4))",
     ),
     _edit(
         "partial_sum_not_passed_by",
-        "mac/multiply_accumulate.py",
+        "mac/accumulator.py",
         "same & writing.writes & ~reading.fresh",
         "same & writing.writes & ~reading.fresh & ~reading.partial",
     ),
     _edit(
         "total_not_passed_by",
-        "mac/multiply_accumulate.py",
+        "mac/accumulator.py",
         "same & writing.writes & ~reading.fresh",
         "same & writing.writes & ~reading.fresh & reading.partial",
     ),
@@ -140,15 +139,15 @@ _VECTOR = _refuted(
     VECTOR_ORDER,
     _vector(
         "vector_beat_survives_reset",
-        "vector/issue.py",
-        "            held_valid = Signal()\n",
-        "            held_valid = Signal(reset_less=True)\n",
+        "mac/issue.py",
+        'Signal(name="held_valid")',
+        'Signal(name="held_valid", reset_less=True)',
     ),
     _vector(
         "vector_promotion_survives_reset",
         "vector/promotions.py",
-        "held_valid, is_second = Signal(self._entry), Signal(), ",
-        "held_valid, is_second = Signal(self._entry), Signal(reset_less=True), ",
+        "self.is_second = Signal(self.entry), Signal(), ",
+        "self.is_second = Signal(self.entry), Signal(reset_less=True), ",
     ),
     _vector(
         "vector_places_of_promotions_lost_at_reset",
@@ -165,8 +164,8 @@ _VECTOR = _refuted(
     _vector(
         "vector_result_that_leaves_at_reset_counts",
         "vector/results.py",
-        "taken = Signal()",
-        "taken = Signal(reset_less=True)",
+        "Signal(range(places + 1)), Signal()",
+        "Signal(range(places + 1)), Signal(reset_less=True)",
     ),
     _vector(
         "vector_promotion_of_a_pair_meets_one_of_its_odd_row",
@@ -188,9 +187,9 @@ _VECTOR = _refuted(
     ),
     _vector(
         "vector_chunk_counted_for_refused_beat",
-        "vector/issue.py",
-        "issued & ~held.is_chain & held.is_sound",
-        "issued & ~held.is_chain",
+        "mac/issue.py",
+        "~held.is_chain & held.is_sound",
+        "~held.is_chain",
     ),
 )
 #: Faults that the order of beats and the places in the queues do not tell.
@@ -220,8 +219,8 @@ _OTHERS_ALONE = (
         _edit(
             "result_behind_the_last_rank_survives_reset",
             "mac/results.py",
-            "Signal.like(operation), Signal.like(flags",
-            "Signal.like(operation, reset_less=True), Signal.like(flags",
+            'Signal(self._operation, name="behind_pack")',
+            'Signal(self._operation, name="behind_pack", reset_less=True)',
         ),
     ),
     *_refuted(

@@ -46,9 +46,9 @@ class Places:
         depth = parameters.promotions
         self._before = [Signal(_BITS, name=f"places_before_{place}") for place in range(depth)]
         queue, promotions = opened.queue, opened.promotions
-        self._entries = [data.View(promotions._entry, row.data) for row in queue.rows]
-        arrives = data.View(promotions._entry, queue.writing.data)
-        head = data.View(promotions._entry, queue.reading.data)
+        self._entries = [data.View(promotions.entry, row.data) for row in queue.rows]
+        arrives = data.View(promotions.entry, queue.writing.data)
+        head = data.View(promotions.entry, queue.reading.data)
         with m.If(queue.writing.en):
             m.d.sync += self._written.eq(self._written + _cost(arrives))
             for place, before in enumerate(self._before):

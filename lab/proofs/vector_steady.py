@@ -32,11 +32,10 @@ from amaranth.lib.wiring import In, Out
 from golden.formats import FloatFormat
 from hdl.mac.decode import decoded_control
 from hdl.vector.ports import vector_beat_layout, vector_result_layout
-from hdl.vector.vector_mac import VectorMac
 from lab.proofs.along_model.chunk_states import ChunkStates
 from lab.proofs.along_model.induction import MOST, induction, told
 from lab.proofs.along_model.record import Condition
-from lab.proofs.left_out import pass_on
+from lab.proofs.left_out import OpenVectorMac, pass_on
 from lab.proofs.opened_vector import OpenedVector
 from lab.proofs.proof import BITWUZLA, Z3_CADICAL, Proof
 from lab.proofs.vector_beats import BeatsAndChunks
@@ -59,8 +58,10 @@ class SteadyVector(wiring.Component):
         As of `lab.proofs.along_model.induction.ControlWithModel`.
     """
 
-    def __init__(self, ports: Mapping[str, Any] | None = None, **given: Any) -> None:
-        self.unit = unit = VectorMac(**given)
+    def __init__(
+        self, ports: Mapping[str, Any] | None = None, unit_type: type[OpenVectorMac] = OpenVectorMac, **given: Any
+    ) -> None:
+        self.unit = unit = unit_type(**given)
         parameters = unit.parameters
         self.names: dict[str, list[str]] = {}
         super().__init__(
@@ -78,8 +79,8 @@ class SteadyVector(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        opened = OpenedVector(self.unit, platform)
-        m.submodules.unit = opened.fragment
+        opened = OpenedVector(self.unit)
+        m.submodules.unit = self.unit
         m.d.comb += pass_on(self, self.unit)
         model = BeatsAndChunks(m, self, opened)
         m.d.comb += [row.addr.eq(place) for place, row in enumerate(opened.states.rows)]
@@ -132,7 +133,7 @@ def _held(top: SteadyVector, opened: OpenedVector, model: BeatsAndChunks) -> Ite
     """The beat that waits, and how long it has to for others of its row."""
     parameters = top.unit.parameters
     recent = range(1, parameters.accumulate_latency)
-    beat, held = model.beat, opened.issue._held
+    beat, held = model.beat, opened.issue.held
     if parameters.has_input_rank:
         yield "held valid", opened.beat_valid == model.beat_valid
         sound = model.is_sound
@@ -218,7 +219,7 @@ def _promotions(m: Module, opened: OpenedVector, parameters: Any) -> Iterator[Co
     for place, (entry, row) in enumerate(zip(queue.rows, rows.rows, strict=True)):
         m.d.comb += [entry.addr.eq(place), row.addr.eq(place)]
         is_used = (C(place, width) - head)[:width] < opened.level
-        whole, told = data.View(p._entry, entry.data), data.View(opened.row.shape(), row.data)
+        whole, told = data.View(p.entry, entry.data), data.View(opened.row.shape(), row.data)
         yield f"row {place}", ~is_used | ((whole.register == told.register) & (whole.wide == told.wide))
         is_head = opened.row_valid & (head == place)
         yield f"row out {place}", ~is_head | ((whole.register == opened.row.register) & (whole.wide == opened.row.wide))
@@ -302,9 +303,11 @@ _SEVERAL = (*_TINY, FloatFormat("1-3-1", 3, 1), FloatFormat("1-2-2", 2, 2))
 SIZES = ((2, 3, _TINY), (4, 11, _TINY), (4, 13, _SEVERAL))
 
 
-def steady_component(lanes: int, stages: int, operands: tuple[FloatFormat, ...]) -> SteadyVector:
+def steady_component(
+    lanes: int, stages: int, operands: tuple[FloatFormat, ...], unit_type: type[OpenVectorMac] = OpenVectorMac
+) -> SteadyVector:
     """Return a unit of some size."""
-    return SteadyVector(lanes=lanes, stages=stages, operands=operands, registers=16, chunk_bits=16)
+    return SteadyVector(unit_type=unit_type, lanes=lanes, stages=stages, operands=operands, registers=16, chunk_bits=16)
 
 
 def steady_proofs() -> Iterator[Proof]:

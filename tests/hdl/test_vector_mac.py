@@ -7,6 +7,7 @@ import golden
 from golden import BF16, CB16, CBFLOAT16, FP16
 from golden.formats import HALF_FORMATS
 from hdl import Error, VectorMac
+from hdl.parameters import built_from
 from hdl.vector.parameters import VectorParameters
 from lab.exhaustive.operands import factors
 
@@ -147,10 +148,19 @@ def test_vector_mac_with_a_ragged_tail_behind_a_backlog_adds_the_tail_to_the_rig
     assert tail - first < unit.promotion_latency
 
 
+class TwoPlaces(VectorParameters):
+    promotions = 2
+
+
+class WithTwoPlaces(VectorMac):
+    @built_from(TwoPlaces)
+    def __init__(self, parameters):
+        self.build(parameters)
+
+
 @pytest.mark.parametrize("level", [1, 2])
-def test_vector_mac_with_a_queue_of_promotions_too_small_waits_and_loses_nothing(level, monkeypatch):
-    monkeypatch.setattr(VectorParameters, "promotions", 2)
-    unit = VectorMac(lanes=2, stages=8)
+def test_vector_mac_with_a_queue_of_promotions_too_small_waits_and_loses_nothing(level):
+    unit = WithTwoPlaces(lanes=2, stages=8)
     step = 2 if level == 1 else 1
     rng = np.random.default_rng(15)
     beats, wanted = [], {}

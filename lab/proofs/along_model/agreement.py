@@ -31,12 +31,13 @@ def plain(parameters: MacParameters, index: Value, code: Value) -> Value:
     return choose(index, codes)
 
 
-def agrees(operation: Any, record: Record, *, is_settled: bool, has_flags: bool, wide_format: int) -> Value:
+def agrees(operation: Any, flags: Any, record: Record, *, is_settled: bool, has_flags: bool, wide_format: int) -> Value:
     """Tell whether an operation of the unit is that of a record.
 
     Parameters
     ----------
-    operation : View of operation_layout
+    operation, flags : View of operation_layout, of flags_layout
+        The flags are those that were raised on it.
     record : Record
     is_settled : bool
         Whether it is known already what it does to its chunk.
@@ -58,7 +59,7 @@ def agrees(operation: Any, record: Record, *, is_settled: bool, has_flags: bool,
         & (operation.partial == is_chunk)
         & (operation.fresh == fresh)
         & (operation.last == fields.last)
-        & (~record.is_followed | (operation.flags.as_value() == (record.prior if has_flags else fields.base)))
+        & (~record.is_followed | (flags.as_value() == (record.prior if has_flags else fields.base)))
         & (~is_chunk | (operation.wide_total == fields.wide_total))
         & (operation.fresh_total == (is_chunk & fields.is_first if is_settled else 0))
     )

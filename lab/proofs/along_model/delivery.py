@@ -74,7 +74,7 @@ class Delivery:
         )
         is_it = self._is_watched & (self._consume == self._at)
         self.claims: list[Condition] = [("watched result", ~(leaves & is_it) | right)]
-        self.offers: Value = unit.results.o_valid == (self._level != 0)
+        self.offers: Value = unit.results.o.valid == (self._level != 0)
 
     def _advance(self, watch: Value, o: Any, leaves: Value) -> None:
         m, record = self._m, self._ghost.delivered

@@ -35,7 +35,6 @@ from amaranth.lib.wiring import In, Out
 
 from golden.formats import FloatFormat
 from hdl.cores.words import choose
-from hdl.mac.multiply_accumulate import MultiplyAccumulate
 from hdl.mac.ports import product_beat_layout, result_beat_layout
 from lab.proofs.along_model.agreement import agrees, plain
 from lab.proofs.along_model.delivery import Delivery
@@ -43,7 +42,7 @@ from lab.proofs.along_model.ghost import Ghost
 from lab.proofs.along_model.invariant import Invariant
 from lab.proofs.along_model.opened import OpenedUnit
 from lab.proofs.along_model.record import given_layout
-from lab.proofs.left_out import pass_on
+from lab.proofs.left_out import OpenMac, pass_on
 from lab.proofs.proof import BITWUZLA, Z3_CADICAL, Proof
 from lab.proofs.terms import bits, both, either, equal, inverse
 from lab.proofs.yosys import ELABORATING, netlist_of_verilog
@@ -89,8 +88,8 @@ class ControlWithModel(wiring.Component):
         One bit for each, in the order of `names`; those without a name are set.
     """
 
-    def __init__(self, **given: Any) -> None:
-        self.unit = unit = MultiplyAccumulate(**given)
+    def __init__(self, unit_type: type[OpenMac] = OpenMac, **given: Any) -> None:
+        self.unit = unit = unit_type(**given)
         parameters = unit.parameters
         #: Names of the conditions and the claims, known when it has been elaborated.
         self.names: dict[str, list[str]] = {}
@@ -114,10 +113,10 @@ class ControlWithModel(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         unit = self.unit
-        opened = OpenedUnit(unit, platform)
-        m.submodules.unit = opened.fragment
+        opened = OpenedUnit(unit)
+        m.submodules.unit = unit
         m.d.comb += pass_on(self, unit)
-        operations = opened.lane.operations
+        operations = opened.operations
         pair = self.pair if unit.registers > 2 else C(0, 1)
         counted = opened.states.reading.data
         ghost = self.ghost = Ghost(m, unit.parameters, self.given, self.total_given, self.chunk, pair, counted)
@@ -171,7 +170,8 @@ def _issue(top: ControlWithModel, opened: OpenedUnit, ghost: Ghost) -> list[tupl
         (
             "operation",
             agrees(
-                lane.operations[0],
+                opened.operations[0],
+                opened.flags[0],
                 new,
                 is_settled=parameters.chunk_delay == 0,
                 has_flags=parameters.position("align") == 0,

@@ -70,6 +70,7 @@ class Invariant:
                 f"operation {place}",
                 agrees(
                     self._operations[place],
+                    self._unit.flags[place],
                     record,
                     is_settled=place >= parameters.chunk_delay,
                     has_flags=place >= parameters.position("align"),
@@ -92,8 +93,8 @@ class Invariant:
     def _held(self) -> Iterator[Condition]:
         """The beat that waits behind its rank, and how long."""
         unit, ghost, parameters = self._unit, self._ghost, self._parameters
-        beat, held = ghost.beat, unit.issue._held
-        yield "held valid", unit.issue._held_valid == ghost.beat_valid
+        beat, held = ghost.beat, unit.issue.held
+        yield "held valid", unit.issue.held_valid == ghost.beat_valid
         sound = ghost.is_sound
         wanted = {
             "a": plain(parameters, beat.format, beat.a),

@@ -175,7 +175,7 @@ class Delivery:
         chain = element.records[0].fields.product & element.records[0].fields.is_chain & element.records[0].fields.last
         of_chain = [C(0, 1), chain, C(0, 1)]
         leaves_queue = opened.queues[0].r_en & opened.queues[0].r_rdy
-        head = data.View(opened.promotions._entry, opened.queue.reading.data)
+        head = data.View(opened.promotions.entry, opened.queue.reading.data)
         with m.If(leaves_queue):
             self._add(self._issued, self._of_entry(head))
         with m.Elif(chain):
@@ -232,7 +232,7 @@ class Delivery:
         opened, element = self._opened, self._element
         head, tail, level = opened.queue.reading.addr, opened.queue.writing.addr, opened.level
         yield "no numbers", (level != 0) | (self._issued.as_value() == self._waiting.as_value())
-        entries = [data.View(opened.promotions._entry, row.data) for row in opened.queue.rows]
+        entries = [data.View(opened.promotions.entry, row.data) for row in opened.queue.rows]
         for place, (entry, before) in enumerate(zip(entries, self._promotions_before, strict=True)):
             is_used = (C(place, len(head)) - head)[: len(head)] < level
             following = (place + 1) % len(entries)

@@ -91,7 +91,7 @@ def agreement(element: Element) -> Iterator[Condition]:
 
 def _entries(element: Element) -> list[Any]:
     opened = element.opened
-    return [data.View(opened.promotions._entry, row.data) for row in opened.queue.rows]
+    return [data.View(opened.promotions.entry, row.data) for row in opened.queue.rows]
 
 
 def waiting_promotions(element: Element) -> Iterator[Condition]:
@@ -192,7 +192,7 @@ def _operand(element: Element, name: str) -> Value:
 
 def held_operands(element: Element) -> Iterator[Condition]:
     """Yield what the rank ahead of the issue holds, if there is one."""
-    held, beats = element.opened.issue._held, element.beats
+    held, beats = element.opened.issue.held, element.beats
     for name in ("a", "b") if element.parameters.has_input_rank else ():
         asked = beats.beat_valid & ((beats.beat.level != 0) if element.is_odd else C(1, 1))
         yield f"held {name}", ~asked | (Cat(held[name][element.lane]) == _operand(element, name))

@@ -2,7 +2,6 @@
 
 import random
 from itertools import pairwise
-from unittest.mock import PropertyMock, patch
 
 import pytest
 from amaranth import ResetInserter, Signal
@@ -10,9 +9,11 @@ from amaranth.sim import Simulator
 
 from hdl.mac.issue import Issue
 from hdl.mac.parameters import MacParameters
+from hdl.parameters import built_from
 from lab.proofs.along_model import ghost
 from lab.proofs.along_model.induction import component, induction, told
 from lab.proofs.engines import bitwuzla_api
+from lab.proofs.left_out import OpenMac
 
 
 @pytest.fixture(scope="session")
@@ -20,9 +21,9 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("induction")
 
 
-def decide(stages, folder):
+def decide(stages, folder, **changes):
     """Return the answer and what does not hold."""
-    top = component(stages)
+    top = component(stages, **changes)
     answer, model = bitwuzla_api.decide(induction(top, folder))
     ports = {name.partition(".")[2]: int(value, 16) for name, value in model.items() if name.startswith("fails.")}
     return answer, told(top, ports) if ports else ""
@@ -185,35 +186,50 @@ def test_unit_of_one_rank_is_proven(folder):
     assert decide(1, folder) == ("unsat", "")
 
 
-def without_hazards():
-    return patch.object(Issue, "_recent", lambda self: [])
+class Hasty(Issue):
+    def recent(self):
+        return []
 
 
-def with_hazards_too_long():
-    recent = lambda self: self.in_flight[: self.parameters.accumulate_latency]  # noqa: E731
-    return patch.object(Issue, "_recent", recent)
+class Slow(Issue):
+    def recent(self):
+        return self.in_flight[: self.parameters.accumulate_latency]
 
 
-def with_short_queue():
-    return patch.object(MacParameters, "results", PropertyMock(return_value=4))
+class FourPlaces(MacParameters):
+    results = 4
+
+
+class WithoutHazards(OpenMac):
+    issue_type = Hasty
+
+
+class WithHazardsTooLong(OpenMac):
+    issue_type = Slow
+
+
+class WithShortQueue(OpenMac):
+    @built_from(FourPlaces)
+    def __init__(self, parameters):
+        self.build(parameters)
 
 
 @pytest.mark.parametrize(
-    ("fault", "stages", "fails"),
-    [(without_hazards, 3, "distance"), (with_hazards_too_long, 3, "waits for a reason in the cycle"),
-     (with_short_queue, 2, "waits for a reason in the cycle")],
+    ("unit_type", "stages", "fails"),
+    [(WithoutHazards, 3, "distance"), (WithHazardsTooLong, 3, "waits for a reason in the cycle"),
+     (WithShortQueue, 2, "waits for a reason in the cycle")],
 )  # fmt: skip
-def test_fault_breaks_the_induction(fault, stages, fails, folder):
-    with fault():
-        answer, said = decide(stages, folder)
+def test_fault_breaks_the_induction(unit_type, stages, fails, folder):
+    answer, said = decide(stages, folder, unit_type=unit_type)
     assert answer == "sat"
     assert fails in said
 
 
-def test_start_outside_the_invariant_is_told(folder):
+def test_start_outside_the_invariant_is_told(folder, monkeypatch):
     # As if a chunk were open in a register that was never used.
-    with patch.dict(ghost.AT_RESET, open=1, level=2):
-        answer, said = decide(1, folder)
+    monkeypatch.setitem(ghost.AT_RESET, "open", 1)
+    monkeypatch.setitem(ghost.AT_RESET, "level", 2)
+    answer, said = decide(1, folder)
     assert answer == "sat"
     assert "chunk state 0" in said
     assert "at reset" in said

@@ -10,7 +10,7 @@ import tarfile
 from io import BytesIO
 from pathlib import Path
 
-from sim.run.options import ROOT
+from tools.paths import ROOT
 
 __all__ = ["VARIANTS", "verilog_of"]
 

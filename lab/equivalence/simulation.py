@@ -1,4 +1,4 @@
-"""Two units side by side on random inputs: which registers are never seen to differ, and whether an output ever does."""
+"""Two units side by side on random inputs: which registers are never seen to differ, whether an output does."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import groupby
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.equivalence.aiger import Unit
+from lab.equivalence.aiger import Unit
 
 __all__ = ["Machine", "Seen", "random_words", "simulate"]
 

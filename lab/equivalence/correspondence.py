@@ -13,9 +13,9 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from sim.equivalence.aiger import Unit
-from sim.equivalence.simulation import Machine, Seen, random_words, simulate
-from sim.faults.aig import FALSE, TRUE, Aig, Question
+from lab.equivalence.aiger import Unit
+from lab.equivalence.simulation import Machine, Seen, random_words, simulate
+from lab.faults.aig import FALSE, TRUE, Aig, Question
 
 __all__ = ["difference"]
 

@@ -1,4 +1,4 @@
-"""``python -m sim.equivalence BEFORE AFTER``: prove every unit of one equivalent to that of the other."""
+"""``python -m lab.equivalence BEFORE AFTER``: prove every unit of one equivalent to that of the other."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from sim.equivalence.aiger import unit_of_verilog
-from sim.equivalence.correspondence import difference
-from sim.equivalence.revisions import verilog_of
-from sim.formal.errors import ToolError
+from lab.equivalence.aiger import unit_of_verilog
+from lab.equivalence.correspondence import difference
+from lab.equivalence.revisions import verilog_of
+from lab.proofs.errors import ToolError
 
 __all__ = ["compare", "main"]
 
@@ -32,7 +32,7 @@ def compare(before: str, after: str) -> tuple[str, str]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; status 1 if a unit is not proven equivalent, 2 if it cannot be read."""
     parser = argparse.ArgumentParser(
-        prog="python -m sim.equivalence", description="Prove the Verilog of units equivalent, cycle by cycle."
+        prog="python -m lab.equivalence", description="Prove the Verilog of units equivalent, cycle by cycle."
     )
     parser.add_argument("before", help="a folder of Verilog, a git revision, or . for the working tree")
     parser.add_argument("after", nargs="?", default=".", help="the same (default: the working tree)")
