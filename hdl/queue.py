@@ -1,3 +1,5 @@
+# amaranth: UnusedElaboratable=no
+# A part is made with its unit, which may never be elaborated.
 """A queue of words, whose state is there to be spoken of."""
 
 from __future__ import annotations

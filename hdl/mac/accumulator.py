@@ -1,3 +1,5 @@
+# amaranth: UnusedElaboratable=no
+# A part is made with its unit, which may never be elaborated.
 """A lane with registers of its own: all of a multiply-accumulate unit but its control."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# amaranth: UnusedElaboratable=no
+# A part is made with its unit, which may never be elaborated.
 """A bank of registers: the one that units of any number of lanes hold their accumulators in."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# amaranth: UnusedElaboratable=no
+# A part is made with its unit, which may never be elaborated.
 """Counting the products of chunks: which product starts one, which ends it, and which promotion starts a total."""
 
 from __future__ import annotations

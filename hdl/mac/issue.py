@@ -1,3 +1,5 @@
+# amaranth: UnusedElaboratable=no
+# A part is made with its unit, which may never be elaborated.
 """Deciding what enters the pipeline: promotions, products, hazards, refusals."""
 
 from __future__ import annotations

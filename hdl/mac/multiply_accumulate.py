@@ -1,3 +1,5 @@
+# amaranth: UnusedElaboratable=no
+# A part is made with its unit, which may never be elaborated.
 """The multiply-accumulate unit: fused steps, several accumulators, precision levels chosen at run time."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# amaranth: UnusedElaboratable=no
+# A part is made with its unit, which may never be elaborated.
 """The accumulators: two banks of 16-bit registers, so that an even-aligned pair is read and written at once."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# amaranth: UnusedElaboratable=no
+# A part is made with its unit, which may never be elaborated.
 """The queue of results: the pipeline never stops, because no product enters for whose result there is no place."""
 
 from __future__ import annotations

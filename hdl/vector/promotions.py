@@ -1,3 +1,5 @@
+# amaranth: UnusedElaboratable=no
+# A part is made with its unit, which may never be elaborated.
 """Promotions: what finished chunks wait in until there is a cycle for them, and the order that they keep."""
 
 from __future__ import annotations
@@ -118,7 +120,7 @@ class QueuedPromotions(wiring.Component):
             self.issues.eq(held_valid & ~waiting.waits),
         ]
         self.give(m, held, is_second)
-        self._count(m, leaves)
+        self.count(m, leaves)
         return m
 
     def _take(self, m: Module, entry: Any) -> None:
@@ -162,7 +164,7 @@ class QueuedPromotions(wiring.Component):
             for flags, place in zip(self.operand_flags, held.flags, strict=True):
                 m.d.comb += flags.eq(place.as_value() & self.issues.replicate(len(place.as_value())))
 
-    def _count(self, m: Module, leaves: Value) -> None:
+    def count(self, m: Module, leaves: Value) -> None:
         """Count the products of chunks and the promotions that are not issued yet."""
         parameters, finished, pending, left = self.parameters, self.finished, self.pending, self.left
         over = finished.is_product & finished.partial & finished.writes & ~finished.promote

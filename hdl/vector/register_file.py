@@ -1,3 +1,5 @@
+# amaranth: UnusedElaboratable=no
+# A part is made with its unit, which may never be elaborated.
 """The accumulators of all lanes: a bank of 16-bit words for each, so that a pair of lanes holds an fp32 together."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# amaranth: UnusedElaboratable=no
+# A part is made with its unit, which may never be elaborated.
 """The SIMD multiply-accumulate unit: what a precision level buys, in lanes."""
 
 from __future__ import annotations

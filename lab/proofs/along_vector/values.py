@@ -41,6 +41,7 @@ from lab.proofs.along_vector.delivery import Delivery
 from lab.proofs.along_vector.element import Element
 from lab.proofs.along_vector.order import agreement, held_operands, issue, totals, waiting_promotions
 from lab.proofs.along_vector.record import Record, given_layout
+from lab.proofs.left_out import OpenVectorMac
 from lab.proofs.opened_vector import OpenedVector
 from lab.proofs.proof import BITWUZLA, Z3_CADICAL, Proof
 from lab.proofs.vector_beats import BeatsAndChunks
@@ -69,7 +70,7 @@ class ValuesVector(SteadyVector):
         for anything else; see `Delivery`.
     """
 
-    def __init__(self, lane: int, **given: Any) -> None:
+    def __init__(self, lane: int, unit_type: type[OpenVectorMac] = OpenVectorMac, **given: Any) -> None:
         self.lane = lane
         #: Known when it has been elaborated.
         self.element: Element
@@ -77,7 +78,7 @@ class ValuesVector(SteadyVector):
         parameters = VectorParameters(**given)
         layout = given_layout(parameters)
         ports = {"half": In(1), "given": In(layout), "total_given": In(layout), "watch": In(1)}
-        super().__init__(ports | {"noise": In(data.ArrayLayout(layout, parameters.lanes))}, **given)
+        super().__init__(ports | {"noise": In(data.ArrayLayout(layout, parameters.lanes))}, unit_type, **given)
 
     def more(self, m: Module, opened: OpenedVector, model: BeatsAndChunks) -> More:
         """Return what holds of the element."""
@@ -124,9 +125,12 @@ def _lanes(m: Module, top: ValuesVector, element: Element) -> None:
         ]
 
 
-def values_component(lane: int, lanes: int, stages: int, operands: tuple[FloatFormat, ...]) -> ValuesVector:
+def values_component(
+    lane: int, lanes: int, stages: int, operands: tuple[FloatFormat, ...], **changes: Any
+) -> ValuesVector:
     """Return a unit of some size, and the lane of its element."""
-    return ValuesVector(lane, lanes=lanes, stages=stages, operands=operands, registers=16, chunk_bits=16)
+    given = {"lanes": lanes, "stages": stages, "operands": operands, "registers": 16, "chunk_bits": 16}
+    return ValuesVector(lane, **given | changes)
 
 
 def value_proofs() -> Iterator[Proof]:

@@ -135,9 +135,10 @@ def _parts(opened: OpenedVector, parameters: VectorParameters) -> Iterator[Condi
         )
 
 
-def waiting_component(lanes: int, stages: int, operands: tuple[FloatFormat, ...]) -> WaitingVector:
+def waiting_component(lanes: int, stages: int, operands: tuple[FloatFormat, ...], **changes: Any) -> WaitingVector:
     """Return a unit of some size."""
-    return WaitingVector(lanes=lanes, stages=stages, operands=operands, registers=16, chunk_bits=16)
+    given = {"lanes": lanes, "stages": stages, "operands": operands, "registers": 16, "chunk_bits": 16}
+    return WaitingVector(**given | changes)
 
 
 def waiting_proofs() -> Iterator[Proof]:

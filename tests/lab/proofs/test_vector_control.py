@@ -6,10 +6,11 @@ import pytest
 
 from golden import FP32, reference
 from hdl.vector.parameters import VectorParameters
-from hdl.vector.promotions import Promotions
+from hdl.vector.promotions import QueuedPromotions
 from lab.proofs.along_model.induction import induction, told
 from lab.proofs.control import TINY
 from lab.proofs.engines import bitwuzla_api
+from lab.proofs.left_out import OpenVectorMac
 from lab.proofs.terms import bits, both, define, equal, inverse
 from lab.proofs.vector_control import Size, VectorControlAlone, formula
 from lab.proofs.vector_model import VectorModel
@@ -99,9 +100,28 @@ def test_model_gives_what_golden_gives(level, monkeypatch):
     )
 
 
-def steady_fails(folder):
+class Blind(QueuedPromotions):
+    def is_same(self, one, other):
+        return one.register == other.register
+
+
+class Forgetful(QueuedPromotions):
+    def give(self, m, *arguments):
+        super().give(m, *arguments)
+        m.d.comb += self.operand_flags[0].eq(0)
+
+
+class WithBlindPromotions(OpenVectorMac):
+    promotions_type = Blind
+
+
+class WithForgetfulPromotions(OpenVectorMac):
+    promotions_type = Forgetful
+
+
+def steady_fails(folder, **changes):
     """Return what does not hold in a unit of three ranks."""
-    top = steady_component(2, 3, (TINY,))
+    top = steady_component(2, 3, (TINY,), **changes)
     answer, model = bitwuzla_api.decide(induction(top, folder))
     ports = {name.partition(".")[2]: int(value, 16) for name, value in model.items() if name.startswith("fails.")}
     return told(top, ports) if answer == "sat" else ""
@@ -111,13 +131,12 @@ def test_order_in_the_unit_is_proven_for_beats_without_end(tmp_path):
     assert not steady_fails(tmp_path)
 
 
-def test_promotion_that_meets_another_of_its_pair_is_missed(monkeypatch, tmp_path):
-    monkeypatch.setattr(Promotions, "_is_same", lambda self, one, other: one.register == other.register)
-    assert steady_fails(tmp_path).endswith("behind it")
+def test_promotion_that_meets_another_of_its_pair_is_missed(tmp_path):
+    assert steady_fails(tmp_path, unit_type=WithBlindPromotions).endswith("behind it")
 
 
-def refuted(folder, drain):
-    component = VectorControlAlone(lanes=2, **PARAMETERS)
+def refuted(folder, drain, **changes):
+    component = VectorControlAlone(lanes=2, **PARAMETERS, **changes)
     size = Size(2, PARAMETERS["stages"], PARAMETERS["registers"], beats=1, drain=drain)
     return bitwuzla_api.decide(formula(component, netlist_of_verilog(component, folder), size))[0] == "sat"
 
@@ -127,12 +146,5 @@ def test_unit_is_proven_and_results_that_have_not_left_are_missed(tmp_path):
     assert refuted(tmp_path, 5)
 
 
-def test_flags_that_are_lost_at_a_promotion_are_missed(monkeypatch, tmp_path):
-    give = Promotions._give
-
-    def faulty(self, m, *arguments):
-        give(self, m, *arguments)
-        m.d.comb += self.operand_flags[0].eq(0)
-
-    monkeypatch.setattr(Promotions, "_give", faulty)
-    assert refuted(tmp_path, 11)
+def test_flags_that_are_lost_at_a_promotion_are_missed(tmp_path):
+    assert refuted(tmp_path, 11, unit_type=WithForgetfulPromotions)

@@ -7,11 +7,12 @@ import pytest
 from amaranth import ResetInserter, Signal
 from amaranth.sim import Simulator
 
-from hdl.vector.promotions import Promotions
+from hdl.vector.promotions import QueuedPromotions
 from lab.proofs.along_model.induction import induction, told
 from lab.proofs.along_vector.values import values_component
 from lab.proofs.along_vector.waiting import waiting_component
 from lab.proofs.engines import bitwuzla_api
+from lab.proofs.left_out import OpenVectorMac
 from lab.proofs.vector_steady import SIZES
 from tests.lab.proofs.test_induction import any_step, failing
 
@@ -159,23 +160,31 @@ def test_simulated_vector_unit_meets_the_invariant_and_gives_the_results(size, l
     assert len(sound) >= 6
 
 
-def test_level_0_that_waits_for_ever_is_told(monkeypatch, tmp_path):
-    count = Promotions._count
-
-    def never_settled(self, m, leaves):
-        count(self, m, leaves)
+class NeverSettled(QueuedPromotions):
+    def count(self, m, leaves):
+        super().count(m, leaves)
         m.d.comb += self.are_settled.eq(0)
 
-    monkeypatch.setattr(Promotions, "_count", never_settled)
-    assert "waits for something in the cycle" in fails(waiting_component(*SIZES[0]), tmp_path)
 
-
-def test_flags_lost_at_a_promotion_break_the_induction(monkeypatch, tmp_path):
-    give = Promotions._give
-
-    def faulty(self, m, *arguments):
-        give(self, m, *arguments)
+class Forgetful(QueuedPromotions):
+    def give(self, m, *arguments):
+        super().give(m, *arguments)
         m.d.comb += self.operand_flags[1].eq(0)
 
-    monkeypatch.setattr(Promotions, "_give", faulty)
-    assert "flags 1 behind it" in fails(values_component(1, *SIZES[0]), tmp_path)
+
+class WithoutLevel0(OpenVectorMac):
+    promotions_type = NeverSettled
+
+
+class WithForgetfulPromotions(OpenVectorMac):
+    promotions_type = Forgetful
+
+
+def test_level_0_that_waits_for_ever_is_told(tmp_path):
+    told_of_it = fails(waiting_component(*SIZES[0], unit_type=WithoutLevel0), tmp_path)
+    assert "waits for something in the cycle" in told_of_it
+
+
+def test_flags_lost_at_a_promotion_break_the_induction(tmp_path):
+    told_of_it = fails(values_component(1, *SIZES[0], unit_type=WithForgetfulPromotions), tmp_path)
+    assert "flags 1 behind it" in told_of_it
