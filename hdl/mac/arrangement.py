@@ -34,6 +34,9 @@ class Arrangement:
         Return whether an fp32 total must be in an even register at its level.
     is_twofold : function of the decoded beat
         Return whether the reduction that it ends gives two results.
+    counts_held : bool
+        Whether chunks are counted by the register of the held beat, not by that of the operation, which may be a
+        promotion's and does not count then.
     """
 
     lanes: int
@@ -42,6 +45,7 @@ class Arrangement:
     code: Callable[[Any, str, int], Value]
     needs_even: Callable[[Any], Value] = lambda beat: C(1, 1)
     is_twofold: Callable[[Any], Value] = lambda held: C(0, 1)
+    counts_held: bool = False
 
 
 def one_lane(parameters: MacParameters) -> Arrangement:

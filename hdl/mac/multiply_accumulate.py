@@ -13,14 +13,13 @@ from amaranth.lib.wiring import In, Out
 
 from hdl.mac.accumulator import Accumulator
 from hdl.mac.arrangement import one_lane
-from hdl.mac.chunks import Chunks
+from hdl.mac.control import Control
 from hdl.mac.issue import Issue
 from hdl.mac.lane import Lane
-from hdl.mac.operation import Flight
 from hdl.mac.parameters import MacParameters
 from hdl.mac.ports import Error, product_beat_layout, result_beat_layout
-from hdl.mac.promotions import ReturningPromotions, connect_promotions
-from hdl.mac.results import ResultQueue, SinglePlaces
+from hdl.mac.promotions import ReturningPromotions
+from hdl.mac.results import SinglePlaces
 from hdl.parameters import built_from, documented
 
 __all__ = ["MultiplyAccumulate"]
@@ -106,64 +105,45 @@ class MultiplyAccumulate(wiring.Component):
             }
         )
         arrangement = one_lane(parameters)
-        operation = arrangement.operation
-        self.issue, self.flight = self.issue_type(parameters, arrangement), Flight(parameters, operation)
-        self.promotions, self.chunks = ReturningPromotions(parameters, arrangement), Chunks(parameters)
-        self.accumulator = Accumulator(parameters, operation, self.lane_type(parameters))
-        self.results = ResultQueue(parameters, operation, result_beat_layout(parameters))
-        self.places = SinglePlaces(parameters.results)
+        self.control = Control(
+            parameters,
+            arrangement,
+            result_beat_layout(parameters),
+            issue=self.issue_type(parameters, arrangement),
+            promotions=ReturningPromotions(parameters, arrangement),
+            places=SinglePlaces(parameters.results),
+        )
+        self.accumulator = Accumulator(parameters, arrangement.operation, self.lane_type(parameters))
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        parameters, issue, flight = self.parameters, self.issue, self.flight
-        promotions, accumulator, results, places = self.promotions, self.accumulator, self.results, self.places
-        m.submodules.issue, m.submodules.flight, m.submodules.promotions = issue, flight, promotions
-        m.submodules.accumulator, m.submodules.results, m.submodules.places = accumulator, results, places
-        connect_promotions(m, issue, promotions)
-        if parameters.has_chunks:
-            m.submodules.chunks = chunks = self.chunks
-            m.d.comb += [
-                chunks.counts.eq(issue.counts),
-                chunks.register.eq(issue.operation.register),
-                chunks.first.eq(issue.held.first),
-                chunks.last.eq(issue.held.last),
-                chunks.chunk.eq(self.chunk),
-                flight.facts.eq(chunks.facts),
-            ]
-        finished = flight.at[-1]
+        m.submodules.control, m.submodules.accumulator = control, accumulator = self.control, self.accumulator
         m.d.comb += [
-            issue.i.payload.eq(self.i.payload),
-            issue.i.valid.eq(self.i.valid),
-            self.i.ready.eq(issue.i.ready),
-            issue.has_room.eq(places.has_room),
-            flight.issued.eq(issue.operation),
-            promotions.finished.eq(finished),
-            promotions.promoted[0].eq(accumulator.promoted),
-            promotions.flags[0].eq(accumulator.flags),
-            accumulator.a.eq(issue.a[0]),
-            accumulator.b.eq(issue.b[0]),
-            accumulator.issued_flags.eq(promotions.operand_flags[0]),
-            places.reserves.eq(issue.reserves[0]),
-            places.leaves.eq(self.o.valid & self.o.ready),
-            results.finished.eq(finished),
-            *(there.eq(operation) for there, operation in zip(accumulator.at, flight.at, strict=True)),
+            control.i.payload.eq(self.i.payload),
+            control.i.valid.eq(self.i.valid),
+            self.i.ready.eq(control.i.ready),
+            control.chunk.eq(self.chunk),
+            accumulator.a.eq(control.a[0]),
+            accumulator.b.eq(control.b[0]),
+            accumulator.issued_flags.eq(control.issued_flags[0]),
+            control.promoted[0].eq(accumulator.promoted),
+            control.flags[0].eq(accumulator.flags),
+            *(there.eq(operation) for there, operation in zip(accumulator.at, control.at, strict=True)),
         ]
-        for part in (issue, promotions):
-            m.d.comb += [there.eq(behind) for there, behind in zip(part.in_flight, flight.at[1:], strict=True)]
         self._answer(m)
         return m
 
     def _answer(self, m: Module) -> None:
         """Write results into the queue; give those of its front, zeros of a refusal."""
-        results, entry, first = self.results, self.results.entry, self.results.o.payload
+        control, entry, first = self.control, self.control.entry, self.control.o.payload
         m.d.comb += [
             entry.result.eq(self.accumulator.code),
-            entry.error.eq(results.packed.error),
-            entry.register.eq(results.packed.register),
+            entry.error.eq(control.packed.error),
+            entry.register.eq(control.packed.register),
             self.o.payload.error.eq(first.error),
             self.o.payload.register.eq(first.register),
-            self.o.valid.eq(results.o.valid),
-            results.o.ready.eq(self.o.ready),
+            self.o.valid.eq(control.o.valid),
+            control.o.ready.eq(self.o.ready),
         ]
         if self.flags:
             flags = self.accumulator.flags

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from amaranth import Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
@@ -11,11 +9,10 @@ from amaranth.lib.wiring import In, Out
 from hdl.cores.result import flags_layout
 from hdl.cores.words import named
 from hdl.mac.arrangement import Arrangement
-from hdl.mac.issue import Issue
 from hdl.mac.lane import operand_layout
 from hdl.mac.parameters import MacParameters
 
-__all__ = ["ReturningPromotions", "connect_promotions", "promotions_signature"]
+__all__ = ["ReturningPromotions", "promotions_signature"]
 
 
 def promotions_signature(parameters: MacParameters, arrangement: Arrangement) -> wiring.Signature:
@@ -55,19 +52,6 @@ def promotions_signature(parameters: MacParameters, arrangement: Arrangement) ->
             "operand_flags": Out(flags_layout()).array(lanes),
         }
     )
-
-
-def connect_promotions(m: Module, issue: Issue, promotions: Any) -> None:
-    """Connect what issues promotions with what keeps them."""
-    m.d.comb += [
-        issue.promotes.eq(promotions.issues),
-        issue.promotion.eq(promotions.operation),
-        issue.takes_chunks.eq(promotions.has_room),
-        issue.are_settled.eq(promotions.are_settled),
-        promotions.counts.eq(issue.counts),
-        promotions.offers_chunk.eq(issue.offers_chunk),
-        *(there.eq(operand) for there, operand in zip(issue.promoted, promotions.operands, strict=True)),
-    ]
 
 
 class ReturningPromotions(wiring.Component):

@@ -82,8 +82,8 @@ class SinglePlaces(wiring.Component):
 
     Ports
     -----
-    reserves : in
-        A product that gives a result is issued.
+    reserves : unsigned(2), in
+        1 if a beat that gives a result is issued, 0 otherwise.
     leaves : in
         A result is taken.
     has_room : out
@@ -96,7 +96,7 @@ class SinglePlaces(wiring.Component):
     """
 
     def __init__(self, places: int) -> None:
-        super().__init__({"reserves": In(1), "leaves": In(1), "has_room": Out(1)})
+        super().__init__({"reserves": In(2), "leaves": In(1), "has_room": Out(1)})
         self.reserving, self.taking = Signal(), Signal()
         self.beyond_two = Signal(range(-2, places - 1), init=places - 2)
         self.beyond_one = Signal(range(-1, places), init=places - 1)
@@ -105,7 +105,7 @@ class SinglePlaces(wiring.Component):
         m = Module()
         change = Cat(self.taking ^ self.reserving, self.reserving & ~self.taking).as_signed()
         m.d.sync += [
-            self.reserving.eq(self.reserves),
+            self.reserving.eq(self.reserves[0]),
             self.taking.eq(self.leaves),
             self.beyond_two.eq(self.beyond_two + change),
             self.beyond_one.eq(self.beyond_one + change),

@@ -12,14 +12,11 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hdl.cores.result import flags_layout
-from hdl.mac.chunks import Chunks
+from hdl.mac.control import Control
 from hdl.mac.flags import Flags
 from hdl.mac.issue import Issue
 from hdl.mac.lane import Lane
-from hdl.mac.operation import Flight
 from hdl.mac.parameters import MacParameters
-from hdl.mac.promotions import connect_promotions
-from hdl.mac.results import ResultQueue
 from hdl.parameters import built_from, documented
 from hdl.vector.arrangement import pairs_of_lanes
 from hdl.vector.parameters import VectorParameters
@@ -130,55 +127,37 @@ class VectorMac(wiring.Component):
             }
         )
         arrangement = pairs_of_lanes(parameters)
-        operation = arrangement.operation
-        self.issue, self.flight = Issue(parameters, arrangement), Flight(parameters, operation)
-        self.promotions, self.chunks = self.promotions_type(parameters, arrangement), Chunks(parameters)
-        self.register_file = VectorRegisterFile(parameters, operation)
+        self.control = Control(
+            parameters,
+            arrangement,
+            vector_result_layout(parameters),
+            issue=Issue(parameters, arrangement),
+            promotions=self.promotions_type(parameters, arrangement),
+            places=Places(parameters.results, 2 if parameters.has_pairs_of_rows else 1),
+        )
+        self.register_file = VectorRegisterFile(parameters, arrangement.operation)
         # Without chunks only the registers of the odd lanes are needed.
         self.lanes_built = range(0, parameters.lanes, 1 if parameters.has_chunks else 2)
         self.lane_parts = {number: self.lane_type(parameters.of_lane(number)) for number in self.lanes_built}
         self.flag_parts = {number: Flags(parameters) for number in self.lanes_built if parameters.flags}
-        self.results = ResultQueue(parameters, operation, vector_result_layout(parameters))
-        self.places = Places(parameters.results, 2 if parameters.has_pairs_of_rows else 1)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        parameters, issue, flight, promotions = self.parameters, self.issue, self.flight, self.promotions
-        registers, results, places = self.register_file, self.results, self.places
-        m.submodules.issue, m.submodules.flight, m.submodules.promotions = issue, flight, promotions
-        m.submodules.registers, m.submodules.results, m.submodules.places = registers, results, places
-        connect_promotions(m, issue, promotions)
-        if parameters.has_chunks:
-            m.submodules.chunks = chunks = self.chunks
-            m.d.comb += [
-                chunks.counts.eq(issue.counts),
-                chunks.register.eq(issue.held.register),
-                chunks.first.eq(issue.held.first),
-                chunks.last.eq(issue.held.last),
-                chunks.chunk.eq(self.chunk),
-                flight.facts.eq(chunks.facts),
-            ]
-        finished = flight.at[-1]
+        parameters, control, registers = self.parameters, self.control, self.register_file
+        m.submodules.control, m.submodules.registers = control, registers
         m.d.comb += [
-            issue.i.payload.eq(self.i.payload),
-            issue.i.valid.eq(self.i.valid),
-            self.i.ready.eq(issue.i.ready),
-            issue.has_room.eq(places.has_room),
-            flight.issued.eq(issue.operation),
-            promotions.finished.eq(finished),
-            registers.reading.eq(flight.at[parameters.position("read")]),
-            registers.class_reading.eq(flight.at[parameters.position("align")]),
-            registers.writing.eq(flight.at[-2]),
-            registers.class_writing.eq(finished),
-            places.reserves.eq(issue.reserves),
-            places.leaves.eq(self.o.valid & self.o.ready),
-            results.finished.eq(finished),
-            self.o.valid.eq(results.o.valid),
-            self.o.payload.eq(results.o.payload),
-            results.o.ready.eq(self.o.ready),
+            control.i.payload.eq(self.i.payload),
+            control.i.valid.eq(self.i.valid),
+            self.i.ready.eq(control.i.ready),
+            control.chunk.eq(self.chunk),
+            self.o.payload.eq(control.o.payload),
+            self.o.valid.eq(control.o.valid),
+            control.o.ready.eq(self.o.ready),
+            registers.reading.eq(control.at[parameters.position("read")]),
+            registers.class_reading.eq(control.at[parameters.position("align")]),
+            registers.writing.eq(control.at[-2]),
+            registers.class_writing.eq(control.at[-1]),
         ]
-        for part in (issue, promotions):
-            m.d.comb += [there.eq(behind) for there, behind in zip(part.in_flight, flight.at[1:], strict=True)]
         for number in self.lanes_built:
             self._connect(m, number)
         self._answer(m)
@@ -186,20 +165,20 @@ class VectorMac(wiring.Component):
 
     def _connect(self, m: Module, number: int) -> None:
         """Connect a lane with its operands, its registers, and the promotions of its results."""
-        lane, issue, registers, promotions = self.lane_parts[number], self.issue, self.register_file, self.promotions
+        lane, control, registers = self.lane_parts[number], self.control, self.register_file
         m.submodules[f"lane_{number}"] = lane
         result_class = registers.result_class[number]
         m.d.comb += [
-            lane.a.eq(issue.a[number]),
-            lane.b.eq(issue.b[number]),
+            lane.a.eq(control.a[number]),
+            lane.b.eq(control.b[number]),
             lane.stored.eq(registers.numbers[number]),
             lane.stored_class.eq(registers.number_class[number]),
             registers.results[number].eq(lane.number),
             result_class.is_infinite.eq(lane.result_class.is_infinite),
             result_class.is_nan.eq(lane.result_class.is_nan),
-            promotions.promoted[number].eq(lane.promoted),
+            control.promoted[number].eq(lane.promoted),
         ]
-        for step, operation in zip(lane.steps, self.flight.at, strict=True):
+        for step, operation in zip(lane.steps, control.at, strict=True):
             m.d.comb += [
                 step.format.eq(operation.format),
                 step.accumulator_format.eq(operation.accumulator_format),
@@ -207,16 +186,16 @@ class VectorMac(wiring.Component):
         if self.flags:
             m.submodules[f"flags_{number}"] = flags = self.flag_parts[number]
             m.d.comb += [
-                flags.issued.eq(promotions.operand_flags[number]),
+                flags.issued.eq(control.issued_flags[number]),
                 flags.stored.eq(registers.number_class[number].flags),
                 flags.step.eq(lane.result_class.flags),
                 result_class.flags.eq(flags.o),
-                promotions.flags[number].eq(flags.o),
+                control.flags[number].eq(flags.o),
             ]
 
     def _answer(self, m: Module) -> None:
         """Write results into the queue."""
-        parameters, results = self.parameters, self.results
+        parameters, control = self.parameters, self.control
         codes, flags = [], []
         for number in range(parameters.lanes):
             is_built = number in self.lane_parts
@@ -228,4 +207,4 @@ class VectorMac(wiring.Component):
                 now, its = its, Signal.like(its)
                 m.d.sync += its.eq(now)
             flags.append(its)
-        pack_pairs(m, parameters, results.packed, results.entry, codes, flags)
+        pack_pairs(m, parameters, control.packed, control.entry, codes, flags)

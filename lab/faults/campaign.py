@@ -64,6 +64,7 @@ class Target:
 
 
 _WITHOUT_RANK = (
+    "mac/control.py",
     "mac/issue.py",
     "mac/promotions.py",
     "mac/hazards.py",

@@ -179,7 +179,7 @@ MUTANTS = (
     ),
     Mutant(
         "refused_result_frees_its_place",
-        "mac/multiply_accumulate.py",
+        "mac/control.py",
         "places.leaves.eq(self.o.valid & self.o.ready)",
         "places.leaves.eq(self.o.valid)",
         scenarios="full_queue",

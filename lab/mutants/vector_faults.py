@@ -120,7 +120,7 @@ VECTOR_FAULTS = (
     ),
     _fault(
         "vector_refused_result_frees_its_place",
-        "vector/vector_mac.py",
+        "mac/control.py",
         "places.leaves.eq(self.o.valid & self.o.ready)",
         "places.leaves.eq(self.o.valid)",
         scenarios="full_queue",
@@ -130,7 +130,7 @@ VECTOR_FAULTS = (
     _fault(
         "vector_flags_lost_at_promotion",
         "vector/vector_mac.py",
-        "flags.issued.eq(promotions.operand_flags[number])",
+        "flags.issued.eq(control.issued_flags[number])",
         "flags.issued.eq(0)",
         "vector_mac_lanes_8",
         "stream_idle_none_*",

@@ -52,23 +52,24 @@ class OpenedVector:
 
     def __init__(self, unit: OpenVectorMac) -> None:
         self.parameters = unit.parameters
-        self.operations: list[Any] = list(unit.flight.at)
+        control = unit.control
+        self.operations: list[Any] = list(control.flight.at)
         self.lanes = list(unit.lane_parts.values())
-        self.issue, self.promotions = unit.issue, unit.promotions
-        self.beat_valid = unit.issue.held_valid
-        chunks = unit.chunks
+        self.issue, self.promotions = control.issue, control.promotions
+        self.beat_valid = control.issue.held_valid
+        chunks = control.chunks
         self.states, self.counting = SeenMemory(chunks.states, chunks.writing, chunks.reading), chunks.counting
-        p, places = unit.promotions, unit.places
-        self.queues = [p.queue, p.rows, unit.results.queue]
+        p, places = control.promotions, control.places
+        self.queues = [p.queue, p.rows, control.results.queue]
         self.queue, self.row_queue, self.answers = map(SeenMemory.of_queue, self.queues)
-        self.results = unit.results.queue
+        self.results = control.results.queue
         self.level, self.row_level = p.queue.level, p.rows.level
         self.row, self.row_valid = p.row, p.row_valid
         self.held, self.held_valid, self.is_second = p.held, p.held_valid, p.is_second
         self.pending, self.left, self.unsettled = p.pending, p.left, p.unsettled
         self.reserved, self.taken = places.reserved, places.taken
-        self.packed: Any = unit.results.packed if "pack" in unit.parameters.ranks else None
-        self.rows_of_beats = unit.issue.waiting.rows if unit.issue.waiting else []
+        self.packed: Any = control.results.packed if "pack" in unit.parameters.ranks else None
+        self.rows_of_beats = control.issue.waiting.rows if control.issue.waiting else []
         self.rows_of_promotions = p.waiting.rows
         self.words = [SeenMemory.of_bank(bank) for bank in unit.register_file.words]
         self.classes = [SeenMemory.of_bank(bank) for bank in unit.register_file.classes]

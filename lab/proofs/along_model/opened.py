@@ -62,11 +62,12 @@ class OpenedUnit:
     """
 
     def __init__(self, unit: OpenMac) -> None:
-        self.operations: list[Any] = list(unit.flight.at)
-        self.lane, self.issue = unit.accumulator.lane, unit.issue
-        self.results, self.queue = unit.results, unit.results.queue
+        control = unit.control
+        self.operations: list[Any] = list(control.flight.at)
+        self.lane, self.issue = unit.accumulator.lane, control.issue
+        self.results, self.queue = control.results, control.results.queue
         self.flags: list[Any] = list(unit.accumulator.its_flags.at)
-        registers, chunks = unit.accumulator.registers, unit.chunks
+        registers, chunks = unit.accumulator.registers, control.chunks
         banks = dict(
             zip(("even", "odd", "even_class", "odd_class"), registers.numbers + registers.classes, strict=True)
         )
@@ -74,8 +75,8 @@ class OpenedUnit:
         self.states = SeenMemory(chunks.states, chunks.writing, chunks.reading)
         self.storage = SeenMemory.of_queue(self.queue)
         self.counting = chunks.counting
-        self.rows = unit.issue.waiting.rows if unit.issue.waiting else []
-        self.others, self.cycles_of_others = unit.promotions.others, unit.promotions.cycles_of_others
-        places = unit.places
+        self.rows = control.issue.waiting.rows if control.issue.waiting else []
+        self.others, self.cycles_of_others = control.promotions.others, control.promotions.cycles_of_others
+        places = control.places
         self.reserving, self.taking = places.reserving, places.taking
         self.beyond_two, self.beyond_one = places.beyond_two, places.beyond_one
