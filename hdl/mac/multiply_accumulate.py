@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, ClassVar
 
 from amaranth import Module, Signal
@@ -95,7 +96,7 @@ class MultiplyAccumulate(wiring.Component):
         self.build(parameters)
 
     def build(self, parameters: MacParameters) -> None:
-        """Make the ports and the parts; no part is made later."""
+        """Make the ports; a subclass calls it whose parameters are of another class."""
         self.latency, self.accumulate_latency = parameters.latency, parameters.accumulate_latency
         super().__init__(
             {
@@ -104,8 +105,12 @@ class MultiplyAccumulate(wiring.Component):
                 "chunk": In(parameters.chunk_bits),
             }
         )
-        arrangement = one_lane(parameters)
-        self.control = Control(
+
+    @cached_property
+    def control(self) -> Control:
+        """What issues, counts and queues. As every part, it is made when it is first asked for."""
+        parameters, arrangement = self.parameters, one_lane(self.parameters)
+        return Control(
             parameters,
             arrangement,
             result_beat_layout(parameters),
@@ -113,7 +118,12 @@ class MultiplyAccumulate(wiring.Component):
             promotions=ReturningPromotions(parameters, arrangement),
             places=SinglePlaces(parameters.results),
         )
-        self.accumulator = Accumulator(parameters, arrangement.operation, self.lane_type(parameters))
+
+    @cached_property
+    def accumulator(self) -> Accumulator:
+        """The lane and its registers."""
+        parameters = self.parameters
+        return Accumulator(parameters, one_lane(parameters).operation, self.lane_type(parameters))
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

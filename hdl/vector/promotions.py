@@ -88,12 +88,13 @@ class QueuedPromotions(wiring.Component):
         # Which row: in a queue of its own, out of which it comes one cycle earlier, to be compared in good time.
         m.submodules.rows = rows = self.rows
         row, row_valid = self.row, self.row_valid
-        arrived = queue.w_data
+        arrived = Signal(self.entry, name="arrived")
         self._take(m, arrived)
         m.d.comb += [
             rows.w_data.register.eq(arrived.register),
             rows.w_data.wide.eq(arrived.wide),
             rows.w_en.eq(self.finished.promote),
+            queue.w_data.eq(arrived),
             queue.w_en.eq(self.finished.promote),
         ]
 

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, ClassVar
 
 from amaranth import C, Module, Signal
@@ -116,7 +117,7 @@ class VectorMac(wiring.Component):
         self.build(parameters)
 
     def build(self, parameters: VectorParameters) -> None:
-        """Make the ports and the parts; no part is made later."""
+        """Make the ports; a subclass calls it whose parameters are of another class."""
         self.latency, self.accumulate_latency = parameters.latency, parameters.accumulate_latency
         self.promotion_latency = parameters.promotion_latency
         super().__init__(
@@ -126,8 +127,12 @@ class VectorMac(wiring.Component):
                 "chunk": In(parameters.chunk_bits),
             }
         )
-        arrangement = pairs_of_lanes(parameters)
-        self.control = Control(
+
+    @cached_property
+    def control(self) -> Control:
+        """What issues, counts and queues. As every part, it is made when it is first asked for."""
+        parameters, arrangement = self.parameters, pairs_of_lanes(self.parameters)
+        return Control(
             parameters,
             arrangement,
             vector_result_layout(parameters),
@@ -135,11 +140,26 @@ class VectorMac(wiring.Component):
             promotions=self.promotions_type(parameters, arrangement),
             places=Places(parameters.results, 2 if parameters.has_pairs_of_rows else 1),
         )
-        self.register_file = VectorRegisterFile(parameters, arrangement.operation)
-        # Without chunks only the registers of the odd lanes are needed.
-        self.lanes_built = range(0, parameters.lanes, 1 if parameters.has_chunks else 2)
-        self.lane_parts = {number: self.lane_type(parameters.of_lane(number)) for number in self.lanes_built}
-        self.flag_parts = {number: Flags(parameters) for number in self.lanes_built if parameters.flags}
+
+    @cached_property
+    def register_file(self) -> VectorRegisterFile:
+        """The registers of all lanes."""
+        return VectorRegisterFile(self.parameters, pairs_of_lanes(self.parameters).operation)
+
+    @property
+    def lanes_built(self) -> range:
+        """The lanes that there are: without chunks only the registers of the odd ones are needed."""
+        return range(0, self.parameters.lanes, 1 if self.parameters.has_chunks else 2)
+
+    @cached_property
+    def lane_parts(self) -> dict[int, Any]:
+        """The lanes, by their number."""
+        return {number: self.lane_type(self.parameters.of_lane(number)) for number in self.lanes_built}
+
+    @cached_property
+    def flag_parts(self) -> dict[int, Flags]:
+        """The way of each lane's flags, by its number; none in a unit without flags."""
+        return {number: Flags(self.parameters) for number in self.lanes_built if self.parameters.flags}
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

@@ -199,7 +199,7 @@ _VECTOR_VALUES = _refuted(
         "vector_seventh_promotion_that_waits_loses_a_flag",
         "vector/promotions.py",
         "queue.w_data.eq(arrived)",
-        "queue.w_data.eq(Mux(queue.w_level == 6, arrived.as_value()[:-1], arrived.as_value()))",
+        "queue.w_data.eq(Mux(queue.level == 6, arrived.as_value()[:-1], arrived.as_value()))",
     ),
 )
 _VECTOR_WAITING = _refuted(
@@ -207,7 +207,7 @@ _VECTOR_WAITING = _refuted(
     _vector(
         "vector_level_0_waits_for_ever",
         "vector/promotions.py",
-        "self.are_settled.eq(~unsettled)",
+        "self.are_settled.eq(~self.unsettled)",
         "self.are_settled.eq(0)",
     ),
     fast=True,

@@ -1,4 +1,4 @@
-"""The engine for matrices that docs/extending.md sketches: its text as it stands there, against golden."""
+"""The engine for matrices that docs/extending-lanes.md sketches: its text as it stands there, against golden."""
 
 import re
 
@@ -17,10 +17,10 @@ ROWS, COLUMNS, DEPTH, CHUNK = 2, 3, 7, 3
 @pytest.fixture(scope="module")
 def sketched():
     """The class of the page."""
-    page = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "extending-lanes.md").read_text(encoding="utf-8")
     (text,) = [block for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "class MatrixMac" in block]
     names: dict = {}
-    exec(compile(text, "docs/extending.md", "exec"), names)
+    exec(compile(text, "docs/extending-lanes.md", "exec"), names)
     return names["MatrixMac"]
 
 

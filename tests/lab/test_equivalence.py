@@ -40,7 +40,7 @@ def test_equivalence_other_names_and_other_gates_is_proven():
         ("rows", "memory"),
         ("row ", "place "),
         ("[row]", "[place]"),
-        ("place <= row + 2'd1", "place <= place - 2'd3"),
+        ("place <= place + 2'd1", "place <= place - 2'd3"),
         ("sum_so_far == 4'd15", "~|(~sum_so_far)"),
     )
     assert compare(UNIT, other) == ("proven equivalent", "")

@@ -19,8 +19,8 @@ PAGES = {
     for path in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
     if path.name != "CHANGELOG.md"
 }
-#: Pages of whole programs, whose Python shows no output: their examples are in tests/torch.
-PROGRAMS = ("docs/cerebras.md", "docs/runs.md", "docs/training.md")
+#: Pages of whole programs, whose Python shows no output: their examples are in tests/torch and tests/hdl.
+PROGRAMS = ("docs/cerebras.md", "docs/extending-lanes.md", "docs/runs.md", "docs/training.md")
 DOCTEST_OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
