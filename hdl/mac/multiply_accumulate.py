@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -88,7 +87,7 @@ class MultiplyAccumulate(wiring.Component):
     port_notes: ClassVar[dict[str, str]] = {"chunk": "products in a chunk; 0: one chunk of any length"}
     #: Parts that a subclass may exchange. A lane has the ports of `hdl.mac.lane.lane_signature`, and is made from the
     #: parameters.
-    lane_type: ClassVar[Callable[[MacParameters], Any]] = Lane
+    lane_type: ClassVar[type[Any]] = Lane
     issue_type: ClassVar[type[Issue]] = Issue
 
     @built_from(MacParameters)

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -17,7 +16,6 @@ from hdl.mac.control import Control
 from hdl.mac.flags import Flags
 from hdl.mac.issue import Issue
 from hdl.mac.lane import Lane
-from hdl.mac.parameters import MacParameters
 from hdl.parameters import built_from, documented
 from hdl.vector.arrangement import pairs_of_lanes
 from hdl.vector.parameters import VectorParameters
@@ -109,7 +107,7 @@ class VectorMac(wiring.Component):
     #: What the generated Verilog says about ports that are no struct.
     port_notes: ClassVar[dict[str, str]] = {"chunk": "products of a lane in a chunk; 0: one chunk of any length"}
     #: Parts that a subclass may exchange: see `hdl.MultiplyAccumulate`.
-    lane_type: ClassVar[Callable[[MacParameters], Any]] = Lane
+    lane_type: ClassVar[type[Any]] = Lane
     promotions_type: ClassVar[type[QueuedPromotions]] = QueuedPromotions
 
     @built_from(VectorParameters)

@@ -66,7 +66,7 @@ class OpenedUnit:
         self.operations: list[Any] = list(control.flight.at)
         self.lane, self.issue = unit.accumulator.lane, control.issue
         self.results, self.queue = control.results, control.results.queue
-        self.flags: list[Any] = list(unit.accumulator.its_flags.at)
+        self.flags: list[Any] = list(unit.accumulator.its_flags.at) if unit.accumulator.its_flags else []
         registers, chunks = unit.accumulator.registers, control.chunks
         banks = dict(
             zip(("even", "odd", "even_class", "odd_class"), registers.numbers + registers.classes, strict=True)

@@ -129,7 +129,7 @@ def values_component(
     lane: int, lanes: int, stages: int, operands: tuple[FloatFormat, ...], **changes: Any
 ) -> ValuesVector:
     """Return a unit of some size, and the lane of its element."""
-    given = {"lanes": lanes, "stages": stages, "operands": operands, "registers": 16, "chunk_bits": 16}
+    given: dict[str, Any] = {"lanes": lanes, "stages": stages, "operands": operands, "registers": 16, "chunk_bits": 16}
     return ValuesVector(lane, **given | changes)
 
 

@@ -137,7 +137,7 @@ def _parts(opened: OpenedVector, parameters: VectorParameters) -> Iterator[Condi
 
 def waiting_component(lanes: int, stages: int, operands: tuple[FloatFormat, ...], **changes: Any) -> WaitingVector:
     """Return a unit of some size."""
-    given = {"lanes": lanes, "stages": stages, "operands": operands, "registers": 16, "chunk_bits": 16}
+    given: dict[str, Any] = {"lanes": lanes, "stages": stages, "operands": operands, "registers": 16, "chunk_bits": 16}
     return WaitingVector(**given | changes)
 
 
