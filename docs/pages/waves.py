@@ -192,7 +192,8 @@ def simulate(
         If the results do not come.
     """
     into, out_of = streams or (as_stream(unit.i, "i"), as_stream(unit.o, "o"))
-    waiting, samples = deque(enumerate(beats)), []
+    waiting = deque(enumerate(beats))
+    samples: list[dict[str, Any]] = []
     answers: list[dict[str, int]] = []
 
     async def bench(context: SimulatorContext) -> None:
