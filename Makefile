@@ -48,7 +48,7 @@ sim-mutants: prepare-simulator $(SIMULATOR_EXTRAS) ## check that the regression 
 	@echo '==> Regression on mutated RTL'
 	@$(BIN)/python -m lab.mutants $(ARGS)
 
-golden-faults: .venv/.installed-test ## put faults into golden by the hundred, write docs/faults-golden.md (nightly)
+golden-faults: .venv/.installed-test ## put hundreds of faults into golden, write docs/faults-golden.md (nightly)
 	@$(PREPARE) venv compiler
 	@echo '==> Faults in golden'
 	@$(BIN)/python -m tests.faults $(ARGS)
@@ -65,13 +65,13 @@ test: prepare-simulator $(SIMULATOR_EXTRAS) .venv/.installed-test ## run the tes
 	@$(BIN)/python -m pytest -n $(PROCESSORS) $(ARGS)
 
 # Half an hour of processor time: not for every change, but for every night.
-faults: .venv/.installed-faults ## put thousands of faults into the netlists, and say which the regression and the proofs tell
+faults: .venv/.installed-faults ## put thousands of faults into the netlists, and report which ones a check catches
 	@$(PREPARE) venv compiler
 	@echo '==> Faults in the netlists'
 	@$(BIN)/python -m lab.faults --jobs $(PROCESSORS) $(ARGS)
 
 # On NumPy, without a compiler, it would run for hours.
-exhaustive: prepare-compiler .venv/.installed-exhaustive ## check quantisers and converters on every input there is
+exhaustive: prepare-compiler .venv/.installed-exhaustive ## check quantisers and converters on every possible input
 	@echo '==> Every input of quantisers, converters and tiny steps'
 	@$(BIN)/python -m lab.exhaustive --jobs $(PROCESSORS) $(ARGS)
 
@@ -105,7 +105,7 @@ replay: prepare-compiler .venv/.installed-replay ## compute products of training
 	@echo '==> Training runs, replayed through the Verilog'
 	@$(BIN)/python -m lab.replay $(ARGS)
 
-evidence: .venv/.installed-replay ## show what the last runs of all this have found, unit by unit
+evidence: .venv/.installed-replay ## show what the last runs have found, unit by unit
 	@$(BIN)/python -m lab.evidence $(ARGS)
 
 # A warning is an error: a link that leads nowhere, a name that the code does not have. Tutorials run anew when they change.
@@ -122,7 +122,7 @@ lint: .venv/.installed-sim .venv/.installed-lint ## check style, formatting and 
 	@echo '==> mypy'
 	@$(BIN)/mypy
 
-clean: ## remove what was built, keep .venv
+clean: ## remove build outputs, keep .venv
 	rm -rf build docs/tutorials docs/units .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	find golden hdl tools sim lab tests -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -1,4 +1,4 @@
-"""The command line: how a value or a code looks in every format, and the table of the formats."""
+"""The command line: show a value or a code in every format, or print the table of the formats."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ __all__ = ["main"]
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m hdl", description="Generate the hardware.")
+    parser = argparse.ArgumentParser(prog="python -m hdl", description="Generate the units as Verilog.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     verilog = commands.add_parser("verilog", help="write plain Verilog")
     units = verilog.add_subparsers(required=True, metavar="UNIT")

@@ -34,7 +34,7 @@ def _evidence(outcomes: Sequence[Outcome]) -> list[Record]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the regression; return 0 if every unit passed, 1 if one did not, 2 if it could not start."""
-    given = parse(arguments, "python -m sim", "Hold the generated Verilog against the golden model.")
+    given = parse(arguments, "python -m sim", "Compare the generated Verilog with the golden model.")
     console = Console(width=None if sys.stdout.isatty() else 120)
     try:
         check_simulator(given.sim)

@@ -1,4 +1,4 @@
-"""The command line of the training layer: fit a model as a YAML file says."""
+"""The command line of the training layer: train or validate the model of a YAML file."""
 
 from __future__ import annotations
 
@@ -50,13 +50,17 @@ def _parser() -> argparse.ArgumentParser:
     )
     _add_common(training)
     begin = training.add_mutually_exclusive_group()
-    begin.add_argument("--resume", action="store_true", help="go on from the newest checkpoint")
-    begin.add_argument("--resume-from", metavar="CHECKPOINT", help="go on from this checkpoint, a folder step_...")
-    begin.add_argument("--restart", action="store_true", help="delete log and checkpoints of an earlier run first")
-    training.add_argument(
-        "--override", action="store_true", help="resume with other settings or data than the run had, with those of now"
+    begin.add_argument("--resume", action="store_true", help="continue from the newest checkpoint")
+    begin.add_argument("--resume-from", metavar="CHECKPOINT", help="continue from this checkpoint, a folder step_...")
+    begin.add_argument(
+        "--restart", action="store_true", help="first delete the log and the checkpoints of an earlier run"
     )
-    training.add_argument("--steps", type=int, metavar="N", help="steps of the whole run, instead of the loop's length")
+    training.add_argument(
+        "--override", action="store_true", help="resume although settings or data have changed; the new ones are used"
+    )
+    training.add_argument(
+        "--steps", type=int, metavar="N", help="steps of the whole run, in place of the length in the file"
+    )
     validation = commands.add_parser("validate", help="validate a model with the weights of a checkpoint")
     _add_common(validation)
     validation.add_argument(
@@ -70,13 +74,13 @@ def _parser() -> argparse.ArgumentParser:
 
 def _add_common(command: argparse.ArgumentParser) -> None:
     command.add_argument("run", help=f"a YAML file, or a bundled run: {', '.join(example_names())}")
-    command.add_argument("--model-dir", metavar="FOLDER", help="folder of the run, instead of model_dir")
+    command.add_argument("--model-dir", metavar="FOLDER", help="folder of the run, in place of model_dir")
     command.add_argument(
         "--set",
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="another value, as trainer.init.precision.precision_opt_level=2; may be repeated",
+        help="override a value, such as trainer.init.precision.precision_opt_level=2; may be repeated",
     )
     command.add_argument(
         "--threads",

@@ -1,8 +1,8 @@
-"""``python -m lab.exhaustive``: every input of the quantisers and of the netlists, bit for bit.
+"""Run every input of the quantisers and of the netlists, and compare bit for bit.
 
 Groups of checks: quantisers (the compiled kernels, all float32 values), netlists (the converters between every two
 formats, all codes), tiny-steps (fused steps of tiny formats, all operands), steps (fused steps of the formats in use,
-10^8 biased operands for each mode; minutes, and only if asked for).
+10^8 biased operands for each mode; takes minutes, and runs only on request).
 """
 
 from __future__ import annotations

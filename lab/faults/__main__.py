@@ -1,4 +1,4 @@
-"""``python -m lab.faults``: put thousands of faults into the units, one by one, and say which are told."""
+"""Put thousands of faults into the units, one by one, and report which of them a check catches."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m lab.faults", description=__doc__)
     names = [target.unit for target in TARGETS]
     parser.add_argument("units", nargs="*", metavar="UNIT", help=f"of {', '.join(names)} (default: all)")
-    parser.add_argument("--count", type=int, help="at most so many faults in each unit (default: as published)")
+    parser.add_argument("--count", type=int, help="most faults in each unit (default: as published)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: processors)")
     parser.add_argument(
         "--proof-seconds", type=int, default=180, help="for each; 0: none is asked (default %(default)s)"

@@ -1,4 +1,4 @@
-"""``python -m lab.figures``: run the experiments and draw the pictures."""
+"""Run the experiments and draw the pictures of the documentation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``python -m lab.pace``: how many products the measured units take per cycle, per second and per area."""
+"""Measure how many products the units take per cycle, per second and per area."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``python -m lab.proofs``: prove, for every input, that the RTL is right."""
+"""Prove, for every input, that the RTL is right."""
 
 from __future__ import annotations
 

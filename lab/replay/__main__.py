@@ -1,4 +1,4 @@
-"""``python -m lab.replay``: products of training runs, computed again by the unit's Verilog."""
+"""Compute the products of training runs again with the generated Verilog, and compare."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``python -m lab.speed``: golden's products beside PyTorch's and those of other libraries, timed and judged."""
+"""Time golden's products beside those of PyTorch and other libraries, and count wrong outputs."""
 
 from __future__ import annotations
 

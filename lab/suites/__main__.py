@@ -1,4 +1,4 @@
-"""``python -m lab.suites``: run a file of published vectors against the golden model and the netlists.
+"""Run files of published vectors against the golden model and the netlists.
 
 Reads what TestFloat's testfloat_gen writes (build it with SoftFloat's RISC-V specialisation, whose NaNs are ours, and
 generate with -rnear_even -tininessafter) and IBM FPgen's .fptest files.

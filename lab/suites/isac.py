@@ -1,8 +1,8 @@
-"""``python -m lab.suites.isac``: operands from riscv-isac's models B1 to B29, as lines of TestFloat with our results.
+"""Write operands from riscv-isac's models B1 to B29 as lines in TestFloat's format, with our results.
 
-The models are generators of cover points in Python, not vectors: they have operands and no results. The results written
-here are those of `golden.reference`, so that the lines have two uses: TestFloat's testfloat_ver judges the reference,
-and ``python -m lab.suites`` holds the array functions and the netlists against it.
+The models are Python generators of cover points: they have operands and no results. The results are those of
+`golden.reference`, so the lines have two uses: TestFloat's testfloat_ver judges the reference, and
+``python -m lab.suites`` compares the array functions and the netlists with it.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ def parse(
         prog=program,
         description=description,
     )
-    parser.add_argument("--seed", type=int, help="seed of the random stimulus (SEED; default: another one each time)")
+    parser.add_argument("--seed", type=int, help="seed of the random stimulus (SEED; default: a new one each time)")
     parser.add_argument("--jobs", type=int, help="units at a time (JOBS; default: processors)")
     parser.add_argument("--sim", default=environment.get("SIM", "icarus"), help=f"{' or '.join(SIMULATORS)} (SIM)")
     parser.add_argument(
@@ -37,7 +37,7 @@ def parse(
         "--effort", type=float, default=1.0, help="factor on the amount of stimulus (default %(default)s)"
     )
     parser.add_argument(
-        "--folder", type=Path, default=ROOT / "build", help="where everything is written (default: build)"
+        "--folder", type=Path, default=ROOT / "build", help="folder of all outputs (default: build)"
     )
     if mutants:
         parser.add_argument("--mutants", default="", help="comma-separated, * stands for anything (default: all)")
