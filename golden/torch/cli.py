@@ -52,15 +52,11 @@ def _parser() -> argparse.ArgumentParser:
     begin = training.add_mutually_exclusive_group()
     begin.add_argument("--resume", action="store_true", help="continue from the newest checkpoint")
     begin.add_argument("--resume-from", metavar="CHECKPOINT", help="continue from this checkpoint, a folder step_...")
-    begin.add_argument(
-        "--restart", action="store_true", help="first delete the log and the checkpoints of an earlier run"
-    )
+    begin.add_argument("--restart", action="store_true", help="first delete log and checkpoints of an earlier run")
     training.add_argument(
         "--override", action="store_true", help="resume although settings or data have changed; the new ones are used"
     )
-    training.add_argument(
-        "--steps", type=int, metavar="N", help="steps of the whole run, in place of the length in the file"
-    )
+    training.add_argument("--steps", type=int, metavar="N", help="steps of the run, in place of the length in the file")
     validation = commands.add_parser("validate", help="validate a model with the weights of a checkpoint")
     _add_common(validation)
     validation.add_argument(
