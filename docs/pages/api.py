@@ -102,10 +102,8 @@ def _documentation(module: str, name: str, exported: Any) -> list[str]:
 
 
 def _first_line(module: str, name: str, exported: Any) -> str:
-    text = (
-        inspect.getdoc(exported) if callable(exported) else _comment(module, name) or f"A `{type(exported).__name__}`."
-    )
-    return text.strip().split("\n\n")[0].replace("\n", " ")
+    text = (inspect.getdoc(exported) or "") if callable(exported) else _comment(module, name)
+    return (text or f"A `{type(exported).__name__}`.").strip().split("\n\n")[0].replace("\n", " ")
 
 
 def _comment(module: str, name: str) -> str:
