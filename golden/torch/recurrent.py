@@ -3,8 +3,8 @@
 Defined here: ``W_ih x + b_ih`` and ``W_hh h + b_hh`` are two products, each with its bias as the value that it starts
 from; that of the inputs is one product for all steps. Gates, their gradients and the cell state of an LSTM are fp32.
 The hidden state is rounded to the half format once in every step. The gradient of a weight is one reduction over all
-rows, step by step, in each step through the batch, whichever direction the layer runs in. Second derivatives are those
-of cells alone: PyTorch raises an error where the gradient of a layer is to be differentiated again.
+rows, step by step, in each step through the batch, whichever direction the layer runs in. Second derivatives are exact
+products of their own for every step, which PyTorch adds in fp32.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from golden.torch.gradients import exact_product, round_to_half, summed
+from golden.torch.operators import multiply
 from golden.torch.products import ELIGIBLE, check_tensors, current_plan, linear
 from golden.torch.scopes import scopes
 
@@ -49,50 +50,61 @@ def _relu(x: Tensor, h: Tensor, state: _State) -> _State:
 
 
 class _Collected(torch.autograd.Function):
-    """Zeros to be added to a product in every step: their gradient is that of the products, of all steps at once."""
+    """Places, one row for each row of the steps, in which the steps leave what the gradient of their weight is made of.
+
+    A place has no value. Its gradient is the row's gradient, followed by the row that was multiplied (see `_Step`), so
+    that the gradient of the weight is one product of all rows, which can be differentiated again.
+    """
 
     @staticmethod
-    def forward(
-        ctx: Any, weight: Tensor, bias: Tensor | None, operands: list[Tensor], order: list[int], rows: int
-    ) -> Tensor:
-        ctx.operands, ctx.order = operands, order
+    def forward(ctx: Any, weight: Tensor, bias: Tensor | None, rows: int) -> Tensor:
         half, _, bwd, chunk = current_plan()
-        ctx.plan = half, bwd, bwd, chunk
-        ctx.dtype, ctx.bias = weight.dtype, None if bias is None else (bias.shape, bias.dtype)
-        # -0, which changes no sum, not even one of -0.
-        return weight.new_full((), -0.0, dtype=torch.float32).expand(rows, weight.shape[0])
+        ctx.plan, ctx.widths, ctx.dtype = (half, bwd, bwd, chunk), list(weight.shape), weight.dtype
+        ctx.bias = None if bias is None else (bias.shape, bias.dtype)
+        return weight.new_zeros((), dtype=torch.float32).expand(rows, sum(weight.shape))
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx: Any, *gradients: Any) -> Any:
-        gradient, weight, bias = gradients[0], None, None
+        gradient, operands = gradients[0].split(ctx.widths, -1)
+        weight = bias = None
         if ctx.needs_input_grad[0]:
-            in_order = sorted(zip(ctx.order, ctx.operands, strict=True), key=lambda pair: pair[0])
-            operands = torch.cat([operand for _, operand in in_order])
             weight = exact_product(gradient.mT, operands, None, ctx.plan, ctx.dtype)
         if ctx.bias is not None and ctx.needs_input_grad[1]:
-            shape, dtype = ctx.bias
-            bias = summed(gradient, shape, dtype, ctx.plan)
-        return weight, bias, None, None, None
+            bias = summed(gradient, *ctx.bias, ctx.plan)
+        return weight, bias, None
+
+
+class _Step(torch.autograd.Function):
+    """An exact linear layer with a result in fp32; `place` collects the gradient of its weight and bias."""
+
+    @staticmethod
+    def forward(ctx: Any, operand: Tensor, weight: Tensor, bias: Tensor | None, place: Tensor) -> Tensor:
+        half, fwd, bwd, chunk = current_plan()
+        ctx.plan = half, bwd, bwd, chunk
+        ctx.save_for_backward(operand, weight)
+        return multiply(operand, weight.mT, bias, half.text, fwd, chunk, half.dtype).float()
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        (gradient,), (operand, weight) = gradients, ctx.saved_tensors
+        rounded = gradient.to(ctx.plan[0].dtype)
+        for_operand = exact_product(rounded, weight, None, ctx.plan, operand.dtype) if ctx.needs_input_grad[0] else None
+        return for_operand, None, None, torch.cat([gradient, operand.float()], -1)
 
 
 class _Stepwise:
     """A linear layer applied step by step, the gradient of whose weight is one reduction over the rows of all steps."""
 
-    def __init__(self, weight: Tensor, bias: Tensor | None, sizes: list[int], order: list[int]) -> None:
-        self.weight, self.bias = weight.detach(), None if bias is None else bias.detach()
-        self.operands: list[Tensor] | None = None
-        self.zeros: Sequence[Tensor] = ()
+    def __init__(self, weight: Tensor, bias: Tensor | None, sizes: list[int]) -> None:
+        self.weight, self.bias = weight, bias
+        self.places: Sequence[Tensor] = ()
         if torch.is_grad_enabled() and any(each is not None and each.requires_grad for each in (weight, bias)):
-            self.operands = []
-            self.zeros = _Collected.apply(weight, bias, self.operands, order, sum(sizes)).split(sizes)
+            self.places = _Collected.apply(weight, bias, sum(sizes)).split(sizes)
 
     def __call__(self, operand: Tensor, step: int) -> Tensor:
-        result = linear(operand, self.weight, self.bias).float()
-        if self.operands is None:
-            return result
-        self.operands.append(operand.detach())
-        return result + self.zeros[step]
+        if not self.places:
+            return linear(operand, self.weight, self.bias).float()
+        return _Step.apply(operand, self.weight, self.bias, self.places[step])
 
 
 def _direction(
@@ -103,8 +115,8 @@ def _direction(
     b_ih, b_hh = rest[:2] if biased else (None, None)
     order = list(range(len(sizes)))[:: -1 if reverse else 1]
     inputs = linear(rows, w_ih, b_ih).float().split(sizes)
-    recurrent = _Stepwise(w_hh, b_hh, sizes, order)
-    projection = _Stepwise(rest[-1], None, sizes, order) if len(rest) % 2 else None
+    recurrent = _Stepwise(w_hh, b_hh, sizes)
+    projection = _Stepwise(rest[-1], None, sizes) if len(rest) % 2 else None
     half = current_plan()[0]
     start = (round_to_half(start[0], half, half.dtype), *(each.float() for each in start[1:]))
     state, ended, results = tuple(each[: sizes[order[0]]] for each in start), [], [rows] * len(sizes)

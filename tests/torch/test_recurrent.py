@@ -285,13 +285,56 @@ def test_recurrent_layer_of_another_size_is_refused_as_by_pytorch():
         torch.nn.LSTM(5, 6)(torch.ones(2, 3, 5, dtype=torch.bfloat16))
 
 
-def test_recurrent_layer_refuses_second_derivatives():
-    model = torch.nn.GRU(5, 6)
-    with cstorch.precision(HALF):
-        result = model(normal(2, 3, 5, seed=12))[0]
-    (first,) = torch.autograd.grad(result.sum(), model.weight_hh_l0, create_graph=True)
-    with pytest.raises(RuntimeError, match="once_differentiable"):
-        first.sum().backward()
+def second_derivatives(outputs, given):
+    """Derivatives of a gradient, of all inputs with respect to all inputs and to the gradient that came from above."""
+    upstream = [normal(*each.shape, seed=40 + number, grad=True) for number, each in enumerate(outputs)]
+    first = torch.autograd.grad(outputs, given, upstream, create_graph=True)
+    directions = [normal(*each.shape, seed=50 + number) for number, each in enumerate(first)]
+    return torch.autograd.grad(first, [*given, *upstream], directions, materialize_grads=True)
+
+
+@pytest.mark.parametrize("name", CELLS)
+def test_recurrent_layer_of_one_step_has_the_second_derivatives_of_its_cell(name):
+    build, _, _, make_cell = CELLS[name]
+    torch.manual_seed(15)
+    model, cell = build(5, 6), make_cell(5, 6)
+    cell.load_state_dict({key.removesuffix("_l0"): each for key, each in model.state_dict().items()})
+    x = normal(3, 5, seed=16, grad=True)
+    states = [normal(3, 6, seed=seed, grad=True) for seed in (17, 18)][: 2 if name == "LSTM" else 1]
+    with cstorch.precision(HALF, level=2, chunk=3):
+        _, last = model(x[None], (states[0][None], states[1][None]) if name == "LSTM" else states[0][None])
+        step = cell(x, tuple(states) if name == "LSTM" else states[0])
+    last, step = (each if isinstance(each, tuple) else (each,) for each in (last, step))
+    got = second_derivatives([each[0] for each in last], [x, *states, *model.parameters()])
+    wanted = second_derivatives(step, [x, *states, *cell.parameters()])
+    for one, other in zip(got, wanted, strict=True):
+        assert_same_tensors(one, other)
+
+
+@pytest.mark.parametrize("settings", [{}, {"num_layers": 2, "bidirectional": True}, {"bias": False}], ids=str)
+@pytest.mark.parametrize("name", CELLS)
+@pytest.mark.parametrize("packed", [False, True])
+def test_second_derivatives_of_recurrent_layers_come_near_those_of_pytorch(packed, name, settings):
+    torch.manual_seed(19)
+    model = CELLS[name][0](5, 6, **settings)
+    x = normal(4, 3, 5, seed=20)
+
+    def results(dtype):
+        model.to(dtype)
+        given = x.to(dtype, copy=True).requires_grad_()
+        output, states = model(pack_padded_sequence(given, [4, 2, 1]) if packed else given)
+        states = states if isinstance(states, tuple) else (states,)
+        loss = (output.data if packed else output).float().square().sum() + sum(each.square().sum() for each in states)
+        (slope,) = torch.autograd.grad(loss, given, create_graph=True)
+        penalty = slope.square().sum()  # as of a gradient penalty
+        return torch.autograd.grad(penalty, [given, *model.parameters()], materialize_grads=True)
+
+    plain = results(torch.float64)
+    with cstorch.precision("float16", level=1):
+        exact = results(torch.float32)
+    for got, wanted in zip(exact, plain, strict=True):
+        assert got.shape == wanted.shape
+        assert (got - wanted).abs().max() <= 0.02 * max(wanted.abs().max(), 1e-6)
 
 
 W, H = torch.ones(4, 1), torch.zeros(1, 2, 1)
