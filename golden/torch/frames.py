@@ -19,9 +19,6 @@ def run_as_written(function: Function, *, recursively: bool = False) -> Function
     `recursively`: what it calls is left alone, too. (``torch._dynamo`` need not be imported for it.)
     """
     frames = torch._C._dynamo.eval_frame
-    if hasattr(frames, "set_code_exec_strategy"):
-        skip, rest = frames._FrameAction.SKIP, frames._FrameAction.SKIP if recursively else frames._FrameAction.DEFAULT
-        frames.set_code_exec_strategy(function.__code__, frames._FrameExecStrategy(skip, rest))
-    else:  # PyTorch before 2.7
-        frames.skip_code(function.__code__)  # type: ignore[attr-defined]
+    skip, rest = frames._FrameAction.SKIP, frames._FrameAction.SKIP if recursively else frames._FrameAction.DEFAULT
+    frames.set_code_exec_strategy(function.__code__, frames._FrameExecStrategy(skip, rest))
     return function

@@ -6,7 +6,8 @@ from typing import Any, Literal
 
 import torch
 
-from golden.torch.operator_table import OTHERS, OTHERS_OF_OLD, PRODUCTS
+from golden.torch.operator_table import PRODUCTS
+from golden.torch.other_operators import OTHERS
 
 __all__ = ["OperatorKind", "declare_operator", "kind_of_operator", "operator_name", "unclassified_operators"]
 
@@ -20,7 +21,7 @@ def _full_names(table: dict[str, str]) -> frozenset[str]:
 
 
 _PRODUCTS = _full_names(PRODUCTS)
-_OTHERS = _full_names(OTHERS) | _full_names(OTHERS_OF_OLD)
+_OTHERS = _full_names(OTHERS)
 _OURS = "cbfloat::"
 _OUR_PRODUCTS_NOT = frozenset({"cbfloat::rounded", "cbfloat::softmax16"})
 _MARKS = frozenset({"pointwise", "reduction", "view_copy", "inplace_view"})
@@ -94,9 +95,11 @@ def _kind_of(operator: Any) -> OperatorKind:
         return "weighted"
     if in_table in _OTHERS or _is_marked(name) or _is_marked(in_table):
         return "other"
-    if torch._C._dispatch_has_kernel_for_dispatch_key(operator.name(), "CompositeImplicitAutograd"):
-        return "composed"
-    return "unknown"
+    try:
+        is_composed = torch._C._dispatch_has_kernel_for_dispatch_key(operator.name(), "CompositeImplicitAutograd")
+    except RuntimeError:  # of TorchScript alone, such as a property of a tensor
+        return "other"
+    return "composed" if is_composed else "unknown"
 
 
 def _is_marked(name: str) -> bool:

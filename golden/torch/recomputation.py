@@ -44,7 +44,10 @@ class _InItsScopes:
 
 
 _forward = checkpointing.CheckpointFunction.forward
-_generator = checkpointing._checkpoint_without_reentrant_generator
+# PyTorch 2.15 calls the first, and only forwards the second to it.
+_GENERATORS = "_checkpoint_without_reentrant_generator_impl", "_checkpoint_without_reentrant_generator"
+_GENERATOR = next(name for name in _GENERATORS if hasattr(checkpointing, name))
+_generator = getattr(checkpointing, _GENERATOR)
 
 
 @functools.wraps(_forward)
@@ -58,4 +61,4 @@ def _generator_in_scopes(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> A
 
 
 checkpointing.CheckpointFunction.forward = staticmethod(_forward_in_scopes)  # type: ignore[method-assign]
-checkpointing._checkpoint_without_reentrant_generator = _generator_in_scopes
+setattr(checkpointing, _GENERATOR, _generator_in_scopes)

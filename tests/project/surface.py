@@ -16,6 +16,8 @@ import torch
 from torch import nn
 
 from golden import CBFLOAT16, FP32, reference
+from golden.torch import optim
+from golden.torch.backend import BackendType
 
 ROOT = Path(__file__).resolve().parents[2]
 #: What may come of bad input; RuntimeError and NotImplementedError where a docstring has them.
@@ -24,6 +26,7 @@ ERRORS = (TypeError, ValueError, OSError, RuntimeError, NotImplementedError, Imp
 _CODES = np.full((2, 2), 0x3E00, np.uint16)
 _VALUES = np.ones((2, 2), np.float32)
 _TENSOR = torch.ones(2, 2)
+_PARAMETER = nn.Parameter(torch.ones(2, 2))
 #: A good argument for a parameter of this name, of the first module that fits.
 GOOD: dict[str, dict[str, Any]] = {
     "golden.reference": {
@@ -38,7 +41,16 @@ GOOD: dict[str, dict[str, Any]] = {
     "golden.torch": {
         "x": _TENSOR, "y": _TENSOR, "query": _TENSOR, "key": _TENSOR, "value": _TENSOR, "weight": _TENSOR,
         "equation": "ij,jk->ik", "mat_a": _TENSOR, "mat_b": _TENSOR, "module": nn.Identity(), "name": "float16",
+        "optimizer": optim.SGD([_PARAMETER], 0.1),
     },
+    "golden.torch.backend": {"backend_type": BackendType.CPU},
+    "golden.torch.optim": {
+        "params": [_PARAMETER], "lr": 0.1, "optimizer_type": "SGD", "kwargs": {}, "learning_rate": 0.1,
+    },
+    "golden.torch.optim.lr_scheduler": {"learning_rates": [0.1, 0.2], "milestones": [1]},
+    "golden.torch.utils": {"input_fn": lambda: [1], "dataloader": [1], "sample_spec": _TENSOR},
+    "golden.torch.utils.data": {"dataloader": [1]},
+    "golden.torch.metrics": {"num_classes": 3, "k": 2},
     "golden": {
         "a": _CODES, "b": _CODES, "acc": 0, "codes": _CODES, "values": _VALUES, "name": "fp16", "exponent_bits": 5,
         "fraction_bits": 10, "inner": CBFLOAT16, "chunk": 32, "outer": FP32,
@@ -79,6 +91,8 @@ def surface(*modules: str) -> Iterator[Surface]:
         for name in exports.__all__:
             call = getattr(exports, name)
             if not callable(call) or id(call) in seen or (isinstance(call, type) and issubclass(call, tuple)):
+                continue
+            if inspect.isabstract(call):
                 continue
             seen.add(id(call))
             try:

@@ -31,14 +31,23 @@ BAD = [
     nn.Identity(),
 ]  # fmt: skip
 OURS = tuple(surface("golden", "golden.reference", "golden.loss_scaling", "golden.kernels", "hdl"))
-LAYER = tuple(surface("golden.torch", "golden.torch.amp"))
+LAYER = tuple(
+    surface(
+        *("golden.torch", "golden.torch.amp", "golden.torch.backend", "golden.torch.optim"),
+        *("golden.torch.optim.lr_scheduler", "golden.torch.utils", "golden.torch.utils.data", "golden.torch.metrics"),
+    )
+)
 #: These hand their arguments to PyTorch's functions of the same names, whose errors name them.
 OF_PYTORCH = {
     *(f"golden.torch.{name}" for name in ("full", "ones", "zeros", "full_like", "ones_like", "zeros_like", "tensor")),
     *(f"golden.torch.{name}" for name in ("from_numpy", "to_numpy", "audit")),
 }
 #: What a message names in place of an argument: keys of the documents that the argument holds.
-KEYS = {"golden.torch.precision_from_yaml": ("trainer.init",)}
+KEYS = {
+    "golden.torch.precision_from_yaml": ("trainer.init",),
+    "golden.torch.optim.configure_lr_scheduler": ("scheduler",),
+    "golden.torch.optim.configure_scheduler_params": ("scheduler",),
+}
 PATIENCE = 20  # seconds
 
 

@@ -175,7 +175,7 @@ def test_all_metrics_are_found_by_name_while_they_live():
         (lambda: metrics.AUCMetric()(torch.ones(2), torch.full((2,), 1.5)), r"^predictions: got 1.5 to 1.5"),
         (lambda: metrics.FBetaScoreMetric(3, beta=0), r"^beta: got 0"),
         (lambda: metrics.MeanIOUMetric(1), r"^num_classes: got 1"),
-        (lambda: metrics.MeanIOUMetric(3, [3]), r"^ignored classes: got 3, must be 0 to 2"),
+        (lambda: metrics.MeanIOUMetric(3, [3]), r"^ignore_classes: got class 3, must be 0 to 2"),
         (lambda: metrics.PrecisionAtKMetric(0), r"^k: got 0, must be at least 1"),
         (lambda: metrics.MeanIOUMetric(3)(torch.tensor([3]), torch.tensor([0])), r"^labels: got classes 3 to 3"),
         (lambda: metrics.MeanIOUMetric(3)(torch.ones(2), torch.ones(3)), r"^predictions: got shape \(3,\)"),

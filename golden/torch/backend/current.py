@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,7 +28,11 @@ class Backend:
     """The result of `backend`: the kind that the script asked for, the current runs, and the closures that wait."""
 
     def __init__(self, backend_type: BackendType, artifact_dir: str | Path | None = None, **options: Any) -> None:
+        if not isinstance(backend_type, BackendType):
+            raise TypeError(f"backend_type: got {backend_type!r}, must be one of BackendType; `backend` takes names")
         check_names(options, OPTIONS[backend_type], f"the backend {backend_type.name}")
+        if not isinstance(artifact_dir, str | os.PathLike | None):
+            raise TypeError(f"artifact_dir: got {artifact_dir!r}, must be a path")
         for name in options:
             if name not in _HAVE_EFFECT:
                 say_once(f"{name}: is for a cluster of machines; accepted, and without effect here")

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from golden.torch.arguments import check_items
 from golden.torch.metrics.metric import Metric, as_rows, ratio
+from golden.torch.utils.data.schedule import check_count
 
 __all__ = ["AUCMetric"]
 
@@ -48,16 +50,19 @@ class AUCMetric(Metric):
         summation_method: str = "interpolation",
         thresholds: Sequence[float] | None = None,
     ) -> None:
-        if curve not in ("ROC", "PR"):
+        if not isinstance(curve, str) or curve not in ("ROC", "PR"):
             raise ValueError(f"curve: got {curve!r}, must be 'ROC' or 'PR'")
-        if summation_method not in ("interpolation", "minoring", "majoring"):
+        if not isinstance(summation_method, str) or summation_method not in ("interpolation", "minoring", "majoring"):
             raise ValueError(
                 f"summation_method: got {summation_method!r}, must be 'interpolation', 'minoring' or 'majoring'"
             )
         if thresholds is None:
-            if num_thresholds < 2:
-                raise ValueError(f"num_thresholds: got {num_thresholds}, must be at least 2")
+            check_count(num_thresholds, "num_thresholds", 2, 1 << 20)
             thresholds = [at / (num_thresholds - 1) for at in range(1, num_thresholds - 1)]
+        else:
+            thresholds = check_items(thresholds, "thresholds", "numbers")
+            if not all(isinstance(each, int | float) for each in thresholds):
+                raise TypeError(f"thresholds: got {thresholds!r}, must be a list of numbers")
         self.curve, self.summation_method = curve, summation_method
         super().__init__(name)
         # A little beyond 0 and 1, so that these count on the right side.

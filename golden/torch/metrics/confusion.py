@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from golden.torch.arguments import check_items
 from golden.torch.metrics.metric import Metric, as_rows, ratio
 from golden.torch.utils.data.schedule import check_count
 
@@ -18,14 +19,17 @@ class _OfConfusion(Metric):
 
     confusion_matrix: Tensor
 
-    def __init__(self, num_classes: int, ignored: Sequence[int] | None, name: str | None) -> None:
-        self.num_classes = check_count(num_classes, "num_classes", 2)
-        for each in ignored or ():
-            if check_count(each, "ignored classes", 0) >= num_classes:
-                raise ValueError(f"ignored classes: got {each}, must be 0 to {num_classes - 1}")
+    def __init__(
+        self, num_classes: int, ignored: Sequence[int] | None, name: str | None, argument: str = "ignore_classes"
+    ) -> None:
+        self.num_classes = check_count(num_classes, "num_classes", 2, 1 << 16)
+        classes = [] if ignored is None else check_items(ignored, argument, "classes")
+        for each in classes:
+            if check_count(each, argument, 0) >= num_classes:
+                raise ValueError(f"{argument}: got class {each}, must be 0 to {num_classes - 1}")
         super().__init__(name)
         self.mask = torch.ones(num_classes)
-        self.mask[list(ignored or [])] = 0
+        self.mask[classes] = 0
 
     def reset(self) -> None:
         """Begin with nothing."""
@@ -106,11 +110,11 @@ class FBetaScoreMetric(_OfConfusion):
         ignore_labels: Sequence[int] | None = None,
         name: str | None = None,
     ) -> None:
-        if not beta > 0:
-            raise ValueError(f"beta: got {beta}, must be positive")
-        if average_type not in ("micro", "macro"):
+        if not isinstance(beta, int | float) or not beta > 0:
+            raise ValueError(f"beta: got {beta!r}, must be a positive number")
+        if not isinstance(average_type, str) or average_type not in ("micro", "macro"):
             raise ValueError(f"average_type: got {average_type!r}, must be 'micro' or 'macro'")
-        super().__init__(num_classes, ignore_labels, name)
+        super().__init__(num_classes, ignore_labels, name, "ignore_labels")
         self.beta, self.average_type = beta, average_type
 
     def update(self, labels: Tensor, predictions: Tensor, dtype: torch.dtype | None = None) -> None:

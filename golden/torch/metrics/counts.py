@@ -122,7 +122,7 @@ class MeanPerClassAccuracyMetric(Metric):
     total_per_class_tokens: Tensor
 
     def __init__(self, num_classes: int, name: str | None = None) -> None:
-        self.num_classes = check_count(num_classes, "num_classes")
+        self.num_classes = check_count(num_classes, "num_classes", most=1 << 24)
         super().__init__(name)
 
     def reset(self) -> None:

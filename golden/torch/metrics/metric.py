@@ -11,6 +11,8 @@ from weakref import WeakSet
 import torch
 from torch import Tensor, nn
 
+from golden.torch.arguments import check_name
+
 __all__ = ["Metric", "as_rows", "compute_all_metrics", "get_all_metrics", "ratio"]
 
 _living: WeakSet[Metric] = WeakSet()
@@ -29,7 +31,7 @@ class Metric(nn.Module, ABC):
     def __init__(self, name: str | None = None) -> None:
         global _made
         super().__init__()
-        self.name = name or type(self).__name__
+        self.name = check_name(name) or type(self).__name__
         self._num_updates = 0
         self._dtype: torch.dtype | None = None
         _made += 1

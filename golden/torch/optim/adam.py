@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from golden.torch.arguments import check_items
 from golden.torch.optim.optimizer import Group, Optimizer, State, check_betas, check_least
 
 __all__ = ["Adam", "AdamBase", "AdamW", "Adamax", "NAdam", "RAdam"]
@@ -127,7 +128,10 @@ class Adam(AdamBase):
         weight_decay: float = 0.0,
         amsgrad: bool = False,
     ) -> None:
-        params = [_as_l2(each) if isinstance(each, dict) else each for each in params]
+        check_least(weight_decay=weight_decay)
+        if not isinstance(params, Tensor):
+            params = check_items(params, "params", "parameters, or of groups of them")
+            params = [_as_l2(each) if isinstance(each, dict) else each for each in params]
         super().__init__(params, lr, betas, eps, 0.0, weight_decay, True, amsgrad)
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:

@@ -146,7 +146,7 @@ class Adafactor(Optimizer):
             "warmup_init": warmup_init,
         }
         for name, value in only.items():
-            if given[name] != value:
+            if type(given[name]) is not type(value) or given[name] != value:
                 raise ValueError(f"{name}: got {given[name]!r}, must be {value!r}, the one value that the original has")
         if not isinstance(eps, tuple | list) or len(eps) != 2:
             raise TypeError(f"eps: got {eps!r}, must be two numbers")

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from golden.torch.arguments import check_items
 from golden.torch.optim.optimizer import Optimizer
 from golden.torch.optim.schedule import Scheduler, Tags
 
@@ -87,7 +88,11 @@ class PiecewiseConstantScheduler(SequentialScheduler):
         milestones: Sequence[int],
         param_group_tags: Tags = None,
     ) -> None:
-        schedulers = [constant_cls(optimizer, value, param_group_tags=param_group_tags) for value in vals]
+        named = {its: own for own, its in getattr(self, "renamed", {}).items()}
+        schedulers = [
+            constant_cls(optimizer, value, param_group_tags=param_group_tags)
+            for value in check_items(vals, named.get("vals", "vals"), "numbers")
+        ]
         super().__init__(optimizer, schedulers, milestones, param_group_tags=param_group_tags)
 
 

@@ -8,6 +8,7 @@ import itertools
 from collections.abc import Mapping
 from typing import Any
 
+from golden.torch.arguments import check_mapping
 from golden.torch.notices import say_once
 from golden.torch.optim import adam, adaptive, descent, lr_scheduler, whole_matrix
 from golden.torch.optim.optimizer import Optimizer
@@ -63,7 +64,7 @@ def configure_optimizer_params(
     cls = _OPTIMIZERS.get(str(optimizer_type).lower())
     if cls is None:
         raise ValueError(f"optimizer_type: got {optimizer_type!r}, must be one of {', '.join(sorted(_OPTIMIZERS))}")
-    given = dict(kwargs)
+    given = check_mapping(kwargs, "kwargs", "parameters to values")
     rate = given.pop("learning_rate", None)
     given.setdefault("lr", float(rate) if isinstance(rate, int | float | str) else 0.1 if _needs_rate(cls) else None)
     if given["lr"] is None:
@@ -108,7 +109,7 @@ def configure_scheduler_params(
     TypeError, ValueError
         If the name or a parameter is unknown.
     """
-    given = dict(learning_rate)
+    given = check_mapping(learning_rate, "learning_rate", "parameters to values, with the name of its scheduler")
     name = str(given.pop("scheduler", None)).lower()
     cls = _SCHEDULERS.get(name) or _SCHEDULERS.get(f"{name}lr")
     if cls is None:
@@ -119,6 +120,13 @@ def configure_scheduler_params(
             f"{unknown[0]}: {cls.__name__} has no such parameter, must be one of {', '.join(_parameters(cls))}"
         )
     return cls, given
+
+
+def _number(given: float | str) -> float:
+    try:
+        return float(given)
+    except ValueError:
+        raise ValueError(f"learning_rate: got {given!r}, must be a number") from None
 
 
 def configure_lr_scheduler(optimizer: Optimizer, learning_rate: Any, adjust_learning_rate: Any = None) -> Any:
@@ -139,13 +147,13 @@ def configure_lr_scheduler(optimizer: Optimizer, learning_rate: Any, adjust_lear
     TypeError, ValueError
         If an argument is wrong.
     """
-    if not learning_rate:
+    if learning_rate is None or (isinstance(learning_rate, int | float | str | Mapping | list) and not learning_rate):
         return None
     if isinstance(learning_rate, int | float | str):
-        learning_rate = {"scheduler": "constant", "learning_rate": float(learning_rate)}
+        learning_rate = {"scheduler": "constant", "learning_rate": _number(learning_rate)}
     if isinstance(learning_rate, Mapping):
         learning_rate = [learning_rate]
-    if not isinstance(learning_rate, list | tuple):
+    if not isinstance(learning_rate, list | tuple) or not all(isinstance(each, Mapping) for each in learning_rate):
         raise TypeError(f"learning_rate: got {learning_rate!r}, must be a number, a mapping or a list of mappings")
     descriptions = [dict(copy.deepcopy(each)) for each in learning_rate]
     main = {str(each.pop("main_scheduler")).lower() for each in descriptions if each.get("main_scheduler")}

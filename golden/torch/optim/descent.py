@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from golden.torch.arguments import check_flags
 from golden.torch.optim.optimizer import Group, Optimizer, State, check_betas, check_least
 
 __all__ = ["ASGD", "SGD", "Lion", "Rprop"]
@@ -26,6 +27,7 @@ class SGD(Optimizer):
         maximize: bool = False,
     ) -> None:
         check_least(lr=lr, momentum=momentum, weight_decay=weight_decay)
+        check_flags(nesterov=nesterov)
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError(
                 f"nesterov: got True with momentum {momentum} and dampening {dampening}, needs a momentum and no "

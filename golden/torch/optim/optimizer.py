@@ -11,7 +11,12 @@ import torch
 from torch import Tensor
 from torch.utils.hooks import RemovableHandle
 
+from golden.torch.arguments import check_flags, check_items
+
 __all__ = ["Group", "Optimizer", "State", "check_betas", "check_least"]
+
+#: Options of optimizers that are on or off.
+_FLAGS = frozenset({"amsgrad", "centered", "correct_bias", "maximize", "nesterov", "scale_parameter"})
 
 State = dict[str, Any]
 Group = dict[str, Any]
@@ -20,10 +25,17 @@ Group = dict[str, Any]
 def check_least(least: float = 0.0, **given: float) -> None:
     """Raise an error that names the first argument that is no number, or below a limit."""
     for name, value in given.items():
-        if not isinstance(value, int | float | Tensor) or isinstance(value, bool):
+        if not isinstance(value, int | float | Tensor) or isinstance(value, bool) or not _is_real(value):
             raise TypeError(f"{name}: got {value!r}, must be a number")
         if not value >= least:
             raise ValueError(f"{name}: got {value}, must be at least {least}")
+
+
+def _is_real(value: float | Tensor) -> bool:
+    """Tell whether a tensor is one real number, which can be looked at."""
+    return not isinstance(value, Tensor) or (
+        value.numel() == 1 and not value.is_complex() and value.layout is torch.strided and not value.is_meta
+    )
 
 
 def check_betas(betas: Any) -> None:
@@ -55,7 +67,15 @@ class Optimizer(torch.optim.Optimizer, ABC):
     """
 
     def __init__(self, params: Any, defaults: dict[str, Any], enable_global_step: bool = False) -> None:
-        super().__init__(params, defaults)
+        for name, value in defaults.items():
+            if name in _FLAGS:
+                check_flags(**{name: value})
+        if not isinstance(params, Tensor):  # of which PyTorch has an error of its own
+            params = check_items(params, "params", "parameters, or of groups of them")
+        try:
+            super().__init__(params, defaults)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"params: {error}") from error
         self.enable_global_step = enable_global_step
         self._zero_grad_hooks: tuple[OrderedDict[int, Any], OrderedDict[int, Any]] = (OrderedDict(), OrderedDict())
         for group in self.param_groups:

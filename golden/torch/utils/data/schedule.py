@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sized
 from dataclasses import dataclass
 
+from golden.torch.arguments import check_items
+
 __all__ = ["Schedule", "check_count", "compute_num_steps"]
 
 
-def check_count(given: object, argument: str, least: int = 1) -> int:
-    """Accept a number of steps, name what is wrong otherwise."""
+def check_count(given: object, argument: str, least: int = 1, most: int | None = None) -> int:
+    """Accept a number of steps, classes and so on, name what is wrong otherwise."""
     if not isinstance(given, int) or isinstance(given, bool):
         raise TypeError(f"{argument}: got {given!r}, must be an int from {least}")
     if given < least:
         raise ValueError(f"{argument}: got {given}, must be at least {least}")
+    if most is not None and given > most:
+        raise ValueError(f"{argument}: got {given}, must be at most {most}")
     return given
 
 
@@ -65,7 +69,7 @@ class Schedule:
     intervals: list[Range]
 
     def __post_init__(self) -> None:
-        for interval in self.intervals:
+        for interval in check_items(self.intervals, "intervals", "Schedule.Range"):
             if not isinstance(interval, Schedule.Range):
                 raise TypeError(f"intervals: got {interval!r}, must be a Schedule.Range")
         for before, after in zip(self.intervals, self.intervals[1:], strict=False):

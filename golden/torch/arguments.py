@@ -1,0 +1,39 @@
+"""Checks of arguments that several parts need; each raises an error that names the argument."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+__all__ = ["check_flags", "check_items", "check_mapping", "check_name"]
+
+
+def check_flags(**given: object) -> None:
+    """Raise TypeError for the first argument that is neither True nor False."""
+    for argument, value in given.items():
+        if not isinstance(value, bool):
+            raise TypeError(f"{argument}: got {value!r}, must be True or False")
+
+
+def check_items(given: object, argument: str, kind: str) -> list[Any]:
+    """Return a list of what an argument holds; TypeError if it is one thing, or text."""
+    if not isinstance(given, Iterable) or isinstance(given, str | bytes | Mapping | type):
+        raise TypeError(f"{argument}: got {given!r}, must be a list of {kind}")
+    try:
+        return list(given)
+    except (TypeError, RuntimeError, NotImplementedError):  # an array or a tensor without axes or values
+        raise TypeError(f"{argument}: got {given!r}, must be a list of {kind}") from None
+
+
+def check_mapping(given: object, argument: str, kind: str) -> dict[str, Any]:
+    """Return a copy of a mapping by names; TypeError if it is none."""
+    if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
+        raise TypeError(f"{argument}: got {given!r}, must be a mapping of {kind}")
+    return dict(given)
+
+
+def check_name(given: object, argument: str = "name") -> str | None:
+    """Return a name or None; TypeError if it is anything else."""
+    if given is not None and not isinstance(given, str):
+        raise TypeError(f"{argument}: got {given!r}, must be a string or None")
+    return given
