@@ -12,11 +12,13 @@ from sim.run.coverage import write_coverage
 from sim.run.options import parse
 from sim.run.outcome import Outcome
 from sim.run.pool import run_all
-from sim.run.report import print_outcome, print_table, update_docs, write_junit, write_markdown
+from sim.run.report import SUBJECT, conclusion, figures, print_outcome, print_table, write_junit
 from sim.run.simulate import Job
 from sim.run.simulators import MissingSimulator, check_simulator
 from sim.units import UNITS, part_of, select
 from tools.evidence import Means, Part, Record, note
+from tools.pages import publish
+from tools.results import measured
 
 __all__ = ["main"]
 
@@ -61,15 +63,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     vectors = sum(outcome.vectors for outcome in outcomes)
     failed = [outcome.unit for outcome in outcomes if not outcome.passed]
     print_table(console, outcomes, f"{vectors:,} vectors in {seconds:.0f} s, seed {given.seed}")
-    heading = f"{vectors:,} vectors in {seconds:.0f} s, {given.jobs} units at a time, {given.sim}, seed {given.seed}:"
-    write_markdown(outcomes, heading, folder / "table.md")
-    write_coverage(outcomes, heading.rstrip(":"), folder / "coverage.html")
+    heading = f"{vectors:,} vectors in {seconds:.0f} s, {given.jobs} units at a time, {given.sim}, seed {given.seed}"
+    (folder / "table.md").write_text(f"{heading}:\n\n{figures(outcomes).markdown()}", encoding="utf-8")
+    write_coverage(outcomes, heading, folder / "coverage.html")
     write_junit(outcomes, {job.unit: job.folder / "results.xml" for job in jobs}, folder / "results.xml")
     console.print(f"coverage page: {folder / 'coverage.html'}", highlight=False, soft_wrap=True)
     if len(units) == len(UNITS) and not given.scenarios:
         note("sim", _evidence(outcomes))
     if given.update_docs:
-        update_docs(outcomes, folder / "table.md")
+        publish(
+            measured(
+                "regression",
+                ["golden", "hdl"],
+                subject=SUBJECT,
+                conclusion=conclusion(outcomes),
+                note=f"{heading}.",
+                tables=(figures(outcomes),),
+            )
+        )
     if failed:
         console.print(f"FAILED: {', '.join(failed)} (seed {given.seed})", style="bold red", highlight=False)
         return 1

@@ -1,19 +1,34 @@
-"""Records of what a tool's full run found out about a unit, kept in one file for the documentation."""
+"""What a whole run of a tool has found out about a unit: said by the tool, kept for the documentation."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
 
 from tools.paths import ROOT
+from tools.results import FOLDER, Result, keep, kept, measured
 
-__all__ = ["BUILD", "KEPT", "Means", "Part", "Record", "collect", "note", "read", "write"]
+__all__ = [
+    "BUILD",
+    "KEPT",
+    "SUBJECT",
+    "Means",
+    "Part",
+    "Record",
+    "collect",
+    "conclusion",
+    "note",
+    "published",
+    "records_of",
+    "said",
+]  # fmt: skip
 
 #: Where tools leave what their last whole run found; and what the documentation says.
-BUILD, KEPT = ROOT / "build" / "evidence", ROOT / "docs" / "evidence.json"
+BUILD, KEPT = ROOT / "build" / "evidence", FOLDER / "evidence"
+#: The row of the front page.
+SUBJECT = "evidence"
 
 
 class Part(StrEnum):
@@ -35,6 +50,17 @@ class Means(StrEnum):
     REPLAYED = "training replayed"
     SUITES = "outside suites"
     FAULTS = "faults put in, caught"
+
+
+#: What each kind of evidence counts on the front page.
+_COUNTED = {
+    Means.PROVEN: "proofs for every input",
+    Means.EVERY_INPUT: "inputs in exhaustive runs",
+    Means.SAMPLED: "vectors simulated",
+    Means.REPLAYED: "products of training replayed",
+    Means.SUITES: "comparisons with outside suites",
+    Means.FAULTS: "deliberate faults tried",
+}
 
 
 @dataclass(frozen=True)
@@ -63,30 +89,57 @@ class Record:
     limit: str = ""
 
 
-def note(tool: str, records: Sequence[Record], folder: Path | None = None) -> None:
-    """Leave what a whole run of a tool has found, in place of what an earlier one did; in `BUILD` unless told."""
-    write({tool: records}, (folder or BUILD) / f"{tool}.json")
+def note(
+    tool: str,
+    records: Sequence[Record],
+    sources: Iterable[str] = ("golden", "hdl"),
+    folder: Path | None = None,
+    *,
+    pictures: Sequence[str] = (),
+) -> None:
+    """Leave what a whole run of a tool has found, in place of what an earlier one did.
+
+    Parameters
+    ----------
+    tool : str
+    records : sequence of Record
+    sources : iterable of str
+        What was judged: names of `tools.sources.AREAS`.
+    folder : Path, optional
+        `BUILD` if it is not given.
+    pictures : sequence of str
+        Files of docs/figures that the run has drawn.
+    """
+    data = [asdict(record) for record in records]
+    keep(measured(tool, sources, data=data, pictures=pictures), folder or BUILD)
 
 
-def write(found: Mapping[str, Sequence[Record]], path: Path) -> None:
-    """Write the records of some tools."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    content = {tool: [asdict(record) for record in records] for tool, records in found.items()}
-    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+def records_of(result: Result) -> list[Record]:
+    """Return the records in a result that `note` has kept."""
+    return [Record(**{**each, "unit": Part(each["unit"]), "kind": Means(each["kind"])}) for each in result.data]
 
 
-def read(path: Path) -> dict[str, list[Record]]:
-    """Return the records of a file by their tools."""
-    content = json.loads(path.read_text(encoding="utf-8"))
-    return {
-        tool: [Record(**{**each, "unit": Part(each["unit"]), "kind": Means(each["kind"])}) for each in records]
-        for tool, records in content.items()
-    }
+def published() -> dict[str, Result]:
+    """Return what the documentation says, by tool."""
+    return kept(KEPT)
 
 
-def collect(folder: Path | None = None, kept: Path = KEPT) -> dict[str, list[Record]]:
-    """Return what is known: of every tool its last whole run here, or else what was kept of an earlier one."""
-    found = read(kept) if kept.is_file() else {}
-    for path in sorted((folder or BUILD).glob("*.json")):
-        found |= read(path)
-    return found
+def collect(folder: Path | None = None, known: Mapping[str, Result] | None = None) -> dict[str, Result]:
+    """Return what is known: of every tool its last whole run here, or else what was published of an earlier one."""
+    return dict(published() if known is None else known) | kept(folder or BUILD)
+
+
+def said(count: int) -> str:
+    """Return a count in at most five characters."""
+    for size, letter in ((10**9, " G"), (10**6, " M")):
+        if count >= size:
+            return f"{count / size:.3g}{letter}"
+    return f"{count:,}"
+
+
+def conclusion(records: Sequence[Record]) -> str:
+    """Return one line: how much there is of every kind of evidence, and how much of it is wrong."""
+    counts = {kind: sum(record.count for record in records if record.kind is kind) for kind in Means}
+    wrong = sum(record.wrong for record in records)
+    parts = [f"{said(count)} {_COUNTED[kind]}" for kind, count in counts.items() if count]
+    return f"{', '.join(parts)}: {wrong or 'none'} wrong"

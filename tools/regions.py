@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from tools.paths import README
-
-__all__ = ["CONCLUSIONS", "check_page", "conclude", "replace_region", "replace_row", "write_region"]
+__all__ = ["CONCLUSIONS", "replace_region", "replace_row"]
 
 #: Markers of the table of conclusions in README.md: a row for each tool that measures or judges.
 CONCLUSIONS = ("<!-- conclusions:begin -->", "<!-- conclusions:end -->")
@@ -38,25 +34,6 @@ def replace_region(text: str, content: str, begin: str, end: str, page: str = "p
     return f"{head}{begin}\n{content}{end}{tail}"
 
 
-def check_page(page: Path, begin: str, end: str) -> None:
-    """Raise an error unless the page exists and has the markers: better known before a long measurement than after it.
-
-    Raises
-    ------
-    ValueError
-        If it does not; the message names the page.
-    """
-    if not page.is_file():
-        raise ValueError(f"--update-docs: got no {page}, must run in a checkout of the project")
-    replace_region(page.read_text(encoding="utf-8"), "", begin, end, page.name)
-
-
-def write_region(page: Path, content: str, begin: str, end: str) -> None:
-    """Write new content between two markers of a page; errors are those of `replace_region`."""
-    text = replace_region(page.read_text(encoding="utf-8"), content, begin, end, page.name)
-    page.write_text(text, encoding="utf-8")
-
-
 def replace_row(text: str, subject: str, conclusion: str) -> str:
     """Return a page with a new conclusion in a subject's row of the table of conclusions.
 
@@ -83,9 +60,3 @@ def replace_row(text: str, subject: str, conclusion: str) -> str:
     if not found:
         raise ValueError(f"README.md: got no row {subject!r} between {begin} and {end}, must have one")
     return replace_region(text, "\n".join(lines) + "\n", begin, end, "README.md")
-
-
-def conclude(subject: str, conclusion: str, page: Path | None = None) -> None:
-    """Write the one line that the front page says of a subject; errors are those of `replace_row`."""
-    page = page or README
-    page.write_text(replace_row(page.read_text(encoding="utf-8"), subject, conclusion), encoding="utf-8")

@@ -12,7 +12,7 @@ import platform
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -48,7 +48,7 @@ class Table:
 
     def markdown(self) -> str:
         """Return it as Markdown."""
-        heading = [f"### {self.title}", ""] if self.title else []
+        heading = [f"## {self.title}", ""] if self.title else []
         ruler = "|" + "".join("---|" if at < self.left else "---:|" for at in range(len(self.columns)))
         lines = [f"| {' | '.join(row)} |" for row in self.rows]
         return "\n".join([*heading, f"| {' | '.join(self.columns)} |", ruler, *lines]) + "\n"
@@ -72,11 +72,13 @@ class Result:
         Processor and operating system.
     sources : mapping of str to str
         What was measured: areas of `tools.sources.AREAS`, each with the hash of its code at that time.
-    conclusion : str
-        One line for the front page; empty for none.
+    subject, conclusion : str
+        A row of the front page's table of conclusions; empty for none.
     note : str
         The conditions: seeds, devices, versions. Whole sentences of Markdown.
     tables : sequence of Table
+    pictures : sequence of str
+        Files of docs/figures that the same run has drawn.
     data : any of JSON's types
         What the tool itself reads again.
     """
@@ -87,9 +89,11 @@ class Result:
     commit: str
     machine: str
     sources: Mapping[str, str]
+    subject: str = ""
     conclusion: str = ""
     note: str = ""
-    tables: Sequence[Table] = field(default=())
+    tables: Sequence[Table] = ()
+    pictures: Sequence[str] = ()
     data: Any = None
 
     def __post_init__(self) -> None:
@@ -106,10 +110,14 @@ class Result:
     def provenance(self) -> str:
         """One paragraph: when, on what and how it was measured, and whether that source is older than the tree."""
         told = f"Measured on {self.date}, at commit {self.commit}, with `{self.command}`; {self.machine}."
-        if changed := self.changed:
-            names = " and ".join(f"`{area}`" for area in changed)
-            told += f" **Measured on an older source: the code of {names} has changed since.**"
-        return told
+        return f"{told} **{self.age}**" if self.changed else told
+
+    @property
+    def age(self) -> str:
+        """What a page says of figures that are older than the working tree; empty if they are not."""
+        changed = [f"`{area}`" for area in self.changed]
+        names = " and ".join([", ".join(changed[:-1]), changed[-1]] if changed[1:] else changed)
+        return f"Measured on an older source: the code of {names} has changed since." if names else ""
 
     def markdown(self) -> str:
         """Return everything that a page shows: provenance, conditions, tables."""
@@ -176,7 +184,7 @@ def read(tool: str, folder: Path | None = None) -> Result:
         If it lacks its provenance.
     """
     content = json.loads(((folder or FOLDER) / f"{tool}.json").read_text(encoding="utf-8"))
-    return Result(**(content | {"tables": tuple(Table(**each) for each in content.get("tables", ()))}))
+    return Result(**(content | {"tables": tuple(Table(**each) for each in content["tables"])}))
 
 
 def kept(folder: Path | None = None) -> dict[str, Result]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from tools.evidence import Means, Part, Record
+from tools.evidence import Means, Part, Record, said
 from tools.style import picture
 
-__all__ = ["draw", "said"]
+__all__ = ["draw"]
 
 _COLOURS = {
     "all": "#2f7d4f",
@@ -26,14 +26,6 @@ _LEGEND = {
     "none": "none",
 }
 _SAMPLES = (Means.SAMPLED, Means.REPLAYED, Means.SUITES)
-
-
-def said(count: int) -> str:
-    """Return a count in at most five characters."""
-    for size, letter in ((10**9, " G"), (10**6, " M")):
-        if count >= size:
-            return f"{count / size:.3g}{letter}"
-    return f"{count:,}"
 
 
 def _colour(records: Sequence[Record]) -> str:

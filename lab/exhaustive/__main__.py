@@ -129,7 +129,7 @@ def _note(results: Sequence[tuple[Checked, float]], groups: Mapping[str, Sequenc
             its = [outcomes[check.name] for check in checks]
             unit, kind, limit = _EVIDENCE[group]
             count, wrong = (sum(getattr(one, name) for one in its) for name in ("count", "wrong"))
-            note(f"exhaustive {group}", [Record(unit, kind, count, "inputs", wrong, limit)])
+            note(f"exhaustive-{group}", [Record(unit, kind, count, "inputs", wrong, limit)])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -11,20 +11,21 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import replace
-from pathlib import Path
 
 from rich.console import Console
 
 from lab.faults.campaign import TARGETS, Batch, Judged, Target, batches
 from lab.faults.proofs import judge_batch
-from lab.faults.report import markdown, new_survivors, summary, write_json
+from lab.faults.report import figures, summary, survivors, write_json
 from lab.proofs.errors import ToolError
 from tools.errors import ToolFailed
+from tools.pages import publish
 from tools.paths import ROOT
+from tools.results import measured, read
 
 __all__ = ["main"]
 
-LIST = ROOT / "docs" / "faults.md"
+PAGE = "docs/faults.md"
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -83,9 +84,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     write_json(judged, ROOT / "build" / "faults" / "results.json")
     console.print(f"{summary(judged)}; {cycles:,} cycles of 511 copies, {seconds:.0f} processor seconds")
     if given.update_docs:
-        LIST.write_text(markdown(judged, _facts(given.units, cycles, seconds)), encoding="utf-8")
+        facts = f"{_facts(given.units, cycles, seconds)}\n\n**{summary(judged)}.**"
+        tables, lines = figures(judged), survivors(judged)
+        publish(measured("faults", ["golden", "hdl"], note=facts, tables=tables, data={"survivors": lines}))
         return 0
-    return _tell_new(console, new_survivors(judged, LIST))
+    known = read("faults").data["survivors"]
+    return _tell_new(console, [line for line in survivors(judged) if line not in known])
 
 
 def _facts(units: Sequence[str], cycles: int, seconds: float) -> str:
@@ -98,12 +102,11 @@ def _facts(units: Sequence[str], cycles: int, seconds: float) -> str:
 
 def _tell_new(console: Console, lines: Sequence[str]) -> int:
     if not lines:
-        console.print("all that survive are in docs/faults.md", style="green", highlight=False)
+        console.print(f"all that survive are in {PAGE}", style="green", highlight=False)
         return 0
     for line in lines:
         console.print(line, markup=False, highlight=False, soft_wrap=True)
-    shown = Path(LIST).relative_to(ROOT)
-    console.print(f"FAILED: {len(lines)} faults survive that {shown} does not list", style="bold red", highlight=False)
+    console.print(f"FAILED: {len(lines)} faults survive that {PAGE} does not list", style="bold red", highlight=False)
     return 1
 
 

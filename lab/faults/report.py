@@ -7,23 +7,14 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from lab.faults.campaign import SEEDS, Fate, Judged
+from lab.faults.campaign import Fate, Judged
 from lab.faults.fault import KINDS
 from lab.faults.reasons import reason_of
+from tools.results import Table
 
-__all__ = ["NOT_KNOWN", "markdown", "new_survivors", "summary", "write_json"]
+__all__ = ["NOT_KNOWN", "figures", "summary", "survivors", "write_json"]
 
 NOT_KNOWN = "nobody has looked into it yet"
-_INTRODUCTION = f"""# Faults put into the netlists
-
-Written by `make faults ARGS=--update-docs`; do not edit. `lab/faults` puts a fault into a cell of a unit's netlist and
-asks, in this order: does the stimulus of `make sim` (seed {", ".join(map(str, SEEDS))}) tell it from what golden says;
-is it provably no fault, because the unit gives the same in every cycle with it; do the proofs of `make formal` refute a
-unit with the same fault in the same line, or prove the core right all the same? What none of this tells has survived.
-
-What is no fault changes what is never looked at, or what is said twice. The score is the share of the others that is
-told.
-"""
 
 
 def summary(judged: Sequence[Judged]) -> str:
@@ -41,55 +32,36 @@ def _score(judged: Iterable[Judged]) -> str:
     return f"{1000 * told // real / 10} %" if real else "-"
 
 
-def markdown(judged: Sequence[Judged], facts: str) -> str:
-    """Return docs/faults.md.
-
-    Parameters
-    ----------
-    judged : sequence of Judged
-    facts : str
-        Command, machine and time.
-    """
-    lines = [_INTRODUCTION, facts, "", f"**{summary(judged)}.**", "", "## By module", ""]
-    lines += _table("module of `hdl`", [(one.fault.file, one) for one in judged])
-    lines += ["", "## By kind", ""]
-    lines += _table("kind", [(f"{one.fault.kind}: {KINDS[one.fault.kind]}", one) for one in judged])
-    lines += ["", "## By unit", ""]
-    lines += _table("unit", [(one.unit, one) for one in judged])
+def figures(judged: Sequence[Judged]) -> tuple[Table, ...]:
+    """Return the tables of docs/faults.md: the score by module, kind and unit, and what has survived."""
     survivors = [one for one in judged if one.verdict is Fate.OPEN]
-    lines += ["", f"## The {len(survivors)} that survived", ""]
-    for reason in dict.fromkeys(_reason(one) for one in survivors):
-        lines += [f"{reason[0].upper()}{reason[1:]}:", ""]
-        lines += [_line(one) for one in sorted(survivors, key=_line) if _reason(one) == reason]
-        lines += [""]
-    return "\n".join(lines)
+    rows = sorted((_reason(one), f"`{one.fault.name}`", one.unit, f"`{one.fault.module}`") for one in survivors)
+    listed = [(fault, unit, module, reason) for reason, fault, unit, module in rows]
+    return (
+        _table("module of `hdl`", "By module", [(one.fault.file, one) for one in judged]),
+        _table("kind", "By kind", [(f"{one.fault.kind}: {KINDS[one.fault.kind]}", one) for one in judged]),
+        _table("unit", "By unit", [(one.unit, one) for one in judged]),
+        Table(("fault", "unit", "module", "why"), listed, left=4, title=f"The {len(survivors)} that survived"),
+    )
 
 
-def _table(title: str, rows: Sequence[tuple[str, Judged]]) -> list[str]:
-    lines = [
-        f"| {title} | faults | told by `make sim` | refuted by a proof | no fault | survived | score |",
-        "|---|---:|---:|---:|---:|---:|---:|",
-    ]
+def _table(heading: str, title: str, rows: Sequence[tuple[str, Judged]]) -> Table:
+    lines = []
     for name in sorted({name for name, _ in rows}):
         its = [one for other, one in rows if other == name]
         counts = Counter(one.verdict for one in its)
-        cells = [len(its), *(counts[verdict] for verdict in Fate), _score(its)]
-        lines.append(f"| {name} | {' | '.join(map(str, cells))} |")
-    return lines
+        lines.append((name, *map(str, (len(its), *(counts[verdict] for verdict in Fate), _score(its)))))
+    columns = heading, "faults", "told by `make sim`", "refuted by a proof", "no fault", "survived", "score"
+    return Table(columns, lines, title=title)
 
 
 def _reason(one: Judged) -> str:
     return reason_of(one.fault) or NOT_KNOWN
 
 
-def _line(one: Judged) -> str:
-    return f"- `{one.fault.name}` ({one.unit}, `{one.fault.module}`)"
-
-
-def new_survivors(judged: Sequence[Judged], kept: Path) -> list[str]:
-    """Return the lines of survivors that the list does not have."""
-    known = kept.read_text(encoding="utf-8").splitlines() if kept.is_file() else []
-    return [line for one in judged if one.verdict is Fate.OPEN and (line := _line(one)) not in known]
+def survivors(judged: Sequence[Judged]) -> list[str]:
+    """Return what has survived, a line for each fault."""
+    return [f"{one.fault.name} ({one.unit}, {one.fault.module})" for one in judged if one.verdict is Fate.OPEN]
 
 
 def write_json(judged: Sequence[Judged], path: Path) -> None:

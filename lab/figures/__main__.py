@@ -12,7 +12,14 @@ from pathlib import Path
 
 from rich.console import Console
 
-__all__ = ["NAMES", "main"]
+from tools.pages import publish
+from tools.paths import ROOT
+from tools.results import measured
+
+__all__ = ["DOCS", "NAMES", "main"]
+
+#: The pictures of the documentation.
+DOCS = ROOT / "docs" / "figures"
 
 #: The modules of this package that measure and draw.
 NAMES = ("swamping", "product_error", "gradient_exponents", "loss_scale_window")
@@ -23,7 +30,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m lab.figures", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"{', '.join(NAMES)} (default: all)")
     parser.add_argument("-o", "--output", type=Path, default=Path("build/figures"), help="folder (default %(default)s)")
+    parser.add_argument("--update-docs", action="store_true", help="draw all of them into docs/figures")
     given = parser.parse_args(arguments)
+    if given.update_docs and given.names:
+        parser.error("--update-docs: must be given without NAME: the pictures of the documentation are of one run")
     for name in given.names:
         if name not in NAMES:
             parser.error(f"NAME: got {name!r}, must be one of {', '.join(NAMES)}")
@@ -37,11 +47,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with console.status(f"[{number}/{len(names)}] {name} ..."):
             found = figure.measure()
             figure.draw(found, given.output / f"{name}.svg")
+            if given.update_docs:
+                figure.draw(found, DOCS / f"{name}.svg")
         (given.output / f"{name}.json").write_text(json.dumps(found) + "\n", encoding="utf-8")
         console.print(
             f"{number}/{len(names)} {given.output / name}.svg and .json, {time.perf_counter() - started:.0f} s",
             highlight=False,
         )
+    if given.update_docs:
+        publish(measured("figures", ["golden", "golden.torch"], pictures=tuple(f"{name}.svg" for name in NAMES)))
     return 0
 
 

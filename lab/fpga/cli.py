@@ -8,23 +8,21 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from lab.fpga.measurement import measure
-from lab.fpga.report import BEGIN, END, SUBJECT, conclusion, markdown, read_json, table, write_json
+from lab.fpga.report import SUBJECT, conclusion, figures, markdown, note, published, table, write_json
 from lab.fpga.result import Report, Result
 from lab.fpga.target import SPEED_GRADES, Target
 from lab.fpga.units import Build, catalogue, parameters_of, select
+from tools import results
 from tools.errors import MeasurementError
-from tools.paths import RESULTS
+from tools.pages import check, publish
 from tools.programs import versions
-from tools.regions import check_page, conclude, write_region
 
-__all__ = ["MEASURED", "PAGE", "main"]
-
-PAGE = RESULTS / "fpga.md"
-MEASURED = Path(__file__).with_name("measured.json")
+__all__ = ["main"]
 
 
 def _seeds(text: str) -> tuple[int, ...]:
@@ -81,17 +79,27 @@ def _measure_all(
             return None
 
     with ThreadPoolExecutor(processes) as pool:
-        results = pool.map(attempt, units.keys(), units.values())
-        return tuple(result for result in results if result is not None)
+        found = pool.map(attempt, units.keys(), units.values())
+        return tuple(result for result in found if result is not None)
 
 
-def _update_docs(report: Report) -> None:
-    if MEASURED.is_file():
-        report = read_json(MEASURED).updated(report, catalogue())
-    write_region(PAGE, markdown(report), BEGIN, END)
-    write_json(report, MEASURED)
-    if (text := conclusion(report)) is not None:
-        conclude(SUBJECT, text)
+def _update_docs(newer: Report) -> None:
+    report, older = newer, None
+    if (results.FOLDER / "fpga.json").is_file():
+        report = published().updated(newer, catalogue())
+        if any(result not in newer.results for result in report.results):
+            # Some units were measured on an older source: so the whole table says how old it is.
+            older = results.read("fpga").sources
+    found = results.measured(
+        "fpga",
+        ["hdl"],
+        subject=SUBJECT if conclusion(report) else "",
+        conclusion=conclusion(report) or "",
+        note=note(report),
+        tables=(figures(report),),
+        data=report.to_json(),
+    )
+    publish(replace(found, sources=older or found.sources))
 
 
 def _run(given: argparse.Namespace) -> int:
@@ -102,7 +110,7 @@ def _run(given: argparse.Namespace) -> int:
         return 0
 
     if given.update_docs:
-        check_page(PAGE, BEGIN, END)
+        check("fpga")
     target, tools = Target(speed=given.speed), versions()
     measure_one = partial(
         measure,

@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lab.fpga.result import Report, Result
+from tools.results import Table as Figures
+from tools.results import read
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-__all__ = ["BEGIN", "END", "SUBJECT", "conclusion", "markdown", "read_json", "table", "write_json"]
+__all__ = ["SUBJECT", "conclusion", "figures", "markdown", "note", "published", "read_json", "table", "write_json"]
 
-BEGIN, END = "<!-- fpga-table:begin -->", "<!-- fpga-table:end -->"
 #: The row of the front page, and the units of which it speaks.
 SUBJECT = "area and frequency"
 _CONCLUDED = {"mac_cbfloat16": "multiply-accumulate unit", "cbfloat16_to_float32": "cbfloat16 to float32"}
@@ -50,22 +51,26 @@ def _has_cached(report: Report) -> bool:
     return any(result.cached for result in report.results)
 
 
-def markdown(report: Report) -> str:
-    """Return the table and its conditions as Markdown."""
+def note(report: Report) -> str:
+    """Return the conditions of a measurement."""
     seeds = sorted({len(result.placements) for result in report.results})
     counted = " or ".join(map(str, seeds))
     tools = ", ".join(f"{name} {version}" for name, version in report.tools.items())
-    lines = [
+    return (
         f"{report.target}; target {report.target.megahertz} MHz; {tools}; Fmax is the median of {counted} "
-        f"{'seed' if seeds == [1] else 'seeds'}, with the lowest and the highest.",
-        "",
-        f"| {' | '.join(_HEADINGS)} |",
-        "|" + "".join("---|" if heading in _LEFT else "---:|" for heading in _HEADINGS),
-    ]
-    for result in report.results:
-        name, *cells = _row(result)
-        lines.append(f"| {' | '.join([f'`{name}`', *cells])} |")
-    return "\n".join(lines) + "\n"
+        f"{'seed' if seeds == [1] else 'seeds'}, with the lowest and the highest."
+    )
+
+
+def figures(report: Report) -> Figures:
+    """Return the table for the page."""
+    rows = [(f"`{name}`", *cells) for name, *cells in map(_row, report.results)]
+    return Figures(_HEADINGS, rows, left=len(_LEFT))
+
+
+def markdown(report: Report) -> str:
+    """Return the conditions and the table as Markdown."""
+    return f"{note(report)}\n\n{figures(report).markdown()}"
 
 
 def conclusion(report: Report) -> str | None:
@@ -78,6 +83,11 @@ def conclusion(report: Report) -> str | None:
         for name, what in _CONCLUDED.items()
     ]
     return f"{'; '.join(units)} ({report.target})"
+
+
+def published() -> Report:
+    """Return what the documentation shows; errors are those of `tools.results.read`."""
+    return Report.from_json(read("fpga").data)
 
 
 def write_json(report: Report, path: Path) -> None:

@@ -5,16 +5,18 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
 from rich.progress import track
 
-from lab.fpga.cli import MEASURED, PAGE
-from lab.fpga.report import read_json
+from lab.fpga.report import published, read_json
 from lab.pace.measure import products_per_cycle
-from lab.pace.report import BEGIN, END, SUBJECT, conclusion, markdown, measured_units, paces
-from tools.regions import check_page, conclude, write_region
+from lab.pace.report import SUBJECT, conclusion, figures, measured_units, paces
+from tools.pages import check, publish
+from tools.results import measured as measured_now
+from tools.results import read
 
 __all__ = ["main"]
 
@@ -23,29 +25,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line."""
     parser = argparse.ArgumentParser(prog="python -m lab.pace", description=__doc__)
     parser.add_argument("--chunk", type=int, default=32, help="products in a chunk (default %(default)s)")
-    parser.add_argument("--measured", type=Path, default=MEASURED, metavar="JSON", help="areas and frequencies")
+    parser.add_argument("--measured", type=Path, metavar="JSON", help="areas and frequencies (default: published)")
     parser.add_argument("--update-docs", action="store_true", help="put the table into docs/results/fpga.md")
     given = parser.parse_args(arguments)
     if given.chunk < 1:
         parser.error(f"--chunk: got {given.chunk}, must be at least 1")
     if given.update_docs:
         try:
-            check_page(PAGE, BEGIN, END)
+            check("pace")
         except ValueError as error:
             parser.error(str(error))
 
-    report = read_json(given.measured)
+    report = read_json(given.measured) if given.measured else published()
     units = {name: build() for name, build in measured_units(report).items()}
     runs = [(name, level) for name, unit in units.items() for level in unit.levels]
     measured: dict[tuple[str, int], Fraction] = {}
     for name, level in track(runs, description="simulating at full rate", disable=not sys.stderr.isatty()):
         measured[name, level] = products_per_cycle(units[name], level=level, chunk=given.chunk)
     rows = list(paces(report, measured, units))
-    table = markdown(rows)
-    print(table, end="")
+    table = figures(rows)
+    print(table.markdown(), end="")
     if given.update_docs:
-        write_region(PAGE, table, BEGIN, END)
-        conclude(SUBJECT, conclusion(rows))
+        found = measured_now("pace", ["hdl"], subject=SUBJECT, conclusion=conclusion(rows), tables=(table,))
+        # The frequencies are those of the published table, and so is its age.
+        publish(found if given.measured else replace(found, sources=read("fpga").sources))
     return 0
 
 

@@ -11,10 +11,10 @@ from hdl.catalogue import UNITS, Kind, Unit
 from lab.fpga.result import Report
 from lab.fpga.units import Build, catalogue
 from lab.pace.peers import PEERS
+from tools.results import Table
 
-__all__ = ["BEGIN", "END", "SUBJECT", "Pace", "conclusion", "markdown", "measured_units", "paces"]
+__all__ = ["SUBJECT", "Pace", "conclusion", "figures", "measured_units", "paces"]
 
-BEGIN, END = "<!-- pace-table:begin -->", "<!-- pace-table:end -->"
 SUBJECT = "products per second"
 _HEADINGS = ("unit", "format", "level", "products per cycle", "MHz", "million products/s", "COMB", "… per 1000 COMB")
 
@@ -86,19 +86,20 @@ def conclusion(rows: list[Pace]) -> str:
     )
 
 
-def markdown(rows: list[Pace]) -> str:
-    """Return the table as Markdown, the peers at its end."""
-    lines = [f"| {' | '.join(_HEADINGS)} |", "|---|---|" + "---:|" * (len(_HEADINGS) - 2)]
-    for row in rows:
-        cells = (
+def figures(rows: list[Pace]) -> Table:
+    """Return the table, the peers at its end."""
+    lines: list[tuple[object, ...]] = [
+        (
             f"`{row.unit}`", row.format, row.level, f"{float(row.products_per_cycle):.2f}", f"{row.megahertz:.0f}",
             f"{row.rate:.0f}", row.comb, f"{row.density:.0f}",
-        )  # fmt: skip
-        lines.append(f"| {' | '.join(map(str, cells))} |")
-    for peer in PEERS:
-        shown = (
+        )
+        for row in rows
+    ]  # fmt: skip
+    lines += [
+        (
             peer.name, f"{peer.operand} into {peer.accumulator}", "", "1.00", f"{peer.megahertz:.0f}",
             f"{peer.megahertz:.0f}", peer.comb, f"{peer.density:.0f}",
-        )  # fmt: skip
-        lines.append(f"| {' | '.join(map(str, shown))} |")
-    return "\n".join(lines) + "\n"
+        )
+        for peer in PEERS
+    ]  # fmt: skip
+    return Table(_HEADINGS, [tuple(map(str, line)) for line in lines], left=2)

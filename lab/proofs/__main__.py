@@ -11,12 +11,13 @@ from pathlib import Path
 
 from rich.console import Console
 
+from lab.proofs import report
 from lab.proofs.catalogue import TIERS, select
 from lab.proofs.proof import Answer, Verdict, stop
-from lab.proofs.report import BEGIN, END, SUBJECT, conclusion, evidence, markdown, summary, table, write_json
 from tools.evidence import note
-from tools.paths import RESULTS, ROOT
-from tools.regions import conclude, write_region
+from tools.pages import publish
+from tools.paths import ROOT
+from tools.results import measured
 
 __all__ = ["main"]
 
@@ -76,19 +77,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
             stop()
             raise
     outcomes = [done[at] for at in range(len(proofs))]
-    console.print(table(outcomes))
+    console.print(report.table(outcomes))
     given.folder.mkdir(parents=True, exist_ok=True)
     failed = [one for one in outcomes if not one.verdict.is_good]
     only_tools = bool(failed) and all(one.verdict is Verdict.TOOL_ERROR for one in failed)
     if not only_tools:
-        write_json(outcomes, given.folder / "formal.json")
-        (given.folder / "formal.md").write_text(markdown(outcomes), encoding="utf-8")
+        report.write_json(outcomes, given.folder / "formal.json")
+        (given.folder / "formal.md").write_text(report.markdown(outcomes), encoding="utf-8")
         console.print(f"also in {given.folder / 'formal.md'} and {given.folder / 'formal.json'}", highlight=False)
         if given.tier == "full" and not given.proofs:
-            note("formal", evidence(outcomes))
+            note("formal", report.evidence(outcomes))
     if given.update_docs and not failed:
-        write_region(RESULTS / "proofs.md", summary(outcomes), BEGIN, END)
-        conclude(SUBJECT, conclusion(outcomes))
+        found = measured(
+            "proofs",
+            ["hdl"],
+            subject=report.SUBJECT,
+            conclusion=report.conclusion(outcomes),
+            note=report.note(outcomes),
+            tables=(report.summary(outcomes),),
+        )
+        publish(found)
     if failed:
         counts = {verdict: sum(one.verdict is verdict for one in failed) for verdict in Verdict}
         said = ", ".join(f"{count} {verdict.value}" for verdict, count in counts.items() if count)

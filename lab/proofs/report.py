@@ -12,10 +12,10 @@ from rich.table import Table
 from lab.proofs.faults import pinned_faults
 from lab.proofs.proof import ENGINES, Answer, Verdict, engine_version
 from tools.evidence import Means, Part, Record
+from tools.results import Table as Figures
 
-__all__ = ["BEGIN", "END", "SUBJECT", "conclusion", "evidence", "markdown", "summary", "table", "write_json"]
+__all__ = ["SUBJECT", "conclusion", "evidence", "markdown", "note", "summary", "table", "write_json"]
 
-BEGIN, END = "<!-- formal-table:begin -->", "<!-- formal-table:end -->"
 SUBJECT = "proofs"
 #: What is proven only up to a size, or a length.
 _LIMITS = {"vector/bounded": "up to 5 beats"}
@@ -69,24 +69,22 @@ def conclusion(outcomes: Sequence[Answer]) -> str:
     )
 
 
-def summary(outcomes: Sequence[Answer]) -> str:
-    """Return the conclusion, and one row for every unit and specification, for docs/results/proofs.md."""
-    lines = [
-        f"{conclusion(outcomes)}.",
-        "",
-        "| what | against | engine | proofs | proven | CPU seconds | longest |",
-        "|---|---|---|---:|---:|---:|---:|",
-    ]
+def note(outcomes: Sequence[Answer]) -> str:
+    """Return the conclusion and the versions of the solvers."""
+    return f"{conclusion(outcomes)}. Versions: {_engines(outcomes)}."
+
+
+def summary(outcomes: Sequence[Answer]) -> Figures:
+    """Return one row for every unit and specification."""
+    rows = []
     for group in dict.fromkeys((one.unit, one.specification, one.engine) for one in outcomes):
         members = [one for one in outcomes if (one.unit, one.specification, one.engine) == group]
         counts = Counter(one.verdict.value for one in members)
         told = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
         told = told.removesuffix(" proven") if set(counts) == {"proven"} else told
         seconds = [one.seconds for one in members]
-        unit, specification, engine = group
-        cells = (unit, specification, engine, len(members), told, f"{sum(seconds):.0f}", f"{max(seconds):.1f}")
-        lines.append(f"| {' | '.join(map(str, cells))} |")
-    return "\n".join([*lines, "", f"Versions: {_engines(outcomes)}."]) + "\n"
+        rows.append((*group, str(len(members)), told, f"{sum(seconds):.0f}", f"{max(seconds):.1f}"))
+    return Figures(("what", "against", "engine", "proofs", "proven", "CPU seconds", "longest"), rows, left=3)
 
 
 def _unit(outcome: Answer) -> Part:

@@ -83,7 +83,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     table = markdown(counts)
     count, differ = (sum(getattr(row, name) for row in counts) for name in ("products", "differ"))
     if given.products >= _ENOUGH:
-        note("replay", [Record(Part.MAC, Means.REPLAYED, count, "products", differ)])
+        records = [Record(Part.MAC, Means.REPLAYED, count, "products", differ)]
+        pictures = (_PICTURE.name,) if given.update_docs else ()
+        note("replay", records, ("golden", "golden.torch", "hdl"), pictures=pictures)
     given.output.mkdir(parents=True, exist_ok=True)
     (given.output / "replay.md").write_text(table, encoding="utf-8")
     draw(verdicts, given.output / "replay.svg")

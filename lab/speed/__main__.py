@@ -10,16 +10,17 @@ from pathlib import Path
 
 from rich.console import Console
 
+from lab.speed import report
 from lab.speed.contestants import Contestant, contestants
 from lab.speed.measure import Row, count_wrong, machine, measure_speed, same_as_reference
 from lab.speed.quantise import measure_quantising
-from lab.speed.report import BEGIN, END, SUBJECT, conclusion, draw, products_markdown, quantising_markdown
-from tools.paths import RESULTS, ROOT
-from tools.regions import check_page, conclude, write_region
+from tools.pages import check, publish
+from tools.paths import ROOT
+from tools.results import measured
 
 __all__ = ["main"]
 
-PAGE, PICTURE = RESULTS / "speed.md", ROOT / "docs" / "figures" / "speed.svg"
+PICTURE = ROOT / "docs" / "figures" / "speed.svg"
 
 
 def _meant(contestant: Contestant) -> str:
@@ -56,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             parser.error(f"--{name}: got {getattr(given, name)}, must be at least 1")
     if given.update_docs:
         try:
-            check_page(PAGE, BEGIN, END)
+            check("speed")
         except ValueError as error:
             parser.error(str(error))
 
@@ -80,7 +81,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
 
     given.output.mkdir(parents=True, exist_ok=True)
-    text = f"{machine()}; one thread unless said.\n\n{products_markdown(rows)}\n{quantising_markdown(quantising)}"
+    note = f"{machine()}; one thread unless said."
+    tables = report.products(rows), report.quantising(quantising)
+    text = "\n".join([f"{note}\n", *(table.markdown() for table in tables)])
     (given.output / "bench.md").write_text(text, encoding="utf-8")
     stored = {
         "machine": machine(),
@@ -88,13 +91,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "quantising": [row.to_json() for row in quantising],
     }
     (given.output / "bench.json").write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
-    draw(rows, given.output / "speed.svg")
+    report.draw(rows, given.output / "speed.svg")
     print(text, end="")
     if given.update_docs:
-        write_region(PAGE, text, BEGIN, END)
-        conclude(SUBJECT, conclusion(rows))
-        PICTURE.parent.mkdir(parents=True, exist_ok=True)
-        draw(rows, PICTURE)
+        found = measured(
+            "speed",
+            ["golden"],
+            subject=report.SUBJECT,
+            conclusion=report.conclusion(rows),
+            note=note,
+            tables=tables,
+            pictures=(PICTURE.name,),
+        )
+        publish(found)
+        report.draw(rows, PICTURE)
     wrong = [row.name for row in rows if row.name.startswith("golden") and row.wrong]
     return 1 if wrong else 0
 

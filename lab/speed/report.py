@@ -7,11 +7,11 @@ from typing import Any
 
 from lab.speed.measure import Row
 from lab.speed.quantise import VALUES, QuantiseRow
+from tools.results import Table
 from tools.style import COLOURS, picture, plain
 
-__all__ = ["BEGIN", "END", "SUBJECT", "conclusion", "draw", "products_markdown", "quantising_markdown"]
+__all__ = ["SUBJECT", "conclusion", "draw", "products", "quantising"]
 
-BEGIN, END = "<!-- bench-table:begin -->", "<!-- bench-table:end -->"
 SUBJECT = "speed of the model"
 _COLOURS = {fmt.name: colour for fmt, colour in COLOURS.items()}
 #: Where the plot puts what has no wrong output: a logarithm has no place for 0.
@@ -30,31 +30,28 @@ def conclusion(rows: list[Row]) -> str:
         if row.name.startswith("golden") and row.operand == "cbfloat16" and row.threads == 1
     }
     wrong = sum(row.wrong for row in rows if row.name.startswith("golden"))
-    products = "; ".join(f"{level}: {rate}" for level, rate in rates.items())
-    return f"products per second in cbfloat16 on one thread, {products}; {wrong or 'no'} wrong outputs"
+    said = "; ".join(f"{level}: {rate}" for level, rate in rates.items())
+    return f"products per second in cbfloat16 on one thread, {said}; {wrong or 'no'} wrong outputs"
 
 
-def products_markdown(rows: list[Row]) -> str:
+def products(rows: list[Row]) -> Table:
     """Return the table of products."""
-    lines = [
-        "| product | operands | meant | products/s | × torch.mm | wrong outputs |",
-        "|---|---|---|---:|---:|---:|",
-    ]
+    lines = []
     for row in rows:
         wrong = "none" if row.wrong == 0 else f"{100 * row.wrong / row.judged:.2g} %"
         name = f"{row.name} ({row.version})" if not row.name.startswith("golden") else f"**{row.name}**"
-        lines.append(f"| {name} | {row.operand} | {row.reduction} | {_rate(row.rate)} | {row.ratio:.2g} | {wrong} |")
-    return "\n".join(lines) + "\n"
+        lines.append((name, row.operand, row.reduction, _rate(row.rate), f"{row.ratio:.2g}", wrong))
+    return Table(("product", "operands", "meant", "products/s", "× torch.mm", "wrong outputs"), lines, left=3)
 
 
-def quantising_markdown(rows: list[QuantiseRow]) -> str:
+def quantising(rows: list[QuantiseRow]) -> Table:
     """Return the table of roundings."""
-    lines = ["| rounding | to | values/s | wrong outputs |", "|---|---|---:|---:|"]
+    lines = []
     for row in rows:
         wrong = "none" if row.wrong == 0 else f"{100 * row.wrong / VALUES:.2g} %"
         name = f"**{row.name}**" if row.name.startswith("golden") else row.name
-        lines.append(f"| {name} | {row.format or '-'} | {_rate(row.rate)} | {wrong} |")
-    return "\n".join(lines) + "\n"
+        lines.append((name, row.format or "-", _rate(row.rate), wrong))
+    return Table(("rounding", "to", "values/s", "wrong outputs"), lines, left=2)
 
 
 def draw(rows: list[Row], path: Path) -> None:

@@ -10,15 +10,12 @@ from rich.table import Table
 
 from sim.run.judge import read_cases
 from sim.run.outcome import Outcome
-from tools.paths import RESULTS
-from tools.regions import conclude, write_region
+from tools.results import Table as Figures
 
-__all__ = ["conclusion", "print_outcome", "print_table", "update_docs", "write_junit", "write_markdown"]
+__all__ = ["SUBJECT", "conclusion", "figures", "print_outcome", "print_table", "write_junit"]
 
 _COLUMNS = ("unit", "result", "vectors", "seconds", "vectors/s", "required bins", "all bins met")
-BEGIN, END = "<!-- sim-table:begin -->", "<!-- sim-table:end -->"
 SUBJECT = "regression"
-PAGE = RESULTS / "regression.md"
 _SHOWN_LINES = 24
 
 
@@ -64,11 +61,9 @@ def print_table(console: Console, outcomes: list[Outcome], title: str) -> None:
     console.print(table)
 
 
-def write_markdown(outcomes: list[Outcome], heading: str, path: Path) -> None:
-    """Write the table as Markdown."""
-    lines = [heading, "", f"| {' | '.join(_COLUMNS)} |", "|---|---|" + "---:|" * (len(_COLUMNS) - 2)]
-    lines += [f"| {' | '.join((f'`{unit}`', *rest))} |" for unit, *rest in map(_row, outcomes)]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+def figures(outcomes: list[Outcome]) -> Figures:
+    """Return all units as a table for a page."""
+    return Figures(_COLUMNS, [(f"`{unit}`", *rest) for unit, *rest in map(_row, outcomes)], left=2)
 
 
 def conclusion(outcomes: list[Outcome]) -> str:
@@ -80,18 +75,6 @@ def conclusion(outcomes: list[Outcome]) -> str:
         f"{vectors:,} vectors on {len(outcomes)} units: {failed or 'none'} failed, "
         f"{holes or 'none'} of the required coverage bins missed"
     )
-
-
-def update_docs(outcomes: list[Outcome], table: Path) -> None:
-    """Put the table into the results page, and one line of it into the README.
-
-    Raises
-    ------
-    ValueError
-        If one of them lacks the markers.
-    """
-    write_region(PAGE, table.read_text(encoding="utf-8"), BEGIN, END)
-    conclude(SUBJECT, conclusion(outcomes))
 
 
 def write_junit(outcomes: list[Outcome], results: dict[str, Path], path: Path) -> None:

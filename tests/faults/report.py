@@ -5,54 +5,51 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from .fault import CAUGHT, NO_BUILD, ROOT, SAME_CODE, SURVIVED, Ruling
+from tools.pages import publish
+from tools.results import Table, measured
+
+from .fault import CAUGHT, NO_BUILD, SAME_CODE, SURVIVED, Ruling
 from .reasons import reason_of
 
-PAGE = ROOT / "docs" / "faults-golden.md"
-
-_HEAD = """# Faults put into golden
-
-Written by `make golden-faults`: small changes of the source of `golden`, made by a program from its tokens (C++) and
-its syntax tree (Python), and judged one by one. A C++ fault is compiled and asked some 1,200 products and roundings on
-every path of the processor; a Python fault is judged by tests of its module. Whatever gives the machine code that was
-there before, or does not compile, is no fault. A survivor without a reason is open: a hole in the judge, until someone
-shows that it is none.
-
-{sample}
-
-| module | judged | caught | survive | of these open | none |
-|---|---:|---:|---:|---:|---:|
-"""
+_HEADINGS = ("module", "judged", "caught", "survive", "of these open", "none")
 
 
 def write(parts: Mapping[str, tuple[int, list[Ruling]]], seed: int) -> int:
-    """Write the page; return 1 if a fault survives that no reason accounts for."""
+    """Write result and page; return 1 if a fault survives that no reason accounts for."""
     verdicts = [verdict for _, found in parts.values() for verdict in found]
     reasons = {verdict.fault: reason_of(verdict.fault) for verdict in verdicts if verdict.result == SURVIVED}
     sample = "; ".join(f"{len(found)} of the {made:,} {part} faults" for part, (made, found) in parts.items())
-    text = _HEAD.format(sample=f"Judged in the last run: {sample}, drawn with seed {seed}.")
     files = sorted({verdict.fault.file for verdict in verdicts})
     total: Counter[str] = Counter()
+    rows = []
     for file in files:
         counts = Counter(verdict.result for verdict in verdicts if verdict.fault.file == file)
         counts["open"] = sum(not reason for fault, reason in reasons.items() if fault.file == file)
         total += counts
-        text += _row(f"`{file}`", counts)
-    text += _row("all", total)
-    text += "\n## Survivors\n\n| place | kind | change | reason |\n|---|---|---|---|\n"
-    for fault, reason in reasons.items():
-        change = f"`{_short(fault.old)}` → `{_short(fault.new)}`"
-        place = f"{fault.file.removeprefix('golden/')}:{fault.line}"
-        text += f"| {place} | {fault.kind} | {change} | {reason or '**open**'} |\n"
-    PAGE.write_text(text, encoding="utf-8")
-    print(f"{PAGE.relative_to(ROOT)}: {total[CAUGHT]} caught, {total[SURVIVED]} survive, {total['open']} of them open")
+        rows.append(_row(f"`{file}`", counts))
+    survivors = [
+        (
+            f"{fault.file.removeprefix('golden/')}:{fault.line}",
+            fault.kind,
+            f"`{_short(fault.old)}` → `{_short(fault.new)}`",
+            reason or "**open**",
+        )
+        for fault, reason in reasons.items()
+    ]
+    tables = (
+        Table(_HEADINGS, [*rows, _row("all", total)]),
+        Table(("place", "kind", "change", "reason"), survivors, left=4, title="Survivors"),
+    )
+    note = f"Judged in the last run: {sample}, drawn with seed {seed}."
+    publish(measured("golden-faults", ["golden", "golden.torch"], note=note, tables=tables))
+    print(f"docs/faults-golden.md: {total[CAUGHT]} caught, {total[SURVIVED]} survive, {total['open']} of them open")
     return int(total["open"] > 0)
 
 
-def _row(name: str, counts: Counter[str]) -> str:
+def _row(name: str, counts: Counter[str]) -> tuple[str, ...]:
     none = counts[SAME_CODE] + counts[NO_BUILD]
     judged = counts[CAUGHT] + counts[SURVIVED] + none
-    return f"| {name} | {judged} | {counts[CAUGHT]} | {counts[SURVIVED]} | {counts['open']} | {none} |\n"
+    return (name, *map(str, (judged, counts[CAUGHT], counts[SURVIVED], counts["open"], none)))
 
 
 def _short(code: str) -> str:

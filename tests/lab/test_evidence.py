@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
 from lab.evidence.__main__ import PICTURE, main
-from lab.evidence.picture import draw, said
+from lab.evidence.picture import draw
 from lab.mutants.faults import MUTANTS
-from tools.evidence import KEPT, Means, Part, Record, collect, note, read, write
+from tools.evidence import Means, Part, Record, collect, note, published, records_of, said
+from tools.results import kept, measured
 
 PROOFS = Record(Part.STEP, Means.PROVEN, 12, "proofs", 1, "up to 6 beats")
 VECTORS = Record(Part.MAC, Means.SAMPLED, 2_500_000, "vectors")
@@ -18,15 +20,15 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_evidence_written_then_read_is_the_same(tmp_path: Path) -> None:
-    note("formal", [PROOFS], tmp_path)
-    assert read(tmp_path / "formal.json") == {"formal": [PROOFS]}
+    note("formal", [PROOFS], folder=tmp_path)
+    assert {tool: records_of(result) for tool, result in kept(tmp_path).items()} == {"formal": [PROOFS]}
 
 
-def test_evidence_of_a_new_run_replaces_what_was_kept_of_that_tool_alone(tmp_path: Path) -> None:
-    kept = tmp_path / "kept.json"
-    write({"formal": [VECTORS], "sim": [VECTORS]}, kept)
-    note("formal", [PROOFS], tmp_path / "build")
-    assert collect(tmp_path / "build", kept) == {"formal": [PROOFS], "sim": [VECTORS]}
+def test_evidence_of_a_new_run_replaces_what_was_published_of_that_tool_alone(tmp_path: Path) -> None:
+    published = {tool: measured(tool, ["hdl"], data=[asdict(VECTORS)]) for tool in ("formal", "sim")}
+    note("formal", [PROOFS], folder=tmp_path)
+    found = collect(tmp_path, published)
+    assert {tool: records_of(result) for tool, result in found.items()} == {"formal": [PROOFS], "sim": [VECTORS]}
 
 
 def test_evidence_picture_shows_counts_limits_and_what_is_wrong(tmp_path: Path) -> None:
@@ -39,12 +41,13 @@ def test_evidence_picture_shows_counts_limits_and_what_is_wrong(tmp_path: Path) 
 
 def test_evidence_command_fails_if_something_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for records, status in (([PROOFS], 1), ([VECTORS], 0)):
-        monkeypatch.setattr("lab.evidence.__main__.collect", lambda records=records: {"formal": records})
+        found = {"formal": measured("formal", ["hdl"], data=[asdict(record) for record in records])}
+        monkeypatch.setattr("lab.evidence.__main__.collect", lambda found=found: found)
         assert main(["-o", str(tmp_path / "evidence.svg")]) == status
 
 
 def test_evidence_in_the_documentation_has_nothing_wrong_and_is_what_the_picture_shows() -> None:
-    records = [record for its in read(KEPT).values() for record in its]
+    records = [record for result in published().values() for record in records_of(result)]
     assert records
     assert not any(record.wrong for record in records)
     shown = PICTURE.read_text(encoding="utf-8")
@@ -56,7 +59,7 @@ def test_evidence_of_outside_suites_is_what_their_page_says() -> None:
     page = (ROOT / "docs" / "outside-suites.md").read_text(encoding="utf-8")
     rows = [line.split("|") for line in page.splitlines() if re.match(r"\| .*(mulAdd`|FPgen)", line)]
     counts = [int(row[6].replace(",", "")) for row in rows if len(row) == 9]
-    (kept,) = (record for record in read(KEPT)["lab.suites"] if record.unit is Part.STEP)
+    (kept,) = (record for record in records_of(published()["suites"]) if record.unit is Part.STEP)
     assert len(counts) == 3
     assert kept.count == sum(counts)
 

@@ -17,7 +17,7 @@ from lab.faults.fault import KINDS, Fault
 from lab.faults.gates import gates_of
 from lab.faults.machine import Cause, Machine, Wires
 from lab.faults.proofs import faulty, proofs_of, try_proofs
-from lab.faults.report import NOT_KNOWN, markdown, new_survivors
+from lab.faults.report import NOT_KNOWN, figures, survivors
 from lab.proofs.proof import Verdict, prove
 from sim.fields import Fields
 from sim.port import Port
@@ -193,16 +193,14 @@ def test_run_without_faults_is_refused(capsys):
     assert "--count: got 0, must be at least 1" in capsys.readouterr().err
 
 
-def test_list_tells_survivors_by_reason_and_new_ones_apart(tmp_path, found):
+def test_tables_count_what_was_judged_and_list_survivors_with_their_reason(found):
     judged = [
         Judged("adder", found[0], Fate.OPEN, ""),
         Judged("adder", found[1], Fate.SIMULATION, "sums"),
         Judged("adder", found[2], Fate.NONE, "structure"),
     ]
-    text = markdown(judged, "facts")
-    assert "score 50.0 %" in text
-    assert f"{NOT_KNOWN.capitalize()}:" in text
-    kept = tmp_path / "faults.md"
-    assert len(new_survivors(judged, kept)) == 1
-    kept.write_text(text, encoding="utf-8")
-    assert new_survivors(judged, kept) == []
+    by_module, _, by_unit, survived = figures(judged)
+    assert [row[1:] for row in by_unit.rows] == [("3", "1", "0", "1", "1", "50.0 %")]
+    assert sum(int(row[1]) for row in by_module.rows) == 3
+    assert [row[-1] for row in survived.rows] == [NOT_KNOWN]
+    assert survivors(judged) == [f"{found[0].name} (adder, {found[0].module})"]

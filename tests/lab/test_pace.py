@@ -5,11 +5,11 @@ from fractions import Fraction
 import pytest
 
 from hdl import MultiplyAccumulate, VectorMac
-from lab.fpga.cli import MEASURED, PAGE
-from lab.fpga.report import read_json
+from lab.fpga.report import published
 from lab.pace.measure import products_per_beat, products_per_cycle
 from lab.pace.peers import PEERS
-from lab.pace.report import BEGIN, END, Pace, markdown, measured_units
+from lab.pace.report import Pace, figures, measured_units
+from tools.results import read
 
 
 @pytest.mark.parametrize(("level", "pace"), [(0, 1), (1, Fraction(4, 5)), (2, Fraction(4, 5))])
@@ -32,13 +32,11 @@ def test_products_of_a_beat_are_one_or_as_many_as_lanes_of_the_level():
 def test_row_of_the_table_is_pace_times_frequency_and_that_by_area():
     row = Pace("mac", "cbfloat16", 1, Fraction(32, 33), 165.0, 1280)
     assert (row.rate, row.density) == (160.0, 125.0)
-    table = markdown([row])
+    table = figures([row]).markdown()
     assert "| `mac` | cbfloat16 | 1 | 0.97 | 165 | 160 | 1280 | 125 |" in table
     assert all(peer.name in table for peer in PEERS)
 
 
 def test_page_tells_the_pace_of_every_measured_unit():
-    text = PAGE.read_text(encoding="utf-8")
-    table = text[text.index(BEGIN) : text.index(END)]
-    missing = [name for name in measured_units(read_json(MEASURED)) if f"`{name}`" not in table]
-    assert missing == []
+    told = {row[0] for row in read("pace").tables[0].rows}
+    assert {f"`{name}`" for name in measured_units(published())} <= told

@@ -131,12 +131,3 @@ def test_front_page_fits_a_few_screens() -> None:
 
 def test_front_page_links_the_contract_first() -> None:
     assert re.findall(r"\]\(([^)]+\.md[^)]*)\)", PAGES["README.md"])[0] == "docs/numerics.md"
-
-
-@pytest.mark.parametrize(
-    ("page", "table"),
-    [("regression", "sim"), ("proofs", "formal"), ("fpga", "fpga"), ("fpga", "pace"), ("speed", "bench")],
-)
-def test_table_of_results_has_its_place(page: str, table: str) -> None:
-    text = PAGES[f"docs/results/{page}.md"]
-    assert text.index(f"<!-- {table}-table:begin -->") < text.index(f"<!-- {table}-table:end -->")

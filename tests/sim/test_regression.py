@@ -14,7 +14,6 @@ import sim.__main__ as launcher
 from sim.run import pool, report
 from sim.run.outcome import Outcome
 from sim.run.simulate import Job, run_unit
-from tools import regions
 
 SMALL = [
     "--units",
@@ -122,25 +121,15 @@ def test_slow_units_are_started_first(monkeypatch: pytest.MonkeyPatch, tmp_path:
     ]  # fmt: skip
 
 
-def test_table_goes_between_the_markers_and_its_conclusion_into_the_front_page(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    page, table, front = tmp_path / "regression.md", tmp_path / "table.md", tmp_path / "README.md"
-    page.write_text(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n")
-    table.write_text("| new |\n")
-    begin, end = regions.CONCLUSIONS
-    front.write_text(
-        f"{begin}\n| subject | conclusion | figures |\n|---|---|---|\n| regression | old | link |\n{end}\n"
-    )
-    monkeypatch.setattr(report, "PAGE", page)
-    monkeypatch.setattr(regions, "README", front)
+def test_conclusion_counts_failures_and_holes_and_the_table_has_every_unit() -> None:
     passed = Outcome("mac", vectors=1200, required={"a", "b"}, bins=Counter(a=1, b=1))
     failed = [dataclasses.replace(passed, failures=["wrong"]) for _ in range(2)]
-    report.update_docs([passed, failed[0], dataclasses.replace(failed[1], bins=Counter(a=1))], table)
-    assert page.read_text() == f"before\n{report.BEGIN}\n| new |\n{report.END}\nafter\n"
-    assert "| regression | 3,600 vectors on 3 units: 2 failed, 1 of the required coverage bins missed | link |" in (
-        front.read_text()
-    )
+    outcomes = [passed, failed[0], dataclasses.replace(failed[1], bins=Counter(a=1))]
+    said = report.conclusion(outcomes)
+    assert said == "3,600 vectors on 3 units: 2 failed, 1 of the required coverage bins missed"
+    assert [row[:3] for row in report.figures(outcomes).rows] == [
+        ("`mac`", "pass", "1,200"), ("`mac`", "FAIL", "1,200"), ("`mac`", "FAIL", "1,200"),
+    ]  # fmt: skip
 
 
 def test_environment_is_left_alone_by_the_tests() -> None:

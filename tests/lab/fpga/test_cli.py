@@ -3,26 +3,32 @@
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from lab.fpga import cli
-from lab.fpga.report import BEGIN, END, markdown, read_json
+from lab.fpga.report import figures, markdown, published, read_json
 from lab.fpga.units import catalogue
+from tools import pages, results
 from tools.errors import SynthesisFailed, ToolMissing
 from tools.programs import Tool
 
 CONVERTERS = ["float16_to_float32", "cbfloat16_to_float32"]
+BEGIN, END = pages.markers("fpga")
+EMPTY = f"before\n{BEGIN}\n{END}\nafter\n"
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A working directory with a page of results and no measurement yet."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(cli, "PAGE", tmp_path / "fpga.md")
-    monkeypatch.setattr(cli, "MEASURED", tmp_path / "measured.json")
-    (tmp_path / "fpga.md").write_text(f"before\n{BEGIN}\n{END}\nafter\n")
+    monkeypatch.setattr(results, "FOLDER", tmp_path / "docs")
+    monkeypatch.setattr(pages, "ROOT", tmp_path)
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "fpga.md").write_text(EMPTY)
+    (tmp_path / "README.md").write_text("no figures")
     return tmp_path
 
 
@@ -63,21 +69,35 @@ def test_several_units_at_a_time_give_the_same_table(folder: Path) -> None:
 @pytest.mark.usefixtures("runs")
 def test_page_is_updated_on_request_only(folder: Path) -> None:
     assert cli.main(CONVERTERS[:1]) == 0
-    assert (folder / "fpga.md").read_text() == f"before\n{BEGIN}\n{END}\nafter\n"
+    assert (folder / "docs" / "fpga.md").read_text() == EMPTY
     assert cli.main([*CONVERTERS[:1], "--update-docs"]) == 0
     assert cli.main([*CONVERTERS[1:], "--update-docs"]) == 0
-    kept = read_json(folder / "measured.json")
-    assert [result.name for result in kept.results] == CONVERTERS
-    assert (folder / "fpga.md").read_text() == f"before\n{BEGIN}\n{markdown(kept)}{END}\nafter\n"
+    assert [result.name for result in published().results] == CONVERTERS
+    shown = (folder / "docs" / "fpga.md").read_text()
+    assert shown == f"before\n{BEGIN}\n{results.read('fpga').markdown()}{END}\nafter\n"
+    assert figures(published()).markdown() in shown
 
 
-@pytest.mark.parametrize(("text", "message"), [(None, "must run in a checkout"), ("no region", "must have one")])
+@pytest.mark.usefixtures("runs")
+def test_page_with_units_of_an_older_source_says_so_until_all_are_measured(folder: Path) -> None:
+    assert cli.main([*CONVERTERS, "--update-docs"]) == 0
+    older = replace(results.read("fpga"), sources={"hdl": "0" * 16})
+    first, second = published().results
+    older_report = replace(published(), results=(first, replace(second, latency=99)))
+    results.keep(replace(older, data=older_report.to_json()))
+    assert cli.main([*CONVERTERS[:1], "--update-docs"]) == 0
+    assert "older source" in (folder / "docs" / "fpga.md").read_text()
+    assert cli.main([*CONVERTERS, "--update-docs"]) == 0
+    assert "older source" not in (folder / "docs" / "fpga.md").read_text()
+
+
+@pytest.mark.parametrize(("text", "message"), [(None, "must have one"), ("no region", "must have one")])
 def test_page_that_cannot_be_updated_is_told_before_measuring(
     text: str | None, message: str, folder: Path, runs: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (folder / "fpga.md").unlink()
+    (folder / "docs" / "fpga.md").unlink()
     if text is not None:
-        (folder / "fpga.md").write_text(text)
+        (folder / "docs" / "fpga.md").write_text(text)
     with pytest.raises(SystemExit, match="2"):
         cli.main([*CONVERTERS, "--update-docs"])
     assert message in capsys.readouterr().err
@@ -103,7 +123,7 @@ def test_failed_unit_is_told_and_leaves_the_page_alone(
     )
     assert "1 of 2 units failed" in said.err
     assert [result.name for result in read_json(folder / "build/fpga/fpga.json").results] == CONVERTERS[:1]
-    assert not (folder / "measured.json").exists()
+    assert not (folder / "docs" / "fpga.json").exists()
 
     assert cli.main(CONVERTERS[1:]) == 1
     assert "nothing was measured" in capsys.readouterr().err

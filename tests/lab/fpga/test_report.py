@@ -7,13 +7,16 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from lab.fpga.cli import MEASURED, PAGE
-from lab.fpga.report import BEGIN, END, markdown, read_json, table, write_json
+from lab.fpga.report import figures, markdown, published, read_json, table, write_json
 from lab.fpga.result import Report
 from lab.fpga.target import Target
 from lab.fpga.units import catalogue
 from tests.lab.fpga.samples import make_report, make_result
+from tools.pages import markers
 from tools.regions import replace_region
+from tools.results import read
+
+BEGIN, END = markers("fpga")
 
 
 def rendered(report: Report) -> list[str]:
@@ -98,11 +101,12 @@ def test_page_without_the_region_is_refused(text: str) -> None:
 
 
 def test_page_shows_what_was_measured() -> None:
-    text = PAGE.read_text(encoding="utf-8")
-    assert replace_region(text, markdown(read_json(MEASURED)), BEGIN, END) == text
+    result = read("fpga")
+    assert result.tables[0].markdown() == figures(published()).markdown()
+    assert result.data == published().to_json()
 
 
 def test_units_that_were_measured_still_exist() -> None:
-    names = [result.name for result in read_json(MEASURED).results]
+    names = [result.name for result in published().results]
     assert names == [name for name in catalogue() if name in names]
     assert names
