@@ -7,7 +7,7 @@ from typing import Any
 
 from sphinx.domains.python import PyObject
 
-from docs.pages import api, citations, units
+from docs.pages import api, citations, results, units
 
 __all__ = ["setup"]
 
@@ -23,6 +23,9 @@ def setup(app: Any) -> dict[str, bool]:
     for field in PyObject.doc_field_types:
         if field.name == "variable":
             field.label = "Attributes"
+    app.connect("doctree-resolved", results.mark)
+    app.connect("env-get-outdated", results.outdated)
+    app.connect("source-read", results.refresh)
     app.connect("source-read", _link_to_the_readme)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from docs.pages.api import home
 from docs.pages.ports import rows
+from docs.pages.results import measurement
 from docs.pages.scenes import scenes
 from hdl.catalogue import UNITS, Kind, Unit
 from hdl.definitions import shown
@@ -32,7 +33,10 @@ _MEASURES = {
 }
 
 #: What the pages are made from.
-SOURCES = [path for folder in ("docs/pages", "golden", "hdl") for path in (ROOT / folder).rglob("*.py")]
+SOURCES = [
+    ROOT / "docs" / "results" / "fpga.json",
+    *(path for folder in ("docs/pages", "golden", "hdl") for path in (ROOT / folder).rglob("*.py")),
+]
 
 
 def write(folder: Path) -> None:
@@ -121,6 +125,8 @@ def _page(unit: Unit, built: Any) -> str:
     for scene in scenes(built):
         text += [*_title(scene.title, "^"), scene.text, "", ".. raw:: html", ""]
         text += [f"   {scene.waveform._repr_html_()}", ""]
+    if measured := list(measurement(built)):
+        text += [*_title("Measured", "-"), *measured, ""]
     return "\n".join(text)
 
 

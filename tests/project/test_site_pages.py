@@ -1,16 +1,20 @@
 """The parts of the site that are drawn from the code: ports, timing diagrams, citations of the contract."""
 
 import os
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import golden
-from docs.pages import api, citations, ports, scenes, units
+from docs.pages import api, citations, ports, results, scenes, units
 from docs.pages.waves import Wave, Waveform, simulate
 from golden import CBFLOAT16, FP32
 from hdl import FloatConverter
 from hdl.catalogue import UNITS
+from lab.fpga.report import published
+from tools.results import read
+from tools.sources import hash_of
 
 
 @pytest.mark.parametrize("unit", units.released(), ids=lambda unit: unit.name)
@@ -106,3 +110,24 @@ def test_name_is_led_to_where_it_is_documented(name, place):
 @pytest.mark.parametrize("name", ["golden.no_such_name", "golden.no.such.module", "numpy.array"])
 def test_name_that_the_code_does_not_have_is_not_found(name):
     assert api.find(name) == (None, [])
+
+
+@pytest.mark.parametrize(("source", "is_older"), [("0" * 16, True), (hash_of("hdl"), False)])
+def test_page_of_a_unit_has_its_measurement_and_says_if_it_is_older(monkeypatch, source, is_older):
+    monkeypatch.setattr(results, "read", lambda tool: replace(read(tool), sources={"hdl": source}))
+    told = " ".join(results.measurement(UNITS["mac_cbfloat16"].build()))
+    (measured,) = [each for each in published().results if each.name == "mac_cbfloat16"]
+    assert f"{measured.area['COMB']} LUTs" in told
+    assert f"{measured.megahertz:.0f} MHz" in told
+    assert (results.OLDER in told) is is_older
+
+
+def test_page_of_a_unit_that_was_not_measured_says_nothing():
+    assert list(results.measurement(UNITS["mac_cb16"].build())) == []
+
+
+def test_page_of_results_shows_what_their_file_says_today():
+    page = ["# Speed\n\n<!-- results speed:begin -->\nof yesterday\n<!-- results speed:end -->\n"]
+    results.refresh(None, "results/speed", page)
+    assert "of yesterday" not in page[0]
+    assert read("speed").provenance in page[0]
