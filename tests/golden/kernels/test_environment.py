@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 import golden
-from golden import BF16, CBFLOAT16, FP16, dot, encode, kernels, matmul, quantize
+from golden import BF16, CBFLOAT16, dot, encode, kernels, matmul, quantize
+from golden.formats import HALF_FORMATS
 from golden.kernels import library
 
 from ..judges import assert_same_bits
@@ -69,7 +70,7 @@ class ControlWord:
 )
 def test_results_do_not_depend_on_the_callers_environment_which_is_restored(path, word):
     rng = np.random.default_rng(120)
-    for fmt in (CBFLOAT16, BF16, FP16):
+    for fmt in HALF_FORMATS:
         a, b = codes("edges", fmt, (6, 40), rng), codes("special", fmt, (40, 20), rng)
         patterns = rng.integers(0, 2**32, 1000, dtype=np.uint32).view(np.float32)
         subnormal = (rng.integers(0, 2**23, 1000, dtype=np.uint32)).view(np.float32)

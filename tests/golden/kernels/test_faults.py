@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from golden import BF16, CBFLOAT16, FP16, FP32, FloatFormat, Reduction, encode, kernels, matmul, matmul_values, quantize
+from golden import CBFLOAT16, FP32, FloatFormat, Reduction, encode, kernels, matmul, matmul_values, quantize
+from golden.formats import HALF_FORMATS
 
 from .build import SOURCE, Change, extension
 from .operands import KINDS, beyond_double, codes, grown_by_rounding, late_overflow
@@ -101,7 +102,7 @@ def results():
     """Products and roundings that meet every part of the kernels; NaNs shown by their bits."""
     rng = np.random.default_rng(130)
     found = []
-    for fmt in (CBFLOAT16, BF16, FP16, NARROW):
+    for fmt in (*HALF_FORMATS, NARROW):
         for kind in KINDS:
             a, b = codes(kind, fmt, (5, 301), rng), codes(kind, fmt, (301, 20), rng)
             for level in (0, 1, 2):
