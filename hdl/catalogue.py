@@ -1,4 +1,4 @@
-"""Every unit that is released, simulated or measured: what is built, by which arguments, and what it is judged by.
+"""Every unit that is released, simulated or measured: its component, its arguments, and what judges it.
 
 Adding a unit is adding a line here. `make verilog`, the regression, the measurements on an FPGA and the documents draw
 from it.
@@ -36,7 +36,7 @@ __all__ = ["UNITS", "Kind", "Unit", "released"]
 
 
 class Kind(enum.Enum):
-    """A kind of unit: its component, and by what it is generated, explained and judged.
+    """A kind of unit: its component, and what generates, explains and judges it.
 
     Attributes
     ----------
@@ -109,7 +109,7 @@ class Unit:
     is_measured: bool = False
 
     def build(self, **changes: Any) -> Any:
-        """Return the component, with further or other arguments than the unit's own."""
+        """Return the component, with additional or changed arguments."""
         return self.kind.component(**{**self.arguments, **changes})
 
 

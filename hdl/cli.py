@@ -36,7 +36,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _write(path: Path, text: str) -> None:
-    """Write a file as a whole, or leave what was there."""
+    """Write a complete file, or leave the old one unchanged."""
     path.parent.mkdir(parents=True, exist_ok=True)
     if not path.is_file() and path.exists():  # a device, or a folder, which says what is wrong
         path.write_text(text)

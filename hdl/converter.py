@@ -46,7 +46,7 @@ class ConverterParameters(Parameters):
 
     @property
     def recommended_stages(self) -> int:
-        """The depth that is built unless another is given: the fastest."""
+        """The default depth: the fastest."""
         return _EXACT if self.destination.holds(self.source) else _ROUNDED
 
 

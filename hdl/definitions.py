@@ -31,7 +31,7 @@ REQUIRED = dataclasses.MISSING
 
 
 def shown(value: Any, between: str = ", ") -> str:
-    """Return the text of a parameter's value: members of a tuple one after the other."""
+    """Return a parameter's value as text; members of a tuple are listed."""
     return between.join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
@@ -81,7 +81,7 @@ class Definition(ABC):
         """
 
     def default_text(self, default: Any) -> str:
-        """Return what stands for a default on the command line and in the reference."""
+        """Return the text for a default on the command line and in the reference."""
         return shown(default, ",")
 
     def option(self, name: str, default: Any) -> tuple[str, dict[str, Any]]:
@@ -92,7 +92,7 @@ class Definition(ABC):
         return _option(name), {"default": default, "help": f"{words} (default {self.default_text(default)})"}
 
     def parse(self, name: str, text: str) -> Any:
-        """Return the parameter that an argument of a command line stands for.
+        """Return the parameter that a command line's argument stands for.
 
         Raises
         ------
@@ -189,7 +189,7 @@ class Levels(Definition):
 
 
 def _as_tuple(name: str, given: Any, kind: type) -> tuple[Any, ...]:
-    """Accept one thing or several."""
+    """Accept one value or several."""
     if isinstance(given, kind):
         return (given,)
     if isinstance(given, str) or not isinstance(given, Iterable):
@@ -198,7 +198,7 @@ def _as_tuple(name: str, given: Any, kind: type) -> tuple[Any, ...]:
 
 
 class _Number(Definition):
-    """A whole number, which a command line reads as one."""
+    """A whole number."""
 
     type_name = "int"
 
@@ -261,7 +261,7 @@ class PowerOfTwo(_Number):
 
 @dataclasses.dataclass(frozen=True)
 class Stages(Definition):
-    """A number of register ranks from 1 to `most`; None is the depth that `recommended` tells."""
+    """A number of register ranks from 1 to `most`; None stands for the recommended depth."""
 
     type_name = "int, optional"
 
@@ -292,7 +292,7 @@ class Stages(Definition):
 
 @dataclasses.dataclass(frozen=True)
 class Switch(Definition):
-    """Whether there is something; on a command line ``--no-...`` builds it out."""
+    """A part that is built or not; on a command line, ``--no-...`` leaves it out."""
 
     type_name = "bool"
 

@@ -101,7 +101,7 @@ def _text(string: str) -> Const:
 
 
 def _decimal_text(view: FloatView, fmt: FloatFormat) -> Value:
-    """Return the characters of the magnitude, the first in the lowest byte: a fixed-point number, digit by digit."""
+    """Return the characters of the magnitude as a fixed-point number, the first one in the lowest byte."""
     lowest = fmt.emin - fmt.fraction_bits
     places = max(1, math.ceil(-lowest * math.log10(2)))
     hidden = view.exponent_field != 0

@@ -38,7 +38,7 @@ class Parameters:
 
     @classmethod
     def definitions(cls) -> Mapping[str, Definition]:
-        """Return the definition of every parameter, by its name; those that a subclass adds come first."""
+        """Return the definition of every parameter, by name; a subclass's additions come first."""
         hints = get_type_hints(cls, include_extras=True)
         fields = [list(inspect.get_annotations(each)) for each in cls.__mro__]
         names = [
@@ -88,7 +88,7 @@ def built_from(
 
 
 def documented(parameters: type[Parameters]) -> Callable[[Documented], Documented]:
-    """Put the section of the parameters into a class's docstring: behind its prose, ahead of its other sections."""
+    """Insert the section of parameters into a class's docstring, between its prose and its other sections."""
 
     def document(unit: Documented) -> Documented:
         text = inspect.cleandoc(unit.__doc__ or "")

@@ -1,6 +1,6 @@
 # amaranth: UnusedElaboratable=no
 # A part is made with its unit, which may never be elaborated.
-"""A queue of words, whose state is there to be spoken of."""
+"""A queue of words with named state, which proofs can refer to."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Queue"]
 
 
 class Queue(wiring.Component):
-    """Hold words in the order in which they came. The first one is offered from the cycle after it was written on.
+    """Hold words in the order of their arrival. The first one is offered from the cycle after it was written.
 
     Parameters
     ----------

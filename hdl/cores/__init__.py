@@ -1,4 +1,4 @@
-"""Combinational cores: no clock, no handshake, no state (but for the registers that a `multiplier` may have).
+"""Combinational cores: no clock, no handshake, no state (except for registers that a `multiplier` may have).
 
 A conversion is three components with plain ports, see `conversion`. A fused step is a row of functions from bundles of
 values to bundles of values, put in order in `fused_step`, between which a pipeline puts its registers: operands are

@@ -1,4 +1,4 @@
-"""Several values that belong together, on their way from one core to the next."""
+"""Groups of values that pass from one core to the next."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Bundle"]
 
 
 class Bundle(SimpleNamespace):
-    """Values by name; what a step of the datapath takes and returns.
+    """Values by name: the arguments and results of the datapath's steps.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class Bundle(SimpleNamespace):
         )
 
     def but(self, **changed: Any) -> Bundle:
-        """Return the bundle with some values exchanged or added."""
+        """Return the bundle with some values replaced or added."""
         return Bundle(**vars(self) | changed)
 
     def without(self, *names: str) -> Bundle:

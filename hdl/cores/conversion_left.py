@@ -41,7 +41,7 @@ def _rebias(source: FloatFormat, destination: FloatFormat) -> int:
 
 
 def _farthest(source: FloatFormat, destination: FloatFormat) -> int:
-    """Return the longest distance: one place more than a zero has, or what leaves the smallest exponent."""
+    """Return the longest distance: that of a zero, or the one that reaches the smallest exponent."""
     return min(_rebias(source, destination), source.precision)
 
 
@@ -184,7 +184,7 @@ class FineShiftLeft(wiring.Component):
 
 
 def _among(m: Module, i: data.View, chosen: list[bool]) -> Value:
-    """Return whether the distance of a subnormal is among the chosen; nothing is built where none is."""
+    """Tell whether the distance of a subnormal is among the chosen; without chosen ones, no logic is built."""
     if not any(chosen[1:]):
         return C(0, 1)
     return ~i.is_normal & pick(i.distance, [*(C(value, 1) for value in chosen), C(0, 1)])

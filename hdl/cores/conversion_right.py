@@ -1,4 +1,4 @@
-"""Conversion to a format whose smallest numbers are larger: what falls below its normal range moves right.
+"""Conversion to a format whose smallest numbers are larger: numbers below its normal range move right.
 
 ::
 
@@ -31,7 +31,7 @@ _FINE = 4
 
 
 def _steps(destination: FloatFormat) -> range:
-    """Return the distances of the coarse shift: farther, nothing is left down to the round bit."""
+    """Return the distances of the coarse shift; a longer one would leave no bit above the sticky bit."""
     return range(0, destination.precision, _FINE)
 
 
@@ -68,7 +68,7 @@ def fine_shift_right_layout(source: FloatFormat, destination: FloatFormat) -> da
 
 
 class FineShiftRight(wiring.Component):
-    """Shift by one to four places, and find out how many steps of four are to follow. Combinational.
+    """Shift by one to four places, and count the steps of four that follow. Combinational.
 
     Parameters
     ----------
@@ -138,7 +138,7 @@ class FineShiftRight(wiring.Component):
 
 
 class CoarseShiftRight(wiring.Component):
-    """Shift by steps of four, and clear what is not to count. Combinational.
+    """Shift by steps of four, and clear the bits that do not count. Combinational.
 
     Ports
     -----

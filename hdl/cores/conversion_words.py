@@ -55,7 +55,7 @@ def rounding_layout(destination: FloatFormat) -> data.StructLayout:
 
 
 def overflow_field(source: FloatFormat, destination: FloatFormat) -> int:
-    """Return the exponent field of the source from which on a normal number is too large for the destination."""
+    """Return the smallest exponent field of the source whose normal numbers are too large for the destination."""
     return destination.max_finite_field + 1 - destination.bias + source.bias
 
 
@@ -116,7 +116,7 @@ def add_constant(word: Value, constant: int, width: int) -> Value:
 
 
 def pick(index: Value, options: Sequence[Any]) -> Value:
-    """Return the option that `index` names, by a tree of multiplexers; beyond the last option it may be any."""
+    """Return the option that `index` names, by a tree of multiplexers; beyond the last one, any of them."""
     if len(options) == 1:
         return Value.cast(options[0])
     half = 1 << (len(index) - 1)
@@ -126,7 +126,7 @@ def pick(index: Value, options: Sequence[Any]) -> Value:
 
 
 def position_of_first(m: Module, name: str, reached: Sequence[Value]) -> Value:
-    """Return how many of some bits are 0, where a bit that is 1 has only ones behind it.
+    """Return the number of zeros in bits of which all zeros come first.
 
     A binary search: the highest bit of the answer is one of the given bits, each further one a choice between two.
     """

@@ -37,7 +37,7 @@ class Pipe(Protocol):
         """Index of its accumulator's format."""
 
     def after(self, step: str, bundle: Bundle) -> Bundle:
-        """Return what a step has computed: the same, or the same one cycle later."""
+        """Return the results of a step: in the same cycle, or one cycle later."""
 
 
 def multiply_operands(
@@ -226,7 +226,7 @@ class FusedStep(wiring.Component):
         )
 
     def after(self, step: str, bundle: Bundle) -> Bundle:
-        """Go on in the same cycle, with a name for every value."""
+        """Continue in the same cycle, with a name for every value."""
         return bundle.named(self._m)
 
     def elaborate(self, platform: object) -> Module:

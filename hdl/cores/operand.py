@@ -1,4 +1,4 @@
-"""From the code of an operand to a normalised significand, in three steps between which a pipeline may put ranks."""
+"""From an operand's code to a normalised significand, in three steps; a pipeline may put ranks between them."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def first_group(zeros: Sequence[Value], options: Sequence[Value], otherwise: Val
 
 
 def inspect_operand(m: Module, formats: Sequence[FloatFormat], index: Value, operand: Bundle) -> Bundle:
-    """Find where the leading one is, move it there by whole groups of four places, and tell the class of the operand.
+    """Find the leading one, move it up by whole groups of four places, and classify the operand.
 
     ::
 

@@ -39,7 +39,7 @@ def decide_class(product: Bundle, accumulator: Bundle) -> Bundle:
 
 
 def finish(m: Module, formats: StepFormats, index: Value, rounded: Bundle, *, with_flags: bool = True) -> Bundle:
-    """Settle class and flags once the rounded number is known.
+    """Determine class and flags once the rounded number is known.
 
     A carry out of rounding has become the infinity by itself; an exponent that was too large before it has not.
 

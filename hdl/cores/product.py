@@ -12,7 +12,7 @@ __all__ = ["combine_operands", "normalise_product"]
 
 
 def product_bias(m: Module, formats: StepFormats, index: Value, accumulator_index: Value) -> Signal:
-    """Return what turns the sum of the operands' exponents into that of their product, biased as the accumulator."""
+    """Return the constant that turns the sum of the operands' exponents into the product's, biased as the accumulator."""
     shape = signed(formats.product_exponent_width)
     options = [
         choose(accumulator_index, [C(formats.product_bias(operand, to), shape) for to in formats.accumulators])
@@ -22,7 +22,7 @@ def product_bias(m: Module, formats: StepFormats, index: Value, accumulator_inde
 
 
 def combine_operands(m: Module, formats: StepFormats, a: Bundle, b: Bundle, bias: Value) -> Bundle:
-    """Return everything of the product but its significand, for which see `hdl.cores.multiplier`.
+    """Return all parts of the product except its significand, which `hdl.cores.multiplier` computes.
 
     Parameters
     ----------

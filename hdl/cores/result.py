@@ -16,12 +16,12 @@ FLAG_BITS = 5
 
 
 def flags_layout() -> data.StructLayout:
-    """Return the flags, least significant first, at the bits of `golden.Flag`; divide by zero is always 0."""
+    """Return the layout of the flags, in the bit order of `golden.Flag`; divide by zero is always 0."""
     return data.StructLayout({"inexact": 1, "underflow": 1, "overflow": 1, "divide_by_zero": 1, "invalid": 1})
 
 
 def result_layout(width: int) -> data.StructLayout:
-    """Return a code of `width` bits and the flags that making it raised."""
+    """Return the layout of a code of `width` bits and the flags raised on the way to it."""
     return data.StructLayout({"bits": width, "flags": flags_layout()})
 
 

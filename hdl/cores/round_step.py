@@ -1,4 +1,4 @@
-"""The end of a step: both paths meet, the sum is normalised and rounded into the accumulator's format."""
+"""The end of a step: both paths join, and the sum is normalised and rounded into the accumulator's format."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def normalise_sum(m: Module, formats: StepFormats, index: Value, total: Bundle) 
 
 
 def _any_below(index: Value, total: Bundle, places: Sequence[int]) -> Value:
-    """Tell whether anything will be below a place, one for each format, once the word has been shifted.
+    """Tell, for each format, whether any bit will be below its last place once the word has been shifted.
 
     ::
 

@@ -49,7 +49,7 @@ Bit = Any
 
 
 def increment(mode: Rounding, *, round_bit: Bit, sticky: Bit, lowest: Bit, sign: Bit) -> Bit:
-    """Return what is to be added to the kept bits of a magnitude.
+    """Return the increment of the kept bits of a magnitude.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def increment(mode: Rounding, *, round_bit: Bit, sticky: Bit, lowest: Bit, sign:
 
 
 def increment_of_negative(mode: Rounding, *, inverted_round_bit: Bit, sticky: Bit, lowest: Bit, sign: Bit) -> Bit:
-    """Return what is to be added to the inverted kept bits of a negative word, which make its magnitude.
+    """Return the increment of the inverted kept bits of a negative word, which form its magnitude.
 
     ::
 

@@ -11,14 +11,14 @@ __all__ = ["choose", "named", "select_width", "shift_left"]
 
 
 def named(m: Module, name: str, value: Value) -> Signal:
-    """Give an expression a name, in the Verilog too; used more than once, it would be emitted more than once."""
+    """Give an expression a name, also in the Verilog: an unnamed one is emitted once for every use."""
     signal = Signal(value.shape(), name=name)
     m.d.comb += signal.eq(value)
     return signal
 
 
 def select_width(count: int) -> int:
-    """Return the bits of an index into `count` things: 0 for one thing."""
+    """Return the width of an index into `count` things: 0 for a single one."""
     return (count - 1).bit_length()
 
 

@@ -1,6 +1,6 @@
 # amaranth: UnusedElaboratable=no
 # A part is made with its unit, which may never be elaborated.
-"""A lane with registers of its own: all of a multiply-accumulate unit but its control."""
+"""A lane with its own registers: a multiply-accumulate unit without its control."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How lanes are arranged under one control: what of a beat goes to which lane, and what a beat gives."""
+"""The arrangement of lanes under one control: which part of a beat goes to which lane, and what a beat gives."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["Arrangement", "one_lane"]
 
 @dataclass(frozen=True, kw_only=True)
 class Arrangement:
-    """What `hdl.mac.issue.Issue` has to know of the lanes.
+    """Facts about the lanes that `hdl.mac.issue.Issue` needs.
 
     Parameters
     ----------

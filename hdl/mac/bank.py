@@ -1,6 +1,6 @@
 # amaranth: UnusedElaboratable=no
 # A part is made with its unit, which may never be elaborated.
-"""A bank of registers: the one that units of any number of lanes hold their accumulators in."""
+"""A bank of registers, in which units with any number of lanes hold their accumulators."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Bank", "bank_row"]
 
 
 class Bank(wiring.Component):
-    """Hold words, all zeros at first. What is written is read from the next cycle on.
+    """Hold words, all zeros at first. A written word can be read from the next cycle on.
 
     Parameters
     ----------
@@ -64,5 +64,5 @@ class Bank(wiring.Component):
 
 
 def bank_row(parameters: MacParameters, operation: Any, register: Value) -> Value:
-    """Return the row of an operation's accumulator: totals first, behind them partial sums, where there are chunks."""
+    """Return the row of an operation's accumulator: totals first, then partial sums if there are chunks."""
     return Cat(register, operation.partial) if parameters.has_chunks else register

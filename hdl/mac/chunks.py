@@ -18,7 +18,7 @@ __all__ = ["Chunks", "chunk_facts_layout"]
 
 
 def chunk_facts_layout() -> data.StructLayout:
-    """Return what is found of a product.
+    """Return the layout of what is found out about a product.
 
     ``starts``, ``ends``
         It starts or ends a chunk.
@@ -29,7 +29,7 @@ def chunk_facts_layout() -> data.StructLayout:
 
 
 class Chunks(wiring.Component):
-    """Keep, for every register, how many products are left of its chunk.
+    """Count, for every register, the products that are left in its chunk.
 
     ::
 

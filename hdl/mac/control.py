@@ -1,6 +1,6 @@
 # amaranth: UnusedElaboratable=no
 # A part is made with its unit, which may never be elaborated.
-"""The control of a multiply-accumulate unit: all of it but its lanes and their registers."""
+"""The control of a multiply-accumulate unit: everything except its lanes and their registers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["Control"]
 
 
 class Control(wiring.Component):
-    """Issue operations to lanes that all do the same, bring promotions back, and queue results.
+    """Issue operations to all lanes alike, bring promotions back, and queue results.
 
     ::
 

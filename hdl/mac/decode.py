@@ -15,7 +15,7 @@ __all__ = ["decode_control", "decoded_control"]
 
 
 def decoded_control(beat: data.StructLayout) -> dict[str, Any]:
-    """Return the fields of a decoded beat beside its operands.
+    """Return the layout of a decoded beat, without its operands.
 
     ``format``, ``register``, ``first``, ``last``
         As in the beat.
@@ -33,7 +33,7 @@ def decoded_control(beat: data.StructLayout) -> dict[str, Any]:
 
 
 def decode_control(m: Module, parameters: MacParameters, beat: Any, decoded: Any, wide_needs_even: Value) -> None:
-    """Decode all of a beat but its operands.
+    """Decode a beat, except for its operands.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The flags of a reduction, on their way through the pipeline beside its numbers: the one way that they travel."""
+"""The flags of a reduction, which travel through the pipeline beside its numbers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Flags"]
 
 
 class Flags(wiring.Component):
-    """Collect the flags of a step and of all before it on the same value: of its chunk and of its accumulator.
+    """Collect the flags of a step with those of all earlier steps on the same value: its chunk and its accumulator.
 
     Parameters
     ----------

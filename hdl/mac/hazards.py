@@ -1,4 +1,4 @@
-"""Waiting for an accumulator that an operation in flight has yet to write: one rule for products and promotions."""
+"""Hazards: waiting for an accumulator that an operation in flight has yet to write, products and promotions alike."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # amaranth: UnusedElaboratable=no
 # A part is made with its unit, which may never be elaborated.
-"""Deciding what enters the pipeline: promotions, products, hazards, refusals."""
+"""The issue: it decides what enters the pipeline. Promotions, products, hazards, refusals."""
 
 from __future__ import annotations
 

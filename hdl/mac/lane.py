@@ -23,7 +23,7 @@ __all__ = ["Lane", "class_layout", "lane_signature", "number_layout", "operand_l
 
 
 def operand_layout(formats: StepFormats) -> data.StructLayout:
-    """Return an operand taken apart, and whether it is a special one whatever its number says."""
+    """Return the layout of an operand taken apart, with its class, which overrides its number."""
     return data.StructLayout(
         {
             "sign": 1,
@@ -44,7 +44,7 @@ def operand_one(formats: StepFormats, index: Value) -> Value:
 
 
 def number_layout(formats: StepFormats) -> data.StructLayout:
-    """Return an accumulator as a register holds it.
+    """Return the layout of an accumulator in a register.
 
     The fraction of a narrower format stands at the left; what is right of it has no meaning. ``was_normal`` is said of
     the number before rounding, which may have made a subnormal the smallest normal. All zeros are +0.
@@ -60,19 +60,19 @@ def number_layout(formats: StepFormats) -> data.StructLayout:
 
 
 def class_layout(*, with_flags: bool) -> data.StructLayout:
-    """Return what is known of an accumulator one cycle after its number, which a NaN overrides, or else an infinity."""
+    """Return the layout of an accumulator's class, a cycle after its number: NaN overrides infinity, both the number."""
     return data.StructLayout({"is_infinite": 1, "is_nan": 1} | ({"flags": flags_layout()} if with_flags else {}))
 
 
 def step_layout(formats: StepFormats) -> data.StructLayout:
-    """Return what a lane is told of an operation: the indices of its ``format`` and ``accumulator_format``."""
+    """Return the layout of an operation as a lane sees it: the indices of its ``format`` and ``accumulator_format``."""
     return data.StructLayout(
         {"format": select_width(len(formats.operands)), "accumulator_format": select_width(len(formats.accumulators))}
     )
 
 
 def lane_signature(parameters: MacParameters) -> wiring.Signature:
-    """Return the ports of a lane: what computes ``round(a * b + accumulator)``, one step a cycle.
+    """Return the ports of a lane, which computes ``round(a * b + accumulator)``, one step per cycle.
 
     ``steps`` : array of step_layout, in
         Of the operation behind each rank, the first as issued.
@@ -199,7 +199,7 @@ def _bundle(operand: Any) -> Bundle:
 
 
 class _Ranks:
-    """The registers between the steps of a lane; they move in every cycle."""
+    """The registers between the steps of a lane; they advance in every cycle."""
 
     def __init__(self, m: Module, ranks: Sequence[str], steps: Sequence[Any]) -> None:
         self._m, self._ranks, self._steps = m, ranks, steps

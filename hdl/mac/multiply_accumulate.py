@@ -107,7 +107,7 @@ class MultiplyAccumulate(wiring.Component):
 
     @cached_property
     def control(self) -> Control:
-        """What issues, counts and queues. As every part, it is made when it is first asked for."""
+        """The control: it issues, counts and queues. Like every part, it is made on first use."""
         parameters, arrangement = self.parameters, one_lane(self.parameters)
         return Control(
             parameters,

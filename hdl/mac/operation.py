@@ -17,7 +17,7 @@ __all__ = ["Flight", "operation_layout"]
 
 
 def operation_layout(parameters: MacParameters) -> data.StructLayout:
-    """Return the fields of an operation: one step, be it a product or the promotion of a chunk.
+    """Return the layout of an operation: one step, a product or the promotion of a chunk.
 
     ``register``, ``format``
         As in the product.
@@ -62,7 +62,7 @@ def operation_layout(parameters: MacParameters) -> data.StructLayout:
 
 
 class Flight(wiring.Component):
-    """Carry operations along with their data: what counting has found out of a product joins it on its way.
+    """Carry operations along with their data; the result of counting joins a product on its way.
 
     Parameters
     ----------

@@ -91,7 +91,7 @@ class MacParameters(Parameters):
 
     @property
     def recommended_stages(self) -> int:
-        """The depth that is built unless another is given: the fastest."""
+        """The default depth: the fastest."""
         return _RECOMMENDED if len(self.operands) == 1 else _RECOMMENDED_FOR_SEVERAL
 
     @property
@@ -121,7 +121,7 @@ class MacParameters(Parameters):
 
     @property
     def ranks(self) -> tuple[str, ...]:
-        """The steps behind which a register rank stands."""
+        """The steps that a register rank follows."""
         return _RANKS[self.stages]
 
     @property
@@ -135,7 +135,7 @@ class MacParameters(Parameters):
         return tuple(step for step in self.ranks if step not in ("input", "pack"))
 
     def position(self, step: str) -> int:
-        """Return how many ranks behind its issue an operation is when it comes to a step."""
+        """Return the number of ranks between an operation's issue and a step."""
         return sum(STEPS.index(rank) < STEPS.index(step) for rank in self.operation_ranks)
 
     @property
@@ -145,7 +145,7 @@ class MacParameters(Parameters):
 
     @property
     def accumulate_latency(self) -> int:
-        """Cycles after which the same register takes its next product.
+        """Cycles after which the same register can take its next product.
 
         The ranks from reading to writing the accumulator; its class is written one cycle later, which costs a cycle
         unless it is read later, too.
@@ -155,7 +155,7 @@ class MacParameters(Parameters):
 
     @property
     def reads_early(self) -> bool:
-        """Whether the registers are read one rank ahead of ``read``, and a result that is just being written passed by.
+        """Whether the registers are read one rank ahead of ``read``, with a bypass for a result that is being written.
 
         The memory then has a cycle of its own. What is to be read is known that early if chunks are counted in two.
         """

@@ -16,7 +16,7 @@ __all__ = ["ReturningPromotions", "promotions_signature"]
 
 
 def promotions_signature(parameters: MacParameters, arrangement: Arrangement) -> wiring.Signature:
-    """Return the ports of what keeps promotions until they are issued.
+    """Return the ports of the part that keeps promotions until they are issued.
 
     ``finished`` : operation, in
         What stands behind the last rank.
@@ -55,7 +55,7 @@ def promotions_signature(parameters: MacParameters, arrangement: Arrangement) ->
 
 
 class ReturningPromotions(wiring.Component):
-    """Issue a promotion in the very cycle in which its chunk stands behind the last rank: none ever waits.
+    """Issue a promotion in the cycle in which its chunk leaves the last rank: none ever waits.
 
     Promotions of one register keep their distance without a check: they follow their products by a fixed number of
     cycles. Every lane's result comes back to the same lane.
@@ -104,7 +104,7 @@ class ReturningPromotions(wiring.Component):
         return m
 
     def _settle(self, m: Module) -> None:
-        """Tell whether something of another level than 0 may be in flight."""
+        """Tell whether operations of levels other than 0 may be in flight."""
         # Counted from one cycle after the issue, and from a product that may be issued: the time is short there.
         parameters, newest, left = self.parameters, self.in_flight[0], self.cycles_of_others
         recent = named(m, "other_issued", newest.writes & ~(newest.is_product & ~newest.partial))

@@ -1,6 +1,6 @@
 # amaranth: UnusedElaboratable=no
 # A part is made with its unit, which may never be elaborated.
-"""The queue of results: the pipeline never stops, because no product enters for whose result there is no place."""
+"""The queue of results: the pipeline never stalls, because a product enters only if there is a place for its result."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class ResultQueue(wiring.Component):
 
 
 class SinglePlaces(wiring.Component):
-    """Count the places of the queue that are left, where every reduction gives one result.
+    """Count the free places of the queue, where every reduction gives one result.
 
     A product is counted one cycle after its issue, because there is no time to do it in the same. Two counters of the
     places left beyond two, and beyond one, because their signs need no comparison.

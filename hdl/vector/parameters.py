@@ -68,7 +68,7 @@ class VectorParameters(MacParameters):
 
     @property
     def promotions(self) -> int:
-        """Products of chunks in flight and promotions that wait, at most.
+        """Largest number of products of chunks in flight and promotions that wait.
 
         A power of two. Fewer than there are cycles from the issue of a product to that of its promotion would cost
         throughput.

@@ -1,6 +1,6 @@
 # amaranth: UnusedElaboratable=no
 # A part is made with its unit, which may never be elaborated.
-"""Promotions: what finished chunks wait in until there is a cycle for them, and the order that they keep."""
+"""Promotions: the queue in which finished chunks wait for a free cycle, in order."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ class QueuedPromotions(wiring.Component):
                 m.d.comb += flags.eq(place.as_value() & self.issues.replicate(len(place.as_value())))
 
     def count(self, m: Module, leaves: Value) -> None:
-        """Count the products of chunks and the promotions that are not issued yet."""
+        """Count the products of chunks in flight and the promotions that wait."""
         parameters, finished, pending, left = self.parameters, self.finished, self.pending, self.left
         over = finished.is_product & finished.partial & finished.writes & ~finished.promote
         m.d.sync += pending.eq(pending + self.counts - leaves - over)

@@ -1,4 +1,4 @@
-"""Results of pairs of lanes, and the places in the queue that are promised to reductions on their way."""
+"""Results of pairs of lanes, and places in the queue that are reserved for reductions in flight."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Places", "pack_pairs"]
 def pack_pairs(
     m: Module, parameters: VectorParameters, operation: Any, entry: Any, codes: Sequence[Value], flags: Sequence[Any]
 ) -> None:
-    """Drive what a result holds: of each pair of lanes a word.
+    """Drive the words of a result: one for each pair of lanes.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def pack_pairs(
 
 
 class Places(wiring.Component):
-    """Count the places of the queue that are taken or promised, where a reduction gives one result or two.
+    """Count the places of the queue that are taken or reserved, where a reduction gives one result or two.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 # amaranth: UnusedElaboratable=no
 # A part is made with its unit, which may never be elaborated.
-"""The SIMD multiply-accumulate unit: what a precision level buys, in lanes."""
+"""The SIMD multiply-accumulate unit: several lanes under one control."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ class VectorMac(wiring.Component):
 
     @cached_property
     def control(self) -> Control:
-        """What issues, counts and queues. As every part, it is made when it is first asked for."""
+        """The control: it issues, counts and queues. Like every part, it is made on first use."""
         parameters, arrangement = self.parameters, pairs_of_lanes(self.parameters)
         return Control(
             parameters,
@@ -146,7 +146,7 @@ class VectorMac(wiring.Component):
 
     @property
     def lanes_built(self) -> range:
-        """The lanes that there are: without chunks only the registers of the odd ones are needed."""
+        """The lanes that are built: without chunks, the odd ones need only their registers."""
         return range(0, self.parameters.lanes, 1 if self.parameters.has_chunks else 2)
 
     @cached_property
@@ -156,7 +156,7 @@ class VectorMac(wiring.Component):
 
     @cached_property
     def flag_parts(self) -> dict[int, Flags]:
-        """The way of each lane's flags, by its number; none in a unit without flags."""
+        """The flags of each lane, by its number; none in a unit without flags."""
         return {number: Flags(self.parameters) for number in self.lanes_built if self.parameters.flags}
 
     def elaborate(self, platform: object) -> Module:
