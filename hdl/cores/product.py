@@ -12,7 +12,7 @@ __all__ = ["combine_operands", "normalise_product"]
 
 
 def product_bias(m: Module, formats: StepFormats, index: Value, accumulator_index: Value) -> Signal:
-    """Return the constant that turns the sum of the operands' exponents into the product's, biased as the accumulator."""
+    """Return the constant that turns the sum of the operands' exponents into the biased exponent of the product."""
     shape = signed(formats.product_exponent_width)
     options = [
         choose(accumulator_index, [C(formats.product_bias(operand, to), shape) for to in formats.accumulators])

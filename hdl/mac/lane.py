@@ -60,7 +60,7 @@ def number_layout(formats: StepFormats) -> data.StructLayout:
 
 
 def class_layout(*, with_flags: bool) -> data.StructLayout:
-    """Return the layout of an accumulator's class, a cycle after its number: NaN overrides infinity, both the number."""
+    """Return the layout of an accumulator's class: NaN overrides infinity, and both override the number."""
     return data.StructLayout({"is_infinite": 1, "is_nan": 1} | ({"flags": flags_layout()} if with_flags else {}))
 
 

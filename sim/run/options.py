@@ -36,9 +36,7 @@ def parse(
     parser.add_argument(
         "--effort", type=float, default=1.0, help="factor on the amount of stimulus (default %(default)s)"
     )
-    parser.add_argument(
-        "--folder", type=Path, default=ROOT / "build", help="folder of all outputs (default: build)"
-    )
+    parser.add_argument("--folder", type=Path, default=ROOT / "build", help="folder of all outputs (default: build)")
     if mutants:
         parser.add_argument("--mutants", default="", help="comma-separated, * stands for anything (default: all)")
     else:
