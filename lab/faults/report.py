@@ -51,7 +51,7 @@ def _table(heading: str, title: str, rows: Sequence[tuple[str, Judged]]) -> Tabl
         its = [one for other, one in rows if other == name]
         counts = Counter(one.verdict for one in its)
         lines.append((name, *map(str, (len(its), *(counts[verdict] for verdict in Fate), _score(its)))))
-    columns = heading, "faults", "told by `make sim`", "refuted by a proof", "no fault", "survived", "score"
+    columns = heading, "faults", "caught by `make sim`", "refuted by a proof", "no fault", "survived", "score"
     return Table(columns, lines, title=title)
 
 
