@@ -8,12 +8,12 @@ import inspect
 import re
 import sys
 from functools import cache
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from docutils import nodes
 from docutils.statemachine import StringList
-from sphinx.pycode import ModuleAnalyzer
 from sphinx.util.docutils import SphinxDirective
 
 __all__ = ["MODULES", "Surface", "find", "home", "link_code", "resolve"]
@@ -40,6 +40,28 @@ MODULES = (
     "hdl.axi_stream",
     "hdl.verilog",
     "hdl.mac.ports",
+    "hdl.catalogue",
+    "hdl.parameters",
+    "hdl.definitions",
+    "hdl.mac.arrangement",
+    "hdl.mac.control",
+    "hdl.mac.issue",
+    "hdl.mac.accumulator",
+    "hdl.mac.lane",
+    "hdl.mac.bank",
+    "hdl.mac.chunks",
+    "hdl.mac.flags",
+    "hdl.mac.hazards",
+    "hdl.mac.operation",
+    "hdl.mac.register_file",
+    "hdl.mac.results",
+    "hdl.mac.promotions",
+    "hdl.vector.arrangement",
+    "hdl.vector.operation",
+    "hdl.vector.ports",
+    "hdl.vector.register_file",
+    "hdl.vector.results",
+    "hdl.vector.promotions",
 )
 
 
@@ -109,12 +131,11 @@ def _first_line(module: str, name: str, exported: Any) -> str:
 def _comment(module: str, name: str) -> str:
     """Return the comment ``#:`` above a constant, in whichever module of the package defines it."""
     package = module.split(".")[0]
-    for other in [each for each in sys.modules if each.split(".")[0] == package]:
-        if getattr(sys.modules[other], "__file__", None) and hasattr(sys.modules[other], name):
-            analyzer = ModuleAnalyzer.for_module(other)
-            analyzer.analyze()
-            if ("", name) in analyzer.attr_docs:
-                return "\n".join(analyzer.attr_docs["", name]).strip()
+    above = re.compile(rf"((?:^#: .*\n)+)^{name}\b", re.MULTILINE)
+    for other in [module, *(each for each in sys.modules if each.split(".")[0] == package)]:
+        file = getattr(sys.modules[other], "__file__", None)
+        if file and hasattr(sys.modules[other], name) and (found := above.search(Path(file).read_text("utf-8"))):
+            return found[1].replace("#: ", "").strip()
     return ""
 
 

@@ -12,10 +12,10 @@ from docs.pages.api import home
 from docs.pages.ports import rows
 from docs.pages.results import measurement
 from docs.pages.scenes import scenes
-from hdl.catalogue import UNITS, Kind, Unit
+from hdl.catalogue import Kind, Unit, released
 from hdl.definitions import shown
 
-__all__ = ["SOURCES", "pages", "released", "write"]
+__all__ = ["SOURCES", "pages", "write"]
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -57,11 +57,6 @@ def write(folder: Path) -> None:
         path = folder / name
         if not path.is_file() or path.read_text(encoding="utf-8") != text:
             path.write_text(text, encoding="utf-8")
-
-
-def released() -> list[Unit]:
-    """Return the units that have a page."""
-    return [unit for unit in UNITS.values() if unit.is_released]
 
 
 def pages() -> dict[str, str]:

@@ -114,11 +114,11 @@ def lane_signature(parameters: MacParameters) -> wiring.Signature:
 class Lane(wiring.Component):
     """Compute ``round(a * b + accumulator)``, one step a cycle.
 
+    Its ports are those of `lane_signature`.
+
     Parameters
     ----------
     parameters : MacParameters
-
-    Its ports are those of `lane_signature`.
     """
 
     def __init__(self, parameters: MacParameters) -> None:

@@ -60,12 +60,12 @@ class ReturningPromotions(wiring.Component):
     Promotions of one register keep their distance without a check: they follow their products by a fixed number of
     cycles. Every lane's result comes back to the same lane.
 
+    Its ports are those of `promotions_signature`.
+
     Parameters
     ----------
     parameters : MacParameters
     arrangement : Arrangement
-
-    Its ports are those of `promotions_signature`.
 
     Attributes
     ----------

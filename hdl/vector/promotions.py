@@ -34,13 +34,13 @@ class QueuedPromotions(wiring.Component):
     earlier one did. The operations of one promotion follow one another. The queue cannot overflow: it has a place for
     every product of a chunk that is on its way.
 
+    Its ports are those of `hdl.mac.promotions.promotions_signature`. They are settled if no chunk is in flight, and
+    every total is written or will be before an operation issued now reads it.
+
     Parameters
     ----------
     parameters : VectorParameters
     arrangement : Arrangement
-
-    Its ports are those of `hdl.mac.promotions.promotions_signature`. They are settled if no chunk is in flight, and
-    every total is written or will be before an operation issued now reads it.
 
     Attributes
     ----------

@@ -11,13 +11,13 @@ from docs.pages import api, citations, ports, results, scenes, units
 from docs.pages.waves import Wave, Waveform, simulate
 from golden import CBFLOAT16, FP32
 from hdl import FloatConverter
-from hdl.catalogue import UNITS
+from hdl.catalogue import UNITS, released
 from lab.fpga.report import published
 from tools.results import read
 from tools.sources import hash_of
 
 
-@pytest.mark.parametrize("unit", units.released(), ids=lambda unit: unit.name)
+@pytest.mark.parametrize("unit", released(), ids=lambda unit: unit.name)
 def test_every_port_and_field_of_a_released_unit_has_a_meaning(unit):
     rows = ports.rows(unit.build())
     assert [row for row in rows if row.meaning.startswith(ports.UNKNOWN)] == []
