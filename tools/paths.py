@@ -1,9 +1,32 @@
-"""Paths of the repository."""
+"""Paths of the repository, and paths that a command line gives."""
 
 from __future__ import annotations
 
+import argparse
+import os
 from pathlib import Path
 
-__all__ = ["ROOT"]
+__all__ = ["ROOT", "file_to_write", "folder_to_write"]
 
 ROOT = Path(__file__).resolve().parents[1]
+
+
+def folder_to_write(text: str) -> Path:
+    """Return the folder that an option names; an error of argparse if nothing can be written there. Nothing is made."""
+    path = file_to_write(text)
+    if path.exists() and not path.is_dir():
+        raise argparse.ArgumentTypeError(f"got {text}, which is no folder, must be one or not exist yet")
+    return path
+
+
+def file_to_write(text: str) -> Path:
+    """Return the file that an option names; an error of argparse if it cannot be written. Nothing is made."""
+    if not text or "\0" in text:
+        raise argparse.ArgumentTypeError(f"got {text!r}, must be a path")
+    path = Path(text)
+    nearest = next(each for each in path.absolute().parents if each.exists())
+    if not nearest.is_dir():
+        raise argparse.ArgumentTypeError(f"got {text}, but {nearest} is no folder")
+    if not os.access(nearest, os.W_OK | os.X_OK):
+        raise argparse.ArgumentTypeError(f"got {text}, but nothing can be written into {nearest}")
+    return path

@@ -70,7 +70,8 @@ class _Collected(torch.autograd.Function):
         if ctx.needs_input_grad[0]:
             weight = exact_product(gradient.mT, operands, None, ctx.plan, ctx.dtype)
         if ctx.bias is not None and ctx.needs_input_grad[1]:
-            bias = summed(gradient, *ctx.bias, ctx.plan)
+            shape, dtype = ctx.bias
+            bias = summed(gradient, shape, dtype, ctx.plan)
         return weight, bias, None
 
 

@@ -13,6 +13,7 @@ from lab.boards.boards import BOARDS, platform_of
 from lab.boards.expectation import expect
 from lab.boards.plan import Plan
 from tools.errors import MeasurementError
+from tools.paths import folder_to_write
 
 __all__ = ["main"]
 
@@ -25,7 +26,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("board", metavar="BOARD", help=", ".join(BOARDS))
     parser.add_argument("--clock", type=float, metavar="MHZ", help="made by the PLL (default: the clock of the board)")
-    parser.add_argument("-o", "--output", type=Path, default=Path("build/bitstream"), metavar="FOLDER")
+    parser.add_argument("-o", "--output", type=folder_to_write, default=Path("build/bitstream"), metavar="FOLDER")
     return parser
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
@@ -17,7 +16,7 @@ from rich.table import Table
 from lab.evidence.picture import draw
 from tools.evidence import BUILD, KEPT, Record, collect, records_of, said
 from tools.pages import refresh
-from tools.paths import ROOT
+from tools.paths import ROOT, file_to_write
 from tools.results import Result, keep
 
 __all__ = ["PICTURE", "main"]
@@ -41,7 +40,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m lab.evidence", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("-o", "--output", type=Path, default=BUILD / "evidence.svg", help="default: %(default)s")
+    parser.add_argument(
+        "-o", "--output", type=file_to_write, default=BUILD / "evidence.svg", help="default: %(default)s"
+    )
     parser.add_argument("--update-docs", action="store_true", help="keep it for the documentation, and its picture")
     parser.add_argument(
         "--refresh", action="store_true", help="only write the kept figures into the pages, with their age, and stop"

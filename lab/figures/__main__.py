@@ -13,7 +13,7 @@ from pathlib import Path
 from rich.console import Console
 
 from tools.pages import publish
-from tools.paths import ROOT
+from tools.paths import ROOT, folder_to_write
 from tools.results import measured
 
 __all__ = ["DOCS", "NAMES", "main"]
@@ -29,7 +29,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line."""
     parser = argparse.ArgumentParser(prog="python -m lab.figures", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"{', '.join(NAMES)} (default: all)")
-    parser.add_argument("-o", "--output", type=Path, default=Path("build/figures"), help="folder (default %(default)s)")
+    parser.add_argument(
+        "-o", "--output", type=folder_to_write, default=Path("build/figures"), help="folder (default %(default)s)"
+    )
     parser.add_argument("--update-docs", action="store_true", help="draw all of them into docs/figures")
     given = parser.parse_args(arguments)
     if given.update_docs and given.names:

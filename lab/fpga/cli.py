@@ -20,6 +20,7 @@ from lab.fpga.units import Build, catalogue, parameters_of, select
 from tools import results
 from tools.errors import MeasurementError
 from tools.pages import check, publish
+from tools.paths import folder_to_write
 from tools.programs import versions
 
 __all__ = ["main"]
@@ -46,7 +47,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--speed", type=int, choices=SPEED_GRADES, default=6, help="speed grade (default %(default)s)")
     parser.add_argument("--jobs", type=_processes, default=1, help="units at a time (default %(default)s)")
     parser.add_argument("--paths", action="store_true", help="also print the critical path of every unit")
-    parser.add_argument("-o", "--output", type=Path, default=Path("build/fpga"), metavar="FOLDER")
+    parser.add_argument("-o", "--output", type=folder_to_write, default=Path("build/fpga"), metavar="FOLDER")
     parser.add_argument("--update-docs", action="store_true", help="put the results into docs/results/fpga.md")
     return parser
 

@@ -36,7 +36,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except ValueError as error:
             parser.error(str(error))
 
-    report = read_json(given.measured) if given.measured else published()
+    try:
+        report = read_json(given.measured) if given.measured else published()
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        parser.error(f"--measured: got {given.measured}, which is no report of lab.fpga: {error}")
     units = {name: build() for name, build in measured_units(report).items()}
     runs = [(name, level) for name, unit in units.items() for level in unit.levels]
     measured: dict[tuple[str, int], Fraction] = {}

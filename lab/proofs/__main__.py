@@ -7,7 +7,6 @@ import sys
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from pathlib import Path
 
 from rich.console import Console
 
@@ -16,7 +15,7 @@ from lab.proofs.catalogue import TIERS, select
 from lab.proofs.proof import Answer, Verdict, stop
 from tools.evidence import note
 from tools.pages import publish
-from tools.paths import ROOT
+from tools.paths import ROOT, folder_to_write
 from tools.results import measured
 
 __all__ = ["main"]
@@ -29,7 +28,9 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         "proofs", nargs="*", metavar="PROOF", help="beginnings of ids such as step/*/cb16 (default: all)"
     )
     parser.add_argument("--jobs", type=int, default=2, help="solvers at a time (default %(default)s)")
-    parser.add_argument("--folder", type=Path, default=ROOT / "build" / "formal", help="default: build/formal")
+    parser.add_argument(
+        "--folder", type=folder_to_write, default=ROOT / "build" / "formal", help="default: build/formal"
+    )
     parser.add_argument("--list", action="store_true", help="list the proofs and stop")
     parser.add_argument("--update-docs", action="store_true", help="put the summary into docs/results/proofs.md")
     given = parser.parse_args(arguments)

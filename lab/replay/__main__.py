@@ -23,6 +23,7 @@ from lab.replay.recording import Product
 from lab.replay.report import draw, markdown, totals
 from lab.replay.training import EXAMPLES, recorded_products
 from tools.evidence import Means, Part, Record, note
+from tools.paths import folder_to_write
 
 __all__ = ["main"]
 
@@ -55,7 +56,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="multiply-accumulates of each format at each level, at least (default %(default)s)",
     )
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="threads (default: processors)")
-    parser.add_argument("-o", "--output", type=Path, default=Path("build/replay"), help="folder (default %(default)s)")
+    parser.add_argument(
+        "-o", "--output", type=folder_to_write, default=Path("build/replay"), help="folder (default %(default)s)"
+    )
     parser.add_argument("--update-docs", action="store_true", help="also draw the picture that the documentation shows")
     given = parser.parse_args(arguments)
     for name in ("products", "jobs"):

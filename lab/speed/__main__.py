@@ -15,7 +15,7 @@ from lab.speed.contestants import Contestant, contestants
 from lab.speed.measure import Row, count_wrong, machine, measure_speed, same_as_reference
 from lab.speed.quantise import measure_quantising
 from tools.pages import check, publish
-from tools.paths import ROOT
+from tools.paths import ROOT, folder_to_write
 from tools.results import measured
 
 __all__ = ["main"]
@@ -49,7 +49,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--repetitions", type=int, default=9, help="timings of each, an odd number (default %(default)s)"
     )
     parser.add_argument("--threads", type=int, default=2, help="also time golden with as many (default %(default)s)")
-    parser.add_argument("-o", "--output", type=Path, default=Path("build/bench"), help="folder (default %(default)s)")
+    parser.add_argument(
+        "-o", "--output", type=folder_to_write, default=Path("build/bench"), help="folder (default %(default)s)"
+    )
     parser.add_argument("--update-docs", action="store_true", help="put tables and picture into docs/results/speed.md")
     given = parser.parse_args(arguments)
     for name in ("repetitions", "threads"):

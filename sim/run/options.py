@@ -6,11 +6,10 @@ import argparse
 import os
 import secrets
 from collections.abc import Sequence
-from pathlib import Path
 
 from sim.run.simulators import SIMULATORS
 from sim.units import UNITS
-from tools.paths import ROOT
+from tools.paths import ROOT, folder_to_write
 
 __all__ = ["parse"]
 
@@ -36,7 +35,9 @@ def parse(
     parser.add_argument(
         "--effort", type=float, default=1.0, help="factor on the amount of stimulus (default %(default)s)"
     )
-    parser.add_argument("--folder", type=Path, default=ROOT / "build", help="folder of all outputs (default: build)")
+    parser.add_argument(
+        "--folder", type=folder_to_write, default=ROOT / "build", help="folder of all outputs (default: build)"
+    )
     if mutants:
         parser.add_argument("--mutants", default="", help="comma-separated, * stands for anything (default: all)")
     else:

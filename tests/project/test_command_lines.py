@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import importlib
 import io
 import os
 from pathlib import Path
@@ -98,3 +99,52 @@ def test_fit_into_a_folder_that_cannot_be_made_names_it(tmp_path, monkeypatch, f
 def test_fit_of_a_directory_or_a_device_is_refused(tmp_path):
     for run in (tmp_path, "/dev/null", "/proc/nothing"):
         assert refused(golden.torch.cli.main, "fit", run).count("error: ") == 1
+
+
+#: What each tool needs before its option for a folder or a file to write.
+OUTPUTS = {
+    "sim": ("--folder",),
+    "lab.boards": ("ulx3s", "-o"),
+    "lab.evidence": ("-o",),
+    "lab.figures": ("-o",),
+    "lab.fpga": ("-o",),
+    "lab.mutants": ("--folder",),
+    "lab.proofs": ("--folder",),
+    "lab.replay": ("-o",),
+    "lab.speed": ("-o",),
+}
+
+
+def main_of(tool):
+    return importlib.import_module(f"{tool}.__main__").main
+
+
+@pytest.mark.parametrize("tool", OUTPUTS)
+def test_tool_whose_output_cannot_be_written_names_it_and_writes_nothing(tool, tmp_path):
+    (tmp_path / "file").write_text("what was there")
+    before = everything_below(tmp_path)
+    for output in (tmp_path / "file" / "below", "/dev/full/below", "", "a\0b"):
+        said = refused(main_of(tool), *OUTPUTS[tool], output)
+        assert f"got {output}" in said or f"got {output!r}" in said
+    assert everything_below(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    "tool", [*OUTPUTS, "lab.equivalence", "lab.exhaustive", "lab.faults", "lab.pace", "lab.suites"]
+)
+@pytest.mark.parametrize(
+    "option", ["--no-such-thing", "--jobs=a", "--seed=a", "--chunk=0", "--count=0", "--products=-1"]
+)
+def test_tool_given_a_bad_option_says_so_in_one_line(tool, option, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    said = refused(main_of(tool), option)
+    assert said.count("error: ") == 1
+    assert said.rstrip().rsplit("\n", 1)[-1].startswith(f"python -m {tool}: error: ")
+
+
+@pytest.mark.parametrize("text", [None, "", "[]", "{}", b"\xff"])
+def test_pace_of_a_file_that_is_no_report_names_it(tmp_path, text):
+    report = tmp_path / "report.json"
+    if text is not None:
+        report.write_bytes(text if isinstance(text, bytes) else text.encode())
+    assert f"--measured: got {report}" in refused(main_of("lab.pace"), "--measured", report)
