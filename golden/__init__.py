@@ -1,4 +1,4 @@
-"""cbfloat16, fp16, bf16 and fp32 arithmetic with precision levels, bit for bit what the hardware in `hdl` computes.
+"""cbfloat16, fp16, bf16 and fp32 arithmetic with precision levels, bit for bit as the hardware in `hdl`.
 
 `golden` needs NumPy only. `golden.reference` is the same contract on exact Python integers.
 """

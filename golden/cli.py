@@ -80,7 +80,7 @@ def _value_text(value: Value) -> str:
 
 
 def _error_text(shown: Value, asked: Value) -> str:
-    """Write shown minus asked in units of the last place of the shown value."""
+    """Return the difference between the shown and the given value, in ulp of the shown value."""
     if shown.kind is not Class.FINITE:
         return "overflow" if asked.kind is Class.FINITE else "0"
     # decode gives a significand of whole ulps, so that 2**exponent is the ulp, that of the subnormals for a zero.
@@ -157,7 +157,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line on `arguments`, those of the process unless given; return the exit status.
+    """Run the command line on `arguments`, by default those of the process; return the exit status.
 
     Raises
     ------

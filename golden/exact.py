@@ -1,4 +1,4 @@
-"""Exact values, from which `golden.reference` computes: what a datum is, and which arguments stand for one."""
+"""Exact values, with which `golden.reference` computes, and the arguments that stand for one."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ _COUNTERS = ("steps_since_rescale", "overflows_since_rescale", "num_skipped_step
 
 @dataclass(frozen=True, kw_only=True)
 class DynamicLossScale:
-    """The rule of NUMERICS section 7: halve the scale after an overflow, double it after a quiet time.
+    """The rule of NUMERICS section 7: halve the scale after an overflow, double it after many steps without one.
 
     All arithmetic is that of fp32. Parameters that are no fp32 numbers are rounded to the nearest.
 
@@ -151,7 +151,7 @@ class DynamicLossScale:
         overflow_tolerance: float = 0.0,
         hysteresis: int = 1,
     ) -> DynamicLossScale:
-        """Fill what is None with the defaults of a 16-bit format.
+        """Fill in the defaults of a 16-bit format where an argument is None.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""The RTL regression: generated Verilog in a simulator, held against the golden model by cocotb testbenches.
+"""The RTL regression: cocotb testbenches compare the generated Verilog with the golden model.
 
 ``python -m sim`` or ``make sim`` runs all units; `units` lists them, `stimulus` makes what is driven and expected, the
 testbenches ``tb_*.py`` and `bench` run inside the simulator, and `cycles` runs the same scenarios as machine code.

@@ -15,7 +15,7 @@ __all__ = ["Port"]
 
 @dataclass(frozen=True)
 class Port:
-    """Layouts of what goes in and what comes out.
+    """Layouts of inputs and outputs.
 
     Parameters
     ----------

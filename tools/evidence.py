@@ -1,4 +1,4 @@
-"""What a whole run of a tool has found out about a unit: said by the tool, kept for the documentation."""
+"""Records of what a tool's full run found out about a unit, kept for the documentation."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def note(
     *,
     pictures: Sequence[str] = (),
 ) -> None:
-    """Leave what a whole run of a tool has found, in place of what an earlier one did.
+    """Store the findings of a tool's full run, in place of those of an earlier one.
 
     Parameters
     ----------

@@ -53,7 +53,7 @@ class Tool:
             ) from None
 
     def run(self, arguments: Sequence[str], folder: Path, log: str) -> None:
-        """Run it in a folder, with everything it says in a file there.
+        """Run it in a folder, with its output in a file there.
 
         Raises
         ------

@@ -114,7 +114,7 @@ class Result:
 
     @property
     def age(self) -> str:
-        """What a page says of figures that are older than the working tree; empty if they are not."""
+        """The note on figures that are older than the working tree; empty if they are not."""
         changed = [f"`{area}`" for area in self.changed]
         names = " and ".join([", ".join(changed[:-1]), changed[-1]] if changed[1:] else changed)
         return f"Measured on an older source: the code of {names} has changed since." if names else ""

@@ -28,7 +28,7 @@ _SECONDS_PER_STEP = 1.5e-8  # roughly
 
 @dataclass
 class Chain:
-    """Steps that belong to one result each; it gathers their flags when asked to."""
+    """A chain of steps for each result; it collects their flags on request."""
 
     shape: tuple[int, ...]
     with_flags: bool

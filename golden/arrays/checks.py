@@ -30,7 +30,7 @@ def code_dtype(fmt: FloatFormat) -> type[np.uint16] | type[np.uint32]:
 
 
 def as_array(given: ArrayLike, argument: str) -> NDArray[Any]:
-    """Accept what NumPy makes an array of."""
+    """Accept anything that NumPy can turn into an array."""
     try:
         return np.asarray(given)
     except (TypeError, ValueError) as error:

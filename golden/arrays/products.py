@@ -236,7 +236,7 @@ def indexed_values(
     chunk: int | None,
     initial: NDArray[np.float32] | None = None,
 ) -> NDArray[np.float32]:
-    """Matrix products as of `matmul_values`, of float32 operands by tables, such as the windows of a convolution.
+    """Matrix products like `matmul_values`, with operands addressed by tables, such as the windows of a convolution.
 
     Returns
     -------

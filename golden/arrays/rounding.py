@@ -38,7 +38,7 @@ def _round_at_precision(x: Float64, fmt: FloatFormat, lowest_exponent: int) -> F
 
 
 def round_float64(x: Float64, fmt: FloatFormat) -> Float64:
-    """Round to the nearest value of the format, ties to even; overflow gives infinity, the zero keeps its sign.
+    """Round to the nearest value of the format, ties to even; overflow gives infinity, and a zero keeps its sign.
 
     Parameters
     ----------

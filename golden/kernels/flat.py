@@ -1,4 +1,4 @@
-"""Calls of the compiled library for flat arrays. Each returns None where NumPy is to serve."""
+"""Calls of the compiled library for flat arrays. Each returns None if NumPy has to do the work."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def encode(values: NDArray[Any], fmt: FloatFormat) -> NDArray[Any] | None:
 
 
 def quantize(values: NDArray[Any], fmt: FloatFormat, out: NDArray[np.float32]) -> bool:
-    """Round float32 or float64 values to those of the format, into a contiguous array; False if NumPy is to serve."""
+    """Round float32 or float64 values to those of the format, into a contiguous array; False if NumPy has to do it."""
     served = active()
     if served is None:
         return False

@@ -1,4 +1,4 @@
-"""The compiled library: found and loaded at first use; which path and how many threads serve a call."""
+"""The compiled library, found and loaded at first use, and the path and threads that serve a call."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ _warned = False
 
 
 def warn_of_slowness(seconds: float) -> None:
-    """Say once, ahead of an operation that takes long on NumPy, that a compiled library would serve it sooner."""
+    """Warn once, before an operation that takes long on NumPy, that a compiled library would be faster."""
     global _warned
     setting = _current()
     # With a library, NumPy serves what returns flags, and there is nothing to install.

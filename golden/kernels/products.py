@@ -1,4 +1,4 @@
-"""Calls of the compiled library for products. Each returns None where NumPy is to serve."""
+"""Calls of the compiled library for products. Each returns None if NumPy has to do the work."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def _multiply(mode: int, a: Matrix, b: Matrix, initial: Matrix | None, result: M
 
 
 def matmul(a: Matrix, b: Matrix, initial: Matrix | None, result: Matrix, formats: Formats) -> bool:
-    """Fill `result` with the products of (..., M, K) and (..., K, N), K at least 1; False if NumPy is to serve.
+    """Fill `result` with the products of (..., M, K) and (..., K, N), K at least 1; False if NumPy has to do it.
 
     Parameters
     ----------

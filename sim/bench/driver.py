@@ -46,7 +46,7 @@ class Driver:
         return self._next == len(self._payloads)
 
     def step(self, cycle: int) -> bool:
-        """Go on to the next payload if the last one was taken; tell whether it was."""
+        """Advance to the next payload if the last one was taken; tell whether it was."""
         was_offering = self._is_offering
         self.is_blocked = False
         if was_offering:
@@ -73,7 +73,7 @@ class Driver:
         return was_offering
 
     def _show(self, chunks: list[int], at: int) -> None:
-        """Set the chunk length, if there is such a port and it is another one."""
+        """Set the chunk length, if there is such a port and the length has changed."""
         if self._chunk is not None and chunks[at] != self._shown_chunk:
             self._shown_chunk = chunks[at]
             self._chunk.value = Immediate(self._shown_chunk)

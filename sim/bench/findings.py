@@ -1,4 +1,4 @@
-"""From what came of a scenario to one line per finding."""
+"""Findings of a scenario, one line each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sink: takes answers, and watches that a refused one stays as it is."""
+"""The sink: it takes answers, and checks that a refused one does not change."""
 
 from __future__ import annotations
 

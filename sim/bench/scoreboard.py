@@ -1,4 +1,4 @@
-"""Comparing what came back with what had to come back."""
+"""The scoreboard: it compares answers with expectations."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Mismatch", "Scoreboard"]
 
 @dataclass(frozen=True)
 class Mismatch:
-    """An answer that is not the expected one.
+    """An answer that differs from the expected one.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""A Verilog shell around the design: the same few signals for every unit, and a register that tells what was taken.
+"""A Verilog shell around the design: the same few signals for every unit, and a register that records what was taken.
 
 The testbench wakes once a cycle, on the falling edge, where it can read what the last rising edge did and set what the
 next one will see. The input's ``ready`` depends on what is being set, so it is read one cycle later: as ``accepted``.

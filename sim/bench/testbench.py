@@ -34,7 +34,7 @@ SCENARIOS: list[str] = _manifest.get("scenarios", [])
 
 
 class Testbench:
-    """The shell around the design, and what the manifest says of it."""
+    """The shell around the design, with the facts of its manifest."""
 
     def __init__(self, dut: Any) -> None:
         self.dut = dut

@@ -1,1 +1,1 @@
-"""Generating, building and simulating units, several at a time, and telling what came of it."""
+"""Generating, building and simulating units, several at a time, and reporting the outcome."""

@@ -1,4 +1,4 @@
-"""Running the scenarios of a unit as machine code: all of them, the long ones nowhere else."""
+"""Running all scenarios of a unit as machine code; the long ones run only here."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def run_compiled(
     *,
     stops_early: bool = False,
 ) -> None:
-    """Translate the Verilog, run the scenarios, and add to the outcome what failed and what was covered.
+    """Translate the Verilog, run the scenarios, and add failures and coverage to the outcome.
 
     Parameters
     ----------

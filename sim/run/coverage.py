@@ -1,4 +1,4 @@
-"""The coverage page: what the scenarios met, what they had to meet, and which register bits never changed."""
+"""The coverage page: bins that were met, bins that had to be, and register bits that never changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finding a simulator, or saying in one line that it is missing."""
+"""Finding a simulator, or reporting in one line that it is missing."""
 
 from __future__ import annotations
 

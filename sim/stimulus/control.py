@@ -1,4 +1,4 @@
-"""Scenarios of what products have nothing to do with: resets, the port `chunk`, and when products come."""
+"""Scenarios that do not depend on the products: resets, the port `chunk`, and the timing of products."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reductions made for one thing each: what only a promotion raises, NaNs that come back, exponents near the smallest.
+"""Directed reductions: flags that only a promotion raises, NaNs that come back, exponents near the smallest.
 
 Every one is named by the bin that it meets. That it does is looked at here: the exact value, or golden's flags, say so.
 """

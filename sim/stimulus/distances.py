@@ -1,4 +1,4 @@
-"""Products on the same registers, every number of cycles apart: what waits for what, and what passes by what."""
+"""Products on the same registers, every number of cycles apart: waiting, and bypassing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chunks up to the largest: products of zero but for a few, which tell where the chunks ended.
+"""Chunks up to the largest: all products are zero except for a few, which show where the chunks ended.
 
 What adds a zero changes nothing and raises nothing. So flags, which golden's arrays give a step at a time, are those of
 the few products that are not zero; the results are compared with those of `golden.dot` on all of them.

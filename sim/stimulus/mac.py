@@ -35,7 +35,7 @@ def mac_scenarios(
 
 
 class Maker:
-    """Makes the scenarios of one unit; every one has random numbers of its own, so that it can be repeated alone."""
+    """Makes the scenarios of one unit; each has its own random numbers, so that it can be repeated alone."""
 
     #: Levels whose totals take two registers.
     paired: tuple[int, ...] = (0, 1)
@@ -110,12 +110,12 @@ class Maker:
         return scenario
 
     def start(self, name: str) -> None:
-        """Begin a scenario: with random numbers of its own, and nothing covered."""
+        """Begin a scenario, with its own random numbers and nothing covered."""
         self.rng = generator_for(self.seed, self.unit, name)
         self.bins = Counter()
 
     def complete(self, name: str, chains: list[Chain]) -> None:
-        """Fill in what must come back."""
+        """Fill in the expected answers."""
         predict(chains, self.operands)
 
     def to_scenario(self, name: str, beats: list[Beat]) -> Scenario:
@@ -211,7 +211,7 @@ class Maker:
         return chains
 
     def continuations(self) -> list[Chain]:
-        """Go on after an answer, with nothing too; give a reduction up and start afresh."""
+        """Continue after an answer, also with an empty reduction; abandon a reduction and start afresh."""
         chains: list[Chain] = []
         for (index, level), chunk in itertools.product(self.kinds, (min(3, self.default_chunk), self.default_chunk, 0)):
             for _ in range(max(1, int(4 * self.effort))):
@@ -229,7 +229,7 @@ class Maker:
         return [self.segment(index, level, length, chunk=chunk, first=not at) for at, length in enumerate(lengths)]
 
     def hazards(self) -> list[Chain]:
-        """Follow each level by each other one on the same pair of registers, in both registers of the pair."""
+        """Follow each level by each other level on the same pair of registers, in both registers of the pair."""
         chains: list[Chain] = []
         for _ in range(max(3, int(12 * self.effort))):
             chain: Chain = []

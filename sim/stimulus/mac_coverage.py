@@ -1,4 +1,4 @@
-"""Coverage of the multiply-accumulate unit, and what it must not miss: from the formats alone."""
+"""Coverage of the multiply-accumulate unit, and its required bins, derived from the formats alone."""
 
 from __future__ import annotations
 

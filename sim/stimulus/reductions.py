@@ -1,4 +1,4 @@
-"""Reductions to be driven, and what golden says of them."""
+"""Reductions to drive, and golden's results for them."""
 
 from __future__ import annotations
 

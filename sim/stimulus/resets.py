@@ -17,7 +17,7 @@ _EARLIEST, _SOON, _LATEST = 2, 14, 90
 
 
 def cut_off(scenario: Scenario, starts: Sequence[int], rng: np.random.Generator) -> Scenario:
-    """Reset the unit ahead of some payloads, each time before those ahead of them are through.
+    """Reset the unit before some payloads, each time while earlier ones are still in flight.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""In which order the products of several chains enter, and in which registers."""
+"""The order in which the products of several chains enter, and their registers."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ class _VectorMaker(Maker):
         return required | {f"same_row/{before}_then_{after}" for before in levels for after in levels}
 
     def complete(self, name: str, chains: list[Chain]) -> None:
-        """Make rows of the chains, and fill in what must come back."""
+        """Make rows of the chains, and fill in the expected answers."""
         rows = (
             self._packed(chains)
             if name.startswith("steps") or name == "long_chunks"
