@@ -69,9 +69,12 @@ class Queue(wiring.Component):
             self.reading.addr.eq(self.consume),
             self.r_data.eq(self.reading.data),
         ]
-        m.d.sync += [
-            self.produce.eq(self.produce + writes),
-            self.consume.eq(self.consume + reads),
-            self.level.eq(self.level + writes - reads),
-        ]
+        with m.If(writes):
+            m.d.sync += self.produce.eq(self.produce + 1)
+        with m.If(reads):
+            m.d.sync += self.consume.eq(self.consume + 1)
+        with m.If(writes & ~reads):
+            m.d.sync += self.level.eq(self.level + 1)
+        with m.If(reads & ~writes):
+            m.d.sync += self.level.eq(self.level - 1)
         return m
