@@ -305,12 +305,18 @@ class Delivery:
         stages = [*opened.operations[1:], *([] if opened.packed is None else [opened.packed])]
         for place, operation in enumerate(stages, 1):
             both = behind & (behind_row[1:] == operation.register[1:]) & (behind_last == operation.last)
-            is_promotion = operation.writes & ~operation.is_product & operation.wide
+            is_wide = operation.writes & ~operation.is_product & operation.wide
             refused = Cat(operation.error).any()
-            yield f"second part {place}", ~operation.is_second | (is_promotion & operation.register[0] & ~refused)
+            yield f"second part {place}", ~operation.is_second | (is_wide & operation.register[0] & ~refused)
             yield f"second part behind {place}", ~self._is_first_part(operation) | (both & ~operation.register[0])
             behind = operation.writes & ~operation.is_product & operation.is_second
             behind_row, behind_last = operation.register, operation.last
+        if opened.packed is not None:
+            # Ahead of that rank the order of beats says it.
+            ahead, second = opened.packed, opened.operations[-1]
+            both = (ahead.register[1:] == second.register[1:]) & (ahead.last == second.last)
+            yield "first part ahead", ~second.is_second | (self._is_first_part(ahead) & both)
+            yield "promoted once", ~(ahead.writes & ~ahead.is_product & ahead.promote)
 
 
 def _chosen(words: Any, index: Value) -> Value:
