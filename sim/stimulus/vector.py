@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from golden import FloatFormat
 from sim.port import Port
 from sim.scenario import Scenario
 from sim.stimulus.mac import Maker
@@ -146,7 +145,7 @@ class _VectorMaker(Maker):
         for place, (row, k) in enumerate(beats):
             assert isinstance(row, Row)
             is_final = k == max(1, len(row.a)) - 1
-            for key, neutral in (("a", FloatFormat.sign_mask), ("b", FloatFormat.one)):
+            for key, neutral in (("a", "sign_mask"), ("b", "one")):
                 columns[key].append(self._codes(row, key, k, neutral))
             columns["format"].append(row.format)
             columns["level"].append(row.level)
@@ -174,14 +173,14 @@ class _VectorMaker(Maker):
             details=details_of(answered),
         )
 
-    def _codes(self, row: Row, key: str, k: int, neutral: Any) -> int:
+    def _codes(self, row: Row, key: str, k: int, neutral: str) -> int:
         """Return the operands of all lanes; anything in lanes that have no element."""
         width = self.port.request.widths[key] // self.mac.lanes
         codes = self.rng.integers(0, 1 << width, self.mac.lanes).tolist()
         for at, element in enumerate(row.elements):
             # A row without products is driven as one that changes nothing.
             fmt = self.operands[row.format] if row.format < len(self.operands) else self.operands[0]
-            codes[at] = getattr(element, key)[k] if row.a else neutral.fget(fmt)
+            codes[at] = getattr(element, key)[k] if row.a else getattr(fmt, neutral)
         return sum(code << width * lane for lane, code in enumerate(codes))
 
     def _answers(self, row: Row) -> list[dict[str, int]]:
