@@ -49,6 +49,9 @@ class MultiplyAccumulate(wiring.Component):
     must stay the same from ``first`` to the last continuation. For an empty reduction (K = 0), send the product
     -0 * 1.0 with ``first`` and ``last``, since x + (-0) is x.
 
+    A reset loses what is in the pipeline and in the queue of results. The registers keep what they hold: start the next
+    reduction with ``first``.
+
     Attributes
     ----------
     latency : int

@@ -67,6 +67,9 @@ class VectorMac(wiring.Component):
     at level 1) in rotation, less the issue cycles of promotions. Nothing stalls after its issue: a beat enters only if
     there is a place for its results and its promotions.
 
+    A reset loses what is in the pipeline and in the queues. The rows of registers keep what they hold: start the next
+    reductions with ``first``.
+
     Attributes
     ----------
     latency : int
