@@ -16,7 +16,7 @@ from docutils import nodes
 from docutils.statemachine import StringList
 from sphinx.util.docutils import SphinxDirective
 
-__all__ = ["MODULES", "Surface", "find", "home", "link_code", "resolve"]
+__all__ = ["MODULES", "Surface", "find", "hide_colon", "home", "link_code", "resolve", "show_colon"]
 
 #: The modules whose exports are documented. A name that several export has its place with the first.
 MODULES = (
@@ -67,6 +67,9 @@ MODULES = (
 
 #: A name in the text of a page; ``cstorch`` is what the pages call `golden.torch`.
 _CODE = re.compile(r"((?:golden|hdl|cstorch)(?:\.\w+)+)(?:\(\))?")
+
+_HIDDEN = "\ufffc"  # stands for a colon while napoleon reads
+_LONGEST_VALUE = 500  # characters: a whole catalogue is not shown
 
 
 @cache
@@ -120,7 +123,8 @@ def _documentation(module: str, name: str, exported: Any) -> list[str]:
     if callable(exported):
         return [f".. autofunction:: {module}.{name}"]
     text = _comment(module, name).splitlines()
-    return [f".. py:data:: {name}", f"   :value: {exported!r}", "", *(f"   {line}" for line in text)]
+    value = [f"   :value: {exported!r}"] if len(repr(exported)) < _LONGEST_VALUE else []
+    return [f".. py:data:: {name}", *value, "", *(f"   {line}" for line in text)]
 
 
 def _first_line(module: str, name: str, exported: Any) -> str:
@@ -190,6 +194,17 @@ def find(name: str) -> tuple[Any, list[str]]:
                 return found, parts[at + 1 :]
         return found if found is not None else module, []
     return None, []
+
+
+def hide_colon(app: Any, what: str, name: str, documented: Any, options: Any, lines: list[str]) -> None:
+    """Hide a colon in a property's first line from napoleon, which takes what is before it for a type."""
+    if what in ("attribute", "property") and lines:
+        lines[0] = lines[0].replace(": ", _HIDDEN)
+
+
+def show_colon(app: Any, what: str, name: str, documented: Any, options: Any, lines: list[str]) -> None:
+    """Undo what `hide_colon` did."""
+    lines[:] = [line.replace(_HIDDEN, ": ") for line in lines]
 
 
 def link_code(app: Any, document: nodes.document, name: str) -> None:

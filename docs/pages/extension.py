@@ -17,6 +17,8 @@ def setup(app: Any) -> dict[str, bool]:
     app.add_directive("surface", api.Surface)
     app.add_config_value("generated_pages", True, "env", bool)
     app.connect("builder-inited", _generate)
+    app.connect("autodoc-process-docstring", api.hide_colon, priority=400)  # ahead of napoleon
+    app.connect("autodoc-process-docstring", api.show_colon, priority=600)  # behind it
     app.connect("missing-reference", api.resolve)
     app.connect("doctree-resolved", citations.link)
     app.connect("doctree-resolved", api.link_code)
