@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lab.mutants.mutant import Mutant
-from lab.mutants.proofs import FOUR_LANES, FULL_QUEUE, VECTOR_RESULTS
+from lab.mutants.proofs import FOUR_LANES, FULL_QUEUE, VECTOR_RESULTS, VECTOR_VALUES
 
 __all__ = ["VECTOR_FAULTS"]
 
@@ -64,7 +64,7 @@ VECTOR_FAULTS = (
         "Cat(held.register[0] | is_second, held.register[1:])",
         "held.register",
         scenarios="stream_idle_none_*",
-        proofs=VECTOR_RESULTS,
+        proofs=VECTOR_VALUES,
     ),
     _fault(
         "vector_flags_of_second_promotion_are_those_of_first",
@@ -73,7 +73,7 @@ VECTOR_FAULTS = (
         "held.flags[lane].eq(held.flags[lane])",
         "vector_mac_lanes_8",
         "stream_idle_none_*",
-        proofs=VECTOR_RESULTS,
+        proofs=VECTOR_VALUES,
     ),
     # -- registers
     _fault(
@@ -82,7 +82,7 @@ VECTOR_FAULTS = (
         "Mux(self.writing.wide, wide[:low_bits], narrow)",
         "Mux(self.writing.wide, wide[:low_bits] & 0, narrow)",
         scenarios="stream_idle_none_*",
-        proofs=VECTOR_RESULTS,
+        proofs=VECTOR_VALUES,
     ),
     # -- results
     _fault(
@@ -116,7 +116,7 @@ VECTOR_FAULTS = (
         "m.If(operation.wide | ~operation.wide)",
         "vector_mac_lanes_8",
         "stream_idle_none_*",
-        proofs=VECTOR_RESULTS,
+        proofs=VECTOR_VALUES,
     ),
     _fault(
         "vector_refused_result_frees_its_place",
@@ -134,6 +134,6 @@ VECTOR_FAULTS = (
         "flags.issued.eq(0)",
         "vector_mac_lanes_8",
         "stream_idle_none_*",
-        proofs=VECTOR_RESULTS,
+        proofs=VECTOR_VALUES,
     ),
 )

@@ -194,7 +194,7 @@ _VECTOR = _refuted(
 )
 #: Faults that the order of beats and the places in the queues do not tell.
 _VECTOR_VALUES = _refuted(
-    VECTOR_VALUES[1:],
+    VECTOR_VALUES,
     _vector(
         "vector_seventh_promotion_that_waits_loses_a_flag",
         "vector/promotions.py",
