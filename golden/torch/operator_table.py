@@ -69,7 +69,7 @@ PRODUCTS = {
         triangular_solve vdot
     """,
     "inductor": """
-        _mm_plus_mm
+        _mm_plus_mm quack_symmetric_mm
     """,
     "mkl": """
         _mkl_linear

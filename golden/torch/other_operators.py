@@ -151,13 +151,16 @@ OTHERS = {
         zeros_and_scatter
     """,
     "fsdp": """
-        all_gather_copy_in chunk_cat chunk_cat_mixed_dtype copy split_with_sizes_copy
+        all_gather_copy_in chunk_cat chunk_cat_mixed_dtype copy record_grad_output_stream split_with_sizes_copy
     """,
     "inductor": """
         _reinterpret_tensor accumulate_grad resize_storage_bytes
     """,
     "inductor_prims": """
         inductor_reserve_rng_state
+    """,
+    "mempool": """
+        begin end
     """,
     "mkl": """
         _mkl_reorder_linear_weight
@@ -230,7 +233,8 @@ OTHERS = {
         wait_event wait_stream
     """,
     "symm_mem": """
-        _barrier _low_contention_all_gather _low_contention_reduce_scatter _rendezvous all_to_all_vdev
+        _barrier _low_contention_all_gather _low_contention_all_gather_ce_multicast
+        _low_contention_all_gather_ce_multicast_out _low_contention_reduce_scatter _rendezvous all_to_all_vdev
         all_to_all_vdev_2d all_to_all_vdev_2d_offset get_remote_tensors memcpy_to_multicast memset32
         multi_root_tile_reduce multimem_all_gather_out multimem_all_reduce multimem_one_shot_all_reduce
         multimem_one_shot_all_reduce_out multimem_one_shot_reduce_out nccl_all_to_all_nd nccl_get nccl_get_out nccl_put
