@@ -32,7 +32,6 @@ def _variants() -> dict[str, tuple[str, ...]]:
         given = ("--stages", f"{stages}", "--no-flags")
         found[f"mac_no_flags_stages_{stages}"] = ("mac", *given, "--chunk-bits", "1")
         found[f"vector_mac_no_flags_stages_{stages}"] = ("vector-mac", *given, "--chunk-bits", "2")
-    found["mac_ecp5"] = ("mac", "--multiplier", "ecp5")
     found["vector_mac_lanes_8"] = ("vector-mac", "--lanes", "8", "--chunk-bits", "4")
     found["mac_axi_stream_no_flags"] = ("mac-axi-stream", "--no-flags", "--registers", "4")
     for stages in (1, 2, 3):
