@@ -8,7 +8,23 @@ from golden.arrays.conversion import convert, decode, encode, quantize
 from golden.arrays.normalisation import softmax
 from golden.arrays.products import dot, matmul, matmul_values
 from golden.flags import Flag
-from golden.formats import BF16, CB16, CBFLOAT16, FORMATS, FP16, FP32, FloatFormat, format_named
+from golden.formats import (
+    BF16,
+    CB16,
+    CBFLOAT16,
+    FLOAT4_E2M1FN,
+    FLOAT6_E2M3FN,
+    FLOAT6_E3M2FN,
+    FLOAT8_E4M3FN,
+    FLOAT8_E4M3FNUZ,
+    FLOAT8_E5M2,
+    FLOAT8_E5M2FNUZ,
+    FORMATS,
+    FP16,
+    FP32,
+    FloatFormat,
+    format_named,
+)
 from golden.kernels import kernel_info
 from golden.reduction import DEFAULT_CHUNK, LEVELS, Reduction
 from golden.rounding import Rounding
@@ -20,6 +36,13 @@ __all__ = [
     "CB16",
     "CBFLOAT16",
     "DEFAULT_CHUNK",
+    "FLOAT4_E2M1FN",
+    "FLOAT6_E2M3FN",
+    "FLOAT6_E3M2FN",
+    "FLOAT8_E4M3FN",
+    "FLOAT8_E4M3FNUZ",
+    "FLOAT8_E5M2",
+    "FLOAT8_E5M2FNUZ",
     "FORMATS",
     "FP16",
     "FP32",

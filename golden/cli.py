@@ -81,8 +81,12 @@ def _value_text(value: Value) -> str:
 
 def _error_text(shown: Value, asked: Value) -> str:
     """Return the difference between the shown and the given value, in ulp of the shown value."""
+    if asked.is_nan:
+        return "0" if shown.is_nan else "no NaN"
+    if asked.kind is Class.INFINITE:
+        return "0" if shown.kind is Class.INFINITE else "no infinity"
     if shown.kind is not Class.FINITE:
-        return "overflow" if asked.kind is Class.FINITE else "0"
+        return "overflow"
     # decode gives a significand of whole ulps, so that 2**exponent is the ulp, that of the subnormals for a zero.
     error = (shown.as_fraction() - asked.as_fraction()) / Fraction(2) ** shown.exponent
     if error == 0:
@@ -132,8 +136,8 @@ def _formats() -> str:
                 _decimal(decode(fmt.max_finite, fmt).as_fraction()),
                 f"2^{fmt.emin}",
                 f"2^{fmt.emin - fmt.fraction_bits}",
-                _fields(fmt.inf, fmt)[0],
-                _fields(fmt.nan, fmt)[0],
+                _fields(fmt.inf, fmt)[0] if fmt.has_inf else "-",
+                _fields(fmt.nan, fmt)[0] if fmt.has_nan else "-",
             ]
             for fmt in FORMATS
         ),

@@ -18,12 +18,21 @@ __all__ = [
     "CB16",
     "CBFLOAT16",
     "CONVERSIONS",
+    "FLOAT4_E2M1FN",
+    "FLOAT6_E2M3FN",
+    "FLOAT6_E3M2FN",
+    "FLOAT8_E4M3FN",
+    "FLOAT8_E4M3FNUZ",
+    "FLOAT8_E5M2",
+    "FLOAT8_E5M2FNUZ",
     "FORMATS",
     "FP16",
     "FP32",
     "HALF_FORMATS",
+    "NARROW_FORMATS",
     "SIXTEEN_BIT_FORMATS",
     "SPECIALS",
+    "WIDE_FORMATS",
     "FloatFormat",
     "as_format",
     "format_named",
@@ -300,9 +309,30 @@ FP16 = FloatFormat("float16", 5, 10)
 BF16 = FloatFormat("bfloat16", 8, 7)
 CBFLOAT16 = FloatFormat("cbfloat16", 6, 9)
 CB16 = FloatFormat("cb16", 6, 9, bias=42)
+FLOAT8_E4M3FN = FloatFormat("float8_e4m3fn", 4, 3, specials="fn")
+FLOAT8_E5M2 = FloatFormat("float8_e5m2", 5, 2)
+FLOAT8_E4M3FNUZ = FloatFormat("float8_e4m3fnuz", 4, 3, specials="fnuz")
+FLOAT8_E5M2FNUZ = FloatFormat("float8_e5m2fnuz", 5, 2, specials="fnuz")
+FLOAT6_E2M3FN = FloatFormat("float6_e2m3fn", 2, 3, specials="finite")
+FLOAT6_E3M2FN = FloatFormat("float6_e3m2fn", 3, 2, specials="finite")
+FLOAT4_E2M1FN = FloatFormat("float4_e2m1fn", 2, 1, specials="finite")
 
-#: The named formats. A new format is one line above and its name here; both the golden model and the RTL follow.
-FORMATS = (FP32, FP16, BF16, CBFLOAT16, CB16)
+#: The named formats of 16 and 32 bits, which results may be accumulated in; units for all of them are released.
+WIDE_FORMATS = (FP32, FP16, BF16, CBFLOAT16, CB16)
+
+#: The named formats of 8 bits and fewer, by the names of ml_dtypes and PyTorch.
+NARROW_FORMATS = (
+    FLOAT8_E4M3FN,
+    FLOAT8_E5M2,
+    FLOAT8_E4M3FNUZ,
+    FLOAT8_E5M2FNUZ,
+    FLOAT6_E2M3FN,
+    FLOAT6_E3M2FN,
+    FLOAT4_E2M1FN,
+)
+
+#: The named formats. A new format is one line above and its name in one of the two lists.
+FORMATS = (*WIDE_FORMATS, *NARROW_FORMATS)
 
 #: The 16-bit formats that a model is trained in, in the order of their index in a unit that has them all.
 HALF_FORMATS = (CBFLOAT16, FP16, BF16)
@@ -310,8 +340,8 @@ HALF_FORMATS = (CBFLOAT16, FP16, BF16)
 #: All named formats of 16 bits.
 SIXTEEN_BIT_FORMATS = tuple(fmt for fmt in FORMATS if fmt.width == 16)
 
-#: Source and destination of every converter between named formats.
-CONVERSIONS = tuple(permutations(FORMATS, 2))
+#: Source and destination of every released converter.
+CONVERSIONS = tuple(permutations(WIDE_FORMATS, 2))
 
 #: Other names of the formats.
 ALIASES = {"fp32": FP32, "fp16": FP16, "bf16": BF16}
@@ -323,7 +353,9 @@ def format_named(name: str) -> FloatFormat:
     Parameters
     ----------
     name : str
-        One of ``float32`` (``fp32``), ``float16`` (``fp16``), ``bfloat16`` (``bf16``), ``cbfloat16``, ``cb16``.
+        One of ``float32`` (``fp32``), ``float16`` (``fp16``), ``bfloat16`` (``bf16``), ``cbfloat16``, ``cb16``,
+        ``float8_e4m3fn``, ``float8_e5m2``, ``float8_e4m3fnuz``, ``float8_e5m2fnuz``, ``float6_e2m3fn``,
+        ``float6_e3m2fn``, ``float4_e2m1fn``.
 
     Raises
     ------

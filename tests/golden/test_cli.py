@@ -40,6 +40,13 @@ def test_show_exact_value_has_every_formats_fields(capsys):
         "bfloat16": ["0x3fc0", "0", "01111111", "1000000", "1.5", "0"],
         "cbfloat16": ["0x3f00", "0", "011111", "100000000", "1.5", "0"],
         "cb16": ["0x5500", "0", "101010", "100000000", "1.5", "0"],
+        "float8_e4m3fn": ["0x3c", "0", "0111", "100", "1.5", "0"],
+        "float8_e5m2": ["0x3e", "0", "01111", "10", "1.5", "0"],
+        "float8_e4m3fnuz": ["0x44", "0", "1000", "100", "1.5", "0"],
+        "float8_e5m2fnuz": ["0x42", "0", "10000", "10", "1.5", "0"],
+        "float6_e2m3fn": ["0x0c", "0", "01", "100", "1.5", "0"],
+        "float6_e3m2fn": ["0x0e", "0", "011", "10", "1.5", "0"],
+        "float4_e2m1fn": ["0x3", "0", "01", "1", "1.5", "0"],
     }
 
 
@@ -116,6 +123,13 @@ def test_show_code_with_a_format_gives_its_value_in_all(capsys):
         "bfloat16": "0x40c0",
         "cbfloat16": "0x4300",
         "cb16": "0x5900",
+        "float8_e4m3fn": "0x4c",
+        "float8_e5m2": "0x46",
+        "float8_e4m3fnuz": "0x54",
+        "float8_e5m2fnuz": "0x4a",
+        "float6_e2m3fn": "0x1c",
+        "float6_e3m2fn": "0x16",
+        "float4_e2m1fn": "0x7",
     }
     assert {row[4] for row in rows.values()} == {"6"}
     # A value that others do not hold: the error is against the code's value.
@@ -142,7 +156,27 @@ def test_formats_prints_the_table_of_the_contract(capsys):
         "bfloat16": ["bf16", "1/8/7", "127", "~3.3895313892515355e+38", "2^-126", "2^-133", "0x7f80", "0x7fc0"],
         "cbfloat16": ["-", "1/6/9", "31", "4290772992", "2^-30", "2^-39", "0x7e00", "0x7f00"],
         "cb16": ["-", "1/6/9", "42", "2095104", "2^-41", "2^-50", "0x7e00", "0x7f00"],
+        "float8_e4m3fn": ["-", "1/4/3", "7", "448", "2^-6", "2^-9", "-", "0x7f"],
+        "float8_e5m2": ["-", "1/5/2", "15", "57344", "2^-14", "2^-16", "0x7c", "0x7e"],
+        "float8_e4m3fnuz": ["-", "1/4/3", "8", "240", "2^-7", "2^-10", "-", "0x80"],
+        "float8_e5m2fnuz": ["-", "1/5/2", "16", "57344", "2^-15", "2^-17", "-", "0x80"],
+        "float6_e2m3fn": ["-", "1/2/3", "1", "7.5", "2^0", "2^-3", "-", "-"],
+        "float6_e3m2fn": ["-", "1/3/2", "3", "28", "2^-2", "2^-4", "-", "-"],
+        "float4_e2m1fn": ["-", "1/2/1", "1", "6", "2^0", "2^-1", "-", "-"],
     }
+
+
+def test_show_of_what_a_format_has_not_says_so_in_the_place_of_an_error(capsys):
+    def last(value):
+        return {name: row[-2:] for name, row in shown(capsys, value).items() if name.startswith("float8_e4m3fn")}
+
+    assert last("-inf") == {name: ["quiet NaN", "no infinity"] for name in ("float8_e4m3fn", "float8_e4m3fnuz")}
+    assert last("-1e9") == {name: ["quiet NaN", "overflow"] for name in ("float8_e4m3fn", "float8_e4m3fnuz")}
+    assert last("-0.0") == {"float8_e4m3fn": ["-0", "0"], "float8_e4m3fnuz": ["0", "0"]}
+    assert shown(capsys, "-inf")["float4_e2m1fn"][-2:] == ["-6", "no infinity"]
+    assert shown(capsys, "12")["float4_e2m1fn"][-2:] == ["6", "-3"]
+    assert shown(capsys, "nan")["float4_e2m1fn"][-2:] == ["0", "no NaN"]
+    assert shown(capsys, "0xf", "--format", "float4_e2m1fn")["cbfloat16"][0] == "0xc300"
 
 
 @pytest.mark.parametrize("value", ["abc", "", "1.5.2", "1/0", "--5x", "0x", "0xg", "1_0", "1e9_999", "in f", "+-1"])
@@ -162,7 +196,8 @@ def test_show_of_values_and_codes_out_of_bounds_names_the_bounds(capsys):
 
 def test_unknown_format_or_command_names_what_is_allowed(capsys):
     message = (
-        "argument --format: got 'fp8', must be one of float32, float16, bfloat16, cbfloat16, cb16, fp32, fp16, bf16"
+        "argument --format: got 'fp8', must be one of float32, float16, bfloat16, cbfloat16, cb16, float8_e4m3fn, "
+        "float8_e5m2, float8_e4m3fnuz, float8_e5m2fnuz, float6_e2m3fn, float6_e3m2fn, float4_e2m1fn, fp32, fp16, bf16"
     )
     assert message in refused(capsys, "show", "1", "--format", "fp8")
     assert "show" in refused(capsys, "hide")

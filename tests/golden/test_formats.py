@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from golden import BF16, CB16, CBFLOAT16, FORMATS, FP16, FP32, FloatFormat, decode, encode, format_named
+from golden import BF16, CB16, CBFLOAT16, FP16, FP32, FloatFormat, decode, encode, format_named
+from golden.formats import FORMATS, NARROW_FORMATS, WIDE_FORMATS
 
 # name, alias, exponent bits, fraction bits, bias, max finite, min normal, min subnormal, inf, nan
 TABLE = [
@@ -43,8 +44,10 @@ def test_format_constants_are_those_of_the_contract(row):
     assert float(decode(fmt.inf, fmt)) == np.inf
 
 
-def test_formats_list_holds_the_five_of_the_contract():
-    assert [fmt.name for fmt in FORMATS] == [row[0] for row in TABLE]
+def test_formats_list_holds_those_of_the_contract():
+    assert [fmt.name for fmt in WIDE_FORMATS] == [row[0] for row in TABLE]
+    assert (*WIDE_FORMATS, *NARROW_FORMATS) == FORMATS
+    assert {fmt.width for fmt in NARROW_FORMATS} == {4, 6, 8}
 
 
 def test_float32_holds_every_format_and_cbfloat16_not_float16():

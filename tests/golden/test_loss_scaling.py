@@ -9,7 +9,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from golden import CBFLOAT16, FORMATS
+from golden import CBFLOAT16
+from golden.formats import WIDE_FORMATS
 from golden.loss_scaling import DynamicLossScale, LossScaleState
 
 from .judges import power
@@ -145,7 +146,7 @@ def test_scale_at_the_minimum_remembers_the_non_clamped_scale():
     assert (float(state.loss_scale), float(state.non_clamped_scale)) == (2.0**-14, 2.0**-15)
 
 
-@pytest.mark.parametrize("fmt", FORMATS, ids=str)
+@pytest.mark.parametrize("fmt", WIDE_FORMATS, ids=str)
 def test_defaults_of_a_format_are_those_of_the_contract(fmt):
     rule = DynamicLossScale.for_format(fmt)
     largest = 2.0**31 if fmt == CBFLOAT16 else 2.0**15

@@ -5,12 +5,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from golden import FORMATS, FP32, FloatFormat, convert, encode, quantize, reference
+from golden import FP32, FloatFormat, convert, encode, quantize, reference
+from golden.formats import WIDE_FORMATS
 
 from .judges import Mpfr, assert_same_bits, boundary_codes, codes_of, values_around, values_of
 
-ALL = pytest.mark.parametrize("fmt", FORMATS, ids=str)
-NARROW = [fmt for fmt in FORMATS if fmt != FP32]
+ALL = pytest.mark.parametrize("fmt", WIDE_FORMATS, ids=str)
+NARROW = [fmt for fmt in WIDE_FORMATS if fmt != FP32]
 
 
 def judge(values, fmt):

@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
-from golden import FORMATS, FP32, multiply_accumulate, reference
+from golden import FP32, multiply_accumulate, reference
+from golden.formats import WIDE_FORMATS
 
 from .judges import Mpfr, assert_same_bits, boundary_codes, code_dtype, codes_of, random_codes, values_of
 
-PAIRS = [(fmt, accumulator) for fmt in FORMATS if fmt != FP32 for accumulator in (fmt, FP32)]
+PAIRS = [(fmt, accumulator) for fmt in WIDE_FORMATS if fmt != FP32 for accumulator in (fmt, FP32)]
 STEPS = pytest.mark.parametrize(("operand", "accumulator"), PAIRS, ids=[f"{x}-{y}" for x, y in PAIRS])
 
 

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from golden import (
-    FORMATS,
     FloatFormat,
     Reduction,
     convert,
@@ -17,6 +16,7 @@ from golden import (
     reference,
     softmax,
 )
+from golden.formats import WIDE_FORMATS
 
 from .judges import Mpfr, all_codes, assert_same_bits, boundary_codes, codes_of, random_codes, values_around, values_of
 
@@ -47,7 +47,7 @@ def test_new_format_rounds_as_mpfr_does(fmt):
 
 @NEW
 def test_new_format_converts_to_and_from_every_named_one(fmt):
-    for other in FORMATS:
+    for other in WIDE_FORMATS:
         for source, destination in ((fmt, other), (other, fmt)):
             codes = boundary_codes(source, near=(destination,))[::3]
             got, flags = convert(codes, source, destination, return_flags=True)
@@ -59,7 +59,7 @@ def test_new_format_converts_to_and_from_every_named_one(fmt):
 @NEW
 def test_new_format_accumulates_in_itself_and_in_float32(fmt):
     a, b = random_codes(fmt, 2000, 15), random_codes(fmt, 2000, 16)
-    for accumulator in (fmt, FORMATS[0]):
+    for accumulator in (fmt, WIDE_FORMATS[0]):
         acc = random_codes(accumulator, 2000, 17)
         got, flags = multiply_accumulate(a, b, acc, operand=fmt, accumulator=accumulator, return_flags=True)
         for *operands, code, raised in zip(*(x.tolist() for x in (a, b, acc, got, flags)), strict=True):

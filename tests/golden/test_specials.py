@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import golden
-from golden import BF16, CBFLOAT16, FORMATS, FP16, FP32, Flag, FloatFormat, Reduction, Rounding, reference
+from golden import BF16, CBFLOAT16, FP16, FP32, Flag, FloatFormat, Reduction, Rounding, reference
+from golden.formats import NARROW_FORMATS, WIDE_FORMATS
 from golden.reference import Class, Value
 
 from .judges import boundary_codes, random_codes
@@ -48,6 +49,12 @@ def judged(values, fmt):
 
 def converted(codes, source, destination):
     return np.array([reference.convert(code, source, destination)[0] for code in codes.tolist()])
+
+
+def test_named_formats_are_those_made_by_hand():
+    assert tuple(NARROW[:7]) == NARROW_FORMATS
+    for fmt in NARROW_FORMATS:
+        assert getattr(golden, fmt.name.upper()) is golden.format_named(fmt.name) is fmt
 
 
 @ALL
@@ -135,7 +142,7 @@ def test_negative_zero_of_a_format_without_one_is_positive():
     assert reference.round_value(tiny, E4M3FN) == (0x80, Flag.INEXACT | Flag.UNDERFLOW)
 
 
-@pytest.mark.parametrize("fmt", [*FORMATS[1:], *NARROW], ids=str)
+@pytest.mark.parametrize("fmt", [*WIDE_FORMATS[1:], *NARROW], ids=str)
 def test_what_a_format_says_of_a_code_it_says_of_an_array_of_codes(fmt):
     codes = codes_in(fmt)
     for question in (fmt.is_nan, fmt.is_inf, fmt.is_finite, fmt.is_signalling):

@@ -11,8 +11,8 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 import golden
-from golden import BF16, CB16, CBFLOAT16, FORMATS, FP16, FP32, Flag, FloatFormat
-from golden.formats import CONVERSIONS, SIXTEEN_BIT_FORMATS
+from golden import BF16, CB16, CBFLOAT16, FP16, FP32, Flag, FloatFormat
+from golden.formats import CONVERSIONS, SIXTEEN_BIT_FORMATS, WIDE_FORMATS
 from hdl.cores.conversion import Convert
 from hdl.cores.result import result_layout
 from tools.compiled import Compiled, fields
@@ -29,7 +29,7 @@ ODD = (
     # wider than most destinations, and its values end below where theirs do
     FloatFormat("e5m17_high_bias", 5, 17, bias=40),
 )
-ALL = (*FORMATS, *ODD)
+ALL = (*WIDE_FORMATS, *ODD)
 # Formats that lie one above the other in a way of their own: the destination's normal range begins above the source's,
 # but its subnormals hold all of it; the same with biases about 0; its normal range begins above the source's infinity.
 ABOVE = (

@@ -3,13 +3,14 @@
 import re
 import subprocess
 import sys
+from itertools import permutations
 from pathlib import Path
 
 import pytest
 from amaranth.lib import data
 
-from golden import BF16, CB16, CBFLOAT16, FORMATS, FP16, FP32
-from golden.formats import HALF_FORMATS
+from golden import BF16, CB16, CBFLOAT16, FP16, FP32
+from golden.formats import HALF_FORMATS, WIDE_FORMATS
 from hdl import FloatConverter, MultiplyAccumulate, VectorMac
 from hdl.axi_stream import AxiStreamMac
 from hdl.catalogue import released
@@ -213,8 +214,8 @@ def test_all_writes_each_unit_once(tmp_path, monkeypatch, capsys):
     # Generating all of them is `make verilog`; here only what is listed and written.
     monkeypatch.setattr("hdl.cli.to_verilog", lambda unit, name: f"{name}: {type(unit).__name__}\n")
     assert main(["verilog", "all", "-o", str(tmp_path)]) == 0
-    names = {f"{source}_to_{destination}" for source in FORMATS for destination in FORMATS if source != destination}
-    names |= {f"mac_{fmt}" for fmt in FORMATS[1:]} | {"mac", "mac_axi_stream", "vector_mac"}
+    names = {f"{source}_to_{destination}" for source, destination in permutations(WIDE_FORMATS, 2)}
+    names |= {f"mac_{fmt}" for fmt in WIDE_FORMATS[1:]} | {"mac", "mac_axi_stream", "vector_mac"}
     assert {unit.name for unit in released()} == names
     assert {path.name: path.read_text().split(":")[0] for path in tmp_path.iterdir()} == {f"{n}.v": n for n in names}
     lines = capsys.readouterr().out.splitlines()

@@ -14,6 +14,7 @@ from ..golden.judges import assert_same_bits
 from .oracle import assert_same_tensors, normal
 
 FORMATS = [CB16, FloatFormat("e4m11", 4, 11), FloatFormat("seven and eight", 7, 8, bias=100), FloatFormat("fp16", 6, 9)]
+OF_AMD = FloatFormat("float8_e4m3b11fnuz", 4, 3, 11, specials="fnuz")
 EACH = pytest.mark.parametrize("fmt", FORMATS, ids=str)
 
 
@@ -90,6 +91,6 @@ def test_set_half_dtype_of_another_width_or_proxy_names_it(given, message):
         cstorch.set_half_dtype(*given)
 
 
-@pytest.mark.parametrize("fmt", [*golden.FORMATS, *FORMATS, FloatFormat("a b c", 5, 10, bias=-3)], ids=str)
+@pytest.mark.parametrize("fmt", [*golden.FORMATS, *FORMATS, FloatFormat("a b c", 5, 10, bias=-3), OF_AMD], ids=str)
 def test_text_of_a_format_names_it_again(fmt):
     assert format_of(text_of(fmt)) == fmt
