@@ -10,7 +10,7 @@ from numbers import Integral
 from golden.exact import Class, Value, power_of_two
 from golden.flags import Flag
 from golden.formats import FloatFormat, as_format
-from golden.rounding import DEFAULT_RANDOM_BITS, Rounding, as_rounding, check_random_bits
+from golden.rounding import DEFAULT_RANDOM_BITS, Rounding, as_overflow, as_rounding, check_random_bits
 
 __all__ = ["decode", "decoded", "round_value"]
 
@@ -79,15 +79,15 @@ def _decision(rounding: Rounding, sign: int, random: int, random_bits: int) -> D
             return lambda count, rest: rest * 2**random_bits // 1 + random >= 2**random_bits
 
 
-def _too_large(fmt: FloatFormat, sign: int, rounding: Rounding) -> int:
-    """Return the code of a result beyond the largest finite value (NUMERICS section 9, last column)."""
+def _too_large(fmt: FloatFormat, sign: int, rounding: Rounding, saturates: bool) -> int:
+    """Return the code of a result beyond the largest finite value (NUMERICS section 8; 9, last column)."""
     stops = {
         Rounding.TOWARD_ZERO: (True, True),
         Rounding.DOWN: (True, False),
         Rounding.UP: (False, True),
         Rounding.TO_ODD: (True, True),
     }
-    if stops.get(rounding, (False, False))[sign]:
+    if saturates or stops.get(rounding, (False, False))[sign]:
         return fmt.max_finite | sign * fmt.sign_mask
     return fmt.overflow(sign)
 
@@ -108,6 +108,7 @@ def round_value(
     fmt: FloatFormat | str,
     *,
     rounding: Rounding | str = NEAREST_EVEN,
+    overflow: str = "special",
     random: int | None = None,
     random_bits: int = DEFAULT_RANDOM_BITS,
 ) -> tuple[int, Flag]:
@@ -121,6 +122,9 @@ def round_value(
         The destination, here and below a format or the name of one.
     rounding : Rounding or str
         The rounding mode, here and below a member or its name; to nearest, ties to even, unless given.
+    overflow : str
+        What becomes of a result beyond the largest finite value. ``"special"``: infinity, or what the format has in its
+        place. ``"saturate"``: the largest finite value, also of an infinity.
     random : int, optional
         Random bits, 0 to ``2**random_bits - 1``. The mode ``stochastic`` needs them, no other takes them.
     random_bits : int
@@ -141,15 +145,16 @@ def round_value(
     fmt = as_format(fmt, "fmt")
     if not isinstance(value, Value):
         raise TypeError(f"value: got {value!r}, must be a Value, as decode returns it")
-    rounding = as_rounding(rounding, "rounding")
+    rounding, saturates = as_rounding(rounding, "rounding"), as_overflow(overflow, "overflow") == "saturate"
     check_random_bits(rounding, random, random_bits)
     if value.is_nan:
         if not fmt.has_nan:
             return 0, Flag.INVALID
         return fmt.nan, Flag.INVALID if value.kind is Class.SIGNALLING_NAN else Flag(0)
     if value.kind is Class.INFINITE:
-        is_number = not (fmt.has_inf or fmt.has_nan)  # then it is the largest there is
-        return fmt.overflow(value.sign), Flag.OVERFLOW | Flag.INEXACT if is_number else Flag(0)
+        if saturates or fmt.specials == "finite":
+            return fmt.max_finite | value.sign * fmt.sign_mask, Flag.OVERFLOW | Flag.INEXACT
+        return fmt.overflow(value.sign), Flag(0)
     sign = value.sign * fmt.sign_mask
     zero = sign if fmt.has_negative_zero else 0
     if value.is_zero:
@@ -162,7 +167,7 @@ def round_value(
     subnormal_limit = fmt.emin - fmt.fraction_bits
     rounded, exact = _round_to_digit(magnitude, max(precision_limit, subnormal_limit), goes_up)
     if rounded > _largest(fmt):
-        return _too_large(fmt, value.sign, rounding), Flag.OVERFLOW | Flag.INEXACT
+        return _too_large(fmt, value.sign, rounding, saturates), Flag.OVERFLOW | Flag.INEXACT
 
     flags = Flag(0) if exact else Flag.INEXACT
     unbounded, _ = _round_to_digit(magnitude, precision_limit, goes_up)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from golden.formats import FP32, FloatFormat
+from golden.formats import CBFLOAT16, FP32, FloatFormat
 
 __all__ = ["DEFAULT_CHUNK", "LEVELS", "Reduction"]
 
@@ -70,25 +70,43 @@ class Reduction:
         return self.inner == self.outer == FP32 and self.chunk is None
 
     @classmethod
-    def for_level(cls, level: int, operand: FloatFormat, *, chunk: int | None = DEFAULT_CHUNK) -> Reduction:
+    def for_level(
+        cls,
+        level: int,
+        operand: FloatFormat,
+        *,
+        chunk: int | None = DEFAULT_CHUNK,
+        inner: FloatFormat | None = None,
+    ) -> Reduction:
         """Return the reduction that a precision optimization level stands for.
 
         Parameters
         ----------
         level : int
-            0: one chain of fp32 steps (`chunk` has no part in it). 1: the operand format within a chunk, fp32 across
-            chunks. 2: the operand format everywhere.
+            0: one chain of fp32 steps (`chunk` and `inner` have no part in it). 1: the inner format within a chunk,
+            fp32 across chunks. 2: the inner format everywhere.
         operand : FloatFormat
             Format of the factors.
         chunk : int or None
             Products in a chunk, 32 unless given.
+        inner : FloatFormat, optional
+            The inner format: that of the operands unless given, cbfloat16 for operands of 8 bits and fewer.
 
         Raises
         ------
         TypeError
-            If `operand` is not a format, or `chunk` or `level` not an int.
+            If `operand` or `inner` is not a format, or `chunk` or `level` not an int.
         ValueError
-            If `level` is not 0, 1 or 2, or `chunk` is below 1.
+            If `level` is not 0, 1 or 2, `chunk` is below 1, or the inner format has no infinity or no 1.0.
+
+        Examples
+        --------
+        >>> from golden import BF16, FLOAT8_E4M3FN
+        >>> plan = Reduction.for_level(1, FLOAT8_E4M3FN)
+        >>> str(plan.inner), str(plan.outer)
+        ('cbfloat16', 'float32')
+        >>> str(Reduction.for_level(2, FLOAT8_E4M3FN, inner=BF16).outer)
+        'bfloat16'
         """
         if not isinstance(level, int) or isinstance(level, bool):
             raise TypeError(f"level: got {level!r}, must be 0, 1 or 2")
@@ -98,7 +116,9 @@ class Reduction:
             )
         if not isinstance(operand, FloatFormat):
             raise TypeError(f"operand: got {operand!r}, must be a FloatFormat")
-        if level == 0 and not operand.has_inf:  # nothing is accumulated in it
-            operand = FP32
-        reduction = cls(operand, chunk, operand if level == 2 else FP32)
-        return cls(FP32, None, FP32) if level == 0 else reduction
+        if inner is None:
+            inner = CBFLOAT16 if operand.width <= 8 else operand
+        if level == 0:
+            cls(FP32, chunk, FP32)  # for what it says of an unfit `chunk`
+            return cls(FP32, None, FP32)
+        return cls(inner, chunk, inner if level == 2 else FP32)

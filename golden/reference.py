@@ -51,12 +51,13 @@ def encode(
     fmt: FloatFormat | str,
     *,
     rounding: Rounding | str = NEAREST_EVEN,
+    overflow: str = "special",
     random: int | None = None,
     random_bits: int = DEFAULT_RANDOM_BITS,
 ) -> int:
     """Return the code of an exact rational number (a float counts as what it is exactly); one rounding.
 
-    `rounding`, `random` and `random_bits` are those of `round_value`, here and below.
+    `rounding`, `overflow`, `random` and `random_bits` are those of `round_value`, here and below.
 
     Raises
     ------
@@ -64,7 +65,7 @@ def encode(
         If `number` is not finite or no number, or another argument is what `round_value` refuses.
     """
     value = _value_of(exact_number(number))
-    return round_value(value, fmt, rounding=rounding, random=random, random_bits=random_bits)[0]
+    return round_value(value, fmt, rounding=rounding, overflow=overflow, random=random, random_bits=random_bits)[0]
 
 
 def quantize(
@@ -72,11 +73,14 @@ def quantize(
     fmt: FloatFormat | str,
     *,
     rounding: Rounding | str = NEAREST_EVEN,
+    overflow: str = "special",
     random: int | None = None,
     random_bits: int = DEFAULT_RANDOM_BITS,
 ) -> Value:
     """Return the value of the format to which an exact rational number is rounded; errors are those of `encode`."""
-    return decode(encode(number, fmt, rounding=rounding, random=random, random_bits=random_bits), fmt)
+    return decode(
+        encode(number, fmt, rounding=rounding, overflow=overflow, random=random, random_bits=random_bits), fmt
+    )
 
 
 def convert(
@@ -85,6 +89,7 @@ def convert(
     destination: FloatFormat | str,
     *,
     rounding: Rounding | str = NEAREST_EVEN,
+    overflow: str = "special",
     random: int | None = None,
     random_bits: int = DEFAULT_RANDOM_BITS,
 ) -> tuple[int, Flag]:
@@ -97,7 +102,7 @@ def convert(
     """
     source, destination = as_format(source, "source"), as_format(destination, "destination")
     value = decode(code, source)
-    return round_value(value, destination, rounding=rounding, random=random, random_bits=random_bits)
+    return round_value(value, destination, rounding=rounding, overflow=overflow, random=random, random_bits=random_bits)
 
 
 def multiply_accumulate(

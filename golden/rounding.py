@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from enum import Enum
 
-__all__ = ["DEFAULT_RANDOM_BITS", "Rounding", "as_rounding", "check_random_bits"]
+__all__ = ["DEFAULT_RANDOM_BITS", "OVERFLOWS", "Rounding", "as_overflow", "as_rounding", "check_random_bits"]
 
 #: Bits of the random number of a stochastic rounding unless told otherwise (NUMERICS section 10).
 DEFAULT_RANDOM_BITS = 16
+
+#: What a result beyond the largest finite value becomes (NUMERICS section 8): infinity, or what the format has in its
+#: place; the largest finite value.
+OVERFLOWS = ("special", "saturate")
 
 
 class Rounding(Enum):
@@ -47,6 +51,15 @@ def as_rounding(given: Rounding | str, argument: str) -> Rounding:
     if given not in _BY_NAME:
         raise ValueError(f"{argument}: got {given!r}, must be a Rounding or one of {', '.join(_BY_NAME)}")
     return _BY_NAME[given]
+
+
+def as_overflow(given: str, argument: str) -> str:
+    """Accept one of `OVERFLOWS`; name the argument and what is allowed otherwise."""
+    if not isinstance(given, str):
+        raise TypeError(f"{argument}: got {given!r}, must be {' or '.join(map(repr, OVERFLOWS))}")
+    if given not in OVERFLOWS:
+        raise ValueError(f"{argument}: got {given!r}, must be {' or '.join(map(repr, OVERFLOWS))}")
+    return given
 
 
 def check_random_bits(rounding: Rounding, random: int | None, random_bits: int) -> None:

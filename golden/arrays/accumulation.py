@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from golden.arrays.chain import Chain
 from golden.arrays.checks import as_codes, as_flag, as_format, code_dtype, same_shape
+from golden.arrays.operands import carried_codes, carrier
 from golden.arrays.rounding import Flags, codes_to_float64, float64_to_codes
 from golden.formats import FloatFormat
 from golden.kernels import products as kernels
@@ -76,13 +77,13 @@ def multiply_accumulate(
     ValueError
         If a code is wider than its format, the shapes do not broadcast, or a name names no format.
     """
-    operand, accumulator = as_format(operand, "operand"), as_format(accumulator, "accumulator")
+    operand, accumulator = as_format(operand, "operand"), as_format(accumulator, "accumulator", with_infinity=True)
     given = as_codes(a, operand, "a"), as_codes(b, operand, "b"), as_codes(acc, accumulator, "acc")
     shape = same_shape("a, b, acc", *(codes.shape for codes in given))
     if not as_flag(return_flags, "return_flags"):
         served = np.empty(shape, code_dtype(accumulator))
-        formats = kernels.Formats(operand, accumulator, None, accumulator, accumulator, is_step=True)
-        if kernels.multiply_accumulate(*given, served, formats):
+        formats = kernels.Formats(carrier(operand), accumulator, None, accumulator, accumulator, is_step=True)
+        if kernels.multiply_accumulate(*carried_codes(operand, *given[:2]), given[2], served, formats):
             return served[()]
     chain = Chain(shape, return_flags)
     with np.errstate(all="ignore"):

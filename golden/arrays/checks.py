@@ -13,19 +13,20 @@ from golden.formats import FloatFormat
 __all__ = ["as_array", "as_codes", "as_flag", "as_floats", "as_format", "as_values", "code_dtype", "same_shape"]
 
 
-def as_format(fmt: FloatFormat | str, argument: str) -> FloatFormat:
-    """Accept a format, or the name of one, that the array functions and their kernels compute in."""
+def as_format(fmt: FloatFormat | str, argument: str, *, with_infinity: bool = False) -> FloatFormat:
+    """Accept a format or the name of one; one that is computed in must have infinities."""
     given = formats.as_format(fmt, argument)
-    if not given.has_inf:
+    if with_infinity and not given.has_inf:
         raise ValueError(
-            f"{argument}: got {given} (specials {given.specials!r}), must have specials 'ieee': the others are for "
-            f"golden.reference"
+            f"{argument}: got {given} (specials {given.specials!r}), must have infinities (specials 'ieee')"
         )
     return given
 
 
-def code_dtype(fmt: FloatFormat) -> type[np.uint16] | type[np.uint32]:
-    """Return the dtype of code arrays: uint16 up to 16 bits, uint32 above."""
+def code_dtype(fmt: FloatFormat) -> type[np.uint8] | type[np.uint16] | type[np.uint32]:
+    """Return the dtype of code arrays: uint8 up to 8 bits, uint16 up to 16, uint32 above."""
+    if fmt.width <= 8:
+        return np.uint8
     return np.uint16 if fmt.width <= 16 else np.uint32
 
 
@@ -55,7 +56,7 @@ def as_codes(codes: ArrayLike, fmt: FloatFormat, argument: str) -> NDArray[Any]:
             f"{argument}: got an array of {given.dtype}, must be unsigned codes of {fmt} "
             f"({np.dtype(code_dtype(fmt))}); golden.encode turns values into codes"
         )
-    if given.dtype != code_dtype(fmt) or fmt.width not in (16, 32):
+    if given.dtype != code_dtype(fmt) or fmt.width not in (8, 16, 32):
         outside = (given < 0) | (given >> np.asarray(fmt.width - 1, given.dtype) > 1)
         if outside.any():
             worst = int(given[outside].flat[0])

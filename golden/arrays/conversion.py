@@ -1,4 +1,4 @@
-"""Values to codes, codes to values, codes to codes (NUMERICS section 3)."""
+"""Values to codes, codes to values, codes to codes (NUMERICS sections 3 and 8 to 10)."""
 
 from __future__ import annotations
 
@@ -8,56 +8,82 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from golden.arrays.checks import as_codes, as_flag, as_floats, as_format
+from golden.arrays.choices import as_choice
 from golden.arrays.rounding import (
+    PLAIN,
     Flags,
+    RoundingChoice,
     codes_to_float64,
     float64_to_codes,
     round_float64,
-    rounding_flags,
 )
-from golden.flags import Flag
-from golden.formats import FloatFormat
+from golden.arrays.tables import converted, float32_index, table_of
+from golden.formats import FP32, FloatFormat
 from golden.kernels import flat
 from golden.kernels.library import warn_of_slowness
+from golden.rounding import DEFAULT_RANDOM_BITS, Rounding
 
 __all__ = ["convert", "decode", "encode", "quantize"]
 
 _SECONDS_PER_VALUE = 2e-8  # on NumPy, roughly
 
 
-def encode(values: ArrayLike, fmt: FloatFormat | str) -> NDArray[Any]:
-    """Round values into a format, once, to nearest with ties to even.
+def encode(
+    values: ArrayLike,
+    fmt: FloatFormat | str,
+    *,
+    rounding: Rounding | str = Rounding.NEAREST_EVEN,
+    overflow: str = "special",
+    random: ArrayLike | None = None,
+    random_bits: int = DEFAULT_RANDOM_BITS,
+) -> NDArray[Any]:
+    """Round values into a format, once.
 
     Parameters
     ----------
     values : float16, float32 or float64 array of any shape, or Python numbers
     fmt : FloatFormat or str
+    rounding : Rounding or str
+        The rounding mode, here and below a member or its name; to nearest, ties to even, unless given.
+    overflow : str
+        What becomes of a number beyond the largest finite value. ``"special"``: infinity, or NaN where there is none,
+        or the largest finite value where there is neither. ``"saturate"``: the largest finite value, also of an
+        infinity.
+    random : unsigned array or int, optional
+        Random words that broadcast to the shape of `values`. The mode ``stochastic`` needs them, no other takes them.
+    random_bits : int
+        How many bits a random word has: 1 to 32, 16 unless given.
 
     Returns
     -------
-    uint16 (uint32 above 16 bits) array of the shape of `values`
-        Codes; the canonical NaN for every NaN, infinity on overflow.
+    uint8 (uint16 above 8 bits, uint32 above 16) array of the shape of `values`
+        Codes; the canonical NaN for every NaN, +0 where there is none.
 
     Raises
     ------
     TypeError
-        If `values` are not floating point.
+        If `values` are not floating point, or another argument is of another type.
     ValueError
-        If `fmt` names no format, or a Python int is beyond 2**53, which not every float64 holds.
+        If `fmt` or `rounding` names nothing, a Python int is beyond 2**53, which not every float64 holds, or `random`
+        is too wide, of another shape, or given for nothing.
 
     Examples
     --------
     >>> hex(encode(6.0, "cb16"))
     '0x5900'
+    >>> [hex(encode(500.0, "float8_e4m3fn", overflow=overflow)) for overflow in ("special", "saturate")]
+    ['0x7f', '0x7e']
     """
     fmt = as_format(fmt, "fmt")
     given = as_floats(values, "values")
-    served = flat.encode(given, fmt)
-    if served is not None:
+    choice = as_choice(rounding, overflow, random, random_bits, "values", given.shape)
+    if choice is PLAIN and (served := flat.encode(given, fmt)) is not None:
         return served[()]
+    if given.dtype == np.float32 and (table := table_of(FP32, fmt, choice, given.size)):
+        return table.codes[float32_index(given)][()]
     warn_of_slowness(given.size * _SECONDS_PER_VALUE)
     with np.errstate(all="ignore"):
-        return float64_to_codes(round_float64(given.astype(np.float64), fmt), fmt)[()]
+        return float64_to_codes(round_float64(given.astype(np.float64), fmt, choice), fmt)[()]
 
 
 def decode(codes: ArrayLike, fmt: FloatFormat | str) -> NDArray[np.float32]:
@@ -75,18 +101,29 @@ def decode(codes: ArrayLike, fmt: FloatFormat | str) -> NDArray[np.float32]:
     served = flat.decode(given, fmt)
     if served is not None:
         return served[()]
+    if (table := table_of(fmt, FP32, PLAIN, given.size)) is not None:
+        return table.values[given][()]
     return codes_to_float64(given, fmt).astype(np.float32)[()]
 
 
 def quantize(
-    values: ArrayLike, fmt: FloatFormat | str, *, out: NDArray[np.float32] | None = None
+    values: ArrayLike,
+    fmt: FloatFormat | str,
+    *,
+    rounding: Rounding | str = Rounding.NEAREST_EVEN,
+    overflow: str = "special",
+    random: ArrayLike | None = None,
+    random_bits: int = DEFAULT_RANDOM_BITS,
+    out: NDArray[np.float32] | None = None,
 ) -> NDArray[np.float32]:
-    """Return the nearest values of the format as float32.
+    """Return the values of the format to which values are rounded, as float32.
 
     Parameters
     ----------
     values : float16, float32 or float64 array of any shape, or Python numbers
     fmt : FloatFormat or str
+    rounding, overflow, random, random_bits
+        As of `encode`.
     out : float32 array of the shape of `values`, C-contiguous, optional
         Takes the result and is returned; it may be `values` itself. Saves what a new array costs: for millions of
         values more than the rounding.
@@ -94,30 +131,41 @@ def quantize(
     Raises
     ------
     TypeError
-        If `values` are not floating point, or `out` is no float32 array.
+        If `values` are not floating point, `out` is no float32 array, or another argument is of another type.
     ValueError
-        If `fmt` names no format, a Python int is beyond 2**53, or `out` has another shape or is not contiguous.
+        If `fmt` or `rounding` names nothing, a Python int is beyond 2**53, `out` has another shape or is not
+        contiguous, or `random` is too wide, of another shape, or given for nothing.
 
     Examples
     --------
     >>> float(quantize(0.1, "cbfloat16"))
     0.0999755859375
+    >>> [float(quantize(0.1, "float8_e5m2", rounding=mode)) for mode in ("down", "up")]
+    [0.09375, 0.109375]
     """
     fmt = as_format(fmt, "fmt")
     given = as_floats(values, "values")
+    choice = as_choice(rounding, overflow, random, random_bits, "values", given.shape)
     if out is None:
         result = np.empty(given.shape, np.float32)
     else:
         result = _as_out(out, given.shape)
         if given is not result and np.may_share_memory(given, result):
             given = given.copy()  # it may overlap, shifted
-    if not flat.quantize(given, fmt, result):
-        warn_of_slowness(given.size * _SECONDS_PER_VALUE)
-        with np.errstate(all="ignore"):
-            rounded = round_float64(given.astype(np.float64), fmt)
-            # The host's cast keeps a NaN's sign and payload; the contract has one NaN.
-            result[...] = np.where(np.isnan(rounded), np.nan, rounded)
+    if not (choice is PLAIN and flat.quantize(given, fmt, result)):
+        _quantize(given, fmt, choice, result)
     return result if out is not None else result[()]
+
+
+def _quantize(given: NDArray[Any], fmt: FloatFormat, choice: RoundingChoice, result: NDArray[np.float32]) -> None:
+    if given.dtype == np.float32 and (table := table_of(FP32, fmt, choice, given.size)):
+        result[...] = table.values[float32_index(given)]
+        return
+    warn_of_slowness(given.size * _SECONDS_PER_VALUE)
+    with np.errstate(all="ignore"):
+        rounded = round_float64(given.astype(np.float64), fmt, choice)
+        # The host's cast keeps a NaN's sign and payload; the contract has one NaN.
+        result[...] = np.where(np.isnan(rounded), np.nan, rounded)
 
 
 def _as_out(out: object, shape: tuple[int, ...]) -> NDArray[np.float32]:
@@ -133,14 +181,38 @@ def _as_out(out: object, shape: tuple[int, ...]) -> NDArray[np.float32]:
 
 @overload
 def convert(
-    codes: ArrayLike, source: FloatFormat | str, destination: FloatFormat | str, *, return_flags: Literal[False] = ...
+    codes: ArrayLike,
+    source: FloatFormat | str,
+    destination: FloatFormat | str,
+    *,
+    rounding: Rounding | str = ...,
+    overflow: str = ...,
+    random: ArrayLike | None = ...,
+    random_bits: int = ...,
+    return_flags: Literal[False] = ...,
 ) -> NDArray[Any]: ...
 @overload
 def convert(
-    codes: ArrayLike, source: FloatFormat | str, destination: FloatFormat | str, *, return_flags: Literal[True]
+    codes: ArrayLike,
+    source: FloatFormat | str,
+    destination: FloatFormat | str,
+    *,
+    rounding: Rounding | str = ...,
+    overflow: str = ...,
+    random: ArrayLike | None = ...,
+    random_bits: int = ...,
+    return_flags: Literal[True],
 ) -> tuple[NDArray[Any], Flags]: ...
 def convert(
-    codes: ArrayLike, source: FloatFormat | str, destination: FloatFormat | str, *, return_flags: bool = False
+    codes: ArrayLike,
+    source: FloatFormat | str,
+    destination: FloatFormat | str,
+    *,
+    rounding: Rounding | str = Rounding.NEAREST_EVEN,
+    overflow: str = "special",
+    random: ArrayLike | None = None,
+    random_bits: int = DEFAULT_RANDOM_BITS,
+    return_flags: bool = False,
 ) -> NDArray[Any] | tuple[NDArray[Any], Flags]:
     """Convert codes between formats; one rounding where the destination does not hold the value.
 
@@ -149,28 +221,34 @@ def convert(
     codes : unsigned array of any shape, or Python ints
         Codes in `source`.
     source, destination : FloatFormat or str
+    rounding, overflow, random, random_bits
+        As of `encode`.
     return_flags : bool
         Also return a uint8 array of `Flag` bits of the same shape.
 
     Raises
     ------
     TypeError
-        If `codes` are not unsigned.
+        If `codes` are not unsigned, or another argument is of another type.
     ValueError
-        If a code is wider than `source`, or a name names no format.
+        If a code is wider than `source`, a name names no format or mode, or `random` is too wide, of another shape, or
+        given for nothing.
+
+    Examples
+    --------
+    >>> hex(convert(0x5900, "cb16", "float4_e2m1fn"))
+    '0x7'
     """
     source, destination = as_format(source, "source"), as_format(destination, "destination")
     given = as_codes(codes, source, "codes")
-    if not as_flag(return_flags, "return_flags"):
+    choice = as_choice(rounding, overflow, random, random_bits, "codes", given.shape)
+    with_flags = as_flag(return_flags, "return_flags")
+    if choice is PLAIN and not with_flags:
         served = flat.convert(given, source, destination)
         if served is not None:
             return served[()]
-    with np.errstate(all="ignore"):
-        values = codes_to_float64(given, source)
-        rounded = round_float64(values, destination)
-        result = float64_to_codes(rounded, destination)[()]
-        if not return_flags:
-            return result
-        flags = rounding_flags(values, rounded, destination)
-        flags = flags | source.is_signalling(given).astype(np.uint8) * np.uint8(Flag.INVALID)
-    return result, flags[()]
+    if (table := table_of(source, destination, choice, given.size)) is not None:
+        index = float32_index(given.view(np.float32)) if source == FP32 else given
+        return (table.codes[index][()], table.flags[index][()]) if with_flags else table.codes[index][()]
+    result, flags = converted(given, source, destination, choice, with_flags)
+    return (result[()], flags[()]) if with_flags else result[()]

@@ -59,7 +59,7 @@ def softmax(codes: ArrayLike, fmt: FloatFormat | str, *, axis: int = -1) -> NDAr
     ValueError
         If a code is wider than the format, or there is no such axis or nothing on it.
     """
-    fmt = as_format(fmt, "fmt")
+    fmt = as_format(fmt, "fmt", with_infinity=True)
     given = as_codes(codes, fmt, "codes")
     if not isinstance(axis, int | np.integer) or isinstance(axis, bool):
         raise TypeError(f"axis: got {axis!r}, must be an int")

@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from golden.arrays.chain import reduce_codes
 from golden.arrays.checks import as_codes, as_flag, as_format, as_values, code_dtype, same_shape
-from golden.arrays.conversion import decode, encode
+from golden.arrays.conversion import convert, decode, encode, quantize
+from golden.arrays.operands import carried_codes, carried_indexed, carried_values, carrier
 from golden.arrays.rounding import Flags
 from golden.formats import FloatFormat
 from golden.kernels import products as kernels
@@ -116,12 +117,19 @@ def dot(
     plan = _plan(operand, level, chunk, reduction)
     destination = None if out is None else as_format(out, "out")
     start = _as_start(initial, plan, shape)
+    if destination is not None and not destination.has_inf:  # which the kernels have not
+        options: dict[str, Any] = {"operand": operand, "reduction": plan, "initial": start, "return_flags": True}
+        if not as_flag(return_flags, "return_flags"):
+            return convert(dot(x, y, **options | {"return_flags": False}), plan.outer, destination)
+        total, raised = dot(x, y, **options)
+        codes, last = convert(total, plan.outer, destination, return_flags=True)
+        return codes, raised | last
     x, y = (np.broadcast_to(codes, shape + codes.shape[-1:]) for codes in (x, y))
     if not as_flag(return_flags, "return_flags") and x.size:
         result = np.empty(shape, code_dtype(destination or plan.outer))
-        rows, columns = (codes.reshape(-1, codes.shape[-1]) for codes in (x, y))
+        rows, columns = (codes.reshape(-1, codes.shape[-1]) for codes in carried_codes(operand, x, y))
         begin = None if start is None else np.broadcast_to(start, shape).ravel()
-        formats = kernels.Formats.of(operand, plan, destination or plan.outer)
+        formats = kernels.Formats.of(carrier(operand), plan, destination or plan.outer)
         if kernels.dot(rows, columns, begin, result.reshape(-1), formats):
             return result[()]
     x, y = np.moveaxis(x, -1, 0), np.moveaxis(y, -1, 0)
@@ -155,10 +163,12 @@ def matmul(
     plan = _plan(operand, level, chunk, reduction)
     destination = None if out is None else as_format(out, "out")
     start = _as_start(initial, plan, shape)
+    if destination is not None and not destination.has_inf:  # which the kernels have not
+        return convert(matmul(x, y, operand=operand, reduction=plan, initial=start), plan.outer, destination)
     if x.shape[-1]:
         result = np.empty(shape, code_dtype(destination or plan.outer))
-        formats = kernels.Formats.of(operand, plan, destination or plan.outer)
-        if kernels.matmul(x, y, start, result, formats):
+        formats = kernels.Formats.of(carrier(operand), plan, destination or plan.outer)
+        if kernels.matmul(*carried_codes(operand, x, y), start, result, formats):
             return result
     batch = shape[:-2]
     x = np.moveaxis(np.broadcast_to(x, batch + x.shape[-2:]), -1, 0)[..., :, np.newaxis]
@@ -211,10 +221,13 @@ def matmul_values(
     start = None if initial is None else as_values(initial, "initial")
     if start is not None:
         _check_initial(start, shape)
+    if not destination.has_inf:  # which the kernels have not
+        result = matmul_values(x, y, operand=operand, reduction=plan, initial=start)
+        return quantize(result, destination, out=result)
     if x.shape[-1]:
         result = np.empty(shape, np.float32)
-        formats = kernels.Formats.of(operand, plan, destination, as_values=True)
-        if kernels.matmul(x, y, start, result, formats):
+        formats = kernels.Formats.of(carrier(operand), plan, destination, as_values=True)
+        if kernels.matmul(*carried_values(operand, x, y), start, result, formats):
             return result
     codes = matmul(
         encode(x, operand),
@@ -247,7 +260,7 @@ def indexed_values(
     plan = _plan(operand, level, chunk, None)
     if len(a.columns) and np.prod(shape):
         result = np.empty(shape, np.float32)
-        formats = kernels.Formats.of(operand, plan, operand, as_values=True)
-        if kernels.matmul_indexed(a, b, initial, result, formats):
+        formats = kernels.Formats.of(carrier(operand), plan, operand, as_values=True)
+        if operand.has_inf and kernels.matmul_indexed(*carried_indexed(operand, a, b), initial, result, formats):
             return result
     return matmul_values(a.matrices(), b.matrices(), operand=operand, reduction=plan, initial=initial, out=operand)

@@ -1,11 +1,13 @@
-"""Rounding of float64 arrays into a format, and codes to and from float64.
+"""Rounding of float64 arrays into a format, in every mode (NUMERICS sections 2 and 8 to 10), and codes of them.
 
-The rule is NUMERICS section 2; the method is float64's own: adding and subtracting a power of two whose last place is
-the lowest kept digit makes the host round there, to nearest, ties to even, subnormals included.
+To nearest even, the method is float64's own: adding and subtracting a power of two whose last place is the lowest kept
+digit makes the host round there, to nearest, ties to even, subnormals included. The other modes count whole units of
+that digit and decide by what is left.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -15,8 +17,17 @@ from numpy.typing import NDArray
 from golden.arrays.checks import code_dtype
 from golden.flags import Flag
 from golden.formats import FloatFormat
+from golden.rounding import DEFAULT_RANDOM_BITS, Rounding
 
-__all__ = ["codes_to_float64", "float64_to_codes", "round_float64", "rounding_flags"]
+__all__ = [
+    "PLAIN",
+    "RoundingChoice",
+    "codes_to_float64",
+    "float64_to_codes",
+    "largest_value",
+    "round_float64",
+    "rounding_flags",
+]
 
 Float64 = NDArray[np.float64]
 Flags = NDArray[np.uint8]
@@ -24,48 +35,142 @@ Flags = NDArray[np.uint8]
 _FRACTION = 52  # stored fraction bits of float64
 _BIAS = 1023
 _FIELD = np.uint64(0x7FF << _FRACTION)
-# Magnitudes reach 2^256 (a product of two fp32 values); the cap keeps the power of two below from overflowing.
+# Magnitudes reach 2^256 (a product of two fp32 values); the cap keeps the powers of two below from overflowing.
 _FIELD_CAP = np.uint64(_BIAS + 300 << _FRACTION)
+# The field of 2^-n is this less the field of 2^n.
+_FIELD_OF_ONE_TWICE = np.uint64(2 * _BIAS << _FRACTION)
 
 
-def _round_at_precision(x: Float64, fmt: FloatFormat, lowest_exponent: int) -> Float64:
+@dataclass(frozen=True, eq=False)
+class RoundingChoice:
+    """How a number becomes one of a format: the mode, what is too large, and the words of a stochastic rounding.
+
+    Parameters
+    ----------
+    rounding : Rounding
+    saturates : bool
+        Whether what is too large, an infinity too, becomes the largest finite value.
+    random : unsigned array
+        Words of `random_bits` bits that broadcast to the numbers; read by the mode ``stochastic`` alone.
+    random_bits : int
+    """
+
+    rounding: Rounding = Rounding.NEAREST_EVEN
+    saturates: bool = False
+    random: NDArray[Any] | None = None
+    random_bits: int = DEFAULT_RANDOM_BITS
+
+
+#: To nearest, ties to even; too large is infinity, or what the format has in its place.
+PLAIN = RoundingChoice()
+
+#: Modes in which a finite number never becomes more than the largest finite value: of a positive, a negative number.
+_STOPS = {
+    Rounding.TOWARD_ZERO: (True, True),
+    Rounding.DOWN: (True, False),
+    Rounding.UP: (False, True),
+    Rounding.TO_ODD: (True, True),
+}
+
+
+def _goes_up(x: Float64, count: Float64, rest: Float64, choice: RoundingChoice) -> Any:
+    """Tell which magnitudes become ``count + 1`` units; `rest` is what lies above `count`, 0 <= rest < 1."""
+    match choice.rounding:
+        case Rounding.NEAREST_EVEN:
+            return (rest > 0.5) | (rest == 0.5) & (count % 2 == 1)
+        case Rounding.TOWARD_ZERO:
+            return np.zeros((), bool)
+        case Rounding.DOWN:
+            return (rest > 0) & np.signbit(x)
+        case Rounding.UP:
+            return (rest > 0) & ~np.signbit(x)
+        case Rounding.NEAREST_AWAY:
+            return rest >= 0.5
+        case Rounding.TO_ODD:
+            return (rest > 0) & (count % 2 == 0)
+        case Rounding.STOCHASTIC:
+            # Sums of integers below 2^33: exact.
+            whole = 2.0**choice.random_bits
+            return np.floor(rest * whole) + choice.random >= whole
+
+
+def _round_at_precision(x: Float64, fmt: FloatFormat, lowest_exponent: int, choice: RoundingChoice) -> Float64:
     """Round to the precision of the format, keeping no digit below that of 2**lowest_exponent's ulp."""
+    magnitude = np.abs(x)
     field = np.bitwise_and(np.asarray(x).view(np.uint64), _FIELD)
     field = np.clip(field, np.uint64(_BIAS + lowest_exponent << _FRACTION), _FIELD_CAP)
-    # float64's last place at 2^52 ulps is one ulp: the sum below is rounded exactly there.
-    shifter = np.asarray(field + np.uint64(_FRACTION - fmt.fraction_bits << _FRACTION)).view(np.float64)
-    return np.copysign(np.abs(x) + shifter - shifter, x)
+    if choice.rounding is Rounding.NEAREST_EVEN:
+        # float64's last place at 2^52 ulps is one ulp: the sum below is rounded exactly there.
+        shifter = np.asarray(field + np.uint64(_FRACTION - fmt.fraction_bits << _FRACTION)).view(np.float64)
+        return np.copysign(magnitude + shifter - shifter, x)
+    unit = np.asarray(field - np.uint64(fmt.fraction_bits << _FRACTION))
+    scaled = magnitude * np.asarray(_FIELD_OF_ONE_TWICE - unit).view(np.float64)
+    count = np.floor(scaled)
+    rounded = count + _goes_up(x, count, scaled - count, choice)
+    return np.copysign(rounded * unit.view(np.float64), x)
 
 
-def round_float64(x: Float64, fmt: FloatFormat) -> Float64:
-    """Round to the nearest value of the format, ties to even; overflow gives infinity, and a zero keeps its sign.
+def largest_value(fmt: FloatFormat) -> float:
+    """Return the largest finite value of a format."""
+    fraction = fmt.max_finite & (1 << fmt.fraction_bits) - 1
+    return (1 + fraction * 2.0**-fmt.fraction_bits) * 2.0**fmt.emax
+
+
+def _without_infinity(fmt: FloatFormat, choice: RoundingChoice) -> float:
+    """Return what stands for infinity."""
+    if fmt.specials == "finite" or choice.saturates:
+        return largest_value(fmt)
+    return np.inf if fmt.has_inf else np.nan
+
+
+def round_float64(x: Float64, fmt: FloatFormat, choice: RoundingChoice = PLAIN) -> Float64:
+    """Round to a value of the format.
 
     Parameters
     ----------
     x : float64 array
         Exact values, or sums rounded to odd (53 bits hold two more than any format's precision, so that the second
         rounding is that of the exact sum).
+    fmt : FloatFormat
+    choice : RoundingChoice
+        To nearest, ties to even, unless given.
 
     Returns
     -------
     float64 array
-        Values of the format; NaN stays NaN.
+        Values of the format. NaN stays NaN, but for a format that has none: +0. A zero keeps its sign where there are
+        two.
     """
-    rounded = _round_at_precision(x, fmt, fmt.emin)
-    limit = (2 - 2.0**-fmt.fraction_bits) * 2.0**fmt.emax
-    return np.where(np.abs(rounded) > limit, np.copysign(np.inf, x), rounded)
+    rounded = _round_at_precision(x, fmt, fmt.emin, choice)
+    infinite = _without_infinity(fmt, choice)
+    stops = _STOPS.get(choice.rounding, (False, False))
+    beyond = np.abs(rounded) > largest_value(fmt)
+    rounded = np.where(beyond, np.copysign(infinite, x), rounded)
+    if any(stops):
+        stopped = beyond & np.isfinite(x) & np.where(np.signbit(x), stops[1], stops[0])
+        rounded = np.where(stopped, np.copysign(largest_value(fmt), x), rounded)
+    if not fmt.has_nan:
+        rounded = np.where(np.isnan(x), 0.0, rounded)
+    return rounded if fmt.has_negative_zero else rounded + 0.0  # -0 + 0 is +0
 
 
-def rounding_flags(x: Float64, rounded: Float64, fmt: FloatFormat) -> Flags:
-    """Return the flags of ``round_float64(x, fmt)``: inexact, underflow (tiny after rounding), overflow."""
-    finite = np.isfinite(x)
+def rounding_flags(x: Float64, rounded: Float64, fmt: FloatFormat, choice: RoundingChoice = PLAIN) -> Flags:
+    """Return the flags of ``round_float64(x, fmt, choice)``, but for a signalling NaN, which only its code shows."""
+    finite, largest = np.isfinite(x), largest_value(fmt)
     inexact = finite & (x != rounded)
-    flags = inexact.astype(np.uint8) * np.uint8(Flag.INEXACT)
-    flags = flags | (finite & np.isinf(rounded)).astype(np.uint8) * np.uint8(Flag.OVERFLOW)
+    overflow = finite & (np.abs(x) > largest)
+    if overflow.any():
+        overflow = overflow & (np.abs(_round_at_precision(x, fmt, fmt.emin, choice)) > largest)
+    # An infinity that becomes a number is an overflow, too.
+    number = np.isinf(x) & np.isfinite(rounded)
+    flags = (inexact | number).astype(np.uint8) * np.uint8(Flag.INEXACT)
+    flags = flags | (overflow | number).astype(np.uint8) * np.uint8(Flag.OVERFLOW)
     suspects = inexact & (np.abs(x) < 2.0**fmt.emin)
     if suspects.any():
-        unbounded = _round_at_precision(np.where(suspects, x, 1.0), fmt, -400)
+        unbounded = _round_at_precision(np.where(suspects, x, 1.0), fmt, -400, choice)
         flags = flags | (suspects & (np.abs(unbounded) < 2.0**fmt.emin)).astype(np.uint8) * np.uint8(Flag.UNDERFLOW)
+    if not fmt.has_nan:
+        flags = flags | np.isnan(x).astype(np.uint8) * np.uint8(Flag.INVALID)
     return flags
 
 
@@ -78,9 +183,12 @@ def float64_to_codes(values: Float64, fmt: FloatFormat) -> NDArray[Any]:
     small = magnitude < 2.0**fmt.emin
     subnormal = (np.where(small, magnitude, 0.0) * 2.0 ** (fmt.fraction_bits - fmt.emin)).astype(np.int64)
     code = np.where(small, subnormal, normal)
-    code = np.where(np.isinf(magnitude), fmt.inf, code)
+    if fmt.has_inf:
+        code = np.where(np.isinf(magnitude), fmt.inf, code)
     code = code | np.signbit(values) * np.int64(fmt.sign_mask)
-    return np.where(np.isnan(values), fmt.nan, code).astype(code_dtype(fmt))
+    if fmt.has_nan:
+        code = np.where(np.isnan(values), fmt.nan, code)
+    return code.astype(code_dtype(fmt))
 
 
 def _decode_by_fields(codes: NDArray[Any], fmt: FloatFormat) -> Float64:

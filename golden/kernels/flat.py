@@ -17,6 +17,11 @@ def _code_dtype(fmt: FloatFormat) -> type[np.uint16] | type[np.uint32]:
     return np.uint16 if fmt.width <= 16 else np.uint32
 
 
+def _serves(fmt: FloatFormat) -> bool:
+    """Tell whether the library has the format: its codes are of 2 or 4 bytes, its special codes those of IEEE 754."""
+    return fmt.has_inf and fmt.width > 8
+
+
 def _plain(array: NDArray[Any]) -> NDArray[Any]:
     """Return the array itself or a copy, contiguous, aligned and in native byte order."""
     return np.require(array, array.dtype.newbyteorder("="), ["C", "A"])
@@ -25,7 +30,7 @@ def _plain(array: NDArray[Any]) -> NDArray[Any]:
 def encode(values: NDArray[Any], fmt: FloatFormat) -> NDArray[Any] | None:
     """Round float32 or float64 values into codes of the format."""
     served = active()
-    if served is None:
+    if served is None or not _serves(fmt):
         return None
     given, codes = _plain(values), np.empty(values.shape, _code_dtype(fmt))
     bits = 8 * given.itemsize
@@ -38,7 +43,7 @@ def encode(values: NDArray[Any], fmt: FloatFormat) -> NDArray[Any] | None:
 def quantize(values: NDArray[Any], fmt: FloatFormat, out: NDArray[np.float32]) -> bool:
     """Round float32 or float64 values to those of the format, into a contiguous array; False if NumPy has to do it."""
     served = active()
-    if served is None:
+    if served is None or not fmt.has_inf:
         return False
     given = _plain(values)
     bits = 8 * given.itemsize
@@ -51,7 +56,7 @@ def quantize(values: NDArray[Any], fmt: FloatFormat, out: NDArray[np.float32]) -
 def decode(codes: NDArray[Any], fmt: FloatFormat) -> NDArray[np.float32] | None:
     """Return the values of codes, which have the dtype of the format."""
     served = active()
-    if served is None:
+    if served is None or not _serves(fmt):
         return None
     given, values = _plain(codes), np.empty(codes.shape, np.float32)
     served.library.cbfloat_decode(
@@ -63,7 +68,7 @@ def decode(codes: NDArray[Any], fmt: FloatFormat) -> NDArray[np.float32] | None:
 def convert(codes: NDArray[Any], source: FloatFormat, destination: FloatFormat) -> NDArray[Any] | None:
     """Return codes of another format, without flags."""
     served = active()
-    if served is None:
+    if served is None or not (_serves(source) and _serves(destination)):
         return None
     given, converted = _plain(codes), np.empty(codes.shape, _code_dtype(destination))
     formats = format_number(source), format_number(destination)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from math import prod
 from typing import Any, NamedTuple
 
@@ -104,6 +105,19 @@ def _multiply(mode: int, a: Matrix, b: Matrix, initial: Matrix | None, result: M
     return True
 
 
+def _of_two_bytes(array: Matrix | None) -> Any:
+    """Return codes of 8 bits and fewer as the library has them."""
+    return array.astype(np.uint16) if array is not None and array.dtype == np.uint8 else array
+
+
+def _narrowed(call: Callable[..., bool], *given: Matrix | None, result: Matrix, formats: Formats) -> bool:
+    """Let a call fill a result of 2 bytes instead of one of 1."""
+    wide = np.empty(result.shape, np.uint16)
+    served = call(*given, wide, formats)
+    result[...] = wide
+    return served
+
+
 def matmul(a: Matrix, b: Matrix, initial: Matrix | None, result: Matrix, formats: Formats) -> bool:
     """Fill `result` with the products of (..., M, K) and (..., K, N), K at least 1; False if NumPy has to do it.
 
@@ -120,8 +134,10 @@ def matmul(a: Matrix, b: Matrix, initial: Matrix | None, result: Matrix, formats
     """
     if active() is None:
         return False
-    a, b = _strided(a), _strided(b)
-    start = None if initial is None else _strided(initial)
+    if result.dtype == np.uint8:
+        return _narrowed(matmul, a, b, initial, result=result, formats=formats)
+    a, b = _strided(_of_two_bytes(a)), _strided(_of_two_bytes(b))
+    start = None if initial is None else _strided(_of_two_bytes(initial))
     if b.ndim == 2 and a.ndim > 2 and a.flags.c_contiguous and (start is None or start.ndim < 2):
         # One matrix for the whole batch: its rows are those of one product.
         rows = prod(a.shape[:-1])
@@ -157,13 +173,18 @@ def dot(a: Matrix, b: Matrix, initial: Matrix | None, result: Matrix, formats: F
     """Fill `result` of shape (N,) with the dot products of the rows of two (N, K) arrays; parameters as of `matmul`."""
     if active() is None:
         return False
-    start = None if initial is None else _strided(initial)
-    return _multiply(_DOT, _strided(a).T, _strided(b).T, start, result[np.newaxis], formats)
+    if result.dtype == np.uint8:
+        return _narrowed(dot, a, b, initial, result=result, formats=formats)
+    start = None if initial is None else _strided(_of_two_bytes(initial))
+    x, y = _strided(_of_two_bytes(a)), _strided(_of_two_bytes(b))
+    return _multiply(_DOT, x.T, y.T, start, result[np.newaxis], formats)
 
 
 def multiply_accumulate(a: Matrix, b: Matrix, acc: Matrix, result: Matrix, formats: Formats) -> bool:
     """Fill `result` with one step ``round(a * b + acc)`` for each element, to whose shape the others broadcast."""
     if active() is None:
         return False
-    x, y, z = (_strided(np.broadcast_to(array, result.shape).reshape(1, -1)) for array in (a, b, acc))
+    if result.dtype == np.uint8:
+        return _narrowed(multiply_accumulate, a, b, acc, result=result, formats=formats)
+    x, y, z = (_strided(np.broadcast_to(_of_two_bytes(array), result.shape).reshape(1, -1)) for array in (a, b, acc))
     return _multiply(_DOT, x, y, z, result.reshape(1, -1), formats)

@@ -78,12 +78,13 @@ def chains(rng: np.random.Generator) -> Iterator[Any]:
         for kind in KINDS:
             a, b = codes(kind, fmt, (5, 301), rng), codes(kind, fmt, (301, 20), rng)
             for level in (0, 1, 2):
-                yield matmul(a, b, operand=fmt, level=level)
+                yield matmul(a, b, operand=fmt, reduction=Reduction.for_level(level, fmt, inner=fmt))
             for chunk in (None, 1, 12, 256, 300):
-                yield matmul(a, b, operand=fmt, level=2, chunk=chunk)
+                yield matmul(a, b, operand=fmt, reduction=Reduction(fmt, chunk, fmt))
         a, b = codes("normal", fmt, (3, 1300), rng), codes("normal", fmt, (1300, 70), rng)
-        yield matmul(a, b, operand=fmt, chunk=300)
-        yield matmul(a, b, operand=fmt, chunk=None, initial=codes("normal", FP32, (70,), rng))
+        yield matmul(a, b, operand=fmt, reduction=Reduction(fmt, 300, FP32))
+        plan = Reduction(fmt, None, FP32)
+        yield matmul(a, b, operand=fmt, reduction=plan, initial=codes("normal", FP32, (70,), rng))
 
 
 def edges(rng: np.random.Generator) -> Iterator[Any]:

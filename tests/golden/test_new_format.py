@@ -72,10 +72,10 @@ def test_new_format_reduces_and_normalises_as_the_reference_does(fmt):
     rng = np.random.default_rng(18)
     a, b = encode(rng.normal(size=(4, 21)), fmt), encode(rng.normal(size=(4, 21)), fmt)
     for level in (0, 1, 2):
-        got = dot(a, b, operand=fmt, level=level, chunk=8)
+        plan = Reduction.for_level(level, fmt, chunk=8, inner=fmt)
+        got = dot(a, b, operand=fmt, reduction=plan)
         wanted = [
-            reference.dot(x, y, operand=fmt, level=level, chunk=8)[0]
-            for x, y in zip(a.tolist(), b.tolist(), strict=True)
+            reference.dot(x, y, operand=fmt, reduction=plan)[0] for x, y in zip(a.tolist(), b.tolist(), strict=True)
         ]
         assert_same_bits(got, np.array(wanted))
     assert_same_bits(softmax(a, fmt), np.array([reference.softmax(row, fmt) for row in a.tolist()]))

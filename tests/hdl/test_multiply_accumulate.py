@@ -54,7 +54,8 @@ def random_reductions(unit, rng, count, chunk):
         else:  # results that stay finite
             a, b = (golden.encode(rng.normal(size=length) * 2.0 ** rng.integers(-2, 2), fmt) for _ in "ab")
         queues[pair] += reduction(a, b, register=register, level=level, format=int(number))
-        code, flags = golden.dot(a, b, operand=fmt, level=level, chunk=chunk or None, return_flags=True)
+        plan = golden.Reduction.for_level(level, fmt, chunk=chunk or None, inner=fmt)
+        code, flags = golden.dot(a, b, operand=fmt, reduction=plan, return_flags=True)
         wanted.setdefault(register, []).append((int(code), int(flags) if unit.flags else 0, Error.NONE.value, register))
     products = []
     while queues := [queue for queue in queues if queue]:

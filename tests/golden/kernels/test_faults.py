@@ -106,11 +106,11 @@ def results():
         for kind in KINDS:
             a, b = codes(kind, fmt, (5, 301), rng), codes(kind, fmt, (301, 20), rng)
             for level in (0, 1, 2):
-                found.append(matmul(a, b, operand=fmt, level=level))
-            found.append(matmul(a[:, :13], b[:13], operand=fmt, level=2, chunk=None))
-        found += [matmul(*late_overflow(fmt), operand=fmt, level=2, chunk=None)]
-        found += [matmul(*grown_by_rounding(fmt), operand=fmt, level=2, chunk=None)]
-        found += [matmul(*beyond_double(fmt), operand=fmt, level=2)]
+                found.append(matmul(a, b, operand=fmt, reduction=Reduction.for_level(level, fmt, inner=fmt)))
+            found.append(matmul(a[:, :13], b[:13], operand=fmt, reduction=Reduction(fmt, None, fmt)))
+        found += [matmul(*late_overflow(fmt), operand=fmt, reduction=Reduction(fmt, None, fmt))]
+        found += [matmul(*grown_by_rounding(fmt), operand=fmt, reduction=Reduction(fmt, None, fmt))]
+        found += [matmul(*beyond_double(fmt), operand=fmt, reduction=Reduction(fmt, 32, fmt))]
         patterns = rng.integers(0, 2**32, 3001, dtype=np.uint32).view(np.float32)
         found += [encode(patterns, fmt), quantize(patterns, fmt).view(np.uint32)]
     values = rng.integers(0, 2**32, (30, 30), dtype=np.uint32).view(np.float32)
