@@ -12,13 +12,15 @@ from __future__ import annotations
 import decimal
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import Any
 
 from golden.exact import Class, Value, as_sequence, exact_number
 from golden.exact_rounding import decode, decoded, round_value
 from golden.flags import Flag
 from golden.formats import FloatFormat, as_format
+from golden.philox import FINAL_CONVERSION, FIRST_PROMOTION, MOST_STEPS, random_at
 from golden.reduction import DEFAULT_CHUNK, Reduction
-from golden.rounding import DEFAULT_RANDOM_BITS, Rounding, as_rounding, check_random_bits
+from golden.rounding import DEFAULT_RANDOM_BITS, ReductionRounding, Rounding, as_rounding, check_random_bits
 
 __all__ = [
     "Class",
@@ -165,14 +167,24 @@ def multiply_accumulate(
     return round_value(total, accumulator, rounding=rounding, random=random, random_bits=random_bits)
 
 
-def _without_random(given: Rounding | str, argument: str) -> Rounding:
-    rounding = as_rounding(given, argument)
-    if rounding is Rounding.STOCHASTIC:
-        raise ValueError(
-            f"{argument}: got stochastic, which a reduction does not take yet; multiply_accumulate and convert do, "
-            f"with random="
-        )
-    return rounding
+class _Place:
+    """The place of a result in its call: what a rounding of its reduction is given (NUMERICS section 10)."""
+
+    def __init__(self, rounding: ReductionRounding, index: int) -> None:
+        self.rounding, self.index = rounding, index
+
+    def _options(self, mode: Rounding, step: int) -> dict[str, Any]:
+        if mode is not Rounding.STOCHASTIC:
+            return {"rounding": mode}
+        bits = self.rounding.random_bits
+        random = random_at(self.rounding.seed, self.rounding.call, self.index, step, bits)
+        return {"rounding": mode, "random": random, "random_bits": bits}
+
+    def of_step(self, step: int) -> dict[str, Any]:
+        return self._options(self.rounding.rounding, step)
+
+    def of_conversion(self) -> dict[str, Any]:
+        return self._options(self.rounding.out_rounding, FINAL_CONVERSION)
 
 
 def dot(
@@ -187,52 +199,81 @@ def dot(
     out: FloatFormat | str | None = None,
     rounding: Rounding | str = NEAREST_EVEN,
     out_rounding: Rounding | str = NEAREST_EVEN,
+    seed: int = 0,
+    call: int = 0,
+    random_bits: int = DEFAULT_RANDOM_BITS,
 ) -> tuple[int, Flag]:
     """Reduce ``sum(a[k] * b[k])`` (NUMERICS section 5); returns code in `out` or the outer format, and flags.
 
-    `rounding` applies to every step and promotion, `out_rounding` to the conversion into `out`.
+    `rounding` applies to every step and promotion, `out_rounding` to the conversion into `out`. Where one is
+    ``stochastic``, `seed` (64 bits) and `call` (32) say which random bits it has, `random_bits` how many, at most 32.
 
     Raises
     ------
     TypeError, ValueError
-        If an argument is of another type, a code wider than its format, or the lengths differ. ``stochastic`` is
-        refused: only the functions of one rounding take random bits.
+        If an argument is of another type or out of range, a code wider than its format, or the lengths differ.
     """
-    rounding, out_rounding = _without_random(rounding, "rounding"), _without_random(out_rounding, "out_rounding")
+    place = _Place(ReductionRounding.of(rounding, out_rounding, seed, call, random_bits), 0)
+    return _dot(a, b, place, operand=operand, level=level, chunk=chunk, reduction=reduction, initial=initial, out=out)
+
+
+def _dot(
+    a: Sequence[int],
+    b: Sequence[int],
+    place: _Place,
+    *,
+    operand: FloatFormat | str,
+    level: int = 1,
+    chunk: int | None = DEFAULT_CHUNK,
+    reduction: Reduction | None = None,
+    initial: int = 0,
+    out: FloatFormat | str | None = None,
+) -> tuple[int, Flag]:
     operand, destination = as_format(operand, "operand"), None if out is None else as_format(out, "out")
     a, b = as_sequence(a, "a"), as_sequence(b, "b")
     if len(a) != len(b):
         raise ValueError(f"a, b: got {len(a)} and {len(b)} codes, must be equally many")
+    if place.rounding.is_random and len(a) > MOST_STEPS:
+        raise ValueError(f"a, b: got {len(a)} codes, must be at most {MOST_STEPS} to be rounded stochastically")
     if not isinstance(reduction, Reduction | None):
         raise TypeError(f"reduction: got {reduction!r}, must be a Reduction or None")
     plan = reduction or Reduction.for_level(level, operand, chunk=chunk)
     decoded(initial, plan.outer, "initial")
     total, flags = initial, Flag(0)
+    formats: dict[str, FloatFormat]
     if plan.is_chain:
-        for x, y in zip(a, b, strict=True):
-            total, raised = multiply_accumulate(x, y, total, operand=operand, accumulator=plan.outer, rounding=rounding)
+        formats = {"operand": operand, "accumulator": plan.outer}
+        for k, (x, y) in enumerate(zip(a, b, strict=True)):
+            total, raised = multiply_accumulate(x, y, total, **formats, **place.of_step(k))
             flags |= raised
     else:
         length = plan.chunk or max(len(a), 1)
-        for start in range(0, len(a), length):
-            partial = 0
-            for x, y in zip(a[start : start + length], b[start : start + length], strict=True):
-                partial, raised = multiply_accumulate(
-                    x, y, partial, operand=operand, accumulator=plan.inner, rounding=rounding
-                )
+        for number, start in enumerate(range(0, len(a), length)):
+            partial, formats = 0, {"operand": operand, "accumulator": plan.inner}
+            for k in range(start, min(start + length, len(a))):
+                partial, raised = multiply_accumulate(a[k], b[k], partial, **formats, **place.of_step(k))
                 flags |= raised
-            total, raised = multiply_accumulate(
-                partial, plan.inner.one, total, operand=plan.inner, accumulator=plan.outer, rounding=rounding
-            )
+            formats = {"operand": plan.inner, "accumulator": plan.outer}
+            promotion = place.of_step(FIRST_PROMOTION + number)
+            total, raised = multiply_accumulate(partial, plan.inner.one, total, **formats, **promotion)
             flags |= raised
     if destination is not None:
-        total, raised = convert(total, plan.outer, destination, rounding=out_rounding)
+        total, raised = convert(total, plan.outer, destination, **place.of_conversion())
         flags |= raised
     return total, flags
 
 
 def matmul(
-    a: Sequence[Sequence[int]], b: Sequence[Sequence[int]], *, operand: FloatFormat | str, **options: object
+    a: Sequence[Sequence[int]],
+    b: Sequence[Sequence[int]],
+    *,
+    operand: FloatFormat | str,
+    rounding: Rounding | str = NEAREST_EVEN,
+    out_rounding: Rounding | str = NEAREST_EVEN,
+    seed: int = 0,
+    call: int = 0,
+    random_bits: int = DEFAULT_RANDOM_BITS,
+    **options: Any,
 ) -> list[list[int]]:
     """Multiply an M x K by a K x N matrix of codes; options and errors are those of `dot`."""
     for argument, matrix in (("a", a), ("b", b)):
@@ -240,7 +281,14 @@ def matmul(
         if len(lengths) > 1:
             raise ValueError(f"{argument}: got rows of {sorted(lengths)} codes, must be equally long")
     columns = list(zip(*b, strict=True))
-    return [[dot(row, column, operand=operand, **options)[0] for column in columns] for row in a]  # type: ignore[arg-type]
+    modes = ReductionRounding.of(rounding, out_rounding, seed, call, random_bits)
+    return [
+        [
+            _dot(row, column, _Place(modes, i * len(columns) + j), operand=operand, **options)[0]
+            for j, column in enumerate(columns)
+        ]
+        for i, row in enumerate(a)
+    ]
 
 
 def exponential(number: int | float | Fraction, fmt: FloatFormat | str) -> int:

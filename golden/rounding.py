@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum
 
-__all__ = ["DEFAULT_RANDOM_BITS", "OVERFLOWS", "Rounding", "as_overflow", "as_rounding", "check_random_bits"]
+__all__ = [
+    "DEFAULT_RANDOM_BITS",
+    "MOST_RANDOM_BITS",
+    "OVERFLOWS",
+    "ReductionRounding",
+    "Rounding",
+    "as_overflow",
+    "as_rounding",
+    "check_call",
+    "check_random_bits",
+    "check_random_width",
+    "check_seed",
+]
 
 #: Bits of the random number of a stochastic rounding unless told otherwise (NUMERICS section 10).
 DEFAULT_RANDOM_BITS = 16
@@ -12,6 +25,9 @@ DEFAULT_RANDOM_BITS = 16
 #: What a result beyond the largest finite value becomes (NUMERICS section 8): infinity, or what the format has in its
 #: place; the largest finite value.
 OVERFLOWS = ("special", "saturate")
+
+#: The most that the generator of NUMERICS section 10 has for a rounding.
+MOST_RANDOM_BITS = 32
 
 
 class Rounding(Enum):
@@ -75,3 +91,77 @@ def check_random_bits(rounding: Rounding, random: int | None, random_bits: int) 
         raise ValueError(f"random_bits: got {random_bits}, must be at least 1")
     if random is not None and not 0 <= random < 1 << random_bits:
         raise ValueError(f"random: got {random}, must be 0 to {(1 << random_bits) - 1}, which fits {random_bits} bits")
+
+
+def _check_int(given: object, argument: str, most: int, meaning: str) -> None:
+    lowest = 1 if argument == "random_bits" else 0
+    if not isinstance(given, int) or isinstance(given, bool):
+        raise TypeError(f"{argument}: got {given!r}, must be an int from {lowest} to {most}, {meaning}")
+    if not lowest <= given <= most:
+        raise ValueError(f"{argument}: got {given}, must be {lowest} to {most}, {meaning}")
+
+
+def check_seed(seed: object) -> None:
+    """Name what is wrong with the seed of stochastic roundings."""
+    _check_int(seed, "seed", 2**64 - 1, "the key of the random bits")
+
+
+def check_call(call: object) -> None:
+    """Name what is wrong with the number of a call that rounds stochastically."""
+    _check_int(call, "call", 2**32 - 1, "a number that tells calls of one seed apart")
+
+
+def check_random_width(random_bits: object) -> None:
+    """Name what is wrong with the number of bits of a random word."""
+    _check_int(random_bits, "random_bits", MOST_RANDOM_BITS, "how many bits of a random word are taken")
+
+
+@dataclass(frozen=True)
+class ReductionRounding:
+    """How the steps, the promotions and the conversion into `out` of a reduction are rounded.
+
+    Parameters
+    ----------
+    rounding : Rounding
+        Mode of every step and promotion.
+    out_rounding : Rounding
+        Mode of the final conversion.
+    seed, call : int
+        Key and call number of the random bits, 0 to 2**64 - 1 and 0 to 2**32 - 1 (NUMERICS section 10).
+    random_bits : int
+        How many bits a stochastic rounding has, 1 to 32.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If one is of another type or out of range, naming it.
+    """
+
+    rounding: Rounding = Rounding.NEAREST_EVEN
+    out_rounding: Rounding = Rounding.NEAREST_EVEN
+    seed: int = 0
+    call: int = 0
+    random_bits: int = DEFAULT_RANDOM_BITS
+
+    def __post_init__(self) -> None:
+        check_seed(self.seed)
+        check_call(self.call)
+        check_random_width(self.random_bits)
+
+    @classmethod
+    def of(
+        cls, rounding: Rounding | str, out_rounding: Rounding | str, seed: int, call: int, random_bits: int
+    ) -> ReductionRounding:
+        """Accept modes or their names."""
+        modes = as_rounding(rounding, "rounding"), as_rounding(out_rounding, "out_rounding")
+        return cls(*modes, seed, call, random_bits)
+
+    @property
+    def is_nearest_even(self) -> bool:
+        """Whether everything is rounded to nearest, ties to even."""
+        return self.rounding is self.out_rounding is Rounding.NEAREST_EVEN
+
+    @property
+    def is_random(self) -> bool:
+        """Whether anything is rounded stochastically."""
+        return Rounding.STOCHASTIC in (self.rounding, self.out_rounding)

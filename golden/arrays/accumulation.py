@@ -9,10 +9,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from golden.arrays.chain import Chain
 from golden.arrays.checks import as_codes, as_flag, as_format, code_dtype, same_shape
+from golden.arrays.choices import as_choice
 from golden.arrays.operands import carried_codes, carrier
-from golden.arrays.rounding import Flags, codes_to_float64, float64_to_codes
+from golden.arrays.rounding import PLAIN, Flags, codes_to_float64, float64_to_codes
 from golden.formats import FloatFormat
 from golden.kernels import products as kernels
+from golden.rounding import DEFAULT_RANDOM_BITS, Rounding
 
 __all__ = ["multiply_accumulate"]
 
@@ -27,6 +29,9 @@ def multiply_accumulate(
     *,
     operand: FloatFormat | str,
     accumulator: FloatFormat | str,
+    rounding: Rounding | str = ...,
+    random: ArrayLike | None = ...,
+    random_bits: int = ...,
     return_flags: Literal[False] = ...,
 ) -> Codes: ...
 @overload
@@ -37,6 +42,9 @@ def multiply_accumulate(
     *,
     operand: FloatFormat | str,
     accumulator: FloatFormat | str,
+    rounding: Rounding | str = ...,
+    random: ArrayLike | None = ...,
+    random_bits: int = ...,
     return_flags: Literal[True],
 ) -> tuple[Codes, Flags]: ...
 @overload
@@ -47,6 +55,9 @@ def multiply_accumulate(
     *,
     operand: FloatFormat | str,
     accumulator: FloatFormat | str,
+    rounding: Rounding | str = ...,
+    random: ArrayLike | None = ...,
+    random_bits: int = ...,
     return_flags: bool,
 ) -> Codes | tuple[Codes, Flags]: ...
 def multiply_accumulate(
@@ -56,6 +67,9 @@ def multiply_accumulate(
     *,
     operand: FloatFormat | str,
     accumulator: FloatFormat | str,
+    rounding: Rounding | str = Rounding.NEAREST_EVEN,
+    random: ArrayLike | None = None,
+    random_bits: int = DEFAULT_RANDOM_BITS,
     return_flags: bool = False,
 ) -> Codes | tuple[Codes, Flags]:
     """One fused step ``round(a * b + acc)``, one rounding, elementwise.
@@ -67,20 +81,29 @@ def multiply_accumulate(
     acc : unsigned array or Python int
         Codes in `accumulator`, which is also the format of the result.
     operand, accumulator : FloatFormat or str
+    rounding : Rounding or str
+        The mode (NUMERICS section 9), to nearest even unless given.
+    random : unsigned array or Python ints, optional
+        The random bits of each step, 0 to ``2**random_bits - 1``; it broadcasts to the others. The mode
+        ``stochastic`` needs it, no other takes it.
+    random_bits : int
+        How many bits `random` has, 1 to 32.
     return_flags : bool
         Also return a uint8 array of `Flag` bits.
 
     Raises
     ------
     TypeError
-        If an argument is not unsigned codes.
+        If an argument is not unsigned codes, or `random` not unsigned where it is needed.
     ValueError
-        If a code is wider than its format, the shapes do not broadcast, or a name names no format.
+        If a code is wider than its format, `random` wider than its bits, the shapes do not broadcast, or a name names
+        nothing.
     """
     operand, accumulator = as_format(operand, "operand"), as_format(accumulator, "accumulator", with_infinity=True)
     given = as_codes(a, operand, "a"), as_codes(b, operand, "b"), as_codes(acc, accumulator, "acc")
     shape = same_shape("a, b, acc", *(codes.shape for codes in given))
-    if not as_flag(return_flags, "return_flags"):
+    choice = as_choice(rounding, "special", random, random_bits, "a, b, acc", shape)
+    if not as_flag(return_flags, "return_flags") and choice is PLAIN:
         served = np.empty(shape, code_dtype(accumulator))
         formats = kernels.Formats(carrier(operand), accumulator, None, accumulator, accumulator, is_step=True)
         if kernels.multiply_accumulate(*carried_codes(operand, *given[:2]), given[2], served, formats):
@@ -88,7 +111,8 @@ def multiply_accumulate(
     chain = Chain(shape, return_flags)
     with np.errstate(all="ignore"):
         x, y = codes_to_float64(given[0], operand), codes_to_float64(given[1], operand)
-        result = chain.step(x, y, codes_to_float64(given[2], accumulator), accumulator)
+        z = codes_to_float64(given[2], accumulator)
+        result = chain.step(x, y, z, accumulator, choice)
     for codes, fmt in zip(given, (operand, operand, accumulator), strict=True):
         chain.note_signalling(fmt.is_signalling(codes))
     codes = float64_to_codes(np.broadcast_to(result, shape), accumulator)[()]

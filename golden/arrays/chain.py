@@ -12,18 +12,22 @@ from numpy.typing import NDArray
 
 from golden.arrays.checks import code_dtype
 from golden.arrays.conversion import convert
-from golden.arrays.rounding import Flags, Float64, codes_to_float64, float64_to_codes
+from golden.arrays.randomness import random_words
+from golden.arrays.rounding import PLAIN, Flags, Float64, RoundingChoice, codes_to_float64, float64_to_codes
 from golden.arrays.steps import fused_step, step_flags
 from golden.flags import Flag
 from golden.formats import FloatFormat
 from golden.kernels.library import warn_of_slowness
+from golden.philox import FINAL_CONVERSION, FIRST_PROMOTION
 from golden.reduction import Reduction
+from golden.rounding import ReductionRounding, Rounding
 
-__all__ = ["Chain", "reduce_codes"]
+__all__ = ["Chain", "last_rounding", "reduce_codes"]
 
 Codes = NDArray[Any]
 
-_SECONDS_PER_STEP = 1.5e-8  # roughly
+# Roughly: to nearest even, in another mode, with random bits.
+_SECONDS_PER_STEP, _SECONDS_IN_MODE, _SECONDS_OF_CHANCE = 1.5e-8, 1.5e-7, 3e-7
 
 
 @dataclass
@@ -32,16 +36,26 @@ class Chain:
 
     shape: tuple[int, ...]
     with_flags: bool
+    rounding: ReductionRounding = field(default_factory=ReductionRounding)
     flags: Flags = field(init=False)
 
     def __post_init__(self) -> None:
         self.flags = np.zeros(self.shape, np.uint8)
+        self._draws = random_words(self.shape, self.rounding) if self.rounding.is_random else None
 
-    def step(self, a: Float64, b: Float64, acc: Float64, accumulator: FloatFormat) -> Float64:
+    def choice(self, mode: Rounding, step: int) -> RoundingChoice:
+        """Return how the step of this number is rounded."""
+        if mode is Rounding.NEAREST_EVEN:
+            return PLAIN
+        if mode is not Rounding.STOCHASTIC or self._draws is None:
+            return RoundingChoice(mode)
+        return RoundingChoice(mode, False, self._draws(step), self.rounding.random_bits)
+
+    def step(self, a: Float64, b: Float64, acc: Float64, accumulator: FloatFormat, choice: RoundingChoice) -> Float64:
         """Return ``round(a * b + acc)``."""
-        rounded, exact = fused_step(a, b, acc, accumulator)
+        rounded, exact, choice = fused_step(a, b, acc, accumulator, choice)
         if self.with_flags:
-            self.flags = self.flags | step_flags(a, b, acc, exact, rounded, accumulator)
+            self.flags = self.flags | step_flags(a, b, acc, exact, rounded, accumulator, choice)
         return rounded
 
     def note_signalling(self, signalling: NDArray[np.bool_] | np.bool_) -> None:
@@ -52,18 +66,18 @@ class Chain:
         self, length: int, pair: Callable[[int], tuple[Float64, Float64]], plan: Reduction, initial: Float64
     ) -> Float64:
         """Run the reduction of `length` pairs ``a[k], b[k]``; k is never re-ordered (NUMERICS section 5)."""
-        total = np.broadcast_to(initial, self.shape)
+        total, mode = np.broadcast_to(initial, self.shape), self.rounding.rounding
         if plan.is_chain:
             for k in range(length):
-                total = self.step(*pair(k), total, plan.outer)
+                total = self.step(*pair(k), total, plan.outer, self.choice(mode, k))
             return total
         one = np.ones(self.shape)
         chunk = plan.chunk or max(length, 1)
-        for start in range(0, length, chunk):
+        for number, start in enumerate(range(0, length, chunk)):
             partial = np.zeros(self.shape)
             for k in range(start, min(start + chunk, length)):
-                partial = self.step(*pair(k), partial, plan.inner)
-            total = self.step(partial, one, total, plan.outer)
+                partial = self.step(*pair(k), partial, plan.inner, self.choice(mode, k))
+            total = self.step(partial, one, total, plan.outer, self.choice(mode, FIRST_PROMOTION + number))
         return total
 
 
@@ -77,13 +91,14 @@ def reduce_codes(
     start: Codes | None,
     out: FloatFormat | None,
     with_flags: bool,
+    rounding: ReductionRounding,
 ) -> tuple[Codes, Flags]:
     """Reduce over axis 0 of `a` and `b`, whose other axes broadcast to `shape`; return codes and their flags."""
     if start is None:
         start = np.zeros((), code_dtype(plan.outer))
-    chain = Chain(shape, with_flags)
+    chain = Chain(shape, with_flags, rounding)
     length = a.shape[0]
-    warn_of_slowness(length * prod(shape) * _SECONDS_PER_STEP)
+    warn_of_slowness(length * prod(shape) * _seconds_per_step(rounding))
     if with_flags and length:
         chain.note_signalling(plan.outer.is_signalling(start))
         chain.note_signalling(operand.is_signalling(a).any(axis=0))
@@ -97,6 +112,21 @@ def reduce_codes(
             codes = float64_to_codes(total, plan.outer)
     # Also into the outer format itself: the initial value that an empty reduction gives may be any NaN.
     if out is not None:
-        codes, raised = convert(codes, plan.outer, out, return_flags=True)
+        codes, raised = convert(codes, plan.outer, out, return_flags=True, **last_rounding(codes.shape, rounding))
         chain.flags = chain.flags | raised
     return codes[()], chain.flags[()]
+
+
+def last_rounding(shape: tuple[int, ...], rounding: ReductionRounding) -> dict[str, Any]:
+    """Return what the conversion of results into `out` is given."""
+    options: dict[str, Any] = {"rounding": rounding.out_rounding}
+    if rounding.out_rounding is Rounding.STOCHASTIC:
+        words = random_words(shape, rounding)(FINAL_CONVERSION)
+        options |= {"random": words, "random_bits": rounding.random_bits}
+    return options
+
+
+def _seconds_per_step(rounding: ReductionRounding) -> float:
+    if rounding.rounding is Rounding.STOCHASTIC:
+        return _SECONDS_OF_CHANCE
+    return _SECONDS_PER_STEP if rounding.rounding is Rounding.NEAREST_EVEN else _SECONDS_IN_MODE

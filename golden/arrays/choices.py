@@ -9,19 +9,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from golden.arrays.checks import as_array, same_shape
 from golden.arrays.rounding import PLAIN, RoundingChoice
-from golden.rounding import Rounding, as_overflow, as_rounding
+from golden.rounding import Rounding, as_overflow, as_rounding, check_random_width
 
 __all__ = ["as_choice", "as_random"]
-
-_MOST_RANDOM_BITS = 32  # of one word of the generator
 
 
 def as_random(random: ArrayLike | None, random_bits: int, argument: str) -> NDArray[Any]:
     """Accept random words of a stochastic rounding: an unsigned array or Python ints."""
-    if not isinstance(random_bits, int) or isinstance(random_bits, bool):
-        raise TypeError(f"random_bits: got {random_bits!r}, must be an int from 1 to {_MOST_RANDOM_BITS}")
-    if not 1 <= random_bits <= _MOST_RANDOM_BITS:
-        raise ValueError(f"random_bits: got {random_bits}, must be 1 to {_MOST_RANDOM_BITS}")
+    check_random_width(random_bits)
     allowed = f"must be unsigned words of {random_bits} bits for rounding='stochastic'"
     if random is None:
         raise TypeError(f"{argument}: got None, {allowed}")

@@ -8,14 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from golden.arrays.chain import reduce_codes
+from golden.arrays.chain import last_rounding, reduce_codes
 from golden.arrays.checks import as_codes, as_flag, as_format, as_values, code_dtype, same_shape
 from golden.arrays.conversion import convert, decode, encode, quantize
 from golden.arrays.operands import carried_codes, carried_indexed, carried_values, carrier
 from golden.arrays.rounding import Flags
 from golden.formats import FloatFormat
 from golden.kernels import products as kernels
+from golden.philox import MOST_STEPS
 from golden.reduction import DEFAULT_CHUNK, Reduction
+from golden.rounding import DEFAULT_RANDOM_BITS, ReductionRounding, Rounding
 
 __all__ = ["dot", "indexed_values", "matmul", "matmul_values"]
 
@@ -32,6 +34,18 @@ def _plan(operand: FloatFormat, level: int, chunk: int | None, reduction: Reduct
     if not isinstance(reduction, Reduction):
         raise TypeError(f"reduction: got {reduction!r}, must be a Reduction or None")
     return reduction
+
+
+def _arguments(modes: ReductionRounding, *, with_last: bool = False) -> dict[str, Any]:
+    """Return the modes as arguments, the last conversion to nearest even unless `with_last`."""
+    last = {"out_rounding": modes.out_rounding} if with_last else {}
+    seeds = {"seed": modes.seed, "call": modes.call, "random_bits": modes.random_bits}
+    return {"rounding": modes.rounding, **last, **seeds}
+
+
+def _check_length(length: int, rounding: ReductionRounding) -> None:
+    if length > MOST_STEPS and rounding.is_random:
+        raise ValueError(f"a, b: got {length} products a result, must be at most {MOST_STEPS} to round stochastically")
 
 
 def _check_initial(start: NDArray[Any], shape: tuple[int, ...]) -> None:
@@ -66,6 +80,11 @@ def dot(
     reduction: Reduction | None = None,
     initial: ArrayLike | None = None,
     out: FloatFormat | str | None = None,
+    rounding: Rounding | str = Rounding.NEAREST_EVEN,
+    out_rounding: Rounding | str = Rounding.NEAREST_EVEN,
+    seed: int = 0,
+    call: int = 0,
+    random_bits: int = DEFAULT_RANDOM_BITS,
     return_flags: bool = False,
 ) -> Codes | tuple[Codes, Flags]:
     """Sum ``a[..., k] * b[..., k]`` over the last axis, in the order and formats of a precision level.
@@ -89,6 +108,15 @@ def dot(
         Codes in the outer format from which the total starts, +0 unless given; it broadcasts to the result.
     out : FloatFormat or str, optional
         Converts the result once more; the outer format of the reduction unless given.
+    rounding : Rounding or str
+        Mode of every step and promotion (NUMERICS section 9), to nearest even unless given.
+    out_rounding : Rounding or str
+        Mode of the conversion into `out`, likewise.
+    seed, call : int
+        Where a mode is ``stochastic``: the key of its random bits, 0 to 2**64 - 1, and a number that tells calls apart,
+        0 to 2**32 - 1. The bits of a rounding are those of its place (NUMERICS section 10), so that a call repeats.
+    random_bits : int
+        How many bits such a rounding has, 1 to 32.
     return_flags : bool
         Also return a uint8 array: the OR of the flags of all steps, promotions and the conversion.
 
@@ -102,9 +130,9 @@ def dot(
     Raises
     ------
     TypeError
-        If codes are not unsigned, or `level`, `chunk` or `reduction` has the wrong type.
+        If codes are not unsigned, or another argument has the wrong type.
     ValueError
-        If shapes do not fit, a code is wider than its format, `level` is not 0, 1 or 2, or `chunk` is below 1.
+        If shapes do not fit, a code is wider than its format, or another argument is out of range or names nothing.
     """
     operand = as_format(operand, "operand")
     x, y = as_codes(a, operand, "a"), as_codes(b, operand, "b")
@@ -115,17 +143,20 @@ def dot(
         raise ValueError(f"a, b: got {x.shape[-1]} and {y.shape[-1]} products on the last axis, must be equal")
     shape = same_shape("a, b", x.shape[:-1], y.shape[:-1])
     plan = _plan(operand, level, chunk, reduction)
+    modes = ReductionRounding.of(rounding, out_rounding, seed, call, random_bits)
+    _check_length(x.shape[-1], modes)
     destination = None if out is None else as_format(out, "out")
     start = _as_start(initial, plan, shape)
     if destination is not None and not destination.has_inf:  # which the kernels have not
-        options: dict[str, Any] = {"operand": operand, "reduction": plan, "initial": start, "return_flags": True}
+        options = {"operand": operand, "reduction": plan, "initial": start, **_arguments(modes)}
+        last = last_rounding(shape, modes)
         if not as_flag(return_flags, "return_flags"):
-            return convert(dot(x, y, **options | {"return_flags": False}), plan.outer, destination)
-        total, raised = dot(x, y, **options)
-        codes, last = convert(total, plan.outer, destination, return_flags=True)
-        return codes, raised | last
+            return convert(dot(x, y, **options), plan.outer, destination, **last)
+        total, raised = dot(x, y, return_flags=True, **options)
+        codes, more = convert(total, plan.outer, destination, return_flags=True, **last)
+        return codes, raised | more
     x, y = (np.broadcast_to(codes, shape + codes.shape[-1:]) for codes in (x, y))
-    if not as_flag(return_flags, "return_flags") and x.size:
+    if not as_flag(return_flags, "return_flags") and x.size and modes.is_nearest_even:
         result = np.empty(shape, code_dtype(destination or plan.outer))
         rows, columns = (codes.reshape(-1, codes.shape[-1]) for codes in carried_codes(operand, x, y))
         begin = None if start is None else np.broadcast_to(start, shape).ravel()
@@ -134,7 +165,7 @@ def dot(
             return result[()]
     x, y = np.moveaxis(x, -1, 0), np.moveaxis(y, -1, 0)
     codes, flags = reduce_codes(
-        x, y, shape, operand=operand, plan=plan, start=start, out=destination, with_flags=return_flags
+        x, y, shape, operand=operand, plan=plan, start=start, out=destination, with_flags=return_flags, rounding=modes
     )
     return (codes, flags) if return_flags else codes
 
@@ -149,6 +180,11 @@ def matmul(
     reduction: Reduction | None = None,
     initial: ArrayLike | None = None,
     out: FloatFormat | str | None = None,
+    rounding: Rounding | str = Rounding.NEAREST_EVEN,
+    out_rounding: Rounding | str = Rounding.NEAREST_EVEN,
+    seed: int = 0,
+    call: int = 0,
+    random_bits: int = DEFAULT_RANDOM_BITS,
 ) -> Codes:
     """Matrix product ``(..., M, K) @ (..., K, N)`` of codes; every element is a `dot`, with its parameters and errors.
 
@@ -161,11 +197,14 @@ def matmul(
     x, y = as_codes(a, operand, "a"), as_codes(b, operand, "b")
     shape = _matmul_shape(x, y)
     plan = _plan(operand, level, chunk, reduction)
+    modes = ReductionRounding.of(rounding, out_rounding, seed, call, random_bits)
+    _check_length(x.shape[-1], modes)
     destination = None if out is None else as_format(out, "out")
     start = _as_start(initial, plan, shape)
     if destination is not None and not destination.has_inf:  # which the kernels have not
-        return convert(matmul(x, y, operand=operand, reduction=plan, initial=start), plan.outer, destination)
-    if x.shape[-1]:
+        total = matmul(x, y, operand=operand, reduction=plan, initial=start, **_arguments(modes))
+        return convert(total, plan.outer, destination, **last_rounding(shape, modes))
+    if x.shape[-1] and modes.is_nearest_even:
         result = np.empty(shape, code_dtype(destination or plan.outer))
         formats = kernels.Formats.of(carrier(operand), plan, destination or plan.outer)
         if kernels.matmul(*carried_codes(operand, x, y), start, result, formats):
@@ -173,7 +212,9 @@ def matmul(
     batch = shape[:-2]
     x = np.moveaxis(np.broadcast_to(x, batch + x.shape[-2:]), -1, 0)[..., :, np.newaxis]
     y = np.moveaxis(np.broadcast_to(y, batch + y.shape[-2:]), -2, 0)[..., np.newaxis, :]
-    return reduce_codes(x, y, shape, operand=operand, plan=plan, start=start, out=destination, with_flags=False)[0]
+    return reduce_codes(
+        x, y, shape, operand=operand, plan=plan, start=start, out=destination, with_flags=False, rounding=modes
+    )[0]
 
 
 def matmul_values(
@@ -186,6 +227,11 @@ def matmul_values(
     reduction: Reduction | None = None,
     initial: ArrayLike | None = None,
     out: FloatFormat | str | None = None,
+    rounding: Rounding | str = Rounding.NEAREST_EVEN,
+    out_rounding: Rounding | str = Rounding.NEAREST_EVEN,
+    seed: int = 0,
+    call: int = 0,
+    random_bits: int = DEFAULT_RANDOM_BITS,
 ) -> NDArray[np.float32]:
     """Matrix product ``(..., M, K) @ (..., K, N)`` of float32 values: `quantize`, `matmul` and `decode` in one call.
 
@@ -200,6 +246,8 @@ def matmul_values(
         Values, rounded once to the outer format, from which the totals start; it broadcasts to the result.
     out : FloatFormat or str, optional
         Rounds the result once more; the outer format of the reduction unless given.
+    rounding, out_rounding, seed, call, random_bits
+        As of `dot`; operands and initial values are rounded to nearest even.
 
     Returns
     -------
@@ -209,22 +257,24 @@ def matmul_values(
     Raises
     ------
     TypeError
-        If values are not float32 (or float16), or `level`, `chunk` or `reduction` has the wrong type.
+        If values are not float32 (or float16), or another argument has the wrong type.
     ValueError
-        If shapes do not fit, a name names no format, `level` is not 0, 1 or 2, or `chunk` is below 1.
+        If shapes do not fit, or another argument is out of range or names nothing.
     """
     operand = as_format(operand, "operand")
     x, y = as_values(a, "a"), as_values(b, "b")
     shape = _matmul_shape(x, y)
     plan = _plan(operand, level, chunk, reduction)
+    modes = ReductionRounding.of(rounding, out_rounding, seed, call, random_bits)
+    _check_length(x.shape[-1], modes)
     destination = plan.outer if out is None else as_format(out, "out")
     start = None if initial is None else as_values(initial, "initial")
     if start is not None:
         _check_initial(start, shape)
     if not destination.has_inf:  # which the kernels have not
-        result = matmul_values(x, y, operand=operand, reduction=plan, initial=start)
-        return quantize(result, destination, out=result)
-    if x.shape[-1]:
+        result = matmul_values(x, y, operand=operand, reduction=plan, initial=start, **_arguments(modes))
+        return quantize(result, destination, out=result, **last_rounding(shape, modes))
+    if x.shape[-1] and modes.is_nearest_even:
         result = np.empty(shape, np.float32)
         formats = kernels.Formats.of(carrier(operand), plan, destination, as_values=True)
         if kernels.matmul(*carried_values(operand, x, y), start, result, formats):
@@ -236,6 +286,7 @@ def matmul_values(
         reduction=plan,
         initial=None if start is None else encode(start, plan.outer),
         out=destination,
+        **_arguments(modes, with_last=True),
     )
     return decode(codes, destination)
 

@@ -53,12 +53,16 @@ class RoundingChoice:
     random : unsigned array
         Words of `random_bits` bits that broadcast to the numbers; read by the mode ``stochastic`` alone.
     random_bits : int
+    parts : two float64 arrays, optional
+        Of sums that were rounded to odd, the nearest float64 and what is missing in it: with many random bits the last
+        bit of the one rounded to odd does not tell enough.
     """
 
     rounding: Rounding = Rounding.NEAREST_EVEN
     saturates: bool = False
     random: NDArray[Any] | None = None
     random_bits: int = DEFAULT_RANDOM_BITS
+    parts: tuple[Float64, Float64] | None = None
 
 
 #: To nearest, ties to even; too large is infinity, or what the format has in its place.
@@ -73,7 +77,7 @@ _STOPS = {
 }
 
 
-def _goes_up(x: Float64, count: Float64, rest: Float64, choice: RoundingChoice) -> Any:
+def _goes_up(x: Float64, count: Float64, rest: Float64, per_unit: Float64, choice: RoundingChoice) -> Any:
     """Tell which magnitudes become ``count + 1`` units; `rest` is what lies above `count`, 0 <= rest < 1."""
     match choice.rounding:
         case Rounding.NEAREST_EVEN:
@@ -91,6 +95,10 @@ def _goes_up(x: Float64, count: Float64, rest: Float64, choice: RoundingChoice) 
         case Rounding.STOCHASTIC:
             # Sums of integers below 2^33: exact.
             whole = 2.0**choice.random_bits
+            if choice.parts is not None:
+                nearest, missing = (part * np.copysign(per_unit, x) for part in choice.parts)
+                # The first difference is exact, or so large that what is missing does not count.
+                return (nearest - count - (1 - choice.random / whole)) + missing >= 0
             return np.floor(rest * whole) + choice.random >= whole
 
 
@@ -104,9 +112,10 @@ def _round_at_precision(x: Float64, fmt: FloatFormat, lowest_exponent: int, choi
         shifter = np.asarray(field + np.uint64(_FRACTION - fmt.fraction_bits << _FRACTION)).view(np.float64)
         return np.copysign(magnitude + shifter - shifter, x)
     unit = np.asarray(field - np.uint64(fmt.fraction_bits << _FRACTION))
-    scaled = magnitude * np.asarray(_FIELD_OF_ONE_TWICE - unit).view(np.float64)
+    per_unit = np.asarray(_FIELD_OF_ONE_TWICE - unit).view(np.float64)
+    scaled = magnitude * per_unit
     count = np.floor(scaled)
-    rounded = count + _goes_up(x, count, scaled - count, choice)
+    rounded = count + _goes_up(x, count, scaled - count, per_unit, choice)
     return np.copysign(rounded * unit.view(np.float64), x)
 
 
