@@ -18,12 +18,17 @@ from golden.formats import (
     CB16,
     CBFLOAT16,
     CONVERSIONS,
+    FLOAT4_E2M1FN,
+    FLOAT8_E4M3FN,
+    FLOAT8_E4M3FNUZ,
+    FLOAT8_E5M2,
     FP16,
     FP32,
     HALF_FORMATS,
     SIXTEEN_BIT_FORMATS,
     FloatFormat,
 )
+from golden.rounding import Rounding
 from hdl.axi_stream import AxiStreamMac, AxiStreamParameters
 from hdl.converter import ConverterParameters, FloatConverter
 from hdl.mac.multiply_accumulate import MultiplyAccumulate
@@ -135,6 +140,12 @@ def _converters() -> Iterator[Unit]:
     yield converter("cbfloat16_to_float16_stages_1", CBFLOAT16, FP16, effort=0.2, stages=1)
     yield converter("float16_to_float32_stages_3", FP16, FP32, effort=0.2, stages=3)
     yield converter("float32_to_bfloat16_no_flags", FP32, BF16, effort=0.2, flags=False)
+    # The datapath of any formats and modes: every mode, several with a refusal of the others, a single one.
+    every = tuple(Rounding)
+    yield converter("float32_to_float8_e4m3fn_any_rounding", FP32, FLOAT8_E4M3FN, effort=0.5, roundings=every)
+    some = {"roundings": ("nearest_even", "stochastic"), "random_bits": 8, "overflow": "saturate", "stages": 3}
+    yield converter("float8_e5m2_to_float4_e2m1fn_some_roundings", FLOAT8_E5M2, FLOAT4_E2M1FN, effort=0.3, **some)
+    yield converter("float8_e4m3fnuz_to_float16", FLOAT8_E4M3FNUZ, FP16, effort=0.2)
 
 
 def _macs() -> Iterator[Unit]:

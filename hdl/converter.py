@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from amaranth import Module
+from amaranth import Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from golden.formats import FloatFormat
-from hdl.cores.conversion import ConversionRound, conversion_shifts
+from golden.rounding import DEFAULT_RANDOM_BITS, Rounding
+from hdl.cores.conversion import conversion_cores
+from hdl.cores.conversion_finish import chosen_modes
+from hdl.cores.conversion_plan import OVERFLOWS, ConversionPlan
 from hdl.cores.result import flags_layout
-from hdl.definitions import Format, Stages, Switch
+from hdl.cores.rounding import of_chosen
+from hdl.definitions import Choice, Format, Roundings, Stages, Switch, Whole
 from hdl.parameters import Parameters, built_from, documented
 from hdl.pipeline import rank
 
@@ -43,6 +48,33 @@ class ConverterParameters(Parameters):
         ),
     ] = None  # type: ignore[assignment]  # None only between the call and the check
     flags: Annotated[bool, Switch("exception flags", note="Without them the output has no field ``flags``.")] = True
+    roundings: Annotated[
+        Sequence[Rounding | str],
+        Roundings(
+            "rounding modes",
+            note="A single one is fixed; of several, each code names its own in the field ``rounding``.",
+            is_rare=True,
+        ),
+    ] = (Rounding.NEAREST_EVEN,)
+    overflow: Annotated[
+        str,
+        Choice(
+            "what becomes of a result that is too large: infinity or NaN, or the largest finite value",
+            OVERFLOWS,
+            note="``special`` gives the largest finite value, too, where the destination has neither infinity nor NaN.",
+            is_rare=True,
+        ),
+    ] = OVERFLOWS[0]
+    random_bits: Annotated[
+        int,
+        Whole("bits of a random number", 1, 32, note="Only the mode ``stochastic`` takes one.", is_rare=True),
+    ] = DEFAULT_RANDOM_BITS
+
+    @property
+    def plan(self) -> ConversionPlan:
+        """What the cores are built for."""
+        modes: tuple[Rounding, ...] = self.roundings  # type: ignore[assignment]  # checked
+        return ConversionPlan(self.source, self.destination, modes, self.overflow, self.random_bits, self.flags)
 
     @property
     def recommended_stages(self) -> int:
@@ -62,10 +94,16 @@ class FloatConverter(wiring.Component):
     latency : int
         Cycles from input to output.
     i : stream of unsigned(source.width), in
-        Codes of `source`.
+        Codes of `source`. With several modes, or random numbers, a struct:
+
+        - ``bits``: the code
+        - ``rounding``: code of the mode (NUMERICS section 9), 3 bits; absent with a single mode
+        - ``random``: `random_bits` bits (NUMERICS section 10); absent unless ``stochastic`` is among the modes
     o : stream of struct, out
         - ``bits``: code of `destination`
         - ``flags``: five bits in the order of `golden.Flag`; absent in a unit without flags
+        - ``error``: 1 if ``rounding`` named a mode that the unit was not built for: bits and flags are 0 then; absent
+          with a single mode
 
     Raises
     ------
@@ -78,38 +116,60 @@ class FloatConverter(wiring.Component):
     @built_from(ConverterParameters)
     def __init__(self, parameters: ConverterParameters) -> None:
         self.latency = self.stages
+        controls = parameters.plan.controls
+        self._has_choice = "rounding" in controls.members
+        code = (
+            data.StructLayout({"bits": self.source.width, **controls.members}) if controls.size else self.source.width
+        )
         #: What the generated Verilog says about ports that are no struct.
-        self.port_notes = {"i__payload": f"code of {self.source}"}
+        self.port_notes = {} if controls.size else {"i__payload": f"code of {self.source}"}
         fields = {"bits": self.destination.width} | ({"flags": flags_layout()} if self.flags else {})
         super().__init__(
             {
-                "i": In(stream.Signature(self.source.width)),
-                "o": Out(stream.Signature(data.StructLayout(fields))),
+                "i": In(stream.Signature(code)),
+                "o": Out(stream.Signature(data.StructLayout(fields | ({"error": 1} if self._has_choice else {})))),
             }
         )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        first, second = conversion_shifts(self.source, self.destination)
+        plan = self.parameters.plan
+        first, second, rounder = conversion_cores(plan)
         m.submodules.first_shift, m.submodules.second_shift = first, second
-        m.submodules.round = rounder = ConversionRound(self.source, self.destination, with_flags=self.flags)
+        m.submodules.round = rounder
 
         enable = ~self.o.valid | self.o.ready
-        m.d.comb += [self.i.ready.eq(enable), first.code.eq(self.i.payload)]
+        controls = None
+        if plan.controls.size:
+            code, controls = self.i.payload.bits, Signal(plan.controls)
+            m.d.comb += [controls[name].eq(self.i.payload[name]) for name in plan.controls.members]
+        else:
+            code = self.i.payload
+        m.d.comb += [self.i.ready.eq(enable), first.code.eq(code)]
         valid, half_shifted = self.i.valid, first.o
         if self.stages >= 3:
             valid = rank(m, "half_shifted_valid", valid, enable, reset=True)
             half_shifted = rank(m, "half_shifted", half_shifted, enable)
+            if controls is not None:
+                controls = rank(m, "half_shifted_controls", controls, enable)
         m.d.comb += second.i.eq(half_shifted)
         shifted = second.o
         if self.stages >= 2:
             valid = rank(m, "shifted_valid", valid, enable, reset=True)
             shifted = rank(m, "shifted", shifted, enable)
+            if controls is not None:
+                controls = rank(m, "shifted_controls", controls, enable)
         m.d.comb += rounder.i.eq(shifted)
+        if controls is not None:
+            m.d.comb += rounder.controls.eq(controls)
         m.d.comb += self.o.valid.eq(rank(m, "result_valid", valid, enable, reset=True))
         # Every NaN is the same code: where the register powers up with it, its synchronous set and reset make it.
-        result = rank(m, "result", rounder.o, enable, init={"bits": self.destination.nan})
+        init = {"bits": self.destination.nan} if self.destination.has_nan else None
+        result = rank(m, "result", rounder.o, enable, init=init)
         m.d.comb += self.o.payload.bits.eq(result.bits)
         if self.flags:
             m.d.comb += self.o.payload.flags.eq(result.flags)
+        if self._has_choice:
+            is_known = of_chosen(chosen_modes(plan, controls), lambda mode: 1)
+            m.d.comb += self.o.payload.error.eq(rank(m, "error", ~is_known, enable))
         return m

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from golden.formats import FloatFormat, format_named
 from golden.reduction import LEVELS
+from golden.rounding import Rounding, as_rounding
 from hdl.cores.specials import check_format
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "Formats",
     "Levels",
     "PowerOfTwo",
+    "Roundings",
     "Stages",
     "Switch",
     "Whole",
@@ -45,6 +47,8 @@ class Definition(ABC):
         A noun phrase, such as ``16-bit accumulators``.
     note : str
         Further sentences for the reference, if there is more to say.
+    is_rare : bool
+        Whether the header of generated Verilog names it only where it differs from its default.
     """
 
     #: The type that the reference gives.
@@ -55,6 +59,7 @@ class Definition(ABC):
     meaning: str
     _: dataclasses.KW_ONLY
     note: str = ""
+    is_rare: bool = False
 
     @property
     @abstractmethod
@@ -186,6 +191,28 @@ class Levels(Definition):
             return tuple(int(number) for number in text.split(","))
         except ValueError:
             raise ValueError(f"{name}: got {text!r}, must be numbers such as 0,1,2") from None
+
+
+@dataclasses.dataclass(frozen=True)
+class Roundings(Definition):
+    """Some of the rounding modes."""
+
+    type_name = "sequence of Rounding or str"
+    written = ", comma-separated"
+
+    @property
+    def allowed(self) -> str:
+        return f"some of {shown(tuple(Rounding))}"
+
+    def check(self, name: str, value: Any, given: Any) -> tuple[Rounding, ...]:
+        given_modes = _as_tuple(name, [value] if isinstance(value, str) else value, Rounding)
+        modes = tuple(as_rounding(mode, name) for mode in given_modes)
+        if not modes or len(set(modes)) != len(modes):
+            raise ValueError(f"{name}: got {shown(modes) or 'none'}, must be {self.allowed}, each once")
+        return tuple(sorted(modes, key=lambda mode: mode.value))
+
+    def parse(self, name: str, text: str) -> tuple[str, ...]:
+        return tuple(each.strip() for each in text.split(","))
 
 
 def _as_tuple(name: str, given: Any, kind: type) -> tuple[Any, ...]:

@@ -10,8 +10,8 @@ from amaranth import Cat, Const, Format, Mux, Shape, ShapeCastable, Value, Value
 
 from golden.formats import FloatFormat
 from golden.rounding import Rounding
-from hdl.cores.rounding import increment, too_large
-from hdl.cores.specials import check_format, is_special_field
+from hdl.cores.rounding import increment
+from hdl.cores.specials import check_format, classify
 
 __all__ = ["FloatShape", "FloatView"]
 
@@ -55,9 +55,13 @@ class FloatShape(ShapeCastable):
             raise TypeError(f"init: got {number!r}, must be a Python number")
         fmt = self.fmt
         if math.isnan(number):
+            if not fmt.has_nan:
+                raise ValueError(f"init: got {number!r}, must be a number: {fmt} has no NaN")
             return fmt.nan
         sign = int(math.copysign(1, number) < 0)
         if math.isinf(number):
+            if not fmt.has_inf:
+                raise ValueError(f"init: got {number!r}, must be finite: {fmt} has no infinity")
             return fmt.inf | sign * fmt.sign_mask
         exponent = max(math.frexp(number)[1] - 1, fmt.emin) if number else fmt.emin
         kept, rest = divmod(abs(Fraction(number)) / Fraction(2) ** (exponent - fmt.fraction_bits), 1)
@@ -67,8 +71,8 @@ class FloatShape(ShapeCastable):
         # A subnormal has exponent emin and no leading bit: both cases, and the carry of a rounding, are one sum.
         magnitude = (exponent - fmt.emin << fmt.fraction_bits) + kept
         if magnitude > fmt.max_finite:
-            magnitude = too_large(fmt, mode, sign)
-        return magnitude | sign * fmt.sign_mask
+            return fmt.overflow(sign)
+        return magnitude | sign * fmt.sign_mask if magnitude or fmt.has_negative_zero else 0
 
     def from_bits(self, raw: int) -> float:
         """Return the Python float of a code."""
@@ -90,9 +94,10 @@ class FloatShape(ShapeCastable):
         if format_spec:
             raise ValueError(f"format_spec: got {format_spec!r}, a float takes none")
         view = FloatView(self, value)
-        is_special = is_special_field(self.fmt, view.exponent_field)
+        what = classify(self.fmt, Value.cast(view))
+        is_special = what.is_nan | what.is_infinite
         sign = Mux(view.sign, _text("-"), 0)
-        prefix = Mux(is_special, Mux(view.fraction == 0, Cat(sign, _text("inf")), _text("nan")), sign)
+        prefix = Mux(what.is_nan, _text("nan"), Mux(what.is_infinite, Cat(sign, _text("inf")), sign))
         return Format("{:s}{:s}", prefix | Const(0, 32), Mux(is_special, 0, _decimal_text(view, self.fmt)))
 
 

@@ -67,7 +67,11 @@ def _header(unit: wiring.Component, name: str) -> str:
 def _parameters(unit: wiring.Component) -> Iterator[tuple[str, str]]:
     parameters = getattr(unit, "parameters", None)
     if isinstance(parameters, Parameters):
-        yield from ((name, shown(value)) for name, value in parameters.arguments().items())
+        definitions, defaults = parameters.definitions(), parameters.defaults()
+        for name, value in parameters.arguments().items():
+            default = defaults[name]
+            if not definitions[name].is_rare or value != definitions[name].check(name, default, parameters):
+                yield name, shown(value)
     for key in ("latency", "accumulate_latency"):
         if hasattr(unit, key):
             yield key, f"{getattr(unit, key)} cycles"

@@ -67,8 +67,12 @@ def slowest_first(names: Iterable[str]) -> list[str]:
 def port_of(unit: Unit, component: Any) -> Port:
     """Return the layouts of the unit's streams."""
     if unit.kind is Kind.CONVERTER:
+        controls = component.parameters.plan.controls
+        request = {"code": component.source.width} | {name: field.width for name, field in controls}
         answer = {"bits": component.destination.width} | ({"flags": 5} if component.flags else {})
-        return Port(Fields({"code": component.source.width}), Fields(answer))
+        # Not called an error: refused or not, results of a converter keep their order.
+        answer |= {"refused": 1} if "rounding" in request else {}
+        return Port(Fields(request), Fields(answer))
     if unit.kind is Kind.AXI_STREAM:
         request = {"a": 16, "b": 16, "register": 8, "format": 4, "level": 2, "first": 1, "spare": 1, "last": 1}
         answer = {"result": 32, "register": 8, "flags": 5, "error": 2, "spare": 1, "tlast": 1}

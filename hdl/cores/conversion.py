@@ -1,6 +1,12 @@
-"""Conversion between two formats: shift into the destination's range in two steps, round."""
+"""Conversion between two formats: shift into the destination's range in two steps, round.
+
+Two formats with infinities, rounded to nearest, have the shortest datapath, which this module ends. All other
+conversions, and modes that are chosen at run time, share one: `hdl.cores.conversion_align`.
+"""
 
 from __future__ import annotations
+
+from typing import Any
 
 from amaranth import C, Cat, Module
 from amaranth.lib import wiring
@@ -8,24 +14,32 @@ from amaranth.lib.wiring import In, Out
 
 from golden.formats import FloatFormat
 from golden.rounding import Rounding
+from hdl.cores.conversion_align import Align, Unpack
+from hdl.cores.conversion_finish import FinishConversion
 from hdl.cores.conversion_left import CoarseShiftLeft, FineShiftLeft
+from hdl.cores.conversion_plan import ConversionPlan
 from hdl.cores.conversion_right import CoarseShiftRight, FineShiftRight
 from hdl.cores.conversion_words import rounding_layout
 from hdl.cores.result import pack, result_layout
 from hdl.cores.rounding import increment, too_large
 from hdl.cores.words import named
 
-__all__ = ["ConversionRound", "Convert", "conversion_shifts"]
+__all__ = ["ConversionRound", "Convert", "conversion_cores"]
 
 
-def conversion_shifts(source: FloatFormat, destination: FloatFormat) -> tuple[wiring.Component, wiring.Component]:
-    """Return the two combinational halves of the shift into the destination's range.
+def conversion_cores(plan: ConversionPlan) -> tuple[wiring.Component, wiring.Component, wiring.Component]:
+    """Return the combinational cores of a conversion: the two halves of the shift into the range, and the rounding.
 
-    The first takes ``code``, its ``o`` is the ``i`` of the second, whose ``o`` is a `rounding_layout`.
+    The first takes ``code``; ``o`` of each is ``i`` of the next, and that of the last is a `result_layout`. The last
+    also takes ``controls``, where the plan has any.
     """
+    if not plan.is_plain:
+        return Unpack(plan), Align(plan), FinishConversion(plan)
+    source, destination = plan.source, plan.destination
+    rounder = ConversionRound(source, destination, with_flags=plan.with_flags)
     if source.bias > destination.bias:
-        return FineShiftRight(source, destination), CoarseShiftRight(source, destination)
-    return CoarseShiftLeft(source, destination), FineShiftLeft(source, destination)
+        return FineShiftRight(source, destination), CoarseShiftRight(source, destination), rounder
+    return CoarseShiftLeft(source, destination), FineShiftLeft(source, destination), rounder
 
 
 class ConversionRound(wiring.Component):
@@ -92,24 +106,28 @@ class Convert(wiring.Component):
     Parameters
     ----------
     source, destination : FloatFormat
-    with_flags : bool
-        Whether flags are computed; they are 0 otherwise.
+    **options
+        As `hdl.cores.conversion_plan.ConversionPlan` takes them.
 
     Ports
     -----
     code : unsigned(source.width), in
+    controls : struct, in
+        What the plan says; absent where that is nothing.
     o : result_layout(destination.width), out
         Fields ``bits`` and ``flags``.
     """
 
-    def __init__(self, source: FloatFormat, destination: FloatFormat, *, with_flags: bool = True) -> None:
-        self.source, self.destination, self.with_flags = source, destination, with_flags
-        super().__init__({"code": In(source.width), "o": Out(result_layout(destination.width))})
+    def __init__(self, source: FloatFormat, destination: FloatFormat, **options: Any) -> None:
+        self.plan = plan = ConversionPlan(source, destination, **options)
+        controls = {"controls": In(plan.controls)} if plan.controls.size else {}
+        super().__init__({"code": In(source.width), **controls, "o": Out(result_layout(destination.width))})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        first, second = conversion_shifts(self.source, self.destination)
-        m.submodules.first_shift, m.submodules.second_shift = first, second
-        m.submodules.round = rounder = ConversionRound(self.source, self.destination, with_flags=self.with_flags)
+        m.submodules.first_shift, m.submodules.second_shift, m.submodules.round = conversion_cores(self.plan)
+        first, second, rounder = m.submodules.first_shift, m.submodules.second_shift, m.submodules.round
         m.d.comb += [first.code.eq(self.code), second.i.eq(first.o), rounder.i.eq(second.o), self.o.eq(rounder.o)]
+        if self.plan.controls.size:
+            m.d.comb += rounder.controls.eq(self.controls)
         return m

@@ -10,6 +10,7 @@ Every rounding adds an increment of 0 or 1 to the kept bits.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from amaranth import Mux
@@ -17,7 +18,16 @@ from amaranth import Mux
 from golden.formats import FloatFormat
 from golden.rounding import Rounding
 
-__all__ = ["DECISIONS", "STAYS_FINITE", "increment", "increment_of_negative", "select", "too_large"]
+__all__ = [
+    "DECISIONS",
+    "STAYS_FINITE",
+    "increment",
+    "increment_of_negative",
+    "of_chosen",
+    "select",
+    "stays_finite",
+    "too_large",
+]
 
 #: The increment, by mode and by what lies below the kept bits. ``odd``: the lowest kept bit is 1; ``even``: it is 0;
 #: ``minus``: the result is negative; ``plus``: it is positive.
@@ -42,6 +52,7 @@ STAYS_FINITE: dict[Rounding, tuple[bool, bool]] = {
     Rounding.UP: (False, True),
     Rounding.NEAREST_AWAY: (False, False),
     Rounding.TO_ODD: (True, True),
+    Rounding.STOCHASTIC: (False, False),
 }
 
 #: One bit: of hardware, or a Python int where a constant is rounded.
@@ -107,8 +118,33 @@ def select(condition: Bit, if_one: Bit, if_zero: Bit) -> Bit:
     return Mux(condition, if_one, if_zero)
 
 
+def of_chosen(chosen: Mapping[Rounding, Bit], bit_of: Callable[[Rounding], Bit]) -> Bit:
+    """Return the bit of the mode that is chosen: 0 if none is.
+
+    Parameters
+    ----------
+    chosen : mapping of Rounding to Value or int
+        At most one of them is 1.
+    bit_of : function
+        Gives the bit of a mode.
+    """
+    found: Bit = 0
+    for mode, is_chosen in chosen.items():
+        found = select(select(is_chosen, bit_of(mode), 0), 1, found)
+    return found
+
+
+def stays_finite(mode: Rounding, sign: Bit) -> Bit:
+    """Tell whether a result beyond the largest finite value becomes that value."""
+    positive, negative = STAYS_FINITE[mode]
+    return select(sign, int(negative), int(positive))
+
+
 def too_large(fmt: FloatFormat, mode: Rounding, sign: Bit) -> Any:
-    """Return the code, less its sign, of a result beyond the largest finite value: an int unless the sign decides."""
+    """Return the code, less its sign, of a result beyond the largest finite value: an int unless the sign decides.
+
+    Only for formats with infinities.
+    """
     codes = [fmt.max_finite if stays else fmt.overflow(0) for stays in STAYS_FINITE[mode]]
     if codes[0] == codes[1]:
         return codes[0]

@@ -1,26 +1,60 @@
-"""The formats that the hardware knows, and how it tells numbers from infinities and NaNs."""
+"""Which codes of a format are no numbers, as gates; and which formats the units take."""
 
 from __future__ import annotations
 
-from amaranth import Value
+from amaranth import C, Value
 
 from golden.formats import FloatFormat
+from hdl.cores.bundle import Bundle
 
-__all__ = ["check_format", "is_special_field"]
+__all__ = ["check_accumulated", "check_format", "classify", "is_special_field"]
 
 
 def check_format(fmt: FloatFormat, argument: str) -> FloatFormat:
-    """Return a format that can be built; name the argument and what is allowed otherwise."""
+    """Return a format; name the argument and what is allowed if it is something else."""
     if not isinstance(fmt, FloatFormat):
         raise TypeError(f"{argument}: got {fmt!r}, must be a golden.FloatFormat")
-    if not fmt.has_inf:
+    return fmt
+
+
+def check_accumulated(fmt: FloatFormat, argument: str) -> FloatFormat:
+    """Return a format that a multiply-accumulate step can be built for; name what is allowed otherwise."""
+    if not check_format(fmt, argument).has_inf:
         raise ValueError(
             f"{argument}: got {fmt} (specials {fmt.specials!r}), must have specials 'ieee': no other format can be "
-            f"built yet"
+            f"multiplied and accumulated yet"
         )
     return fmt
 
 
 def is_special_field(fmt: FloatFormat, field: Value) -> Value:
-    """Tell whether an exponent field, in the low bits of a word, is that of infinities and NaNs: all ones."""
+    """Tell whether an exponent field, in the low bits of a word, is that of infinities and NaNs: all ones.
+
+    Only for formats with infinities; `classify` serves all.
+    """
     return field[: fmt.exponent_bits].all()
+
+
+def classify(fmt: FloatFormat, code: Value) -> Bundle:
+    """Tell what a code is, if it is no number (NUMERICS section 8).
+
+    Parameters
+    ----------
+    fmt : FloatFormat
+    code : Value
+        Of `fmt.width` bits.
+
+    Returns
+    -------
+    Bundle
+        ``is_nan``, ``is_signalling``, ``is_infinite``: one bit each, a constant where the format has none.
+    """
+    none, magnitude = C(0, 1), code[: fmt.width - 1]
+    if fmt.has_inf:
+        is_special, fraction = is_special_field(fmt, magnitude[fmt.fraction_bits :]), magnitude[: fmt.fraction_bits]
+        is_nan = is_special & fraction.any()
+        return Bundle(is_nan=is_nan, is_signalling=is_nan & ~fraction[-1], is_infinite=is_special & ~fraction.any())
+    if not fmt.has_nan:
+        return Bundle(is_nan=none, is_signalling=none, is_infinite=none)
+    is_nan = magnitude.all() if fmt.has_negative_zero else code[-1] & ~magnitude.any()
+    return Bundle(is_nan=is_nan, is_signalling=none, is_infinite=none)

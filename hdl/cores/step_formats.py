@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from amaranth import C, Value
 
 from golden.formats import FloatFormat
-from hdl.cores.specials import check_format
+from hdl.cores.specials import check_accumulated
 from hdl.cores.words import choose
 
 __all__ = ["StepFormats"]
@@ -42,7 +42,7 @@ class StepFormats:
     def __post_init__(self) -> None:
         for argument, formats in (("operands", self.operands), ("accumulators", self.accumulators)):
             for fmt in formats:
-                check_format(fmt, argument)
+                check_accumulated(fmt, argument)
         for fmt in self.operands:
             if fmt.precision > WIDEST_PRECISION:
                 raise ValueError(

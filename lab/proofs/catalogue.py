@@ -11,6 +11,7 @@ from lab.proofs.along_vector.waiting import waiting_proofs
 from lab.proofs.axi_stream import axi_stream_proofs
 from lab.proofs.control import control_proofs
 from lab.proofs.converters import converter_proofs
+from lab.proofs.converters_in_modes import mode_proofs
 from lab.proofs.faults import PinnedFault, pinned_faults
 from lab.proofs.lanes import lane_proofs
 from lab.proofs.mutants import Mutant, mutants
@@ -30,6 +31,7 @@ def proofs() -> list[Proof]:
     """Return every proof."""
     return [
         *converter_proofs(),
+        *mode_proofs(),
         *step_proofs(),
         *lane_proofs(),
         *primitive_proofs(),

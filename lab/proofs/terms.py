@@ -104,16 +104,27 @@ def _is_fraction_zero(code: str, fmt: FloatFormat) -> str:
 
 def is_nan(code: str, fmt: FloatFormat) -> str:
     """Tell whether a code is a NaN."""
+    match fmt.specials:
+        case "fn":
+            return equal(slice_of(code, fmt.width - 2, 0), bits(-1, fmt.width - 1))
+        case "fnuz":
+            return equal(code, bits(1 << fmt.width - 1, fmt.width))
+        case "finite":
+            return "false"
     return both(_is_ones(code, fmt), inverse(_is_fraction_zero(code, fmt)))
 
 
 def is_infinite(code: str, fmt: FloatFormat) -> str:
     """Tell whether a code is an infinity."""
+    if fmt.specials != "ieee":
+        return "false"
     return both(_is_ones(code, fmt), _is_fraction_zero(code, fmt))
 
 
 def is_signalling(code: str, fmt: FloatFormat) -> str:
-    """Tell whether a code is a NaN whose top fraction bit is 0."""
+    """Tell whether a code is a NaN whose top fraction bit is 0; only formats as IEEE 754's have those."""
+    if fmt.specials != "ieee":
+        return "false"
     top = fmt.fraction_bits - 1
     return both(is_nan(code, fmt), equal(slice_of(code, top, top), "#b0"))
 

@@ -12,7 +12,8 @@ __all__ = ["distance_in_ulp", "flag_names", "show"]
 def show(code: int, fmt: FloatFormat) -> str:
     """Return a code in hex and its value."""
     digits = -(-fmt.width // 4)
-    value = float(decode(np.array(code, np.uint32 if fmt.width > 16 else np.uint16), fmt))
+    stored = np.uint32 if fmt.width > 16 else np.uint16 if fmt.width > 8 else np.uint8
+    value = float(decode(np.array(code, stored), fmt))
     return f"0x{code:0{digits}x} ({value!r})"
 
 

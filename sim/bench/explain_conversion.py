@@ -14,7 +14,8 @@ def explain_conversion(context: Context, scenario: Scenario, index: int, actual:
     """Return what was converted, what had to come and what came."""
     source, destination = map(format_named, context.formats)
     wanted = context.port.answer.unpack(scenario.answers[index])
-    code = int(scenario.payloads[scenario.case[index]])
+    given = context.port.request.unpack(scenario.payloads[scenario.case[index]])
+    code = given.pop("code")
     expected = f"expected {show(wanted['bits'], destination)} flags {flag_names(wanted.get('flags', 0))}"
     if isinstance(actual, int):
         found = context.port.answer.unpack(actual)
@@ -22,4 +23,5 @@ def explain_conversion(context: Context, scenario: Scenario, index: int, actual:
         got = f"got {show(found['bits'], destination)} flags {flag_names(found.get('flags', 0))}, {distance}"
     else:
         got = f"got {actual or 'unknown bits'}"
-    return f"{source} {show(code, source)} -> {destination}: {expected}, {got} (seed {context.seed})"
+    controls = "".join(f" {name} {value:#x}" for name, value in given.items())
+    return f"{source} {show(code, source)}{controls} -> {destination}: {expected}, {got} (seed {context.seed})"

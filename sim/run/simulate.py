@@ -25,6 +25,7 @@ from sim.run.outcome import Outcome
 from sim.run.simulators import get_runner
 from sim.scenario import Scenario
 from sim.stimulus.converter import converter_scenarios, required_bins
+from sim.stimulus.converter_modes import mode_scenarios, required_mode_bins
 from sim.stimulus.generators import generator_for
 from sim.stimulus.mac import mac_scenarios
 from sim.stimulus.vector import vector_scenarios
@@ -185,9 +186,11 @@ def _prepare(
     rng = generator_for(seed, unit.name)
     if unit.kind is Kind.CONVERTER:
         source, destination = component.source, component.destination
+        names = [source.name, destination.name]
+        if not component.parameters.plan.is_plain:
+            return mode_scenarios(component, port, rng, effort), required_mode_bins(component), names
         scenarios = converter_scenarios(source, destination, port, rng, effort)
-        required = required_bins(source, destination, component.latency)
-        return scenarios, required, [source.name, destination.name]
+        return scenarios, required_bins(source, destination, component.latency), names
     if unit.kind is Kind.VECTOR:
         return vector_scenarios(component, port, seed, unit.name, effort)
     return mac_scenarios(component, port, seed, unit.name, effort)

@@ -16,8 +16,11 @@ Codes = NDArray[Any]
 
 def specials(fmt: FloatFormat) -> Codes:
     """Return zeros, smallest and largest subnormals and normals, 1.0, infinities and NaNs of both kinds."""
-    positive = [0, fmt.min_subnormal, fmt.min_normal - 1, fmt.min_normal, fmt.one, fmt.max_finite, fmt.inf]
-    nans = [fmt.nan, fmt.nan | fmt.sign_mask | 1, fmt.inf | 1, fmt.sign_mask | fmt.nan - 1]
+    positive = [0, fmt.min_subnormal, fmt.min_normal - 1, fmt.min_normal, fmt.one, fmt.max_finite]
+    nans = [fmt.nan] if fmt.has_nan else []
+    if fmt.has_inf:
+        positive.append(fmt.inf)
+        nans += [fmt.nan | fmt.sign_mask | 1, fmt.inf | 1, fmt.sign_mask | fmt.nan - 1]
     return np.array(positive + [code | fmt.sign_mask for code in positive] + nans, np.uint64)
 
 

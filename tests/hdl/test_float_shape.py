@@ -1,5 +1,6 @@
 """`FloatShape`: constants from Python floats, floats back from codes, decimal numbers in waveforms."""
 
+import itertools
 import math
 
 import numpy as np
@@ -9,8 +10,19 @@ from amaranth.back import verilog
 from amaranth.sim import Simulator
 
 import golden
-from golden import BF16, CB16, CBFLOAT16, FP16, FP32, FloatFormat
-from golden.formats import SIXTEEN_BIT_FORMATS, WIDE_FORMATS
+from golden import (
+    BF16,
+    CB16,
+    CBFLOAT16,
+    FLOAT4_E2M1FN,
+    FLOAT8_E4M3FN,
+    FLOAT8_E4M3FNUZ,
+    FP16,
+    FP32,
+    FloatFormat,
+    reference,
+)
+from golden.formats import NARROW_FORMATS, SIXTEEN_BIT_FORMATS, WIDE_FORMATS
 from hdl import FloatShape, FloatView
 
 from ..golden.judges import values_around
@@ -70,6 +82,40 @@ def test_from_bits_of_every_code_is_goldens_value(fmt):
     np.testing.assert_array_equal(np.isnan(got), np.isnan(wanted))
     number = ~np.isnan(wanted)
     np.testing.assert_array_equal(got[number].view(np.uint64), wanted[number].view(np.uint64))  # the sign of 0 too
+
+
+@pytest.mark.parametrize("fmt", NARROW_FORMATS, ids=str)
+def test_constant_of_every_narrow_value_and_midpoint_is_the_references_rounding(fmt):
+    values = sorted({FloatShape(fmt).from_bits(code) for code in range(1 << fmt.width) if fmt.is_finite(code)})
+    midpoints = [(low + high) / 2 for low, high in itertools.pairwise(values)]
+    beyond = [1.03 * values[-1], 1.06 * values[-1], 1.5 * values[-1], 1e30]
+    for number in [*values, *midpoints, *beyond, *(math.nextafter(x, 0) for x in midpoints), -0.0, 5e-324]:
+        for signed in (number, -number):
+            given = reference.Value(reference.Class.FINITE, int(math.copysign(1, signed) < 0), 0, 0)
+            if signed:
+                numerator, denominator = abs(signed).as_integer_ratio()
+                given = reference.Value(given.kind, given.sign, numerator, 1 - denominator.bit_length())
+            assert constant(signed, fmt) == reference.round_value(given, fmt)[0], signed.hex()
+
+
+@pytest.mark.parametrize("fmt", NARROW_FORMATS, ids=str)
+def test_from_bits_of_every_narrow_code_is_the_references_value(fmt):
+    for code in range(1 << fmt.width):
+        got, wanted = FloatShape(fmt).from_bits(code), reference.decode(code, fmt)
+        if wanted.kind is reference.Class.FINITE:
+            assert (abs(got), math.copysign(1, got)) == (abs(wanted.as_fraction()), (-1) ** wanted.sign)
+        else:
+            assert math.isnan(got) == wanted.is_nan
+            assert math.isinf(got) != wanted.is_nan
+
+
+def test_constant_that_the_format_has_no_code_for_is_an_error():
+    for fmt in (FLOAT8_E4M3FN, FLOAT8_E4M3FNUZ, FLOAT4_E2M1FN):
+        with pytest.raises(ValueError, match=f"^init: got -inf, must be finite: {fmt} has no infinity$"):
+            constant(-math.inf, fmt)
+    with pytest.raises(ValueError, match=r"^init: got nan, must be a number: float4_e2m1fn has no NaN$"):
+        constant(math.nan, FLOAT4_E2M1FN)
+    assert (constant(math.nan, FLOAT8_E4M3FN), constant(math.nan, FLOAT8_E4M3FNUZ)) == (0x7F, 0x80)
 
 
 def test_simulator_gives_floats_back_and_takes_floats():
@@ -137,6 +183,15 @@ def test_waveform_shows_decimal_numbers(fmt, tmp_path):
         assert abs(float(text) - number) <= last_digit, (number, text)
         if not number % 1:
             assert int(text.partition(".")[0]) == number
+
+
+@pytest.mark.parametrize("fmt", NARROW_FORMATS, ids=str)
+def test_waveform_of_a_narrow_format_shows_its_largest_number_and_its_nan(fmt, tmp_path):
+    largest = FloatShape(fmt).from_bits(fmt.max_finite)
+    numbers = [0.5, largest, -largest] + [math.nan] * fmt.has_nan + [-math.inf] * fmt.has_inf
+    shown = shown_in_a_waveform(fmt, numbers, tmp_path / "waves.vcd")[-len(numbers) :]
+    assert [float(text) for text in shown[:3]] == numbers[:3]
+    assert shown[3:] == ["nan"] * fmt.has_nan + ["-inf"] * fmt.has_inf
 
 
 def test_netlist_does_not_contain_the_decimal_text():

@@ -4,11 +4,13 @@ import inspect
 
 import pytest
 
-from golden import BF16, CB16, CBFLOAT16, FP16, FP32, FloatFormat
+from golden import BF16, CB16, CBFLOAT16, FP16, FP32, FloatFormat, Rounding
 from hdl import FloatConverter, MultiplyAccumulate, VectorMac
 from hdl.axi_stream import AxiStreamMac
 
 NO_ONE = FloatFormat("e4m3_high_bias", 4, 3, bias=60)
+
+MODES = "some of nearest_even, toward_zero, down, up, nearest_away, to_odd, stochastic"
 
 BAD_CONVERTER = [
     ({"source": "float32"}, TypeError, "source: got 'float32', must be a golden.FloatFormat"),
@@ -18,6 +20,15 @@ BAD_CONVERTER = [
     ({"stages": "2"}, TypeError, "stages: got '2', must be an int from 1 to 3, or None for 2"),
     ({"stages": True}, TypeError, "stages: got True, must be an int from 1 to 3, or None for 2"),
     ({"flags": "no"}, TypeError, "flags: got 'no', must be True or False"),
+    ({"roundings": ()}, ValueError, f"roundings: got none, must be {MODES}, each once"),
+    ({"roundings": ("up", "up")}, ValueError, f"roundings: got up, up, must be {MODES}, each once"),
+    ({"roundings": "near"}, ValueError, f"roundings: got 'near', must be a Rounding or {MODES.replace('some', 'one')}"),
+    ({"roundings": (0,)}, TypeError, "roundings: got 0, must be a Rounding or the name of one"),
+    ({"roundings": 3}, TypeError, "roundings: got 3, must be a sequence of Rounding"),
+    ({"overflow": "clip"}, ValueError, "overflow: got 'clip', must be one of special, saturate"),
+    ({"overflow": None}, ValueError, "overflow: got None, must be one of special, saturate"),
+    ({"random_bits": 0}, ValueError, "random_bits: got 0, must be from 1 to 32"),
+    ({"random_bits": 33}, ValueError, "random_bits: got 33, must be from 1 to 32"),
 ]
 
 BAD_MAC = [
@@ -141,6 +152,26 @@ def test_attributes_of_a_converter_are_its_parameters_and_its_latency():
     assert FloatConverter(source=BF16, destination=FP32).latency == 1
     unit = FloatConverter(source=FP32, destination=CBFLOAT16, stages=3, flags=False)
     assert (unit.stages, unit.latency, unit.flags) == (3, 3, False)
+    assert (unit.roundings, unit.overflow, unit.random_bits) == ((Rounding.NEAREST_EVEN,), "special", 16)
+    unit = FloatConverter(source=FP32, destination=CBFLOAT16, roundings=("stochastic", Rounding.DOWN), random_bits=8)
+    assert (unit.roundings, unit.random_bits) == ((Rounding.DOWN, Rounding.STOCHASTIC), 8)
+    assert FloatConverter(source=FP32, destination=CBFLOAT16, roundings="up").roundings == (Rounding.UP,)
+
+
+def test_ports_of_a_converter_are_what_its_modes_need():
+    def widths(port):
+        shape = port.payload.shape()
+        return {name: field.width for name, field in shape} if hasattr(shape, "members") else shape.width
+
+    for roundings, given, extra in (
+        (("up",), 32, {}),
+        (("stochastic",), {"bits": 32, "random": 16}, {}),
+        (("up", "down"), {"bits": 32, "rounding": 3}, {"error": 1}),
+        (("up", "stochastic"), {"bits": 32, "rounding": 3, "random": 16}, {"error": 1}),
+    ):
+        unit = FloatConverter(source=FP32, destination=CBFLOAT16, roundings=roundings)
+        assert widths(unit.i) == given
+        assert widths(unit.o) == {"bits": 16, "flags": 5} | extra
 
 
 def test_attributes_of_a_multiply_accumulate_unit_are_its_parameters_and_its_latencies():

@@ -10,8 +10,16 @@ from amaranth.sim import Simulator
 from golden import CBFLOAT16, FloatFormat, Rounding, reference
 from golden.formats import WIDE_FORMATS
 from golden.reference import Class
-from hdl import FloatConverter, FloatShape, MultiplyAccumulate, VectorMac
-from hdl.cores.rounding import DECISIONS, STAYS_FINITE, increment, increment_of_negative, too_large
+from hdl import MultiplyAccumulate, VectorMac
+from hdl.cores.rounding import (
+    DECISIONS,
+    STAYS_FINITE,
+    increment,
+    increment_of_negative,
+    of_chosen,
+    stays_finite,
+    too_large,
+)
 from hdl.cores.step_formats import StepFormats
 
 MODES = pytest.mark.parametrize("mode", DECISIONS, ids=str)
@@ -24,8 +32,28 @@ def rounded(quarters, sign, mode):
     return abs(reference.quantize(number, CBFLOAT16, rounding=mode).as_fraction()) * 2**9
 
 
-def test_every_mode_without_random_bits_has_a_decision_and_an_overflow_rule():
-    assert list(DECISIONS) == list(STAYS_FINITE) == [mode for mode in Rounding if mode is not Rounding.STOCHASTIC]
+def test_every_mode_has_an_overflow_rule_and_without_random_bits_a_decision():
+    assert list(DECISIONS) == [mode for mode in Rounding if mode is not Rounding.STOCHASTIC]
+    assert list(STAYS_FINITE) == list(Rounding)
+
+
+@pytest.mark.parametrize("mode", Rounding, ids=str)
+def test_stays_finite_of_either_sign_is_what_the_reference_does(mode):
+    random = {"random": 0} if mode is Rounding.STOCHASTIC else {}
+    for sign in (0, 1):
+        value = reference.Value(Class.FINITE, sign, 1, 300)
+        code, _ = reference.round_value(value, CBFLOAT16, rounding=mode, **random)
+        assert stays_finite(mode, sign) == CBFLOAT16.is_finite(code)
+        shown = stays_finite(mode, Const(sign, 1))
+        assert (evaluated(shown) if isinstance(shown, Value) else shown) == stays_finite(mode, sign)
+
+
+def test_bit_of_the_chosen_mode_is_none_if_no_mode_is_chosen():
+    up, down = Signal(), Signal()
+    found = of_chosen({Rounding.UP: up, Rounding.DOWN: down}, lambda mode: int(mode is Rounding.DOWN))
+    assert found is down
+    assert of_chosen({Rounding.UP: 1}, lambda mode: up) is up
+    assert of_chosen({}, lambda mode: 1) == 0
 
 
 @MODES
@@ -96,17 +124,17 @@ def evaluated(value):
     return seen[0]
 
 
-def test_units_refuse_a_format_that_cannot_be_built_and_say_which_can():
+def test_units_refuse_a_format_that_cannot_be_multiplied_and_say_which_can():
     fn = FloatFormat("float8_e4m3fn", 4, 3, specials="fn")
-    message = r": got float8_e4m3fn \(specials 'fn'\), must have specials 'ieee': no other format can be built yet"
+    message = (
+        r": got float8_e4m3fn \(specials 'fn'\), must have specials 'ieee': no other format can be multiplied and "
+        "accumulated yet"
+    )
     for argument, build in (
-        ("source", lambda: FloatConverter(source=fn, destination=CBFLOAT16)),
-        ("destination", lambda: FloatConverter(source=CBFLOAT16, destination=fn)),
         ("operands", lambda: MultiplyAccumulate(operands=(CBFLOAT16, fn))),
         ("operands", lambda: VectorMac(operands=(fn,))),
         ("operands", lambda: StepFormats((fn,), (CBFLOAT16,))),
         ("accumulators", lambda: StepFormats((CBFLOAT16,), (fn,))),
-        ("fmt", lambda: FloatShape(fn)),
     ):
         with pytest.raises(ValueError, match=f"^{argument}{message}"):
             build()

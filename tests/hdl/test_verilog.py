@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from amaranth.lib import data
 
-from golden import BF16, CB16, CBFLOAT16, FP16, FP32
+from golden import BF16, CB16, CBFLOAT16, FLOAT4_E2M1FN, FLOAT6_E2M3FN, FLOAT8_E4M3FN, FP16, FP32
 from golden.formats import HALF_FORMATS, WIDE_FORMATS
 from hdl import FloatConverter, MultiplyAccumulate, VectorMac
 from hdl.axi_stream import AxiStreamMac
@@ -27,6 +27,21 @@ COMMANDS = {
     "convert-exact-without-flags": (
         "convert --source bf16 --destination fp32 --stages 3 --no-flags",
         lambda: FloatConverter(source=BF16, destination=FP32, stages=3, flags=False),
+    ),
+    "convert-in-any-mode": (
+        "convert --source fp32 --destination float8_e4m3fn --overflow saturate --random-bits 8 "
+        "--roundings nearest_even,stochastic,up",
+        lambda: FloatConverter(
+            source=FP32,
+            destination=FLOAT8_E4M3FN,
+            roundings=("nearest_even", "stochastic", "up"),
+            overflow="saturate",
+            random_bits=8,
+        ),
+    ),
+    "convert-toward-zero": (
+        "convert --source float6_e2m3fn --destination float4_e2m1fn --roundings toward_zero",
+        lambda: FloatConverter(source=FLOAT6_E2M3FN, destination=FLOAT4_E2M1FN, roundings="toward_zero"),
     ),
     "mac": ("mac", MultiplyAccumulate),
     "mac-three-formats": (
@@ -172,6 +187,19 @@ def test_no_flags_drops_the_field_and_makes_the_output_narrower(generated):
     assert documented_ports(generated["convert-exact-without-flags"].read_text())[0]["o__payload"] == ("output", 32)
 
 
+def test_header_names_modes_and_overflow_where_they_are_not_the_default(generated):
+    lines = header(generated["convert-in-any-mode"].read_text())
+    assert "  roundings = nearest_even, up, stochastic" in lines
+    assert "  overflow = saturate" in lines
+    assert "  random_bits = 8" in lines
+    given = documented_ports(generated["convert-in-any-mode"].read_text())[1]
+    assert given["i__payload", "rounding"] == (32, 34)
+    assert given["i__payload", "random"] == (35, 42)
+    assert given["o__payload", "error"] == (13, 13)
+    for plain in ("convert", "convert-exact-without-flags"):
+        assert not re.search(r"roundings|overflow =|random_bits", generated[plain].read_text())
+
+
 def test_name_is_that_of_the_top_module(capsys):
     assert main(["verilog", "convert", "--source", "fp16", "--destination", "fp32", "--name", "widen_half"]) == 0
     text = capsys.readouterr().out
@@ -183,6 +211,11 @@ BAD = [
     ("convert --source fp32 --destination fp8", "destination: got 'fp8', must be one of float32, "),
     ("convert --source half --destination fp32", "source: got 'half', must be one of float32, "),
     ("convert --source fp32 --destination fp16 --stages 9", "stages: got 9, must be from 1 to 3 (None builds 2)"),
+    (
+        "convert --source fp32 --destination fp16 --roundings up,nearest",
+        "roundings: got 'nearest', must be a Rounding ",
+    ),
+    ("convert --source fp32 --destination fp16 --random-bits 40", "random_bits: got 40, must be from 1 to 32"),
     ("convert --source fp32 --destination fp16 --name 2x", "name: got '2x', must be a Verilog identifier"),
     ("convert --source fp32 --destination fp16 --name é", "name: got 'é', must be a Verilog identifier"),
     ("mac --operands fp32", "operands: got float32 of 32 bits, must be at most 16 bits wide"),

@@ -1,0 +1,172 @@
+"""Conversion between any two formats, the first two steps: take a code apart, move it into the destination's range.
+
+::
+
+    source       [ s | exponent_field | fraction ]
+    unpacked                [ leading | fraction ]                     distance, class
+    aligned      [ exponent_field | fraction | guard | sticky ]        of the destination
+
+Where the destination's smallest normal number is the larger one, numbers below it move right. Where it is the smaller
+one, subnormals of the source move left. No conversion needs both.
+"""
+
+from __future__ import annotations
+
+from amaranth import C, Cat, Module, Mux, Value
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.cores.conversion_plan import ConversionPlan
+from hdl.cores.conversion_words import add_constant, at_least, pick, position_of_first
+from hdl.cores.specials import classify
+from hdl.cores.words import named, select_width, shift_left
+from hdl.float_shape import FloatShape, FloatView
+
+__all__ = ["Align", "Unpack", "aligned_layout", "unpacked_layout"]
+
+_CLASS = ("sign", "is_nan", "is_signalling", "is_infinite")
+
+
+def _reach(plan: ConversionPlan) -> int:
+    """Return the last exponent field of the source below the destination's normal range, or a negative number."""
+    return plan.source.bias - plan.destination.bias
+
+
+def _farthest(plan: ConversionPlan) -> int:
+    """Return the longest distance that makes a difference."""
+    reach = _reach(plan)
+    return min(reach, plan.word_width) if reach >= 0 else min(-reach, plan.source.precision)
+
+
+def _largest_field(plan: ConversionPlan) -> int:
+    """Return the largest exponent field, counted as the destination's, that a number of the source can have."""
+    return max(0, plan.source.max_finite_field - _reach(plan))
+
+
+def unpacked_layout(plan: ConversionPlan) -> data.StructLayout:
+    """Return the fields between `Unpack` and `Align`: ``distance`` is that of the shift, right or left."""
+    widths = {
+        "significand": plan.source.precision,
+        "exponent_field": plan.source.exponent_bits,
+        "distance": select_width(_farthest(plan) + 1),
+    }
+    return data.StructLayout(widths | dict.fromkeys(_CLASS, 1))
+
+
+def aligned_layout(plan: ConversionPlan) -> data.StructLayout:
+    """Return the fields between `Align` and `FinishConversion`.
+
+    ``exponent_field`` has room for every number of the source, and for the carry of a rounding. A field of 0 stands for
+    a zero or a subnormal.
+    """
+    widths = {
+        "sticky": 1,
+        "guard": plan.guard_bits,
+        "fraction": plan.destination.fraction_bits,
+        "exponent_field": (_largest_field(plan) + 1).bit_length(),
+    }
+    return data.StructLayout(widths | dict.fromkeys(_CLASS, 1))
+
+
+class Unpack(wiring.Component):
+    """Take a code apart, classify it, and find the distance of its shift. Combinational.
+
+    Parameters
+    ----------
+    plan : ConversionPlan
+
+    Ports
+    -----
+    code : unsigned(source.width), in
+    o : unpacked_layout(plan), out
+    """
+
+    def __init__(self, plan: ConversionPlan) -> None:
+        self.plan = plan
+        super().__init__({"code": In(plan.source.width), "o": Out(unpacked_layout(plan))})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        o, source = self.o, self.plan.source
+        view = FloatView(FloatShape(source), self.code)
+        is_normal = named(m, "is_normal", view.exponent_field.any())
+        what = classify(source, self.code)
+        distance = self._to_the_right(view, is_normal) if _reach(self.plan) >= 0 else self._to_the_left(m, view)
+        m.d.comb += [
+            o.significand.eq(Cat(view.fraction, is_normal)),
+            o.exponent_field.eq(view.exponent_field),
+            o.distance.eq(distance),
+            o.sign.eq(view.sign),
+            o.is_nan.eq(what.is_nan),
+            o.is_signalling.eq(what.is_signalling),
+            o.is_infinite.eq(what.is_infinite),
+        ]
+        return m
+
+    def _to_the_right(self, view: FloatView, is_normal: Value) -> Value:
+        """Return how far a number lies below the destination's normal range; a subnormal counts as exponent field 1."""
+        reach, farthest = _reach(self.plan), _farthest(self.plan)
+        field = Cat(view.exponent_field[0] | ~is_normal, view.exponent_field[1:])
+        distance = (C(reach + 1) - field)[: select_width(farthest + 1)]
+        is_near = at_least(field, reach + 2 - farthest)
+        return Mux(at_least(field, reach + 1), 0, Mux(is_near, distance, farthest))
+
+    def _to_the_left(self, m: Module, view: FloatView) -> Value:
+        """Return the number of leading zeros, as far as the destination's smallest exponent allows."""
+        word = Cat(view.fraction, self.o.significand[-1])
+        return position_of_first(m, "leading", [word[-count:].any() for count in range(1, _farthest(self.plan) + 1)])
+
+
+class Align(wiring.Component):
+    """Shift, and make the destination's exponent field. Combinational.
+
+    Ports
+    -----
+    i : unpacked_layout(plan), in
+    o : aligned_layout(plan), out
+    """
+
+    def __init__(self, plan: ConversionPlan) -> None:
+        self.plan = plan
+        super().__init__({"i": In(unpacked_layout(plan)), "o": Out(aligned_layout(plan))})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        i, o, plan = self.i, self.o, self.plan
+        word, lost, field = self._right(m) if _reach(plan) >= 0 else self._left(m)
+        m.d.comb += [
+            Cat(o.guard, o.fraction).eq(word[:-1]),
+            o.sticky.eq(lost),
+            o.exponent_field.eq(field),
+            *(o[name].eq(i[name]) for name in _CLASS),
+        ]
+        return m
+
+    def _fitted(self, significand: Value) -> tuple[Value, Value]:
+        """Return the word ``[ leading | fraction | guard ]`` of a significand, and whether anything is lost below."""
+        spare = self.plan.word_width - len(significand)
+        if spare >= 0:
+            return Cat(C(0, spare), significand), C(0, 1)
+        return significand[-spare:], significand[:-spare].any()
+
+    def _right(self, m: Module) -> tuple[Value, Value, Value]:
+        i, reach = self.i, _reach(self.plan)
+        word, lost = self._fitted(i.significand)
+        width = len(word)
+        for level in reversed(range(len(i.distance))):
+            step = min(1 << level, width)
+            lost = named(m, f"lost_{1 << level}", lost | (i.distance[level] & word[:step].any()))
+            shifted = Cat(word[step:], C(0, step))
+            word = named(m, f"shifted_right_{1 << level}", Mux(i.distance[level], shifted, word))
+        field = add_constant(i.exponent_field, -reach, len(self.o.exponent_field))
+        return word, lost, Mux(at_least(i.exponent_field, reach + 1), field, 0)
+
+    def _left(self, m: Module) -> tuple[Value, Value, Value]:
+        i, rebias, farthest = self.i, -_reach(self.plan), _farthest(self.plan)
+        width = len(self.o.exponent_field)
+        significand = shift_left(m, i.significand, i.distance)
+        # Of a subnormal, the field is a function of the distance; at the farthest, a zero or still a subnormal.
+        last = significand[-1] if farthest == rebias else C(0, 1)
+        fields = [*(C(1 + rebias - distance, width) for distance in range(farthest)), Cat(last, C(0, width))[:width]]
+        field = Mux(i.significand[-1], add_constant(i.exponent_field, rebias, width), pick(i.distance, fields))
+        return *self._fitted(significand), field

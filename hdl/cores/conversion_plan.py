@@ -1,0 +1,83 @@
+"""What a converter is built for: formats, rounding modes, and what becomes of results that are too large."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from amaranth.lib import data
+
+from golden.formats import FloatFormat
+from golden.rounding import DEFAULT_RANDOM_BITS, Rounding
+
+__all__ = ["OVERFLOWS", "ConversionPlan"]
+
+#: What a result that is too large becomes (NUMERICS section 8): the default first.
+OVERFLOWS = ("special", "saturate")
+
+
+@dataclass(frozen=True)
+class ConversionPlan:
+    """A conversion: the two formats, and what a converter does beside rounding to nearest.
+
+    Parameters
+    ----------
+    source, destination : FloatFormat
+    roundings : tuple of Rounding
+        The modes that can be chosen at run time; a single one is fixed.
+    overflow : str
+        ``"special"`` or ``"saturate"``.
+    random_bits : int
+        Bits of a random number, if ``stochastic`` is among the modes.
+    with_flags : bool
+        Whether flags are computed; they are 0 otherwise.
+    """
+
+    source: FloatFormat
+    destination: FloatFormat
+    roundings: tuple[Rounding, ...] = (Rounding.NEAREST_EVEN,)
+    overflow: str = OVERFLOWS[0]
+    random_bits: int = DEFAULT_RANDOM_BITS
+    with_flags: bool = True
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is what IEEE 754 converters do unless told otherwise: they have a shorter datapath."""
+        only_nearest = self.roundings == (Rounding.NEAREST_EVEN,)
+        return only_nearest and not self.saturates and self.source.has_inf and self.destination.has_inf
+
+    @property
+    def saturates(self) -> bool:
+        """Whether a result that is too large, or an infinity, becomes the largest finite value."""
+        return self.overflow != OVERFLOWS[0]
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the destination holds every number of the source."""
+        return self.destination.holds(self.source)
+
+    @property
+    def is_stochastic(self) -> bool:
+        """Whether random numbers come in."""
+        return Rounding.STOCHASTIC in self.roundings
+
+    @property
+    def guard_bits(self) -> int:
+        """Bits kept below the lowest fraction bit, beside the sticky bit.
+
+        All that a decision takes, and one more: with an unbounded exponent, the largest subnormals keep one more bit.
+        """
+        if self.is_exact:
+            return 0
+        return 1 + (self.random_bits if self.is_stochastic else 1)
+
+    @property
+    def word_width(self) -> int:
+        """Bits of ``[ leading | fraction | guard ]``."""
+        return self.destination.precision + self.guard_bits
+
+    @property
+    def controls(self) -> data.StructLayout:
+        """What comes with every code: ``rounding``, if there is a choice, and ``random``, if a mode takes it."""
+        fields: dict[str, Any] = {"rounding": Rounding} if len(self.roundings) > 1 else {}
+        return data.StructLayout(fields | ({"random": self.random_bits} if self.is_stochastic else {}))

@@ -1,0 +1,130 @@
+"""Proofs about converters between any formats: to nearest, saturating, and with every mode to be chosen at run time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from itertools import permutations
+from pathlib import Path
+from typing import Any
+
+from golden import reference
+from golden.formats import CBFLOAT16, FORMATS, FP32, NARROW_FORMATS, FloatFormat
+from golden.rounding import DEFAULT_RANDOM_BITS, Rounding
+from hdl.cores.conversion import Convert
+from lab.proofs import by_interval_in_modes, by_theory_in_modes
+from lab.proofs.by_theory_in_modes import SMT_MODES
+from lab.proofs.converters import say_result
+from lab.proofs.netlist import Instance, Netlist
+from lab.proofs.proof import BITWUZLA, CVC5, Proof
+from lab.proofs.terms import bits, equal, refute, slice_of, split_result
+from lab.proofs.yosys import netlist_of
+
+__all__ = ["ChosenMode", "formula", "mode_proofs"]
+
+NEAREST = Rounding.NEAREST_EVEN
+#: All modes, to be chosen at run time.
+_ALL = tuple(Rounding)
+#: Code of no mode.
+_NO_MODE = 7
+_ROUNDING_BITS = 3
+_THEORY, _INTERVAL = "to_fp", "interval"
+
+
+@dataclass(frozen=True)
+class ChosenMode:
+    """A converter, and the mode in which it is looked at; None for a code of no mode."""
+
+    source: FloatFormat
+    destination: FloatFormat
+    mode: Rounding | None = NEAREST
+    modes: tuple[Rounding, ...] = (NEAREST,)
+    overflow: str = "special"
+
+    def build(self) -> Convert:
+        """Return the core."""
+        return Convert(self.source, self.destination, roundings=self.modes, overflow=self.overflow)
+
+    @property
+    def low(self) -> int:
+        """Where the random number begins among the controls."""
+        return _ROUNDING_BITS if len(self.modes) > 1 else 0
+
+    def premise(self, unit: Instance) -> str:
+        """Fix the code of the mode, if there is a choice."""
+        if len(self.modes) == 1:
+            return ""
+        code = self.mode.value if self.mode else _NO_MODE
+        given = slice_of(unit.port("controls"), _ROUNDING_BITS - 1, 0)
+        return f"(assert {equal(given, bits(code, _ROUNDING_BITS))})\n"
+
+    def random(self, unit: Instance) -> dict[str, Any]:
+        """Return the random number as the specification takes it, in the mode that needs one."""
+        if self.mode is not Rounding.STOCHASTIC:
+            return {}
+        high = self.low + DEFAULT_RANDOM_BITS - 1
+        return {"random": slice_of(unit.port("controls"), high, self.low), "random_bits": DEFAULT_RANDOM_BITS}
+
+    def explain(self, ports: Mapping[str, int]) -> str:
+        """Say what golden says of a solution."""
+        options: dict[str, Any] = {}
+        if self.mode is Rounding.STOCHASTIC:
+            options["random"] = ports["controls"] >> self.low
+        wanted = reference.convert(
+            ports["code"], self.source, self.destination, rounding=self.mode, overflow=self.overflow, **options
+        )
+        return say_result(wanted, ports["o"], self.destination, self.destination.width)
+
+
+def formula(netlist: Netlist, chosen: ChosenMode, specification: str) -> str:
+    """Return what has a solution if a netlist with the ports of `Convert` is wrong in a mode."""
+    unit = netlist.instance()
+    text = unit.text + unit.shown + split_result(unit, chosen.destination) + chosen.premise(unit)
+    if chosen.mode is None:
+        return text + refute(equal(unit.port("o"), bits(0, unit.outputs["o"])))
+    given = (unit.port("code"), chosen.source, chosen.destination, "out", "flags", chosen.mode, chosen.overflow)
+    if specification == _THEORY:
+        text += by_theory_in_modes.conversion(*given)
+    else:
+        text += by_interval_in_modes.conversion(*given, **chosen.random(unit))
+    return text + refute("correct")
+
+
+def _build(chosen: ChosenMode, specification: str, folder: Path) -> str:
+    return formula(netlist_of(chosen.build(), folder), chosen, specification)
+
+
+def mode_proofs() -> Iterator[Proof]:
+    """Yield the proofs of the combinational converters that `lab.proofs.converters` says nothing about."""
+    for source, destination in permutations(FORMATS, 2):
+        name = f"converter/{source}_to_{destination}"
+        has_narrow = source in NARROW_FORMATS or destination in NARROW_FORMATS
+        # What training uses most; the rest is in the full tier.
+        is_usual = has_narrow and not {source, destination}.isdisjoint({FP32, CBFLOAT16})
+        if has_narrow:
+            yield from _proofs(name, ChosenMode(source, destination), "to nearest", fast=is_usual)
+        saturating = ChosenMode(source, destination, overflow="saturate")
+        yield from _proofs(f"{name}/saturating", saturating, "saturating", fast=False)
+        for mode in (*_ALL, None):
+            chosen = ChosenMode(source, destination, mode, _ALL)
+            words = f"{mode} of all" if mode else "code of no mode"
+            yield from _proofs(f"{name}/modes/{mode or 'none'}", chosen, words, fast=is_usual and source is FP32)
+
+
+def _proofs(name: str, chosen: ChosenMode, words: str, *, fast: bool) -> Iterator[Proof]:
+    specifications = [(_INTERVAL, BITWUZLA)] if chosen.mode else [("nothing", BITWUZLA)]
+    if chosen.mode in SMT_MODES:
+        specifications.append((_THEORY, CVC5))
+    for specification, engine in specifications:
+        yield Proof(
+            f"{name}/{specification}",
+            "converter: any format, any mode",
+            f"{chosen.source} to {chosen.destination}, {words}",
+            specification,
+            engine,
+            partial(_build, chosen, specification),
+            timeout=120,
+            fast=fast and engine == BITWUZLA,
+            explain=chosen.explain if chosen.mode else None,
+        )

@@ -1,0 +1,74 @@
+"""What a conversion in any mode must give once it is known how its number is rounded (NUMERICS sections 8 and 9).
+
+A specification of numbers defines three conditions, and `conclusion` makes ``correct`` of them and of the classes.
+"""
+
+from __future__ import annotations
+
+from golden.formats import FloatFormat
+from golden.rounding import Rounding
+from lab.proofs.terms import (
+    bits,
+    both,
+    define,
+    either,
+    equal,
+    inverse,
+    is_infinite,
+    is_nan,
+    is_signalling,
+    sign_bit,
+    verdict,
+)
+
+__all__ = ["conclusion", "moves_away"]
+
+#: The modes that keep a result which is too large at the largest finite value: of which sign.
+_KEPT = {Rounding.TOWARD_ZERO: "+-", Rounding.DOWN: "+", Rounding.UP: "-", Rounding.TO_ODD: "+-"}
+
+
+def moves_away(mode: Rounding, is_negative: str) -> str:
+    """Tell whether a directed mode rounds away from zero."""
+    return {Rounding.DOWN: is_negative, Rounding.UP: inverse(is_negative)}.get(mode, "false")
+
+
+def conclusion(
+    code: str, source: FloatFormat, destination: FloatFormat, mode: Rounding, overflow: str, out: str, flags: str
+) -> str:
+    """Return definitions up to ``correct``.
+
+    Defined already: ``is_beyond``, the number rounded with an unbounded exponent is above the largest finite value;
+    ``is_rounded``, the code and its sign are those of the number rounded into the range; ``is_exact``, the code's value
+    is the number's; ``is_tiny``, the number rounded with an unbounded exponent is below the smallest normal one. They
+    may be anything if the code is no number's.
+    """
+    width = destination.width
+    largest = [bits(destination.max_finite | sign * destination.sign_mask, width) for sign in (0, 1)]
+    special = [bits(destination.overflow(sign), width) for sign in (0, 1)]
+    infinite, beyond = special, list(special)
+    if overflow == "saturate":
+        infinite = beyond = largest
+    for sign, name in enumerate("+-"):
+        if name in _KEPT.get(mode, ""):
+            beyond[sign] = largest[sign]
+    infinity_overflows = overflow == "saturate" or destination.specials == "finite"
+
+    text = define("is_negative", "Bool", sign_bit(code, source))
+    text += define("is_nan", "Bool", is_nan(code, source))
+    text += define("is_infinite", "Bool", is_infinite(code, source))
+    text += define("is_number", "Bool", inverse(either("is_nan", "is_infinite")))
+    number_overflows = both("is_number", "is_beyond")
+    infinite_overflows = both("is_infinite", "true" if infinity_overflows else "false")
+    text += define("overflows", "Bool", either(number_overflows, infinite_overflows))
+    text += define("is_inexact", "Bool", either("overflows", both("is_number", inverse("is_exact"))))
+    text += define("underflows", "Bool", both("is_number", "is_tiny", "is_inexact"))
+    loses_nan = both("is_nan", "true" if destination.specials == "finite" else "false")
+    text += define("is_invalid", "Bool", either(is_signalling(code, source), loses_nan))
+
+    def of_sign(codes: list[str]) -> str:
+        return f"(ite is_negative {codes[1]} {codes[0]})"
+
+    nan = bits(destination.nan if destination.specials != "finite" else 0, width)
+    number = f"(ite is_beyond {equal(out, of_sign(beyond))} is_rounded)"
+    correct = f"(ite is_nan {equal(out, nan)} (ite is_infinite {equal(out, of_sign(infinite))} {number}))"
+    return text + verdict(correct, flags)

@@ -1,0 +1,156 @@
+"""Stimulus and expectations of the converters between any formats, and of those with a choice of rounding modes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from golden import Flag, FloatFormat, Rounding, convert, decode
+from hdl import FloatConverter
+from sim.port import Port
+from sim.scenario import Scenario
+from sim.stimulus.coverage import classes, count_bins
+from sim.stimulus.operands import Codes, boundary, random_codes, specials
+from sim.stimulus.patterns import PATTERNS, pattern
+from sim.stimulus.resets import EPISODES, cut_off, required_resets
+
+__all__ = ["mode_scenarios", "required_mode_bins"]
+
+_STREAM_VECTORS = 600
+_EPISODE_VECTORS = 100
+_SAMPLE = 4000
+#: Codes of the field ``rounding``.
+_CODES = 8
+
+
+def mode_scenarios(component: FloatConverter, port: Port, rng: np.random.Generator, effort: float) -> list[Scenario]:
+    """Return codes in all modes, those of no mode too, and the stream matrix."""
+    source, destination = component.source, component.destination
+    if source.width <= 8:
+        # Every code in every mode, several times for the random numbers.
+        codes = rng.permutation(np.tile(np.arange(1 << source.width, dtype=np.uint64), 8 * _CODES))
+    else:
+        parts = [specials(source), _around(source, destination)]
+        exponents = [0, destination.emin, destination.emin - destination.fraction_bits, destination.emax]
+        parts += [boundary(source, exponents), random_codes(source, int(20_000 * effort), rng)]
+        codes = rng.permutation(np.tile(np.concatenate(parts), 4))
+    maker = _Maker(component, port, rng)
+    every = maker.scenario("codes_in_all_modes", codes)
+    every.is_bulk = True
+    scenarios = [every, maker.scenario("sampled_codes", rng.choice(codes, int(_SAMPLE * min(2 * effort, 1.0))))]
+    resets = maker.scenario("resets", rng.choice(codes, EPISODES * _EPISODE_VECTORS))
+    resets.offers, resets.takes = pattern("random", rng), pattern("bursts", rng)
+    scenarios.append(cut_off(resets, range(0, len(resets.payloads), _EPISODE_VECTORS), rng))
+    for idle in PATTERNS:
+        for backpressure in PATTERNS:
+            few = rng.choice(codes, int(_STREAM_VECTORS * min(effort, 1.0)))
+            scenario = maker.scenario(f"stream_idle_{idle}_backpressure_{backpressure}", few)
+            scenario.offers, scenario.takes = pattern(idle, rng), pattern(backpressure, rng)
+            scenarios.append(scenario)
+    return scenarios
+
+
+def _around(source: FloatFormat, destination: FloatFormat) -> Codes:
+    """Return values of the destination, quarters between them, and the neighbours of all, in a wider source."""
+    edges = np.arange(min(destination.max_finite + 1, 1 << 10), dtype=np.uint64)
+    values = decode(_stored(edges, destination), destination).astype(np.float64)
+    gaps = np.diff(values, append=2 * values[-1] - values[-2])
+    points = np.concatenate([values + gaps * quarter for quarter in (0, 0.25, 0.5, 0.75)]).astype(np.float32)
+    given = convert(points.view(np.uint32), "float32", source).astype(np.int64)
+    nearby = np.concatenate([given - 1, given, given + 1])
+    kept = nearby[(nearby >= 0) & (nearby < source.sign_mask)]
+    return np.concatenate([kept, kept | source.sign_mask]).astype(np.uint64)
+
+
+def _stored(codes: Codes, fmt: FloatFormat) -> Codes:
+    """Return codes in the type that golden takes them in."""
+    return codes.astype(np.uint8 if fmt.width <= 8 else np.uint16 if fmt.width <= 16 else np.uint32)
+
+
+class _Maker:
+    """Draws modes and random numbers for codes, and tells what must come of them."""
+
+    def __init__(self, component: FloatConverter, port: Port, rng: np.random.Generator) -> None:
+        self.component, self.port, self.rng = component, port, rng
+
+    def scenario(self, name: str, codes: Codes) -> Scenario:
+        """Return a scenario of codes, each in a mode that is drawn."""
+        modes, randoms = self._modes(len(codes)), self._randoms(len(codes))
+        bits, flags = self._expected(codes, modes, randoms)
+        is_refused = np.array([code not in {mode.value for mode in self.component.roundings} for code in range(_CODES)])
+        given = {"code": codes, "rounding": modes, "random": randoms}
+        answer = {"bits": bits, "flags": flags, "refused": is_refused[modes]}
+        request, wanted = self.port.request.widths, self.port.answer.widths
+        sound = ~is_refused[modes]
+        names = np.array([str(Rounding(code)) if not is_refused[code] else "no_mode" for code in range(_CODES)])
+        bins = count_bins(
+            np.full(len(codes), "rounding"),
+            names[modes],
+            classes(codes, self.component.source),
+            np.where(flags & Flag.OVERFLOW, "overflow", np.where(flags & Flag.INEXACT, "inexact", "exact")),
+        )
+        for flag in Flag:
+            bins[f"flag/{flag.name}"] = int(np.count_nonzero(flags[sound] & flag))
+        return Scenario(
+            name=name,
+            payloads=self.port.request.pack(**{key: value for key, value in given.items() if key in request}),
+            answers=self.port.answer.pack(**{key: value for key, value in answer.items() if key in wanted}),
+            case=np.arange(len(codes)),
+            ends=np.arange(len(codes)),
+            coverage={key: count for key, count in bins.items() if count},
+        )
+
+    def _modes(self, count: int) -> NDArray[np.int64]:
+        built = [mode.value for mode in self.component.roundings]
+        if len(built) == 1:
+            return np.full(count, built[0])
+        # One in sixteen names any code at all.
+        anything = self.rng.integers(0, _CODES, count)
+        return np.where(self.rng.random(count) < 1 / 16, anything, self.rng.choice(built, count))
+
+    def _randoms(self, count: int) -> NDArray[np.uint32]:
+        bits = self.component.random_bits
+        drawn = self.rng.integers(0, 1 << bits, count)
+        edges = self.rng.choice([0, 1, (1 << bits) - 1, 1 << bits - 1, (1 << bits - 1) - 1], count)
+        return np.where(self.rng.random(count) < 0.3, edges, drawn).astype(np.uint32)
+
+    def _expected(
+        self, codes: Codes, modes: NDArray[np.int64], randoms: NDArray[np.uint32]
+    ) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+        unit = self.component
+        bits, flags = np.zeros(len(codes), np.uint64), np.zeros(len(codes), np.uint64)
+        for mode in unit.roundings:
+            at = np.flatnonzero(modes == mode.value)
+            options: dict[str, Any] = {"rounding": mode, "overflow": unit.overflow}
+            if mode is Rounding.STOCHASTIC:
+                options |= {"random": randoms[at], "random_bits": unit.random_bits}
+            given = _stored(codes[at], unit.source)
+            bits[at], flags[at] = convert(given, unit.source, unit.destination, return_flags=True, **options)
+        return bits, flags
+
+
+def required_mode_bins(component: FloatConverter) -> set[str]:
+    """Return the bins that must not be empty."""
+    source, destination = component.source, component.destination
+    names = [str(mode) for mode in component.roundings]
+    required = required_resets(component.latency, answers_wait_for_more=False)
+    if len(names) > 1:
+        required.add("rounding/no_mode/normal/exact")
+    for name in names:
+        required |= {f"rounding/{name}/{kind}/exact" for kind in ("zero", "normal")}
+        if source.has_nan:
+            required.add(f"rounding/{name}/nan/exact")
+        if not destination.holds(source):
+            required |= {f"rounding/{name}/normal/inexact"}
+        if source.emax > destination.emax:
+            required.add(f"rounding/{name}/normal/overflow")
+        if source.has_inf:
+            finite = component.overflow == "saturate" or not (destination.has_inf or destination.has_nan)
+            required.add(f"rounding/{name}/infinity/{'overflow' if finite else 'exact'}")
+    if source.emin - source.fraction_bits < destination.emin - destination.fraction_bits:
+        required.add("flag/UNDERFLOW")
+    if source.has_inf or (source.has_nan and not destination.has_nan):
+        required.add("flag/INVALID")
+    return required
