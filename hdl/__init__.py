@@ -8,6 +8,7 @@ from hdl.converter import FloatConverter
 from hdl.float_shape import FloatShape, FloatView
 from hdl.mac.multiply_accumulate import MultiplyAccumulate
 from hdl.mac.ports import Error
+from hdl.philox import Philox4x32
 from hdl.vector.vector_mac import VectorMac
 
-__all__ = ["Error", "FloatConverter", "FloatShape", "FloatView", "MultiplyAccumulate", "VectorMac"]
+__all__ = ["Error", "FloatConverter", "FloatShape", "FloatView", "MultiplyAccumulate", "Philox4x32", "VectorMac"]

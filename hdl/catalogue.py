@@ -143,9 +143,14 @@ def _converters() -> Iterator[Unit]:
     # The datapath of any formats and modes: every mode, several with a refusal of the others, a single one.
     every = tuple(Rounding)
     yield converter("float32_to_float8_e4m3fn_any_rounding", FP32, FLOAT8_E4M3FN, effort=0.5, roundings=every)
-    some = {"roundings": ("nearest_even", "stochastic"), "random_bits": 8, "overflow": "saturate", "stages": 3}
+    some = {
+        "roundings": (Rounding.NEAREST_EVEN, Rounding.STOCHASTIC),
+        "random_bits": 8,
+        "overflow": "saturate",
+        "stages": 3,
+    }
     yield converter("float8_e5m2_to_float4_e2m1fn_some_roundings", FLOAT8_E5M2, FLOAT4_E2M1FN, effort=0.3, **some)
-    yield converter("float8_e4m3fnuz_to_float16", FLOAT8_E4M3FNUZ, FP16, effort=0.2)
+    yield converter("float8_e4m3fn_to_float8_e4m3fnuz", FLOAT8_E4M3FN, FLOAT8_E4M3FNUZ, effort=0.3)
 
 
 def _macs() -> Iterator[Unit]:

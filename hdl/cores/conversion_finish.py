@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from amaranth import C, Cat, Const, Module, Mux, Value
-from amaranth.lib import data, wiring
+from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from golden.rounding import Rounding
@@ -17,8 +19,15 @@ from hdl.cores.words import named
 __all__ = ["FinishConversion", "chosen_modes"]
 
 
-def chosen_modes(plan: ConversionPlan, controls: data.View | None) -> dict[Rounding, Bit]:
-    """Return for each mode whether it is the chosen one; none is if the code names a mode that is not built."""
+def chosen_modes(plan: ConversionPlan, controls: Any) -> dict[Rounding, Bit]:
+    """Return for each mode whether it is the chosen one; none is if the code names a mode that is not built.
+
+    Parameters
+    ----------
+    plan : ConversionPlan
+    controls : View or None
+        Of `plan.controls`; None where the plan has none.
+    """
     if len(plan.roundings) == 1:
         return {plan.roundings[0]: 1}
     return {mode: controls.rounding == mode.value for mode in plan.roundings}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lab.mutants.control_faults import CONTROL_FAULTS
+from lab.mutants.converter_faults import CONVERTER_FAULTS
 from lab.mutants.mutant import Mutant
 from lab.mutants.proofs import AXI_STREAM, CONTROL, NARROWING, STREAM, WIDENING
 from lab.mutants.step_faults import STEP_FAULTS
@@ -16,6 +17,7 @@ MUTANTS = (
     *STEP_FAULTS,
     *VECTOR_FAULTS,
     *CONTROL_FAULTS,
+    *CONVERTER_FAULTS,
     # -- chunks
     Mutant(
         "chunk_one_too_long",

@@ -15,7 +15,8 @@ from lab.proofs.converters_in_modes import mode_proofs
 from lab.proofs.faults import PinnedFault, pinned_faults
 from lab.proofs.lanes import lane_proofs
 from lab.proofs.mutants import Mutant, mutants
-from lab.proofs.pipelines import pipeline_proofs, primitive_proofs
+from lab.proofs.philox import philox_proofs
+from lab.proofs.pipelines import mode_pipeline_proofs, pipeline_proofs, primitive_proofs
 from lab.proofs.proof import Proof
 from lab.proofs.steps import step_proofs
 from lab.proofs.vector_control import vector_control_proofs
@@ -32,10 +33,12 @@ def proofs() -> list[Proof]:
     return [
         *converter_proofs(),
         *mode_proofs(),
+        *philox_proofs(),
         *step_proofs(),
         *lane_proofs(),
         *primitive_proofs(),
         *pipeline_proofs(),
+        *mode_pipeline_proofs(),
         *control_proofs(),
         *induction_proofs(),
         *axi_stream_proofs(),

@@ -68,12 +68,10 @@ class ChosenMode:
 
     def explain(self, ports: Mapping[str, int]) -> str:
         """Say what golden says of a solution."""
-        options: dict[str, Any] = {}
+        options: dict[str, Any] = {"rounding": self.mode, "overflow": self.overflow}
         if self.mode is Rounding.STOCHASTIC:
             options["random"] = ports["controls"] >> self.low
-        wanted = reference.convert(
-            ports["code"], self.source, self.destination, rounding=self.mode, overflow=self.overflow, **options
-        )
+        wanted = reference.convert(ports["code"], self.source, self.destination, **options)
         return say_result(wanted, ports["o"], self.destination, self.destination.width)
 
 

@@ -8,20 +8,22 @@ induction nothing is ever lost, doubled or reordered, and every result is that o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from golden.formats import CONVERSIONS, FloatFormat
+from hdl.catalogue import UNITS, Kind
 from hdl.converter import FloatConverter
 from hdl.cores.conversion import Convert
 from hdl.cores.multiplier import Multiplier
 from lab.proofs.netlist import Instance, Netlist
 from lab.proofs.proof import BITWUZLA, Z3_CADICAL, Proof
-from lab.proofs.terms import both, either, equal, inverse, refute
+from lab.proofs.terms import bits, both, either, equal, inverse, refute, slice_of
 from lab.proofs.yosys import SEQUENTIAL, netlist_of
 
-__all__ = ["following", "pipeline_proofs", "primitive_proofs"]
+__all__ = ["following", "mode_pipeline_proofs", "pipeline_proofs", "primitive_proofs"]
 
 _MODEL = Path(__file__).with_name("mult18x18d.v")
 _RANKS = {
@@ -31,6 +33,7 @@ _RANKS = {
     (True, True): ("before", "behind"),
 }
 _QUIET = {"rst": "#b0", "clk": "#b0"}
+Joins = Callable[[Netlist, Netlist, str], tuple[Instance, str]]
 
 
 def pipeline_proofs() -> Iterator[Proof]:
@@ -48,6 +51,42 @@ def pipeline_proofs() -> Iterator[Proof]:
                     timeout=120,
                     fast=engine == BITWUZLA,
                 )
+
+
+def mode_pipeline_proofs() -> Iterator[Proof]:
+    """Yield the proofs of the stream units of the catalogue that round in several modes, at every depth."""
+    for unit in UNITS.values():
+        if unit.kind is Kind.CONVERTER and len(unit.arguments.get("roundings", ())) > 1:
+            given = {name: value for name, value in unit.arguments.items() if name != "stages"}
+            for stages in (1, 2, 3):
+                # The catalogue's name but for the depth.
+                formats = f"{given['source']}_to_{given['destination']}"
+                yield Proof(
+                    f"stream/{formats}/{unit.name.removeprefix(formats).strip('_')}/stages_{stages}",
+                    "converter: stream",
+                    f"{unit.name}, {stages} stage{'s' * (stages > 1)}",
+                    "queue of the core's results",
+                    BITWUZLA,
+                    partial(_mode_stream, given, stages),
+                    timeout=120,
+                    fast=True,
+                )
+
+
+def _mode_stream(given: Mapping[str, Any], stages: int, folder: Path) -> str:
+    component = FloatConverter(**given, stages=stages)
+    unit, plan = netlist_of(component, folder, SEQUENTIAL), component.parameters.plan
+    options = {"roundings": plan.roundings, "overflow": plan.overflow, "random_bits": plan.random_bits}
+    core = netlist_of(Convert(plan.source, plan.destination, **options), folder)
+    low, high = plan.source.width, unit.inputs["i__payload"] - 1
+
+    def joins(core: Netlist, unit: Netlist, payload: str) -> tuple[Instance, str]:
+        controls = slice_of(payload, high, low)
+        result = core.instance("core", given={"code": slice_of(payload, low - 1, 0), "controls": controls})
+        built = (equal(slice_of(controls, 2, 0), bits(mode.value, 3)) for mode in plan.roundings)
+        return result, f"(concat (ite {either(*built)} #b0 #b1) {result.port('o')})"
+
+    return stream_formula(unit, core, stages, joins)
 
 
 def primitive_proofs() -> Iterator[Proof]:
@@ -100,15 +139,28 @@ def _stream(source: FloatFormat, destination: FloatFormat, stages: int, folder: 
     return stream_formula(unit, netlist_of(Convert(source, destination), folder), stages)
 
 
-def stream_formula(unit: Netlist, core: Netlist, stages: int) -> str:
-    """Return what has a solution if one cycle of a stream unit changes what it holds otherwise than a queue."""
+def _joins(core: Netlist, unit: Netlist, payload: str) -> tuple[Instance, str]:
+    result = core.instance("core", given={"code": payload})
+    return result, _payload(result, unit, core)
+
+
+def stream_formula(unit: Netlist, core: Netlist, stages: int, joins: Joins = _joins) -> str:
+    """Return what has a solution if one cycle of a stream unit changes what it holds otherwise than a queue.
+
+    Parameters
+    ----------
+    unit, core : Netlist
+    stages : int
+    joins : function
+        Takes the core, the unit and what enters, and gives an instance of the core and what the unit makes of it.
+    """
     flushing = {"i__valid": "#b0", "o__ready": "#b1"}
     now = unit.instance("top", given=_QUIET)
     # The same state, flushed; and flushed after one cycle. A flushed unit is empty, so one more cycle is looked at.
     same = unit.instance("before", given=_QUIET | flushing, held=_shared(unit, now))
     before = [same, *following(unit, stages, "before", same, [flushing] * stages)]
     after = following(unit, stages + 1, "after", now, [flushing] * (stages + 1))
-    result = core.instance("core", given={"code": now.port("i__payload")})
+    result, wanted = joins(core, unit, now.port("i__payload"))
     text = now.text + now.shown + "".join(cycle.text for cycle in [*before, *after]) + result.text
 
     def holds(instance: Instance, port: str) -> str:
@@ -121,14 +173,14 @@ def stream_formula(unit: Netlist, core: Netlist, stages: int) -> str:
         )
 
     enable = either(inverse(holds(now, "o__valid")), holds(now, "o__ready"))
-    joins = both(
+    joined = both(
         equal(after[stages - 1].port("o__valid"), now.port("i__valid")),
         either(
             inverse(holds(now, "i__valid")),
-            equal(after[stages - 1].port("o__payload"), _payload(result, unit, core)),
+            equal(after[stages - 1].port("o__payload"), wanted),
         ),
     )
-    moved = both(*(same_slot(after[at], before[at + 1]) for at in range(stages - 1)), joins)
+    moved = both(*(same_slot(after[at], before[at + 1]) for at in range(stages - 1)), joined)
     stood = both(*(same_slot(after[at], before[at]) for at in range(stages)))
     empty = both(inverse(holds(before[stages], "o__valid")), inverse(holds(after[stages], "o__valid")))
     claims = [

@@ -23,6 +23,7 @@ _LIMITS = {"vector/bounded": "up to 5 beats"}
 _UNITS = {
     "converter/": Part.CONVERTERS,
     "stream/": Part.CONVERTERS,
+    "philox/": Part.CONVERTERS,
     "step/": Part.STEP,
     "vector/": Part.VECTOR,
 }

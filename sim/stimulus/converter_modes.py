@@ -69,6 +69,10 @@ def _stored(codes: Codes, fmt: FloatFormat) -> Codes:
     return codes.astype(np.uint8 if fmt.width <= 8 else np.uint16 if fmt.width <= 16 else np.uint32)
 
 
+def _has(flags: NDArray[np.uint64], flag: Flag) -> NDArray[np.bool_]:
+    return flags & np.uint64(flag) != 0
+
+
 class _Maker:
     """Draws modes and random numbers for codes, and tells what must come of them."""
 
@@ -89,10 +93,10 @@ class _Maker:
             np.full(len(codes), "rounding"),
             names[modes],
             classes(codes, self.component.source),
-            np.where(flags & Flag.OVERFLOW, "overflow", np.where(flags & Flag.INEXACT, "inexact", "exact")),
+            np.select([_has(flags, Flag.OVERFLOW), _has(flags, Flag.INEXACT)], ["overflow", "inexact"], "exact"),
         )
         for flag in Flag:
-            bins[f"flag/{flag.name}"] = int(np.count_nonzero(flags[sound] & flag))
+            bins[f"flag/{flag.name}"] = int(np.count_nonzero(_has(flags[sound], flag)))
         return Scenario(
             name=name,
             payloads=self.port.request.pack(**{key: value for key, value in given.items() if key in request}),
@@ -136,20 +140,21 @@ def required_mode_bins(component: FloatConverter) -> set[str]:
     source, destination = component.source, component.destination
     names = [str(mode) for mode in component.roundings]
     required = required_resets(component.latency, answers_wait_for_more=False)
+    loses_small = source.emin - source.fraction_bits < destination.emin - destination.fraction_bits
     if len(names) > 1:
         required.add("rounding/no_mode/normal/exact")
     for name in names:
         required |= {f"rounding/{name}/{kind}/exact" for kind in ("zero", "normal")}
         if source.has_nan:
             required.add(f"rounding/{name}/nan/exact")
-        if not destination.holds(source):
+        if loses_small or source.precision > destination.precision:
             required |= {f"rounding/{name}/normal/inexact"}
         if source.emax > destination.emax:
             required.add(f"rounding/{name}/normal/overflow")
         if source.has_inf:
             finite = component.overflow == "saturate" or not (destination.has_inf or destination.has_nan)
             required.add(f"rounding/{name}/infinity/{'overflow' if finite else 'exact'}")
-    if source.emin - source.fraction_bits < destination.emin - destination.fraction_bits:
+    if loses_small:
         required.add("flag/UNDERFLOW")
     if source.has_inf or (source.has_nan and not destination.has_nan):
         required.add("flag/INVALID")

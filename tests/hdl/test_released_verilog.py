@@ -1,0 +1,35 @@
+"""The Verilog of every released unit, byte for byte: what a new format, mode or parameter must leave as it is."""
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+
+from golden import CBFLOAT16, FP32
+from hdl import FloatConverter
+from hdl.catalogue import released
+from hdl.verilog import to_verilog
+
+KEPT = Path(__file__).with_name("released_verilog.json")
+
+
+def digest(unit, name):
+    return hashlib.sha256(to_verilog(unit, name).encode()).hexdigest()[:32]
+
+
+def test_verilog_of_every_released_unit_is_what_was_released():
+    kept = json.loads(KEPT.read_text(encoding="utf-8"))
+    now = {unit.name: digest(unit.build(), unit.name) for unit in released()}
+    changed = {name: value for name, value in now.items() if kept.get(name) != value}
+    assert changed == {}, "a change that is meant goes into released_verilog.json; lab.equivalence says what it does"
+    assert kept == now
+
+
+@pytest.mark.parametrize(
+    "given", [{"roundings": ("nearest_even", "up")}, {"overflow": "saturate"}, {"roundings": "up"}], ids=str
+)
+def test_verilog_of_a_converter_with_a_parameter_of_its_own_is_another(given):
+    unit = FloatConverter(source=FP32, destination=CBFLOAT16, **given)
+    kept = json.loads(KEPT.read_text(encoding="utf-8"))
+    assert digest(unit, "float32_to_cbfloat16") != kept["float32_to_cbfloat16"]
