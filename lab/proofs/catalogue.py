@@ -33,12 +33,12 @@ def proofs() -> list[Proof]:
     return [
         *converter_proofs(),
         *mode_proofs(),
-        *philox_proofs(),
         *step_proofs(),
         *lane_proofs(),
         *primitive_proofs(),
         *pipeline_proofs(),
         *mode_pipeline_proofs(),
+        *philox_proofs(),
         *control_proofs(),
         *induction_proofs(),
         *axi_stream_proofs(),
