@@ -1,4 +1,4 @@
-"""All 2^32 float32 values, rounded into the 16-bit formats on every compiled path."""
+"""All 2^32 float32 values, rounded into the formats of 16 bits and fewer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from golden import BF16, FP16, FloatFormat, encode, kernels, quantize
-from golden.formats import CB16, HALF_FORMATS
+from golden.formats import CB16, HALF_FORMATS, NARROW_FORMATS
 from lab.exhaustive.check import Check, Comparison, compare_bits
 from lab.exhaustive.rounding import codes_from_float32, values_of_codes
 
@@ -31,16 +31,25 @@ class _Cast:
         if not self.low <= int(inputs[0]) & 0x7FFFFFFF < self.high:
             return None
         with np.errstate(all="ignore"):
-            codes = inputs.view(np.float32).astype(self.host).view(np.uint16)
-        # Hosts keep the sign and the payload of a NaN; the contract has one NaN.
-        codes = np.where(fmt.is_nan(codes), np.uint16(fmt.nan), codes)
+            codes = inputs.view(np.float32).astype(self.host)
+        codes = codes.view(np.uint16 if codes.itemsize == 2 else np.uint8)
+        if fmt.has_nan:  # hosts keep the sign and the payload of a NaN; the contract has one NaN
+            codes = np.where(fmt.is_nan(codes), codes.dtype.type(fmt.nan), codes)
         return compare_bits(self.name, inputs, codes, wanted)
+
+
+def _cast_of_narrow(fmt: FloatFormat) -> _Cast:
+    """ml_dtypes' cast where codes differ: from two exponents below the smallest value to two above the largest."""
+    low, high = fmt.emin - fmt.fraction_bits - 2, fmt.emax + 3
+    name = f"ml_dtypes' {fmt} from 2^{low} to 2^{high}"
+    return _Cast(name, getattr(ml_dtypes, fmt.name), (127 + low) << 23, (127 + high) << 23)
 
 
 _CASTS = {
     # Where its result is no normal number, NumPy's cast takes twenty times as long.
     FP16: _Cast("NumPy's float16 from 2^-14 to 2^16", np.float16, (127 - 14) << 23, (127 + 16) << 23),
     BF16: _Cast("ml_dtypes' bfloat16", ml_dtypes.bfloat16),
+    **{fmt: _cast_of_narrow(fmt) for fmt in NARROW_FORMATS},
 }
 
 
@@ -61,7 +70,7 @@ def _compare(fmt: FloatFormat) -> Callable[[int, int], Comparison]:
     return compare
 
 
-def quantiser_checks(formats: Sequence[FloatFormat] = (*HALF_FORMATS, CB16)) -> list[Check]:
+def quantiser_checks(formats: Sequence[FloatFormat] = (*HALF_FORMATS, CB16, *NARROW_FORMATS)) -> list[Check]:
     """Return one check for each format: `encode` and `quantize` on the path in use, and the cast of another library."""
     checks = []
     for fmt in formats:

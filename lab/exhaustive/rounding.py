@@ -24,12 +24,21 @@ __all__ = ["codes_from_float32", "count_alike", "flags_from_float32", "round_flo
 _FRACTION, _BIAS, _FIELD_MAX = 23, 127, 255
 
 
+def _largest(fmt: FloatFormat) -> int:
+    """Return the code of the largest finite value, from the table of NUMERICS section 8."""
+    ones = 2 ** (fmt.exponent_bits + fmt.fraction_bits) - 1
+    return {"ieee": ones - 2**fmt.fraction_bits, "fn": ones - 1, "fnuz": ones, "finite": ones}[fmt.specials]
+
+
 def _of_one_field(fraction: NDArray[np.uint32], field: int, fmt: FloatFormat) -> NDArray[np.uint32]:
-    """Codes of positive, finite float32 numbers of one exponent field; a single one where all have the same."""
+    """Codes of positive, finite float32 numbers of one exponent field; a single one where all have the same.
+
+    A number that is too large has a code above the largest finite one.
+    """
     exponent = max(field, 1) - _BIAS  # the value is significand * 2**(exponent - 23)
-    lowest_normal, highest = 1 - fmt.bias, 2**fmt.exponent_bits - 2 - fmt.bias
+    lowest_normal, highest = 1 - fmt.bias, (_largest(fmt) >> fmt.fraction_bits) - fmt.bias
     if exponent > highest:
-        return np.asarray(_infinity(fmt), np.uint32)
+        return np.asarray(_largest(fmt) + 1, np.uint32)
     # One unit of the code is 2**quantum; `drop` bits of the significand lie below it.
     quantum = max(exponent, lowest_normal) - fmt.fraction_bits
     drop = quantum - (exponent - _FRACTION)
@@ -41,11 +50,24 @@ def _of_one_field(fraction: NDArray[np.uint32], field: int, fmt: FloatFormat) ->
     kept, rest = significand >> np.uint32(drop), significand & np.uint32((1 << drop) - 1)
     # Up if the rest is more than half, or half with an odd quotient: as integers, if rest + (0 or 1) is more than half.
     codes = kept + (rest + (kept & np.uint32(1)) > np.uint32(1 << drop >> 1)) if drop else kept
-    return codes + np.uint32(base)  # one step above the largest finite code is infinity
+    return codes + np.uint32(base)
 
 
 def _infinity(fmt: FloatFormat) -> int:
     return (2**fmt.exponent_bits - 1) << fmt.fraction_bits
+
+
+def _special_codes(fmt: FloatFormat, sign: int) -> tuple[int, int]:
+    """Return the codes of what is too large, and of NaN (NUMERICS section 8)."""
+    magnitude = fmt.exponent_bits + fmt.fraction_bits
+    match fmt.specials:
+        case "ieee":
+            return _infinity(fmt) | sign << magnitude, _infinity(fmt) | 1 << (fmt.fraction_bits - 1)
+        case "fn":
+            return 2**magnitude - 1, 2**magnitude - 1
+        case "fnuz":
+            return 2**magnitude, 2**magnitude
+    return 2**magnitude - 1 | sign << magnitude, 0
 
 
 def codes_from_float32(inputs: NDArray[np.uint32], fmt: FloatFormat) -> NDArray[np.uint16]:
@@ -71,10 +93,12 @@ def codes_from_float32(inputs: NDArray[np.uint32], fmt: FloatFormat) -> NDArray[
     sign, field = divmod(int(inputs[0]) >> _FRACTION, _FIELD_MAX + 1)
     negative = np.uint32(sign << (fmt.exponent_bits + fmt.fraction_bits))
     fraction = inputs & np.uint32(2**_FRACTION - 1)
+    beyond, nan = _special_codes(fmt, sign)
     if field == _FIELD_MAX:
-        nan = _infinity(fmt) | 1 << (fmt.fraction_bits - 1)
-        return np.where(fraction == 0, _infinity(fmt) | negative, np.uint32(nan)).astype(np.uint16)
-    return (_of_one_field(fraction, field, fmt) | negative).astype(np.uint16)
+        return np.where(fraction == 0, beyond, nan).astype(np.uint16)
+    codes = _of_one_field(fraction, field, fmt)
+    signed = codes | (negative if fmt.specials != "fnuz" else np.where(codes == 0, np.uint32(0), negative))
+    return np.where(codes > _largest(fmt), np.uint32(beyond), signed).astype(np.uint16)
 
 
 def _check_range(first: int, last: int) -> None:
@@ -160,14 +184,21 @@ def count_alike(start: int, stop: int, fmt: FloatFormat, netlist: Any) -> int:
 
 @cache
 def values_of_codes(fmt: FloatFormat) -> NDArray[np.uint32]:
-    """Return the float32 code of the value of every code of a format of 16 bits."""
+    """Return the float32 code of the value of every code of a format of at most 16 bits."""
     codes = np.arange(1 << (1 + fmt.exponent_bits + fmt.fraction_bits))
     sign = codes >> (fmt.exponent_bits + fmt.fraction_bits)
     field = codes >> fmt.fraction_bits & (2**fmt.exponent_bits - 1)
     fraction = codes & (2**fmt.fraction_bits - 1)
     significand = (fraction + (field > 0) * 2**fmt.fraction_bits).astype(np.float64)
     magnitude = np.ldexp(significand, (np.maximum(field, 1) - fmt.bias - fmt.fraction_bits).astype(np.int32))
-    special = field == 2**fmt.exponent_bits - 1
+    below_sign = codes & (2 ** (fmt.exponent_bits + fmt.fraction_bits) - 1)
+    special = {
+        "ieee": field == 2**fmt.exponent_bits - 1,
+        "fn": below_sign > _largest(fmt),
+        "fnuz": codes == 2 ** (fmt.exponent_bits + fmt.fraction_bits),
+        "finite": codes < 0,
+    }[fmt.specials]
+    is_infinity = special & (fraction == 0) & (fmt.specials == "ieee")
     magnitude = np.where(special, np.inf, magnitude)
     values = np.where(sign == 1, -magnitude, magnitude).astype(np.float32)
-    return np.where(special & (fraction > 0), np.uint32(0x7FC00000), values.view(np.uint32))
+    return np.where(special & ~is_infinity, np.uint32(0x7FC00000), values.view(np.uint32))

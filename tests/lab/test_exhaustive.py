@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from golden import CBFLOAT16, convert, decode, kernels, reference
-from golden.formats import FP32, SIXTEEN_BIT_FORMATS
+from golden import CBFLOAT16, FLOAT8_E4M3FN, convert, decode, kernels, reference
+from golden.formats import FP32, NARROW_FORMATS, SIXTEEN_BIT_FORMATS
 from lab.exhaustive import __main__ as command
 from lab.exhaustive import quantisers
 from lab.exhaustive.check import SHOWN, Check, Checked, Comparison, compare_bits, run
 from lab.exhaustive.quantisers import quantiser_checks
 from lab.exhaustive.rounding import codes_from_float32, values_of_codes
 
-FORMATS = pytest.mark.parametrize("fmt", SIXTEEN_BIT_FORMATS, ids=str)
+FORMATS = pytest.mark.parametrize("fmt", [*SIXTEEN_BIT_FORMATS, *NARROW_FORMATS], ids=str)
 PIECE = 1 << 12
 
 
@@ -29,7 +29,7 @@ def test_integer_rounding_is_the_references_at_every_exponent(fmt):
 
 @FORMATS
 def test_values_of_codes_are_decodes(fmt):
-    codes = np.arange(2**16, dtype=np.uint16)
+    codes = np.arange(2**fmt.width, dtype=np.uint16)
     np.testing.assert_array_equal(values_of_codes(fmt), decode(codes, fmt).view(np.uint32))
     np.testing.assert_array_equal(values_of_codes(fmt), convert(codes, fmt, FP32))
 
@@ -47,18 +47,19 @@ def test_quantisers_agree_at_the_start_of_every_exponent_and_sign(check):
         assert (found.count, found.examples) == (PIECE, [])
 
 
+@pytest.mark.parametrize("fmt", [CBFLOAT16, FLOAT8_E4M3FN], ids=str)
 @pytest.mark.parametrize("judge", ["codes_from_float32", "encode", "quantize"])
-def test_a_fault_on_either_side_is_seen_and_shown(monkeypatch, judge):
+def test_a_fault_on_either_side_is_seen_and_shown(monkeypatch, judge, fmt):
     right = getattr(quantisers, judge)
 
     def wrong(given, fmt):
         result = np.array(right(given, fmt))
-        flat = result.view(np.uint32 if result.itemsize == 4 else np.uint16)
+        flat = result.view(f"u{result.itemsize}")
         flat[7] ^= 1
         return result
 
     monkeypatch.setattr(quantisers, judge, wrong)
-    (check,) = quantiser_checks([CBFLOAT16])
+    (check,) = quantiser_checks([fmt])
     found = check.compare(0x3F800000, 0x3F800000 + PIECE)
     assert found.count == PIECE
     assert found.wrong >= 1
