@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from golden.arrays.checks import as_codes, as_flag, as_floats, as_format
+from golden.arrays.checks import as_codes, as_flag, as_floats, as_format, code_dtype
 from golden.arrays.choices import as_choice
-from golden.arrays.rounding import (
-    PLAIN,
-    Flags,
-    RoundingChoice,
-    codes_to_float64,
-    float64_to_codes,
-    round_float64,
-)
-from golden.arrays.tables import converted, float32_index, table_of
+from golden.arrays.pieces import round_into
+from golden.arrays.rounding import PLAIN, Flags, RoundingChoice, codes_to_float64, float64_to_codes
+from golden.arrays.tables import converted, look_up, table_of
 from golden.formats import FP32, FloatFormat
 from golden.kernels import flat
 from golden.kernels.library import warn_of_slowness
@@ -79,11 +74,22 @@ def encode(
     choice = as_choice(rounding, overflow, random, random_bits, "values", given.shape)
     if choice is PLAIN and (served := flat.encode(given, fmt)) is not None:
         return served[()]
+    codes = np.empty(given.shape, code_dtype(fmt))
     if given.dtype == np.float32 and (table := table_of(FP32, fmt, choice, given.size)):
-        return table.codes[float32_index(given)][()]
-    warn_of_slowness(given.size * _SECONDS_PER_VALUE)
-    with np.errstate(all="ignore"):
-        return float64_to_codes(round_float64(given.astype(np.float64), fmt, choice), fmt)[()]
+        look_up(table.codes, given, codes)
+    else:
+        warn_of_slowness(given.size * _SECONDS_PER_VALUE)
+        round_into(codes, given, fmt, choice, _as_float64, partial(float64_to_codes, fmt=fmt))
+    return codes[()]
+
+
+def _as_float64(values: NDArray[Any]) -> NDArray[np.float64]:
+    return values.astype(np.float64)
+
+
+def _as_float32(rounded: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Give every NaN float32's canonical one: the host's cast would keep its sign and payload."""
+    return np.where(np.isnan(rounded), np.nan, rounded)
 
 
 def decode(codes: ArrayLike, fmt: FloatFormat | str) -> NDArray[np.float32]:
@@ -102,7 +108,9 @@ def decode(codes: ArrayLike, fmt: FloatFormat | str) -> NDArray[np.float32]:
     if served is not None:
         return served[()]
     if (table := table_of(fmt, FP32, PLAIN, given.size)) is not None:
-        return table.values[given][()]
+        values = np.empty(given.shape, np.float32)
+        look_up(table.values, given, values)
+        return values[()]
     return codes_to_float64(given, fmt).astype(np.float32)[()]
 
 
@@ -159,13 +167,10 @@ def quantize(
 
 def _quantize(given: NDArray[Any], fmt: FloatFormat, choice: RoundingChoice, result: NDArray[np.float32]) -> None:
     if given.dtype == np.float32 and (table := table_of(FP32, fmt, choice, given.size)):
-        result[...] = table.values[float32_index(given)]
+        look_up(table.values, given, result)
         return
     warn_of_slowness(given.size * _SECONDS_PER_VALUE)
-    with np.errstate(all="ignore"):
-        rounded = round_float64(given.astype(np.float64), fmt, choice)
-        # The host's cast keeps a NaN's sign and payload; the contract has one NaN.
-        result[...] = np.where(np.isnan(rounded), np.nan, rounded)
+    round_into(result, given, fmt, choice, _as_float64, _as_float32)
 
 
 def _as_out(out: object, shape: tuple[int, ...]) -> NDArray[np.float32]:
@@ -247,8 +252,14 @@ def convert(
         served = flat.convert(given, source, destination)
         if served is not None:
             return served[()]
+    result, flags = np.empty(given.shape, code_dtype(destination)), np.empty(given.shape, np.uint8)
     if (table := table_of(source, destination, choice, given.size)) is not None:
-        index = float32_index(given.view(np.float32)) if source == FP32 else given
-        return (table.codes[index][()], table.flags[index][()]) if with_flags else table.codes[index][()]
-    result, flags = converted(given, source, destination, choice, with_flags)
+        look_up(table.codes, given, result)
+        if with_flags:
+            look_up(table.flags, given, flags)
+    elif with_flags:
+        result, flags = converted(given, source, destination, choice)
+    else:
+        values = partial(codes_to_float64, fmt=source)
+        round_into(result, given, destination, choice, values, partial(float64_to_codes, fmt=destination))
     return (result[()], flags[()]) if with_flags else result[()]

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from golden.arrays.checks import code_dtype
+from golden.arrays.pieces import pieces
 from golden.arrays.rounding import (
     Flags,
     RoundingChoice,
@@ -27,7 +28,7 @@ from golden.flags import Flag
 from golden.formats import BF16, FP32, FloatFormat
 from golden.rounding import Rounding
 
-__all__ = ["Table", "converted", "float32_index", "table_of"]
+__all__ = ["Table", "converted", "look_up", "table_of"]
 
 
 class Table(NamedTuple):
@@ -39,17 +40,15 @@ class Table(NamedTuple):
 
 
 def converted(
-    codes: NDArray[Any], source: FloatFormat, destination: FloatFormat, choice: RoundingChoice, with_flags: bool
+    codes: NDArray[Any], source: FloatFormat, destination: FloatFormat, choice: RoundingChoice
 ) -> tuple[NDArray[Any], Flags]:
-    """Convert by computing: codes and, on request, flags."""
+    """Convert by computing: codes and flags."""
     with np.errstate(all="ignore"):
         values = codes_to_float64(codes, source)
         rounded = round_float64(values, destination, choice)
-        result = float64_to_codes(rounded, destination)
-        if not with_flags:
-            return result, np.zeros((), np.uint8)
         flags = rounding_flags(values, rounded, destination, choice)
-    return result, flags | source.is_signalling(codes).astype(np.uint8) * np.uint8(Flag.INVALID)
+    signalling = source.is_signalling(codes).astype(np.uint8) * np.uint8(Flag.INVALID)
+    return float64_to_codes(rounded, destination), flags | signalling
 
 
 @lru_cache(maxsize=128)
@@ -58,7 +57,7 @@ def _table(source: FloatFormat, destination: FloatFormat, rounding: Rounding, sa
         given = np.arange(1 << 16, dtype=np.uint32) << 16
     else:
         given = np.arange(1 << source.width, dtype=np.uint32).astype(code_dtype(source))
-    codes, flags = converted(given, source, destination, RoundingChoice(rounding, saturates), True)
+    codes, flags = converted(given, source, destination, RoundingChoice(rounding, saturates))
     with np.errstate(all="ignore"):
         values = codes_to_float64(codes, destination).astype(np.float32)
     table = Table(codes, np.where(np.isnan(values), np.float32(np.nan), values), flags)
@@ -73,7 +72,7 @@ def table_of(source: FloatFormat, destination: FloatFormat, choice: RoundingChoi
     Parameters
     ----------
     source : FloatFormat
-        Of at most 16 bits: the codes are the index. float32: `float32_index` is.
+        Of at most 16 bits, or float32.
     destination : FloatFormat
     choice : RoundingChoice
     count : int
@@ -92,7 +91,20 @@ def table_of(source: FloatFormat, destination: FloatFormat, choice: RoundingChoi
     return _table(source, destination, choice.rounding, choice.saturates)
 
 
-def float32_index(values: NDArray[np.float32]) -> NDArray[np.uint32]:
-    """Return the index of float32 numbers in the tables of float32."""
-    bits = np.asarray(values).view(np.uint32)
-    return (bits >> np.uint32(16)) | (bits & np.uint32(0xFFFF) != 0)
+def _index(bits: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    """Return the upper 16 bits, and in their last one whether any of the lower ones is set, too."""
+    index = bits & np.uint32(0xFFFF)
+    index += np.uint32(0xFFFF)
+    index |= bits
+    index >>= np.uint32(16)
+    return index
+
+
+def look_up(entries: NDArray[Any], given: NDArray[Any], result: NDArray[Any]) -> None:
+    """Fill `result`, contiguous, with the entries of a table for codes, or for float32 numbers or their codes."""
+    flat, into = given.reshape(-1), result.reshape(-1)
+    wide = flat.itemsize == 4
+    for piece in pieces(flat.size):
+        index = _index(flat[piece].view(np.uint32)) if wide else flat[piece]
+        # No index is beyond the table; "clip" spares the copy that the search for one would need.
+        np.take(entries, index, out=into[piece], mode="clip")
