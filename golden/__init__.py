@@ -3,6 +3,7 @@
 `golden` needs NumPy only. `golden.reference` is the same contract on exact Python integers.
 """
 
+from golden import mx
 from golden.arrays.accumulation import multiply_accumulate
 from golden.arrays.conversion import convert, decode, encode, quantize
 from golden.arrays.normalisation import softmax
@@ -61,6 +62,7 @@ __all__ = [
     "matmul",
     "matmul_values",
     "multiply_accumulate",
+    "mx",
     "quantize",
     "softmax",
 ]

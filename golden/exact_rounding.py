@@ -12,13 +12,14 @@ from golden.flags import Flag
 from golden.formats import FloatFormat, as_format
 from golden.rounding import DEFAULT_RANDOM_BITS, Rounding, as_overflow, as_rounding, check_random_bits
 
-__all__ = ["decode", "decoded", "round_value"]
+__all__ = ["decode", "decoded", "floor_log2", "round_value"]
 
 NEAREST_EVEN = Rounding.NEAREST_EVEN
 HALF = Fraction(1, 2)
 
 
-def _floor_log2(magnitude: Fraction) -> int:
+def floor_log2(magnitude: Fraction) -> int:
+    """Return the exponent of the largest power of two that is not above a positive number."""
     estimate = magnitude.numerator.bit_length() - magnitude.denominator.bit_length()
     return estimate if magnitude >= power_of_two(estimate) else estimate - 1
 
@@ -163,7 +164,7 @@ def round_value(
     magnitude = value.significand * power_of_two(value.exponent)
     goes_up = _decision(rounding, value.sign, random or 0, random_bits)
     # The lowest kept digit is the higher of the precision limit and the subnormal limit.
-    precision_limit = _floor_log2(magnitude) - fmt.fraction_bits
+    precision_limit = floor_log2(magnitude) - fmt.fraction_bits
     subnormal_limit = fmt.emin - fmt.fraction_bits
     rounded, exact = _round_to_digit(magnitude, max(precision_limit, subnormal_limit), goes_up)
     if rounded > _largest(fmt):
@@ -177,6 +178,6 @@ def round_value(
         return zero, flags
     if rounded < power_of_two(fmt.emin):
         return sign | int(rounded / power_of_two(subnormal_limit)), flags
-    exponent = _floor_log2(rounded)
+    exponent = floor_log2(rounded)
     fraction = int(rounded / power_of_two(exponent - fmt.fraction_bits)) - 2**fmt.fraction_bits
     return sign | (exponent + fmt.bias) * 2**fmt.fraction_bits + fraction, flags

@@ -145,6 +145,20 @@ def multiply_accumulate(
     rounding = as_rounding(rounding, "rounding")
     check_random_bits(rounding, random, random_bits)
     x, y, z = decoded(a, operand, "a"), decoded(b, operand, "b"), decoded(acc, accumulator, "acc")
+    return fused_step(x, y, z, accumulator, rounding=rounding, random=random, random_bits=random_bits)
+
+
+def fused_step(
+    x: Value,
+    y: Value,
+    z: Value,
+    accumulator: FloatFormat,
+    *,
+    rounding: Rounding = NEAREST_EVEN,
+    random: int | None = None,
+    random_bits: int = DEFAULT_RANDOM_BITS,
+) -> tuple[int, Flag]:
+    """Return code and flags of ``round(x * y + z)`` of exact values; arguments are those of `multiply_accumulate`."""
     product_is_invalid = (x.kind is Class.INFINITE and y.is_zero) or (x.is_zero and y.kind is Class.INFINITE)
     if product_is_invalid or Class.SIGNALLING_NAN in (x.kind, y.kind, z.kind):
         return accumulator.nan, Flag.INVALID

@@ -106,7 +106,7 @@ def multiply_accumulate(
     if not as_flag(return_flags, "return_flags") and choice is PLAIN:
         served = np.empty(shape, code_dtype(accumulator))
         formats = kernels.Formats(carrier(operand), accumulator, None, accumulator, accumulator, is_step=True)
-        if kernels.multiply_accumulate(*carried_codes(operand, *given[:2]), given[2], served, formats):
+        if kernels.multiply_accumulate(*carried_codes(operand, given[0], given[1]), given[2], served, formats):
             return served[()]
     chain = Chain(shape, return_flags)
     with np.errstate(all="ignore"):

@@ -19,6 +19,9 @@ from golden.kernels.products import Indexed
 __all__ = ["carried_codes", "carried_indexed", "carried_values", "carrier"]
 
 
+Codes = NDArray[Any]
+
+
 @lru_cache(maxsize=256)
 def carrier(operand: FloatFormat) -> FloatFormat:
     """Return the format in which the kernels take operands: their own, or the first wider one that holds it."""
@@ -27,21 +30,24 @@ def carrier(operand: FloatFormat) -> FloatFormat:
     return next(wider for wider in (FP16, BF16, FP32) if wider.holds(operand))
 
 
-def carried_codes(operand: FloatFormat, *given: NDArray[Any]) -> tuple[NDArray[Any], ...]:
-    """Return codes of operands as codes of their carrier."""
+def carried_codes(operand: FloatFormat, a: Codes, b: Codes) -> tuple[Codes, Codes]:
+    """Return the codes of both operands as codes of their carrier."""
     wider = carrier(operand)
-    return given if wider is operand else tuple(np.asarray(convert(codes, operand, wider)) for codes in given)
+    if wider is operand:
+        return a, b
+    return np.asarray(convert(a, operand, wider)), np.asarray(convert(b, operand, wider))
 
 
-def carried_values(operand: FloatFormat, *given: NDArray[np.float32]) -> tuple[NDArray[np.float32], ...]:
-    """Return values rounded to the operands' format, unless the kernels do that."""
+def carried_values(
+    operand: FloatFormat, a: NDArray[np.float32], b: NDArray[np.float32]
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Return the values of both operands, rounded to their format unless the kernels do that."""
     if carrier(operand) is operand:
-        return given
-    return tuple(np.asarray(quantize(values, operand)) for values in given)
+        return a, b
+    return np.asarray(quantize(a, operand)), np.asarray(quantize(b, operand))
 
 
-def carried_indexed(operand: FloatFormat, *given: Indexed) -> tuple[Indexed, ...]:
+def carried_indexed(operand: FloatFormat, a: Indexed, b: Indexed) -> tuple[Indexed, Indexed]:
     """Do as `carried_values` for operands by tables."""
-    if carrier(operand) is operand:
-        return given
-    return tuple(each._replace(data=np.asarray(quantize(each.data, operand))) for each in given)
+    x, y = carried_values(operand, a.data, b.data)
+    return a._replace(data=x), b._replace(data=y)

@@ -31,8 +31,8 @@ class _Cast:
         if not self.low <= int(inputs[0]) & 0x7FFFFFFF < self.high:
             return None
         with np.errstate(all="ignore"):
-            codes = inputs.view(np.float32).astype(self.host)
-        codes = codes.view(np.uint16 if codes.itemsize == 2 else np.uint8)
+            cast = inputs.view(np.float32).astype(self.host)
+        codes = cast.view(np.uint16 if cast.itemsize == 2 else np.uint8)
         if fmt.has_nan:  # hosts keep the sign and the payload of a NaN; the contract has one NaN
             codes = np.where(fmt.is_nan(codes), codes.dtype.type(fmt.nan), codes)
         return compare_bits(self.name, inputs, codes, wanted)
