@@ -156,5 +156,5 @@ def dequantize(scales: ArrayLike, codes: ArrayLike, element: FloatFormat | str) 
     given, blocks = as_blocks(scales, codes, element, "")
     with np.errstate(all="ignore"):
         values = codes_to_float64(blocks, element) * scale_values(given)[..., np.newaxis]
-        values = np.where(np.isnan(values), np.nan, values).astype(np.float32)
-    return values.reshape(np.shape(codes))
+        narrow: NDArray[np.float32] = np.where(np.isnan(values), np.nan, values).astype(np.float32)
+    return narrow.reshape(np.shape(codes))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -31,7 +32,7 @@ class _Cast:
         if not self.low <= int(inputs[0]) & 0x7FFFFFFF < self.high:
             return None
         with np.errstate(all="ignore"):
-            cast = inputs.view(np.float32).astype(self.host)
+            cast: NDArray[Any] = inputs.view(np.float32).astype(self.host)
         codes = cast.view(np.uint16 if cast.itemsize == 2 else np.uint8)
         if fmt.has_nan:  # hosts keep the sign and the payload of a NaN; the contract has one NaN
             codes = np.where(fmt.is_nan(codes), codes.dtype.type(fmt.nan), codes)
