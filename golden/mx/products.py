@@ -11,7 +11,7 @@ from golden.arrays.chain import Chain
 from golden.arrays.checks import as_codes, as_flag, as_format, code_dtype, same_shape
 from golden.arrays.conversion import convert
 from golden.arrays.operands import carrier
-from golden.arrays.rounding import Flags, Float64, codes_to_float64, float64_to_codes
+from golden.arrays.rounding import PLAIN, Flags, Float64, codes_to_float64, float64_to_codes
 from golden.formats import FloatFormat
 from golden.kernels import products as kernels
 from golden.mx.blocks import Codes, as_blocks, scale_values
@@ -82,7 +82,7 @@ def _partial_sums(a: _Blocks, b: _Blocks, inner: FloatFormat, chain: Chain) -> F
     inside = Chain(a.codes.shape[:-1], chain.with_flags)
     sums = np.zeros(inside.shape)
     for number in range(a.codes.shape[-1]):
-        sums = inside.step(a.column(number), b.column(number), sums, inner)
+        sums = inside.step(a.column(number), b.column(number), sums, inner, PLAIN)
     chain.flags = chain.flags | np.bitwise_or.reduce(inside.flags, axis=-1)
     return sums
 
@@ -95,13 +95,13 @@ def _reduce(a: _Blocks, b: _Blocks, total: Float64, plan: Reduction, chain: Chai
                 x, y = (codes_to_float64(each.codes[..., number, k], each.element) for each in (a, b))
                 # Powers of two: exact in float64, as the product is.
                 x, y = x * a.scales[..., number], y * b.scales[..., number]
-                total = chain.step(x, y, total, plan.outer)
+                total = chain.step(x, y, total, plan.outer, PLAIN)
         return total
     if count and block:
         a, b = (each.in_chunks(plan.chunk or block) for each in (a, b))
         sums, scales = _partial_sums(a, b, plan.inner, chain), a.scales * b.scales
         for number in range(sums.shape[-1]):
-            total = chain.step(sums[..., number], scales[..., number], total, plan.outer)
+            total = chain.step(sums[..., number], scales[..., number], total, plan.outer, PLAIN)
     return total
 
 
