@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from golden.arrays.checks import as_codes, as_floats, as_format
+from golden.arrays.checks import as_array, as_codes, as_floats, as_format
 from golden.arrays.conversion import encode
 from golden.arrays.rounding import Float64, codes_to_float64
 from golden.formats import FloatFormat
@@ -107,7 +107,7 @@ def as_blocks(
     scales: ArrayLike, codes: ArrayLike, element: FloatFormat, argument: str
 ) -> tuple[NDArray[np.uint8], Codes]:
     """Accept scales and codes, `argument` before their names; return the scales, and the codes block by block."""
-    given = np.asarray(scales)
+    given = as_array(scales, f"{argument}scales")
     if given.dtype != np.uint8:
         raise TypeError(f"{argument}scales: got an array of {given.dtype}, must be uint8 codes of float8_e8m0fnu")
     elements = as_codes(codes, element, f"{argument}codes")

@@ -156,7 +156,8 @@ def dot(
 
     Examples
     --------
-    >>> blocks = quantize(np.full(64, 0.3), "float8_e4m3fn")
+    >>> from golden import mx
+    >>> blocks = mx.quantize(64 * [0.3], "float8_e4m3fn")
     >>> hex(dot(blocks, blocks, element="float8_e4m3fn", out="bfloat16"))
     '0x40c8'
     """

@@ -25,6 +25,7 @@ ERRORS = (TypeError, ValueError, OSError, RuntimeError, NotImplementedError, Imp
 
 _CODES = np.full((2, 2), 0x3E00, np.uint16)
 _VALUES = np.ones((2, 2), np.float32)
+_BLOCKS = np.zeros((2, 1), np.uint8), np.zeros((2, 32), np.uint8)
 _TENSOR = torch.ones(2, 2)
 _PARAMETER = nn.Parameter(torch.ones(2, 2))
 #: A good argument for a parameter of this name, of the first module that fits.
@@ -38,6 +39,10 @@ GOOD: dict[str, dict[str, Any]] = {
     "golden.loss_scaling": {"init_scale": 1.0, "loss_scale": np.float32(1), "non_clamped_scale": np.float32(1)},
     "golden.matmul_values": {"a": _VALUES, "b": _VALUES},
     "golden.multiply_accumulate": {"acc": np.uint32(0), "accumulator": "fp32"},
+    "golden.mx": {
+        "scales": np.zeros((2, 1), np.uint8), "codes": np.zeros((2, 32), np.uint8), "element": "float8_e5m2",
+        "values": np.ones((2, 32), np.float32), "a": _BLOCKS, "b": _BLOCKS,
+    },
     "golden.torch": {
         "x": _TENSOR, "y": _TENSOR, "query": _TENSOR, "key": _TENSOR, "value": _TENSOR, "weight": _TENSOR,
         "equation": "ij,jk->ik", "mat_a": _TENSOR, "mat_b": _TENSOR, "module": nn.Identity(), "name": "float16",

@@ -30,7 +30,7 @@ BAD = [
     torch.zeros(2, 2, dtype=torch.complex64), torch.zeros(2, 2, device="meta"), torch.eye(2).to_sparse(), torch.float64,
     nn.Identity(),
 ]  # fmt: skip
-OURS = tuple(surface("golden", "golden.reference", "golden.loss_scaling", "golden.kernels", "hdl"))
+OURS = tuple(surface("golden", "golden.reference", "golden.mx", "golden.loss_scaling", "golden.kernels", "hdl"))
 LAYER = tuple(
     surface(
         *("golden.torch", "golden.torch.amp", "golden.torch.backend", "golden.torch.optim"),
