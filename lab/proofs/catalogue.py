@@ -13,7 +13,7 @@ from lab.proofs.control import control_proofs
 from lab.proofs.converters import converter_proofs
 from lab.proofs.faults import PinnedFault, pinned_faults
 from lab.proofs.lanes import lane_proofs
-from lab.proofs.mutants import Mutant, mutants
+from lab.proofs.mutants import CoreMutant, mutants
 from lab.proofs.pipelines import pipeline_proofs, primitive_proofs
 from lab.proofs.proof import Proof
 from lab.proofs.steps import step_proofs
@@ -23,7 +23,7 @@ from lab.proofs.vector_steady import steady_proofs
 __all__ = ["TIERS", "catalogue", "proofs", "select"]
 
 TIERS = ("fast", "full")
-Entry = Proof | Mutant | PinnedFault
+Entry = Proof | CoreMutant | PinnedFault
 
 
 def proofs() -> list[Proof]:
