@@ -1,0 +1,22 @@
+"""The Verilog of every released unit, byte for byte: what a new format, mode or parameter must leave as it is."""
+
+import hashlib
+import json
+
+from hdl.catalogue import released
+from hdl.verilog import to_verilog
+from tools.paths import ROOT
+
+KEPT = ROOT / "hdl" / "released.json"
+
+
+def digest(unit, name):
+    return hashlib.sha256(to_verilog(unit, name).encode()).hexdigest()[:32]
+
+
+def test_verilog_of_every_released_unit_is_what_was_released():
+    kept = json.loads(KEPT.read_text(encoding="utf-8"))
+    now = {unit.name: digest(unit.build(), unit.name) for unit in released()}
+    changed = {name: value for name, value in now.items() if kept.get(name) != value}
+    assert changed == {}, "a change that is meant goes into hdl/released.json; lab.equivalence says what it changes"
+    assert kept == now
