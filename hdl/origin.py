@@ -28,8 +28,8 @@ def check_golden() -> None:
     place = next(filter(None, places), "none")
     raise ImportError(
         f"golden: found {place}, must be the package golden of the distribution cbfloat, to which hdl belongs. "
-        "Uninstall the other one, or move it out of the working directory and PYTHONPATH; then run: "
-        "python -m pip install --force-reinstall --no-deps cbfloat",
+        "Uninstall the other one, or move it out of the working directory and PYTHONPATH; then install this one again: "
+        "python -m pip install --force-reinstall --no-deps, followed by cbfloat or the folder of its sources",
         name="golden",
         path=place,
     )

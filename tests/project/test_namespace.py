@@ -41,7 +41,6 @@ def said(code: str, first: Path | None = None) -> str:
         "from cbfloat import golden as other; import golden; print(other is golden)",
         "import cbfloat.hdl.mac.lane, hdl.mac.lane; print(cbfloat.hdl.mac.lane is hdl.mac.lane)",
         "from cbfloat.hdl import Error; import hdl; print(Error is hdl.Error)",
-        "import cbfloat.golden.torch, golden.torch; print(cbfloat.golden.torch is golden.torch)",
         "import cbfloat.golden.torch.amp as one; from golden.torch import amp; print(one is amp)",
         # Its own name stays that of the module: pickles and tracebacks are as ever.
         "import cbfloat.golden.formats as f; print((f.__name__, f.__spec__.name) == ('golden.formats',) * 2)",
@@ -77,7 +76,7 @@ def test_golden_of_another_distribution_is_refused_before_it_runs(tmp_path, plac
     assert message.startswith(
         f"ImportError: golden: found {tmp_path / place}, must be the package golden of the distribution cbfloat"
     )
-    assert "pip install --force-reinstall --no-deps cbfloat" in message
+    assert "pip install --force-reinstall --no-deps" in message
 
 
 def test_hdl_of_another_distribution_is_refused_before_it_runs(tmp_path):

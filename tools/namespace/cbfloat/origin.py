@@ -33,8 +33,8 @@ def check_origin(package: str) -> None:
     place = next(filter(None, places), "none")
     raise ImportError(
         f"{package}: found {place}, must be the package {package} of the distribution cbfloat. "
-        "Uninstall the other one, or move it out of the working directory and PYTHONPATH; then run: "
-        "python -m pip install --force-reinstall --no-deps cbfloat",
+        "Uninstall the other one, or move it out of the working directory and PYTHONPATH; then install this one again: "
+        "python -m pip install --force-reinstall --no-deps, followed by cbfloat or the folder of its sources",
         name=package,
         path=place,
     )
