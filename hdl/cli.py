@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hdl.catalogue import Kind, released
+from hdl.fusesoc import to_core
 from hdl.verilog import to_verilog
 
 __all__ = ["main"]
@@ -20,7 +21,7 @@ def _parser() -> argparse.ArgumentParser:
     verilog = commands.add_parser("verilog", help="write plain Verilog")
     units = verilog.add_subparsers(required=True, metavar="UNIT")
 
-    everything = units.add_parser("all", help="every released unit, one file each")
+    everything = units.add_parser("all", help="every released unit, each with a core file for FuseSoC")
     everything.add_argument("-o", "--output", type=Path, default=Path("build/verilog"), metavar="FOLDER")
     everything.set_defaults(run=_write_all)
 
@@ -68,6 +69,7 @@ def _write_all(given: argparse.Namespace) -> None:
     for number, unit in enumerate(units, start=1):
         path = given.output / f"{unit.name}.v"
         _write(path, to_verilog(unit.build(), unit.name))
+        _write(path.with_suffix(".core"), to_core(unit))
         print(f"[{number}/{len(units)}] {path}", flush=True)
 
 

@@ -69,10 +69,10 @@ def to_limbs(words: Words) -> NDArray[np.uint64]:
     """Return words as they can be kept in a file: those of Python's own numbers as rows of 64 bits each."""
     if words.dtype != object:
         return words
-    count = max(1, max((-(-int(word).bit_length() // _LIMB) for word in words), default=1))
-    mask = (1 << _LIMB) - 1
-    rows = [[word >> _LIMB * limb & mask for limb in range(count)] for word in words.tolist()]
-    return np.array(rows, np.uint64).reshape(len(words), count)
+    numbers = [int(word) for word in words.tolist()]
+    count = max(1, -(-max(numbers, default=0).bit_length() // _LIMB))
+    octets = b"".join(number.to_bytes(count * _LIMB // 8, "little") for number in numbers)
+    return np.frombuffer(octets, "<u8").astype(np.uint64).reshape(len(words), count)
 
 
 def from_limbs(limbs: NDArray[np.uint64]) -> Words:
@@ -80,6 +80,6 @@ def from_limbs(limbs: NDArray[np.uint64]) -> Words:
     if limbs.ndim == 1:
         return limbs
     words = np.zeros(len(limbs), object)
-    for limb in range(limbs.shape[1]):
-        words = words | limbs[:, limb].astype(object) << _LIMB * limb
+    for row, octets in enumerate(np.ascontiguousarray(limbs, "<u8").view(np.uint8)):
+        words[row] = int.from_bytes(octets.tobytes(), "little")
     return words

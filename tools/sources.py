@@ -1,4 +1,7 @@
-"""A hash of the code that figures were measured on: it changes with the code, not with comments and docstrings."""
+"""A hash of what figures were measured on: of a model's code, and of the Verilog that the RTL generates.
+
+It changes with the code, not with comments and docstrings; that of the RTL changes when a released unit does.
+"""
 
 from __future__ import annotations
 
@@ -6,37 +9,32 @@ import ast
 import hashlib
 import io
 import re
-import subprocess
-import tarfile
 import tokenize
 from collections.abc import Iterator
 from functools import cache
-from pathlib import PurePosixPath
 
 from tools.paths import ROOT
 
 __all__ = ["AREAS", "code_of", "hash_of"]
 
-#: What figures are measured on, by name: a folder of the repository, and what there does not count. (The board and the
-#: FPGA flow were in `hdl` once, the pictures in `golden/torch`: commits from then have the same hash.)
+#: What figures are measured on, by name: a folder of the repository, and what there does not count, or a file. What
+#: `hdl` generates is in a file, which a test compares with the code (tests/hdl/test_released_verilog.py).
 AREAS: dict[str, tuple[str, tuple[str, ...]]] = {
     "golden": ("golden", ("golden/torch", "golden/modelzoo")),
-    "golden.torch": ("golden/torch", ("golden/torch/figures",)),
-    "hdl": ("hdl", ("hdl/fpga", "hdl/board")),
+    "golden.torch": ("golden/torch", ()),
+    "hdl": ("hdl/released.json", ()),
 }
-_SUFFIXES = (".py", ".cpp", ".h")
+_SUFFIXES = (".py", ".cpp", ".h", ".json")
 _CPP_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 
 
-def hash_of(area: str, commit: str | None = None) -> str:
+def hash_of(area: str) -> str:
     """Return the hash of an area's code.
 
     Parameters
     ----------
     area : str
         A name of `AREAS`.
-    commit : str, optional
-        The commit whose files count; those of the working tree if it is not given.
 
     Returns
     -------
@@ -47,14 +45,12 @@ def hash_of(area: str, commit: str | None = None) -> str:
     ------
     ValueError
         If there is no such area.
-    subprocess.CalledProcessError
-        If git does not have the commit.
     """
     if area not in AREAS:
         raise ValueError(f"area: got {area!r}, must be one of {', '.join(AREAS)}")
     folder, apart = AREAS[area]
     digest = hashlib.sha256()
-    for path, text in sorted(_files(folder) if commit is None else _files_of(commit, folder)):
+    for path, text in sorted(_files(folder)):
         if path.endswith(_SUFFIXES) and not path.startswith(tuple(f"{each}/" for each in apart)):
             digest.update(f"{path}\0{code_of(path, text)}\0".encode())
     return digest.hexdigest()[:16]
@@ -63,7 +59,7 @@ def hash_of(area: str, commit: str | None = None) -> str:
 @cache
 def code_of(path: str, text: str) -> str:
     """Return the lines of a file that are code: without comments, docstrings, empty lines and blanks at the end."""
-    lines = text.splitlines() if path.endswith(".py") else _CPP_COMMENT.sub("", text).splitlines()
+    lines = _CPP_COMMENT.sub("", text).splitlines() if path.endswith((".cpp", ".h")) else text.splitlines()
     if path.endswith(".py"):
         for token in tokenize.generate_tokens(io.StringIO(text).readline):
             if token.type == tokenize.COMMENT:
@@ -82,15 +78,7 @@ def _docstrings(tree: ast.Module) -> Iterator[tuple[int, int]]:
 
 
 def _files(folder: str) -> Iterator[tuple[str, str]]:
-    for path in (ROOT / folder).rglob("*"):
+    """Give the files of a folder, or the one file, with their texts."""
+    for path in [ROOT / folder, *(ROOT / folder).rglob("*")]:
         if path.suffix in _SUFFIXES:
             yield path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8")
-
-
-def _files_of(commit: str, folder: str) -> Iterator[tuple[str, str]]:
-    done = subprocess.run(["git", "archive", commit, folder], cwd=ROOT, capture_output=True, check=True)
-    with tarfile.open(fileobj=io.BytesIO(done.stdout)) as archive:
-        for member in archive:
-            file = archive.extractfile(member) if PurePosixPath(member.name).suffix in _SUFFIXES else None
-            if file is not None:
-                yield member.name, file.read().decode()

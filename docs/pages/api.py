@@ -39,6 +39,7 @@ MODULES = (
     "hdl",
     "hdl.axi_stream",
     "hdl.verilog",
+    "hdl.fusesoc",
     "hdl.mac.ports",
     "hdl.catalogue",
     "hdl.parameters",

@@ -10,17 +10,17 @@ from types import EllipsisType
 from typing import Any
 
 import torch
-import torch.distributed as dist
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from golden.torch.checkpoint import newest_checkpoint, read_checkpoint
+from golden.torch.checkpoint import read_checkpoint
 from golden.torch.configuration import MixedPrecision
 from golden.torch.progress import shown
 from golden.torch.random_state import RandomState, capture, seed_everything
-from golden.torch.ranks import rank, world_size
+from golden.torch.ranks import rank
 from golden.torch.tensorflow_era import NotOfTensorFlow
 from golden.torch.training.backend import device_of
+from golden.torch.training.beginning import begin_afresh, checkpoint_to_load
 from golden.torch.training.callback import Callback, Callbacks
 from golden.torch.training.checks import check_count, check_is
 from golden.torch.training.divergence import Divergence
@@ -333,42 +333,16 @@ class Trainer(NotOfTensorFlow):
 
     def _where_from(self, ckpt_path: str | Path | EllipsisType | None, resume: bool | str | Path) -> Path | None:
         """Return the checkpoint to go on from, None to begin."""
-        if resume is not False and ckpt_path is not ...:
-            raise ValueError(f"ckpt_path: got {ckpt_path!r} beside resume {resume!r}, must be one of the two")
-        given: Any = ckpt_path if resume is False else resume
-        if given is ...:
-            begun = self.step > 0 or self.model_dir is None
-            given = not begun and self.checkpoint.autoload_last_checkpoint and self._has_checkpoints()
-        if given is None or given is False:
-            return None
-        if given is True:
-            if self.model_dir is None:
-                raise ValueError("model_dir: got None, must be the folder of the run to resume")
-            return newest_checkpoint(self.model_dir / "checkpoints")
-        if not isinstance(given, (str, Path)):
-            argument = "ckpt_path" if resume is False else "resume"
-            raise TypeError(f"{argument}: got {given!r}, must be the folder of a checkpoint, as a str or a Path")
-        return Path(given)
-
-    def _has_checkpoints(self) -> bool:
-        return self.model_dir is not None and any((self.model_dir / "checkpoints").glob("step_*"))
+        autoload = self.step == 0 and self.checkpoint.autoload_last_checkpoint
+        return checkpoint_to_load(self.model_dir, ckpt_path, resume, autoload=autoload)
 
     def _begin(self, loader: Iterable[Any], path: Path | None, override: bool) -> RandomState:
-        """Load a checkpoint, or refuse to mix two runs and give all processes the weights of the first."""
+        """Load a checkpoint or begin afresh; return the state of the generators to go on from."""
         if path is not None:
             self._position, where = go_on(self, path, loader, self._about, override)
             return where or capture(loader)
         if self.step == 0:
-            if self._has_checkpoints():
-                raise FileExistsError(
-                    f"model_dir: {self.model_dir} has the checkpoints of a run; pass resume=True to go on with it, or "
-                    "choose another folder, or delete this one"
-                )
-            if world_size() > 1:
-                for each in (*self.model.parameters(), *self.model.buffers()):
-                    dist.broadcast(each.detach(), src=0)
-            if self._settings.seed is not None:
-                seed_everything(self._settings.seed + rank())  # every process drops out its own units
+            begin_afresh(self.model, self.model_dir, self._settings.seed)
         return capture(loader)
 
     def _stopped(self, signal: int) -> RunStopped:

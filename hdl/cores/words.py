@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from amaranth import C, Cat, Module, Mux, Signal, Value
+from amaranth.lib import data
 
-__all__ = ["choose", "named", "select_width", "shift_left"]
+__all__ = ["choose", "named", "record", "select_width", "shift_left"]
 
 
 def named(m: Module, name: str, value: Value) -> Signal:
@@ -28,6 +29,30 @@ def choose(index: Value, options: Sequence[Any]) -> Value:
     for number in reversed(range(len(options) - 1)):
         chosen = Mux(index == number, options[number], chosen)
     return chosen
+
+
+def record(layout: data.StructLayout, fields: Mapping[str, Any]) -> Value:
+    """Return a record as one word, to be assigned as a whole.
+
+    A wide signal whose fields are assigned one by one slows Icarus Verilog down: every change of a field makes it
+    resolve all bits of the signal anew.
+
+    Parameters
+    ----------
+    layout : data.StructLayout
+    fields : mapping of str to Value
+        As wide as the layout says; those that are not given are 0.
+    """
+    parts = []
+    for name, field in layout:
+        value = Value.cast(fields.get(name, C(0, field.width)))
+        if len(value) != field.width:
+            raise ValueError(f"{name}: got {len(value)} bits, must be {field.width}")
+        parts.append(value)
+    unknown = fields.keys() - {name for name, _ in layout}
+    if unknown:
+        raise ValueError(f"fields: got {', '.join(sorted(unknown))}, which {layout!r} does not have")
+    return Cat(parts)
 
 
 def shift_left(m: Module, word: Value, distance: Value) -> Value:

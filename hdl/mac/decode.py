@@ -32,7 +32,7 @@ def decoded_control(beat: data.StructLayout) -> dict[str, Any]:
     return {**kept, "is_chain": 1, "wide_total": 1, "gives_result": 1, "is_sound": 1, "error": Error}
 
 
-def decode_control(m: Module, parameters: MacParameters, beat: Any, decoded: Any, wide_needs_even: Value) -> None:
+def decode_control(m: Module, parameters: MacParameters, beat: Any, wide_needs_even: Value) -> dict[str, Value]:
     """Decode a beat, except for its operands.
 
     Parameters
@@ -41,24 +41,28 @@ def decode_control(m: Module, parameters: MacParameters, beat: Any, decoded: Any
     parameters : MacParameters
     beat : Value
         With ``format``, ``level``, ``register``, ``first``, ``last``.
-    decoded : Value
-        With the fields of `decoded_control`, to be driven.
     wide_needs_even : Value
         Whether a beat of this level with an fp32 total must name an even register.
+
+    Returns
+    -------
+    dict of str to Value
+        The fields of `decoded_control`.
     """
     wide_total = named(m, "wide_total", beat.level != 2)
     supported = Cat(beat.level == level for level in parameters.levels).any()
     if len(beat.format):
         supported &= beat.format < len(parameters.operands)
     misaligned = wide_total & wide_needs_even & beat.register[0]
-    m.d.comb += [
-        decoded.format.eq(beat.format),
-        decoded.register.eq(beat.register),
-        decoded.first.eq(beat.first),
-        decoded.last.eq(beat.last),
-        decoded.is_chain.eq(beat.level == 0),
-        decoded.is_sound.eq(decoded.error == Error.NONE),
-        decoded.wide_total.eq(wide_total),
-        decoded.gives_result.eq(beat.last | (decoded.error != Error.NONE)),
-        decoded.error.eq(Mux(~supported, Error.UNSUPPORTED, Mux(misaligned, Error.ALIGNMENT, Error.NONE))),
-    ]
+    error = named(m, "error", Mux(~supported, Error.UNSUPPORTED, Mux(misaligned, Error.ALIGNMENT, Error.NONE)))
+    return {
+        "format": beat.format,
+        "register": beat.register,
+        "first": beat.first,
+        "last": beat.last,
+        "is_chain": beat.level == 0,
+        "wide_total": wide_total,
+        "gives_result": beat.last | (error != Error.NONE),
+        "is_sound": error == Error.NONE,
+        "error": error,
+    }

@@ -12,7 +12,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hdl.cores.operand import split_code
-from hdl.cores.words import named
+from hdl.cores.words import named, record
 from hdl.mac.arrangement import Arrangement
 from hdl.mac.decode import decode_control, decoded_control
 from hdl.mac.hazards import WaitsBehindRank
@@ -106,7 +106,7 @@ class Issue(wiring.Component):
         m = Module()
         held, held_valid = self.held, self.held_valid
         decoded = Signal(self._decoded, name="decoded")
-        self._decode(m, decoded)
+        m.d.comb += decoded.eq(record(self._decoded, self._decode(m)))
 
         waits, issued = Signal(), Signal()
         must_wait = waits | (held.is_chain & ~self.are_settled)
@@ -144,13 +144,17 @@ class Issue(wiring.Component):
         """Return the operations in flight that a product of the same register must not follow yet."""
         return self.in_flight[: self.parameters.accumulate_latency - 1]
 
-    def _decode(self, m: Module, decoded: Any) -> None:
+    def _decode(self, m: Module) -> dict[str, Value]:
         parameters, arrangement, beat = self.parameters, self.arrangement, self.i.payload
-        decode_control(m, parameters, beat, decoded, arrangement.needs_even(beat))
-        for name in ("a", "b"):
-            for lane in range(arrangement.lanes):
-                split = split_code(m, parameters.operands, beat.format, arrangement.code(beat, name, lane))
-                m.d.comb += [decoded[name][lane][field].eq(value) for field, value in vars(split).items()]
+        layout = operand_layout(parameters.formats)
+
+        def operands(name: str) -> Value:
+            codes = [arrangement.code(beat, name, lane) for lane in range(arrangement.lanes)]
+            splits = [split_code(m, parameters.operands, beat.format, code) for code in codes]
+            return Cat(record(layout, vars(split)) for split in splits)
+
+        control = decode_control(m, parameters, beat, arrangement.needs_even(beat))
+        return {"a": operands("a"), "b": operands("b"), **control}
 
     def _is_close(self, register: Value, operation: Any) -> Value:
         """Tell whether an operation in flight is a product of the same register."""

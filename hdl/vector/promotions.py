@@ -10,7 +10,7 @@ from amaranth import C, Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 
 from hdl.cores.result import flags_layout
-from hdl.cores.words import named
+from hdl.cores.words import named, record
 from hdl.mac.arrangement import Arrangement
 from hdl.mac.hazards import WaitsBehindRank
 from hdl.mac.lane import operand_layout
@@ -89,8 +89,8 @@ class QueuedPromotions(wiring.Component):
         m.submodules.rows = rows = self.rows
         row, row_valid = self.row, self.row_valid
         arrived = Signal(self.entry, name="arrived")
-        self._take(m, arrived)
         m.d.comb += [
+            arrived.eq(record(self.entry, self._take())),
             rows.w_data.register.eq(arrived.register),
             rows.w_data.wide.eq(arrived.wide),
             rows.w_en.eq(self.finished.promote),
@@ -124,20 +124,21 @@ class QueuedPromotions(wiring.Component):
         self.count(m, leaves)
         return m
 
-    def _take(self, m: Module, entry: Any) -> None:
+    def _take(self) -> dict[str, Value]:
         finished = self.finished
         # Only level 1 has totals wider than its chunks: a unit without it needs nothing of what they need.
         wide = finished.wide_total if self.parameters.has_pairs_of_rows else C(0, 1)
-        m.d.comb += [
-            entry.register.eq(finished.register),
-            entry.format.eq(finished.format),
-            entry.last.eq(finished.last),
-            entry.fresh.eq(finished.fresh_total),
-            entry.wide.eq(wide),
-        ]
-        m.d.comb += [place.eq(operand) for place, operand in zip(entry.operands, self.promoted, strict=True)]
+        taken = {
+            "register": finished.register,
+            "format": finished.format,
+            "last": finished.last,
+            "fresh": finished.fresh_total,
+            "wide": wide,
+            "operands": Cat(operand.as_value() for operand in self.promoted),
+        }
         if self.parameters.flags:
-            m.d.comb += [place.eq(flags) for place, flags in zip(entry.flags, self.flags, strict=True)]
+            taken["flags"] = Cat(flags.as_value() for flags in self.flags)
+        return taken
 
     def is_same(self, one: Any, other: Any) -> Value:
         """Tell whether two promotions share a row: one to fp32 takes an even-aligned pair of them."""

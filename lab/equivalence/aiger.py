@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 
 from lab.proofs.yosys import run_yosys
 
-__all__ = ["Unit", "read_aiger", "unit_of_verilog"]
+__all__ = ["AigerUnit", "read_aiger", "unit_of_verilog"]
 
 #: Memories become registers, words become gates. Nothing here optimises registers away.
 _SCRIPT = (
@@ -22,7 +22,7 @@ _SYMBOL = re.compile(r"^([io])(\d+) (.+)$")
 
 
 @dataclass(frozen=True)
-class Unit:
+class AigerUnit:
     """A unit of two-input gates. Literals are those of AIGER: twice a variable, plus one if it is inverted.
 
     Parameters
@@ -43,7 +43,7 @@ class Unit:
     gates: list[tuple[int, int, int]]
 
 
-def unit_of_verilog(text: str) -> Unit:
+def unit_of_verilog(text: str) -> AigerUnit:
     """Return a unit from its Verilog.
 
     Raises
@@ -60,7 +60,7 @@ def unit_of_verilog(text: str) -> Unit:
         return read_aiger((folder / "unit.aig").read_bytes())
 
 
-def read_aiger(written: bytes) -> Unit:
+def read_aiger(written: bytes) -> AigerUnit:
     """Read binary AIGER with its symbols."""
     header, at = _line(written, 0)
     kind, *numbers = header.split()
@@ -87,7 +87,7 @@ def read_aiger(written: bytes) -> Unit:
         one = 2 * variable - more
         gates.append((variable, one, one - less))
     names = {(kind, number): name for kind, number, name in _symbols(written[at:].decode())}
-    return Unit(
+    return AigerUnit(
         inputs={names["i", number]: number + 1 for number in range(input_count)},
         registers=registers,
         outputs={names["o", number]: literal for number, literal in enumerate(results)},

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from lab.equivalence.aiger import Unit
+from lab.equivalence.aiger import AigerUnit
 from lab.equivalence.simulation import Machine, Seen, random_words, simulate
 from lab.faults.aig import FALSE, TRUE, Aig, Question
 
@@ -23,7 +23,7 @@ __all__ = ["difference"]
 _CONFLICTS = 2_000_000
 
 
-def difference(one: Unit, other: Unit) -> str:
+def difference(one: AigerUnit, other: AigerUnit) -> str:
     """Return an empty string if two units are proven equivalent, or else what is different or not proven."""
     for kind, those, these in (("input", one.inputs, other.inputs), ("output", one.outputs, other.outputs)):
         if only := sorted(those.keys() ^ these.keys()):
@@ -35,7 +35,7 @@ def difference(one: Unit, other: Unit) -> str:
 class _Correspondence:
     """The classes of registers, and what is known of them."""
 
-    def __init__(self, one: Unit, other: Unit, seen: Seen) -> None:
+    def __init__(self, one: AigerUnit, other: AigerUnit, seen: Seen) -> None:
         self._units = (one, other)
         self._machines = [Machine(unit) for unit in self._units]
         self._rng = np.random.default_rng(11)
@@ -132,7 +132,7 @@ class _Correspondence:
         return f"{names[0]} may differ (in a state that is not known to be out of reach)" if names else ""
 
 
-def _edges(graph: Aig, unit: Unit, inputs: dict[str, int], registers: Sequence[int]) -> list[int]:
+def _edges(graph: Aig, unit: AigerUnit, inputs: dict[str, int], registers: Sequence[int]) -> list[int]:
     """Return the edge of every variable."""
     edges = [FALSE] * (1 + len(unit.inputs) + len(unit.registers) + len(unit.gates))
     for name, variable in unit.inputs.items():

@@ -8,7 +8,7 @@ from itertools import groupby
 import numpy as np
 from numpy.typing import NDArray
 
-from lab.equivalence.aiger import Unit
+from lab.equivalence.aiger import AigerUnit
 
 __all__ = ["Machine", "Seen", "random_words", "simulate"]
 
@@ -20,7 +20,7 @@ _ONES = np.uint64(2**64 - 1)
 
 @dataclass(frozen=True)
 class Seen:
-    """What a simulated run has shown.
+    """The outcome of a simulated run.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class Seen:
     difference: str
 
 
-def simulate(one: Unit, other: Unit) -> Seen:
+def simulate(one: AigerUnit, other: AigerUnit) -> Seen:
     """Run two units with the same inputs, all random; a reset is rare."""
     rng = np.random.default_rng(2026)
     machines = (Machine(one), Machine(other))
@@ -73,7 +73,7 @@ def _given(rng: np.random.Generator, name: str) -> NDArray[np.uint64]:
 class Machine:
     """A unit of which every net is an array of words."""
 
-    def __init__(self, unit: Unit) -> None:
+    def __init__(self, unit: AigerUnit) -> None:
         self._unit = unit
         count = 1 + len(unit.inputs) + len(unit.registers) + len(unit.gates)
         self._values = np.zeros((count, _WORDS), np.uint64)

@@ -20,6 +20,7 @@ from rich.table import Table
 from hdl.verilog import to_verilog
 from lab.mutants.faults import MUTANTS
 from lab.mutants.mutant import Mutant, edit
+from sim.run.compiled import Engine
 from sim.run.options import parse
 from sim.run.simulate import Job, run_unit
 from sim.run.simulators import MissingSimulator, check_simulator
@@ -144,6 +145,19 @@ def _select(names: str) -> list[Mutant]:
     return [mutant for mutant in MUTANTS if not wanted or any(fnmatchcase(mutant.name, name) for name in wanted)]
 
 
+def _every_stimulus(mutants: Sequence[Mutant]) -> list[Mutant]:
+    """Return mutants whose units, as they are, meet every scenario in which a fault is judged, once each."""
+    scenarios: dict[Mutant, set[str]] = {}
+    first: dict[tuple[str, float, Engine], Mutant] = {}
+    for mutant in mutants:
+        alike = first.setdefault((mutant.unit, mutant.effort, mutant.engine), mutant)
+        scenarios.setdefault(alike, set()).add(mutant.scenarios)
+    # No name stands for all scenarios.
+    return [
+        replace(mutant, scenarios="" if "" in names else ",".join(sorted(names))) for mutant, names in scenarios.items()
+    ]
+
+
 def _evidence(verdicts: Sequence[Trial]) -> list[Record]:
     """Return how many faults of each unit there were, and were not caught."""
     results = {verdict.name: verdict for verdict in verdicts}
@@ -181,13 +195,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     verdicts: list[Trial] = []
     context = multiprocessing.get_context("spawn")
-    unmutated = {(mutant.unit, mutant.scenarios, mutant.effort, mutant.engine): mutant for mutant in mutants}
-    with ProcessPoolExecutor(given.jobs, mp_context=context, max_tasks_per_child=1) as pool:
+    with ProcessPoolExecutor(given.jobs, mp_context=context) as pool:
         units = sorted({mutant.unit for mutant in mutants})
         originals = dict(zip(units, pool.map(verilog_of, units), strict=True))
         futures = [
             pool.submit(_judge_unmutated, job(mutant, f"unmutated_{at}"))
-            for at, mutant in enumerate(unmutated.values())
+            for at, mutant in enumerate(_every_stimulus(mutants))
         ]
         futures += [
             pool.submit(judge_mutant, mutant, job(mutant, mutant.name), originals[mutant.unit]) for mutant in mutants

@@ -14,7 +14,7 @@ from lab.proofs.converters import converter_proofs
 from lab.proofs.converters_in_modes import mode_proofs
 from lab.proofs.faults import PinnedFault, pinned_faults
 from lab.proofs.lanes import lane_proofs
-from lab.proofs.mutants import Mutant, mutants
+from lab.proofs.mutants import CoreMutant, mutants
 from lab.proofs.philox import philox_proofs
 from lab.proofs.pipelines import mode_pipeline_proofs, pipeline_proofs, primitive_proofs
 from lab.proofs.proof import Proof
@@ -25,7 +25,7 @@ from lab.proofs.vector_steady import steady_proofs
 __all__ = ["TIERS", "catalogue", "proofs", "select"]
 
 TIERS = ("fast", "full")
-Entry = Proof | Mutant | PinnedFault
+Entry = Proof | CoreMutant | PinnedFault
 
 
 def proofs() -> list[Proof]:

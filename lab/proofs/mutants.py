@@ -30,7 +30,7 @@ from lab.proofs.proof import BITWUZLA, CVC5, Answer, Proof, Verdict, prove
 from lab.proofs.terms import DOUBLE, bits, both, either, equal, refute
 from lab.proofs.yosys import COMBINATIONAL, EVERTED, netlist_of, rtlil_of, run_yosys
 
-__all__ = ["CORES", "Core", "Mutant", "mutants"]
+__all__ = ["CORES", "Core", "CoreMutant", "mutants"]
 
 _SEED = 1
 _LOCK = threading.Lock()
@@ -159,7 +159,7 @@ CORES = (
 
 
 @dataclass(frozen=True)
-class Mutant:
+class CoreMutant:
     """A change of a core.
 
     Parameters
@@ -218,10 +218,10 @@ class Mutant:
         return Proof(self.id, "mutants", mode, "as its proof", engine, build, self.timeout)
 
 
-def mutants() -> Iterator[Mutant]:
+def mutants() -> Iterator[CoreMutant]:
     """Yield the changes of all cores."""
     for core in CORES:
-        yield from (Mutant(core, number) for number in range(core.count))
+        yield from (CoreMutant(core, number) for number in range(core.count))
 
 
 def _fixed(netlist: Netlist, inputs: Mapping[str, int]) -> str:

@@ -1,4 +1,4 @@
-"""What the proofs speak of in a vector unit whose lanes are left out: see `lab.proofs.along_model.opened`."""
+"""The signals and memories of a vector unit without its lanes, for proofs: see `lab.proofs.along_model.opened`."""
 
 from __future__ import annotations
 

@@ -107,8 +107,9 @@ class Model:
         try:
             self._library.reset(bench, 3)
             ran = []
+            payloads = np.ascontiguousarray(_limbs(scenario.payloads, self._port.request.width)).view(np.uint32)
             for at in range(len(scenario.episodes)):
-                ran.append(self._episode(bench, scenario, at))
+                ran.append(self._episode(bench, scenario, payloads, at))
                 self._library.reset(bench, 1)
         finally:
             self._library.destroy(bench)
@@ -120,14 +121,14 @@ class Model:
         zeros, ones = (np.ctypeslib.as_array(self._library.seen(value), (max(count, 1),)) for value in (0, 1))
         return never_seen(self.registers, zeros, ones)
 
-    def _episode(self, bench: ctypes.c_void_p, scenario: Scenario, at: int) -> Ran:
+    def _episode(self, bench: ctypes.c_void_p, scenario: Scenario, payloads: NDArray[np.uint32], at: int) -> Ran:
         span, expected, cut = scenario.payload_span(at), scenario.answer_span(at), int(scenario.episodes[at][2])
         room = len(scenario.answers) + 64
         answers = np.zeros((room, 2 * -(-self._port.answer.width // 64)), np.uint32)
         words = np.zeros((room, self._answer_words), np.uint32)
         # In a list, so that they live as long as the call.
         arrays = [
-            np.ascontiguousarray(_limbs(scenario.payloads, self._port.request.width)).view(np.uint32),
+            payloads,
             _words(scenario.chunks), _words(scenario.chunks if scenario.gaps is None else scenario.gaps),
             _words(scenario.pauses),
             scenario.offers.astype(np.uint8), scenario.takes.astype(np.uint8),

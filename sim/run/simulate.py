@@ -11,14 +11,13 @@ import traceback
 from collections import Counter
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import cache
 from pathlib import Path
-from typing import Any
 
 from hdl.catalogue import Kind, Unit
 from hdl.verilog import to_verilog
 from sim.bench.findings import Context
 from sim.bench.shell import TOP, shell
-from sim.port import Port
 from sim.run.compiled import Engine, run_compiled
 from sim.run.judge import judge
 from sim.run.outcome import Outcome
@@ -97,7 +96,7 @@ def _run(job: Job, outcome: Outcome) -> None:
     bench.write_text(shell(unit.name, port, axi_stream=unit.kind is Kind.AXI_STREAM))
 
     effort = unit.effort * job.effort
-    scenarios, required, formats = _prepare(unit, component, port, job.seed, effort)
+    scenarios, required, formats = _prepare(unit, job.seed, effort)
     kept = _keep(scenarios, job.scenarios)
     for scenario in kept:
         if not scenario.is_bulk:
@@ -180,9 +179,11 @@ def _simulate(job: Job, unit: Unit, sources: list[Path]) -> tuple[int, float]:
     return status, time.perf_counter() - started
 
 
-def _prepare(
-    unit: Unit, component: Any, port: Port, seed: int, effort: float
-) -> tuple[list[Scenario], set[str], list[str]]:
+@cache
+def _prepare(unit: Unit, seed: int, effort: float) -> tuple[list[Scenario], set[str], list[str]]:
+    # Kept: faults of a unit, one after the other in a process, are all judged with the same stimulus.
+    component = unit.build()
+    port = port_of(unit, component)
     rng = generator_for(seed, unit.name)
     if unit.kind is Kind.CONVERTER:
         source, destination = component.source, component.destination

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -37,11 +38,12 @@ def from_parts(fmt: FloatFormat, sign: Any, exponent_field: Any, fraction: Any) 
     return signs << np.uint64(fmt.width - 1) | fields << np.uint64(fmt.fraction_bits) | fractions
 
 
-def _fraction_patterns(fmt: FloatFormat) -> list[int]:
+@cache
+def _fraction_patterns(fmt: FloatFormat) -> Codes:
     bits, ones = fmt.fraction_bits, (1 << fmt.fraction_bits) - 1
     one_bit = [1 << place for place in range(bits)]
     runs = [ones >> place for place in range(bits)] + [ones << place & ones for place in range(bits)]
-    return sorted({0, ones, *one_bit, *(ones ^ bit for bit in one_bit), *runs})
+    return np.array(sorted({0, ones, *one_bit, *(ones ^ bit for bit in one_bit), *runs}), np.uint64)
 
 
 def boundary(fmt: FloatFormat, exponents: list[int]) -> Codes:
@@ -57,7 +59,7 @@ def random_codes(fmt: FloatFormat, count: int, rng: np.random.Generator) -> Code
     """Return random codes: half of them of any kind, half with exponents around that of 1.0."""
     anything = rng.integers(0, 1 << fmt.width, count, np.uint64)
     exponents = rng.integers(-6, 7, count)
-    usual = with_exponents(fmt, np.clip(exponents, fmt.emin, fmt.emax), rng)
+    usual = with_exponents(fmt, np.minimum(np.maximum(exponents, fmt.emin), fmt.emax), rng)
     return np.where(rng.random(count) < 0.5, anything, usual)
 
 
@@ -66,14 +68,15 @@ def with_exponents(fmt: FloatFormat, exponents: Any, rng: np.random.Generator) -
 
     A third of the fractions are all zeros, all ones or one bit.
     """
-    wanted = np.asarray(exponents)
+    # Mostly a few at a time, so that what NumPy does beside the arithmetic counts: `clip` and `choice` take longer.
+    wanted = np.asarray(exponents) + fmt.bias
     count = wanted.shape[0]
-    fractions = rng.integers(0, 1 << fmt.fraction_bits, count, np.uint64)
-    patterned = rng.choice(np.array(_fraction_patterns(fmt), np.uint64), count)
+    patterns, leading = _fraction_patterns(fmt), np.uint64(1 << fmt.fraction_bits)
+    fractions = rng.integers(0, leading, count, np.uint64)
+    patterned = patterns[rng.integers(0, len(patterns), count)]
     fractions = np.where(rng.random(count) < 0.33, patterned, fractions)
-    fields = np.clip(wanted + fmt.bias, 1, fmt.max_finite_field)
-    depth = np.clip(fields - (wanted + fmt.bias), 0, fmt.fraction_bits).astype(np.uint64)
+    fields = np.minimum(np.maximum(wanted, 1), fmt.max_finite_field)
+    depth = np.minimum(np.maximum(fields - wanted, 0), fmt.fraction_bits).astype(np.uint64)
     is_normal = depth == 0
-    significands = (fractions | np.uint64(1 << fmt.fraction_bits)) >> depth
-    fractions = np.where(is_normal, fractions, significands)
-    return from_parts(fmt, rng.integers(0, 2, count), np.where(is_normal, fields, 0), fractions)
+    fractions = np.where(is_normal, fractions, (fractions | leading) >> depth)
+    return from_parts(fmt, rng.integers(0, 2, count), fields * is_normal, fractions)

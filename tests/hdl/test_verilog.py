@@ -250,7 +250,8 @@ def test_all_writes_each_unit_once(tmp_path, monkeypatch, capsys):
     names = {f"{source}_to_{destination}" for source, destination in permutations(WIDE_FORMATS, 2)}
     names |= {f"mac_{fmt}" for fmt in WIDE_FORMATS[1:]} | {"mac", "mac_axi_stream", "vector_mac"}
     assert {unit.name for unit in released()} == names
-    assert {path.name: path.read_text().split(":")[0] for path in tmp_path.iterdir()} == {f"{n}.v": n for n in names}
+    assert {path.name: path.read_text().split(":")[0] for path in tmp_path.glob("*.v")} == {f"{n}.v": n for n in names}
+    assert {path.name for path in tmp_path.iterdir()} == {f"{n}{end}" for n in names for end in (".v", ".core")}
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == len(names)
     assert lines[-1].startswith(f"[{len(names)}/{len(names)}] ")

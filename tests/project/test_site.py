@@ -1,4 +1,4 @@
-"""What stops the build of the documentation site; `make docs` builds the whole of it, its tutorials executed."""
+"""Faults in a page stop the build of the documentation site; `make docs` builds all of it and runs its tutorials."""
 
 import os
 import re

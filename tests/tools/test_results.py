@@ -48,7 +48,7 @@ def test_hash_of_an_area_changes_with_any_line_of_code(area: str, monkeypatch: p
     files = sorted(sources._files(AREAS[area][0]))
     assert files
     before = hash_of(area)
-    (path, text) = next(file for file in files if file[0].endswith("__init__.py"))
+    (path, text) = next(file for file in files if file[0].endswith(("__init__.py", ".json")))
     changed = [(path, text + "\nMORE = 1\n"), *(file for file in files if file[0] != path)]
     monkeypatch.setattr(sources, "_files", lambda folder: iter(changed))
     assert hash_of(area) != before

@@ -1,4 +1,4 @@
-"""What the proofs by induction speak of in a multiply-accumulate unit whose lane is left out, by its names there."""
+"""The signals and memories of a multiply-accumulate unit without its lane, by name, for proofs by induction."""
 
 from __future__ import annotations
 

@@ -1,0 +1,89 @@
+"""The archive of the sources and the packages that a wheel installs hold what they have to, and nothing else."""
+
+import re
+import subprocess
+import sys
+import tomllib
+
+import pytest
+
+from lab.release.check_installed import SAMPLED, wrong_outputs
+from lab.release.contents import copy_sources, names, problems_of_sources, problems_of_wheel
+from tests.project.test_layout import ROOT
+
+WORKFLOWS = ROOT / ".github" / "workflows"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """The tree, its archive, and what setuptools would put into a wheel but for the kernels, which take a minute."""
+    tree = tmp_path_factory.mktemp("release") / "tree"
+    copy_sources(tree)
+    command = "from setuptools import setup; setup()"
+    subprocess.run(
+        [sys.executable, "-c", command, "-q", "sdist", "-d", "made", "build_py", "--build-lib", "installed"],
+        cwd=tree,
+        check=True,
+        capture_output=True,
+    )
+    (archive,) = (tree / "made").iterdir()
+    installed = {path.relative_to(tree / "installed").as_posix() for path in (tree / "installed").rglob("*.*")}
+    return tree, names(archive), {name for name in installed if (tree / "installed" / name).is_file()}
+
+
+def test_archive_of_the_sources_has_all_of_them(made):
+    tree, archive, _ = made
+    assert problems_of_sources(archive, tree) == []
+    assert {"LICENSE", "README.md", "golden/kernels/source/kernels.h"} <= archive
+
+
+def test_wheel_has_the_three_packages_and_nothing_else(made):
+    tree, _, installed = made
+    assert problems_of_wheel(installed, tree, compiled=False) == []
+    assert {name.partition("/")[0] for name in installed} == {"golden", "hdl", "cbfloat"}
+
+
+@pytest.mark.parametrize("lost", ["LICENSE", "golden/kernels/source/lanes256.h", "golden/kernels/source/avx2.cpp"])
+def test_archive_that_lacks_a_file_is_told(made, lost):
+    assert problems_of_sources(made[1] - {lost}, made[0]) == [f"lacks {lost}"]
+
+
+@pytest.mark.parametrize("lost", ["cbfloat/py.typed", "hdl/mac/lane.py", "golden/torch/examples/digits_mlp.yaml"])
+def test_wheel_that_lacks_a_file_is_told(made, lost):
+    assert problems_of_wheel(made[2] - {lost}, made[0], compiled=False) == [f"lacks {lost}"]
+
+
+def test_file_that_does_not_belong_is_told(made):
+    tree, archive, installed = made
+    assert problems_of_sources({*archive, "tests/conftest.py"}, tree) == ["has tests/conftest.py"]
+    assert problems_of_wheel({*installed, "sim/board.py"}, tree) == ["has sim/board.py", "lacks the compiled kernels"]
+
+
+def test_check_of_an_installed_wheel_finds_wrong_bits(monkeypatch):
+    assert wrong_outputs() == 0
+    from golden import convert
+
+    def wrong(codes, source, destination):
+        found = convert(codes, source, destination)
+        return found ^ ((codes == 3 * SAMPLED) & (source == "cb16"))
+
+    monkeypatch.setattr("golden.convert", wrong)
+    assert wrong_outputs() == 1
+
+
+def test_wheels_are_made_for_every_python_that_is_allowed():
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    oldest = int(settings["project"]["requires-python"].removeprefix(">=3."))
+    made_for = [int(re.fullmatch(r"cp3(\d+)-\*", each)[1]) for each in settings["tool"]["cibuildwheel"]["build"]]
+    assert made_for == list(range(oldest, oldest + len(made_for)))
+    command = settings["tool"]["cibuildwheel"]["test-command"]
+    assert (ROOT / command.removeprefix("python {project}/")).is_file()
+
+
+def test_actions_of_the_release_are_pinned_by_their_hash_and_no_secret_is_used():
+    text = (WORKFLOWS / "release.yml").read_text(encoding="utf-8")
+    used = re.findall(r"uses: (\S+)", text)
+    assert used
+    assert [each for each in used if not re.search(r"@[0-9a-f]{40}$", each)] == []
+    assert "secrets." not in text
+    assert "id-token: write" in text

@@ -1,0 +1,69 @@
+"""How ``cbfloat.golden`` becomes another name of `golden`, and ``cbfloat.hdl`` of `hdl`."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Sequence
+from importlib.abc import InspectLoader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import CodeType, ModuleType
+
+from cbfloat.origin import check_origin
+
+__all__ = ["Aliases"]
+
+_PREFIX = "cbfloat."
+_PACKAGES = ("golden", "hdl")
+
+
+class Aliases(MetaPathFinder):
+    """Finds every module below ``cbfloat.golden`` and ``cbfloat.hdl``, by its name without ``cbfloat.``."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Return where a module is, None if it is not one of these.
+
+        Raises
+        ------
+        ImportError
+            If Python finds another package of its name.
+        """
+        name = fullname.removeprefix(_PREFIX)
+        package = name.partition(".")[0]
+        if name == fullname or package not in _PACKAGES:
+            return None
+        check_origin(package)
+        found = importlib.util.find_spec(name)
+        if found is None:
+            return None
+        return ModuleSpec(
+            fullname, _Loader(found), origin=found.origin, is_package=found.submodule_search_locations is not None
+        )
+
+
+class _Loader(InspectLoader):
+    """Loads a module under its own name, and enters it under the other one, too."""
+
+    def __init__(self, found: ModuleSpec) -> None:
+        self._found = found
+
+    def exec_module(self, module: ModuleType) -> None:
+        # The import system takes what it finds here instead of the empty module that it made.
+        sys.modules[module.__name__] = importlib.import_module(self._found.name)
+
+    def get_code(self, fullname: str) -> CodeType | None:
+        """Return the code of a module, which ``python -m`` runs."""
+        loader = self._found.loader
+        return loader.get_code(self._found.name) if isinstance(loader, InspectLoader) else None
+
+    def get_source(self, fullname: str) -> str | None:
+        """Return the text of a module."""
+        loader = self._found.loader
+        return loader.get_source(self._found.name) if isinstance(loader, InspectLoader) else None
+
+    def is_package(self, fullname: str) -> bool:
+        """Tell whether a module is a package."""
+        return self._found.submodule_search_locations is not None

@@ -1,0 +1,1 @@
+from golden.torch.optim.weight_decay_scheduler import *

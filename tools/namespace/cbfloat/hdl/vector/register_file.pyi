@@ -1,0 +1,1 @@
+from hdl.vector.register_file import *
