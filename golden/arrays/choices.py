@@ -42,6 +42,8 @@ def as_choice(
     shape: tuple[int, ...],
 ) -> RoundingChoice:
     """Accept the arguments of a rounding of numbers of a shape; `argument` names these."""
+    if rounding is Rounding.NEAREST_EVEN and random is None and isinstance(overflow, str) and overflow == "special":
+        return PLAIN  # the common case, soon decided
     mode, saturates = as_rounding(rounding, "rounding"), as_overflow(overflow, "overflow") == "saturate"
     if mode is not Rounding.STOCHASTIC:
         if random is not None:

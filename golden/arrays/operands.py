@@ -23,11 +23,13 @@ Codes = NDArray[Any]
 
 
 @lru_cache(maxsize=256)
+def _wider(operand: FloatFormat) -> FloatFormat:
+    return next(wider for wider in (FP16, BF16, FP32) if wider.holds(operand))
+
+
 def carrier(operand: FloatFormat) -> FloatFormat:
     """Return the format in which the kernels take operands: their own, or the first wider one that holds it."""
-    if operand.has_inf and operand.width > 8:
-        return operand
-    return next(wider for wider in (FP16, BF16, FP32) if wider.holds(operand))
+    return operand if operand.has_inf and operand.width > 8 else _wider(operand)
 
 
 def carried_codes(operand: FloatFormat, a: Codes, b: Codes) -> tuple[Codes, Codes]:

@@ -22,6 +22,7 @@ from golden.torch import (
     amp,
     distributed,
     metrics,
+    mx,
     optim,
     recomputation,  # noqa: F401 - checkpoints keep the precision from now on
     utils,
@@ -143,6 +144,7 @@ __all__ = [
     "matmul",
     "metrics",
     "mixed_precision",
+    "mx",
     "name_scope",
     "ones",
     "ones_like",

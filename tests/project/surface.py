@@ -48,6 +48,7 @@ GOOD: dict[str, dict[str, Any]] = {
         "equation": "ij,jk->ik", "mat_a": _TENSOR, "mat_b": _TENSOR, "module": nn.Identity(), "name": "float16",
         "optimizer": optim.SGD([_PARAMETER], 0.1),
     },
+    "golden.torch.mx": {"x": _TENSOR, "weight": _TENSOR, "element": "float8_e5m2"},
     "golden.torch.backend": {"backend_type": BackendType.CPU},
     "golden.torch.optim": {
         "params": [_PARAMETER], "lr": 0.1, "optimizer_type": "SGD", "kwargs": {}, "learning_rate": 0.1,

@@ -33,7 +33,7 @@ BAD = [
 OURS = tuple(surface("golden", "golden.reference", "golden.mx", "golden.loss_scaling", "golden.kernels", "hdl"))
 LAYER = tuple(
     surface(
-        *("golden.torch", "golden.torch.amp", "golden.torch.backend", "golden.torch.optim"),
+        *("golden.torch", "golden.torch.amp", "golden.torch.backend", "golden.torch.mx", "golden.torch.optim"),
         *("golden.torch.optim.lr_scheduler", "golden.torch.utils", "golden.torch.utils.data", "golden.torch.metrics"),
     )
 )
