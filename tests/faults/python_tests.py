@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 _ARRAYS = ("bad_input", "flags", "formats", "double_rounding", "matmul", "reductions", "softmax", "exact_fractions")
+_NARROW = ("conversion_modes", "narrow_products", "narrow_formats")
 _REFERENCE = ("reference_bad_input", "cli", "formats", "double_rounding", "reductions", "exact_fractions", "softmax")
 _GOLDEN = {
-    "golden/arrays/": _ARRAYS,
+    "golden/arrays/choices.py": ("conversion_modes",),
+    "golden/arrays/operands.py": ("narrow_products",),
+    "golden/arrays/pieces.py": _NARROW,
+    "golden/arrays/tables.py": _NARROW,
+    "golden/arrays/": (*_ARRAYS, *_NARROW),
+    "golden/mx/": ("mx",),
+    "golden/exact_mx.py": ("mx",),
     "golden/formats.py": ("formats", "reference_bad_input", "cli", "bad_input"),
     "golden/reduction.py": ("bad_input", "reference_bad_input", "reductions"),
     "golden/reference.py": _REFERENCE,
     "golden/exact.py": _REFERENCE,
+    "golden/exact_rounding.py": (*_REFERENCE, "specials", "rounding_modes"),
     "golden/loss_scaling.py": ("loss_scaling",),
     "golden/cli.py": ("cli",),
     "golden/kernels/library.py": ("kernels/test_environment", "reference_bad_input"),
@@ -25,6 +33,7 @@ _TORCH = {
     "products": ("products", "contraction"),
     "half": ("half", "products"),
     "levels": ("levels",),
+    "mx": ("mx",),
     "scopes": ("levels", "precision"),
     "precision": ("precision", "half"),
     "trainer": ("faults", "trainer", "trainer_resume"),

@@ -27,9 +27,9 @@ from golden import (  # fmt: skip
 )
 from golden.philox import FINAL_CONVERSION, FIRST_PROMOTION, random_at
 
+from .hosts import gfloat_info
 from .judges import Mpfr, assert_same_bits, codes_of, values_of
 from .kernels.operands import KINDS, ODD_ONES, codes
-from .test_other_models import gfloat_format
 
 MODES = pytest.mark.parametrize("mode", Rounding, ids=str)
 LEVELS = pytest.mark.parametrize("level", [0, 1, 2])
@@ -120,7 +120,7 @@ def test_dot_in_a_mode_of_mpfr_is_a_loop_of_its_steps(fmt, level, mode):
 def test_dot_stochastic_is_a_loop_of_gfloats_roundings(bits):
     rng = np.random.default_rng(4)
     a, b = codes("normal", CBFLOAT16, (4, 3, 21), rng), codes("normal", CBFLOAT16, (4, 3, 21), rng)
-    info = {fmt: gfloat_format(fmt) for fmt in (CBFLOAT16, FP32, BF16)}
+    info = {fmt: gfloat_info(fmt) for fmt in (CBFLOAT16, FP32, BF16)}
 
     def rounded(exact, fmt, index, step):
         # The sums of these operands are short: their float64 is exact.

@@ -7,24 +7,10 @@ import pytest
 
 from golden import CB16, CBFLOAT16, FloatFormat, decode, encode
 
+from .hosts import gfloat_info
 from .judges import all_codes, assert_same_bits, values_around
 
 FORMATS = pytest.mark.parametrize("fmt", [CBFLOAT16, CB16], ids=str)
-
-
-def gfloat_format(fmt: FloatFormat) -> gfloat.FormatInfo:
-    return gfloat.FormatInfo(
-        fmt.name,
-        fmt.width,
-        fmt.precision,
-        bias=fmt.bias,
-        is_signed=True,
-        domain=gfloat.Domain.Extended,
-        has_nz=True,
-        num_high_nans=2**fmt.fraction_bits - 1,
-        has_subnormals=True,
-        is_twos_complement=False,
-    )
 
 
 def asked_values(fmt: FloatFormat) -> np.ndarray:
@@ -38,7 +24,7 @@ def asked_values(fmt: FloatFormat) -> np.ndarray:
 @FORMATS
 def test_decode_every_code_is_gfloats_value(fmt):
     codes = all_codes(fmt)
-    wanted = gfloat.decode_ndarray(gfloat_format(fmt), codes.astype(np.int64))
+    wanted = gfloat.decode_ndarray(gfloat_info(fmt), codes.astype(np.int64))
     np.testing.assert_array_equal(decode(codes, fmt).astype(np.float64), wanted)
     numbers = ~np.isnan(wanted)
     assert_same_bits(np.signbit(decode(codes, fmt))[numbers], np.signbit(wanted)[numbers], codes[numbers])
@@ -46,7 +32,7 @@ def test_decode_every_code_is_gfloats_value(fmt):
 
 @FORMATS
 def test_encode_edges_and_random_values_is_gfloats_code(fmt):
-    values, info = asked_values(fmt), gfloat_format(fmt)
+    values, info = asked_values(fmt), gfloat_info(fmt)
     assert_same_bits(encode(values, fmt), gfloat.encode_ndarray(info, gfloat.round_ndarray(info, values)), values)
 
 

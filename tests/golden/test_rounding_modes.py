@@ -12,8 +12,8 @@ from gfloat import RoundMode
 from golden import BF16, CB16, CBFLOAT16, FP16, FP32, Flag, FloatFormat, Rounding, reference
 from golden.reference import Class, Value
 
+from .hosts import GFLOAT_MODES, gfloat_info
 from .judges import Mpfr, boundary_codes, codes_of, random_codes, values_of
-from .test_other_models import gfloat_format
 
 E4M3 = FloatFormat("e4m3", 4, 3)
 FORMATS = [FP16, BF16, CBFLOAT16, CB16, E4M3]
@@ -24,12 +24,6 @@ MPFR_MODES = {
     Rounding.UP: gmpy2.RoundUp,
 }
 SOFTFLOAT_MODES = [mode for mode in Rounding if mode.value <= 4]
-GFLOAT_MODES = {
-    Rounding.NEAREST_AWAY: RoundMode.TiesToAway,
-    Rounding.TOWARD_ZERO: RoundMode.TowardZero,
-    Rounding.DOWN: RoundMode.TowardNegative,
-    Rounding.UP: RoundMode.TowardPositive,
-}
 ALL_FORMATS = pytest.mark.parametrize("fmt", FORMATS, ids=str)
 
 
@@ -105,7 +99,7 @@ def test_step_in_every_mode_of_ieee_is_softfloats(mode):
 @pytest.mark.parametrize("mode", GFLOAT_MODES, ids=str)
 @pytest.mark.parametrize("fmt", [CBFLOAT16, CB16, E4M3], ids=str)
 def test_convert_in_a_mode_of_gfloat_is_its_code(fmt, mode):
-    codes, info = numbers(FP32, 3000, 9, near=(fmt,)), gfloat_format(fmt)
+    codes, info = numbers(FP32, 3000, 9, near=(fmt,)), gfloat_info(fmt)
     rounded = gfloat.round_ndarray(info, values_of(codes, FP32), GFLOAT_MODES[mode])
     wanted = gfloat.encode_ndarray(info, rounded).tolist()
     for code, expected in zip(codes.tolist(), wanted, strict=True):
@@ -132,7 +126,7 @@ def test_convert_to_odd_keeps_what_is_exact_and_else_takes_the_odd_neighbour(fmt
 @pytest.mark.parametrize("bits", [3, 8, 16])
 @pytest.mark.parametrize("fmt", [CBFLOAT16, E4M3], ids=str)
 def test_convert_stochastic_is_gfloats_fastest_stochastic(fmt, bits):
-    codes, info = numbers(FP32, 1500, 11, near=(fmt,)), gfloat_format(fmt)
+    codes, info = numbers(FP32, 1500, 11, near=(fmt,)), gfloat_info(fmt)
     words = np.random.default_rng(12).integers(0, 2**bits, len(codes))
     for code, value, word in zip(codes.tolist(), values_of(codes, FP32).tolist(), words.tolist(), strict=True):
         judged = gfloat.round_float(info, value, RoundMode.StochasticFastest, srbits=word, srnumbits=bits)
