@@ -7,10 +7,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
-from golden.formats import FloatFormat, format_named
+from golden.formats import CBFLOAT16, NARROW_FORMATS, FloatFormat, format_named
 from golden.reduction import LEVELS
 from golden.rounding import Rounding, as_rounding
-from hdl.cores.specials import check_format
+from hdl.cores.specials import check_accumulated, check_format
 
 __all__ = [
     "REQUIRED",
@@ -19,6 +19,7 @@ __all__ = [
     "Even",
     "Format",
     "Formats",
+    "Inner",
     "Levels",
     "PowerOfTwo",
     "Roundings",
@@ -157,7 +158,7 @@ class Formats(Definition):
                 raise TypeError(f"{name}: got {fmt!r}, must be golden.FloatFormats")
             if fmt.width > self.widest:
                 raise ValueError(f"{name}: got {fmt} of {fmt.width} bits, must be at most {self.widest} bits wide")
-            if not fmt.has_one:
+            if fmt.has_inf and not fmt.has_one:
                 raise ValueError(f"{name}: got {fmt} with bias {fmt.bias}, must hold 1.0: promotions multiply by it")
         if len(set(formats)) != len(formats):
             raise ValueError(f"{name}: got {shown(formats)}, must be different formats")
@@ -165,6 +166,39 @@ class Formats(Definition):
 
     def parse(self, name: str, text: str) -> tuple[FloatFormat, ...]:
         return tuple(_format(name, each) for each in text.split(","))
+
+
+@dataclasses.dataclass(frozen=True)
+class Inner(Definition):
+    """The format that narrow operands are widened to, which must be checked in front of it."""
+
+    type_name = "FloatFormat, optional"
+
+    widest: int
+
+    @property
+    def allowed(self) -> str:
+        return f"a format of {self.widest} bits at most that holds every operand"
+
+    def check(self, name: str, value: Any, given: Any) -> FloatFormat | None:
+        if value is None:
+            is_named = any(fmt in NARROW_FORMATS for fmt in given.operands)
+            value = CBFLOAT16 if is_named else None
+        if value is None:
+            return None
+        check_accumulated(value, name)
+        if value.width > self.widest or not value.has_one:
+            raise ValueError(f"{name}: got {value}, must be {self.allowed}, and hold 1.0: promotions multiply by it")
+        for fmt in given.operands:
+            if not value.holds(fmt):
+                raise ValueError(f"{name}: got {value}, must hold every value of the operand format {fmt}")
+        return value
+
+    def default_text(self, default: Any) -> str:
+        return "cbfloat16 for named operand formats of 8 bits and fewer, else each operand format itself"
+
+    def parse(self, name: str, text: str) -> FloatFormat:
+        return _format(name, text)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -69,8 +69,7 @@ def _parameters(unit: wiring.Component) -> Iterator[tuple[str, str]]:
     if isinstance(parameters, Parameters):
         definitions, defaults = parameters.definitions(), parameters.defaults()
         for name, value in parameters.arguments().items():
-            default = defaults[name]
-            if not definitions[name].is_rare or value != definitions[name].check(name, default, parameters):
+            if not definitions[name].is_rare or value != defaults[name]:
                 yield name, shown(value)
     for key in ("latency", "accumulate_latency"):
         if hasattr(unit, key):

@@ -18,11 +18,11 @@ def check_format(fmt: FloatFormat, argument: str) -> FloatFormat:
 
 
 def check_accumulated(fmt: FloatFormat, argument: str) -> FloatFormat:
-    """Return a format that a multiply-accumulate step can be built for; name what is allowed otherwise."""
+    """Return a format that a step can be built for, as operand and accumulator; name what is allowed otherwise."""
     if not check_format(fmt, argument).has_inf:
         raise ValueError(
-            f"{argument}: got {fmt} (specials {fmt.specials!r}), must have specials 'ieee': no other format can be "
-            f"multiplied and accumulated yet"
+            f"{argument}: got {fmt} (specials {fmt.specials!r}), must have specials 'ieee'; operands of other formats "
+            "are widened to a format that is given as inner"
         )
     return fmt
 

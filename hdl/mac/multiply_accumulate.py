@@ -20,6 +20,7 @@ from hdl.mac.parameters import MacParameters
 from hdl.mac.ports import Error, product_beat_layout, result_beat_layout
 from hdl.mac.promotions import ReturningPromotions
 from hdl.mac.results import SinglePlaces
+from hdl.mac.widen import widened
 from hdl.parameters import built_from, documented
 
 __all__ = ["MultiplyAccumulate"]
@@ -111,7 +112,8 @@ class MultiplyAccumulate(wiring.Component):
     @cached_property
     def control(self) -> Control:
         """The control: it issues, counts and queues. Like every part, it is made on first use."""
-        parameters, arrangement = self.parameters, one_lane(self.parameters)
+        parameters = self.parameters.core
+        arrangement = one_lane(parameters)
         return Control(
             parameters,
             arrangement,
@@ -124,16 +126,17 @@ class MultiplyAccumulate(wiring.Component):
     @cached_property
     def accumulator(self) -> Accumulator:
         """The lane and its registers."""
-        parameters = self.parameters
+        parameters = self.parameters.core
         return Accumulator(parameters, one_lane(parameters).operation, self.lane_type(parameters))
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.control, m.submodules.accumulator = control, accumulator = self.control, self.accumulator
+        i = widened(m, self.parameters, self.i, control.i.payload.shape())
         m.d.comb += [
-            control.i.payload.eq(self.i.payload),
-            control.i.valid.eq(self.i.valid),
-            self.i.ready.eq(control.i.ready),
+            control.i.payload.eq(i.payload),
+            control.i.valid.eq(i.valid),
+            i.ready.eq(control.i.ready),
             control.chunk.eq(self.chunk),
             accumulator.a.eq(control.a[0]),
             accumulator.b.eq(control.b[0]),

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Annotated
+from dataclasses import dataclass, replace
+from typing import Annotated, Self
 
 from golden.formats import CBFLOAT16, FP32, FloatFormat
 from golden.reduction import LEVELS
 from hdl.cores.multiplier import MULTIPLIERS
 from hdl.cores.step_formats import StepFormats
-from hdl.definitions import Choice, Formats, Levels, PowerOfTwo, Stages, Switch, Whole
+from hdl.definitions import Choice, Formats, Inner, Levels, PowerOfTwo, Stages, Switch, Whole
 from hdl.parameters import Parameters
 
 __all__ = ["STEPS", "WORD_WIDTH", "MacParameters"]
@@ -70,6 +70,15 @@ class MacParameters(Parameters):
     operands: Annotated[
         Sequence[FloatFormat], Formats("operand formats", WORD_WIDTH, note="A product chooses one by its index.")
     ] = (CBFLOAT16,)
+    inner: Annotated[
+        FloatFormat,
+        Inner(
+            "format that operands are widened to",
+            WORD_WIDTH,
+            note="Levels 1 and 2 reduce in it where they say the operand format. Widening is exact and takes a cycle.",
+            is_rare=True,
+        ),
+    ] = None  # type: ignore[assignment]
     levels: Annotated[Sequence[int], Levels("precision levels", note="A product chooses one.")] = LEVELS
     registers: Annotated[
         int, PowerOfTwo("16-bit accumulators", 2, note="fp32 (levels 0 and 1) takes an even-aligned pair.")
@@ -89,10 +98,24 @@ class MacParameters(Parameters):
         Choice("multiplier, any target's or the primitive of a Lattice ECP5 with its registers", MULTIPLIERS),
     ] = "generic"
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _ = self.formats  # says which format cannot be built
+
     @property
     def recommended_stages(self) -> int:
         """The default depth: the fastest."""
-        return _RECOMMENDED if len(self.operands) == 1 else _RECOMMENDED_FOR_SEVERAL
+        return _RECOMMENDED if self.inner or len(self.operands) == 1 else _RECOMMENDED_FOR_SEVERAL
+
+    @property
+    def core(self) -> Self:
+        """The parameters behind the widening of operands: the inner format is then the one operand format."""
+        return replace(self, operands=(self.inner,), inner=None) if self.inner else self
+
+    @property
+    def code_width(self) -> int:
+        """Bits of the widest operand as it comes in."""
+        return max(fmt.width for fmt in self.operands)
 
     @property
     def has_fp32(self) -> bool:
@@ -107,12 +130,17 @@ class MacParameters(Parameters):
     @property
     def accumulators(self) -> tuple[FloatFormat, ...]:
         """Accumulator formats: the operand formats at their indices (levels 1 and 2), then fp32 (levels 0 and 1)."""
-        return (*(self.operands if self.has_chunks else ()), *((FP32,) if self.has_fp32 else ()))
+        return (*(self._multiplied if self.has_chunks else ()), *((FP32,) if self.has_fp32 else ()))
+
+    @property
+    def _multiplied(self) -> tuple[FloatFormat, ...]:
+        """The formats of the step's operands."""
+        return (self.inner,) if self.inner else tuple(self.operands)
 
     @property
     def formats(self) -> StepFormats:
         """The formats of the fused step."""
-        return StepFormats(tuple(self.operands), self.accumulators)
+        return StepFormats(self._multiplied, self.accumulators)
 
     @property
     def register_width(self) -> int:
@@ -141,7 +169,7 @@ class MacParameters(Parameters):
     @property
     def latency(self) -> int:
         """Cycles from a product to the result of its step in the queue; a promotion takes `stages` more at most."""
-        return self.stages + 1
+        return self.stages + 1 + bool(self.inner)
 
     @property
     def accumulate_latency(self) -> int:

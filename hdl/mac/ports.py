@@ -44,8 +44,8 @@ def product_beat_layout(parameters: MacParameters) -> data.StructLayout:
     """
     return data.StructLayout(
         {
-            "a": parameters.formats.operand_width,
-            "b": parameters.formats.operand_width,
+            "a": parameters.code_width,
+            "b": parameters.code_width,
             "format": select_width(len(parameters.operands)),
             "level": 2,
             "register": parameters.register_width,

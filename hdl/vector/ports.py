@@ -36,7 +36,7 @@ def vector_beat_layout(parameters: VectorParameters) -> data.StructLayout:
     ``last``
         End the reduction in every lane.
     """
-    codes = data.ArrayLayout(parameters.formats.operand_width, parameters.lanes)
+    codes = data.ArrayLayout(parameters.code_width, parameters.lanes)
     return data.StructLayout(
         {
             "a": codes,

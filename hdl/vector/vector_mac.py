@@ -16,6 +16,7 @@ from hdl.mac.control import Control
 from hdl.mac.flags import Flags
 from hdl.mac.issue import Issue
 from hdl.mac.lane import Lane
+from hdl.mac.widen import widened
 from hdl.parameters import built_from, documented
 from hdl.vector.arrangement import pairs_of_lanes
 from hdl.vector.parameters import VectorParameters
@@ -132,7 +133,8 @@ class VectorMac(wiring.Component):
     @cached_property
     def control(self) -> Control:
         """The control: it issues, counts and queues. Like every part, it is made on first use."""
-        parameters, arrangement = self.parameters, pairs_of_lanes(self.parameters)
+        parameters = self.parameters.core
+        arrangement = pairs_of_lanes(parameters)
         return Control(
             parameters,
             arrangement,
@@ -145,7 +147,7 @@ class VectorMac(wiring.Component):
     @cached_property
     def register_file(self) -> VectorRegisterFile:
         """The registers of all lanes."""
-        return VectorRegisterFile(self.parameters, pairs_of_lanes(self.parameters).operation)
+        return VectorRegisterFile(self.parameters.core, pairs_of_lanes(self.parameters.core).operation)
 
     @property
     def lanes_built(self) -> range:
@@ -155,7 +157,7 @@ class VectorMac(wiring.Component):
     @cached_property
     def lane_parts(self) -> dict[int, Any]:
         """The lanes, by their number."""
-        return {number: self.lane_type(self.parameters.of_lane(number)) for number in self.lanes_built}
+        return {number: self.lane_type(self.parameters.core.of_lane(number)) for number in self.lanes_built}
 
     @cached_property
     def flag_parts(self) -> dict[int, Flags]:
@@ -166,10 +168,11 @@ class VectorMac(wiring.Component):
         m = Module()
         parameters, control, registers = self.parameters, self.control, self.register_file
         m.submodules.control, m.submodules.registers = control, registers
+        i = widened(m, self.parameters, self.i, control.i.payload.shape())
         m.d.comb += [
-            control.i.payload.eq(self.i.payload),
-            control.i.valid.eq(self.i.valid),
-            self.i.ready.eq(control.i.ready),
+            control.i.payload.eq(i.payload),
+            control.i.valid.eq(i.valid),
+            i.ready.eq(control.i.ready),
             control.chunk.eq(self.chunk),
             self.o.payload.eq(control.o.payload),
             self.o.valid.eq(control.o.valid),
