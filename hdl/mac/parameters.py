@@ -71,14 +71,14 @@ class MacParameters(Parameters):
         Sequence[FloatFormat], Formats("operand formats", WORD_WIDTH, note="A product chooses one by its index.")
     ] = (CBFLOAT16,)
     inner: Annotated[
-        FloatFormat,
+        FloatFormat | None,
         Inner(
             "format that operands are widened to",
             WORD_WIDTH,
             note="Levels 1 and 2 reduce in it where they say the operand format. Widening is exact and takes a cycle.",
             is_rare=True,
         ),
-    ] = None  # type: ignore[assignment]
+    ] = None
     levels: Annotated[Sequence[int], Levels("precision levels", note="A product chooses one.")] = LEVELS
     registers: Annotated[
         int, PowerOfTwo("16-bit accumulators", 2, note="fp32 (levels 0 and 1) takes an even-aligned pair.")

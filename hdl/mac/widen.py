@@ -4,23 +4,88 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth import C, Cat, Module, Mux, Signal
-from amaranth.lib import data, stream
+from amaranth import C, Cat, Module, Mux
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
 
 from hdl.cores.widen import Widen
 from hdl.mac.parameters import MacParameters
 from hdl.pipeline import rank
 
-__all__ = ["widened"]
+__all__ = ["WidenBeat", "Widening", "widened"]
 
 #: A level that no unit has: its products are refused as unsupported.
 _NO_LEVEL = 3
 
 
-def widened(m: Module, parameters: MacParameters, beats: Any, layout: data.StructLayout) -> Any:
-    """Return a stream of beats with operands in the inner format; the stream itself if there is none.
+class WidenBeat(wiring.Component):
+    """Widen the operands of a beat to the inner format. Combinational.
 
     A beat of a format for which the unit was not built gets a level that no unit has, and is refused for that.
+
+    Parameters
+    ----------
+    parameters : MacParameters
+    beat, wide : StructLayout
+        Of what comes in, and of what the unit behind takes: with one code or an array of them as ``a`` and as ``b``.
+
+    Ports
+    -----
+    i : beat, in
+    o : wide, out
+    """
+
+    def __init__(self, parameters: MacParameters, beat: data.StructLayout, wide: data.StructLayout) -> None:
+        self.parameters, self.is_array = parameters, isinstance(wide["a"].shape, data.ArrayLayout)
+        super().__init__({"i": In(beat), "o": Out(wide)})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        i, o, parameters = self.i, self.o, self.parameters
+        assert parameters.inner, "there is nothing to widen to"
+        for name in ("a", "b"):
+            words = []
+            for number, code in enumerate(i[name] if self.is_array else [i[name]]):
+                m.submodules[f"{name}_{number}"] = widen = Widen(parameters.operands, parameters.inner)
+                m.d.comb += [widen.code.eq(code), widen.format.eq(i.format)]
+                words.append(widen.o)
+            m.d.comb += o[name].eq(Cat(words))
+        is_there = i.format < len(parameters.operands) if len(i.format) else C(1, 1)
+        m.d.comb += [
+            o.level.eq(Mux(is_there, i.level, _NO_LEVEL)),
+            *(o[name].eq(i[name]) for name in ("register", "first", "last")),
+        ]
+        return m
+
+
+class Widening(wiring.Component):
+    """A rank of registers behind `WidenBeat`.
+
+    Ports
+    -----
+    i : stream of beat, in
+    o : stream of wide, out
+    """
+
+    def __init__(self, parameters: MacParameters, beat: data.StructLayout, wide: data.StructLayout) -> None:
+        self.core = WidenBeat(parameters, beat, wide)
+        super().__init__({"i": In(stream.Signature(beat)), "o": Out(stream.Signature(wide))})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.core = core = self.core
+        enable = ~self.o.valid | self.o.ready
+        m.d.comb += [
+            core.i.eq(self.i.payload),
+            self.i.ready.eq(enable),
+            self.o.valid.eq(rank(m, "valid", self.i.valid, enable, reset=True)),
+            self.o.payload.eq(rank(m, "beat", core.o, enable)),
+        ]
+        return m
+
+
+def widened(m: Module, parameters: MacParameters, beats: Any, wide: data.StructLayout) -> Any:
+    """Return a stream of beats with operands in the inner format; the stream itself if there is none.
 
     Parameters
     ----------
@@ -28,28 +93,15 @@ def widened(m: Module, parameters: MacParameters, beats: Any, layout: data.Struc
     parameters : MacParameters
     beats : stream
         Of what comes in.
-    layout : StructLayout
+    wide : StructLayout
         Of what the unit behind takes.
     """
     if not parameters.inner:
         return beats
-    taken, beat = stream.Signature(layout).create(path=("widened",)), beats.payload
-    wide: Any = Signal(layout, name="wide")
-    enable = ~taken.valid | taken.ready
-    for name in ("a", "b"):
-        codes = beat[name] if isinstance(layout[name].shape, data.ArrayLayout) else [beat[name]]
-        words = []
-        for number, code in enumerate(codes):
-            m.submodules[f"widen_{name}_{number}"] = widen = Widen(parameters.operands, parameters.inner)
-            m.d.comb += [widen.code.eq(code), widen.format.eq(beat.format)]
-            words.append(widen.o)
-        m.d.comb += wide[name].eq(Cat(words))
-    is_there = beat.format < len(parameters.operands) if len(beat.format) else C(1, 1)
+    m.submodules.widening = widening = Widening(parameters, beats.payload.shape(), wide)
     m.d.comb += [
-        wide.level.eq(Mux(is_there, beat.level, _NO_LEVEL)),
-        *(wide[name].eq(beat[name]) for name in ("register", "first", "last")),
-        beats.ready.eq(enable),
-        taken.valid.eq(rank(m, "widened_valid", beats.valid, enable, reset=True)),
-        taken.payload.eq(rank(m, "widened_beat", wide, enable)),
+        widening.i.payload.eq(beats.payload),
+        widening.i.valid.eq(beats.valid),
+        beats.ready.eq(widening.i.ready),
     ]
-    return taken
+    return widening.o

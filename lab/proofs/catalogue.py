@@ -21,6 +21,7 @@ from lab.proofs.proof import Proof
 from lab.proofs.steps import step_proofs
 from lab.proofs.vector_control import vector_control_proofs
 from lab.proofs.vector_steady import steady_proofs
+from lab.proofs.widening import widening_proofs
 
 __all__ = ["TIERS", "catalogue", "proofs", "select"]
 
@@ -39,6 +40,7 @@ def proofs() -> list[Proof]:
         *pipeline_proofs(),
         *mode_pipeline_proofs(),
         *philox_proofs(),
+        *widening_proofs(),
         *control_proofs(),
         *induction_proofs(),
         *axi_stream_proofs(),
