@@ -254,7 +254,7 @@ def _dot(
     plan = reduction or Reduction.for_level(level, operand, chunk=chunk)
     decoded(initial, plan.outer, "initial")
     total, flags = initial, Flag(0)
-    formats: dict[str, FloatFormat]
+    formats: dict[str, Any]
     if plan.is_chain:
         formats = {"operand": operand, "accumulator": plan.outer}
         for k, (x, y) in enumerate(zip(a, b, strict=True)):

@@ -8,6 +8,7 @@ from enum import Enum
 __all__ = [
     "DEFAULT_RANDOM_BITS",
     "MOST_RANDOM_BITS",
+    "NEAREST",
     "OVERFLOWS",
     "ReductionRounding",
     "Rounding",
@@ -165,3 +166,7 @@ class ReductionRounding:
     def is_random(self) -> bool:
         """Whether anything is rounded stochastically."""
         return Rounding.STOCHASTIC in (self.rounding, self.out_rounding)
+
+
+#: Everything to nearest, ties to even.
+NEAREST = ReductionRounding()

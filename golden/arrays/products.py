@@ -156,11 +156,11 @@ def dot(
         codes, more = convert(total, plan.outer, destination, return_flags=True, **last)
         return codes, raised | more
     x, y = (np.broadcast_to(codes, shape + codes.shape[-1:]) for codes in (x, y))
-    if not as_flag(return_flags, "return_flags") and x.size and modes.is_nearest_even:
+    if not as_flag(return_flags, "return_flags") and x.size:
         result = np.empty(shape, code_dtype(destination or plan.outer))
         rows, columns = (codes.reshape(-1, codes.shape[-1]) for codes in carried_codes(operand, x, y))
         begin = None if start is None else np.broadcast_to(start, shape).ravel()
-        formats = kernels.Formats.of(carrier(operand), plan, destination or plan.outer)
+        formats = kernels.Formats.of(carrier(operand), plan, destination or plan.outer, rounding=modes)
         if kernels.dot(rows, columns, begin, result.reshape(-1), formats):
             return result[()]
     x, y = np.moveaxis(x, -1, 0), np.moveaxis(y, -1, 0)
@@ -204,9 +204,9 @@ def matmul(
     if destination is not None and not destination.has_inf:  # which the kernels have not
         total = matmul(x, y, operand=operand, reduction=plan, initial=start, **_arguments(modes))
         return convert(total, plan.outer, destination, **last_rounding(shape, modes))
-    if x.shape[-1] and modes.is_nearest_even:
+    if x.shape[-1]:
         result = np.empty(shape, code_dtype(destination or plan.outer))
-        formats = kernels.Formats.of(carrier(operand), plan, destination or plan.outer)
+        formats = kernels.Formats.of(carrier(operand), plan, destination or plan.outer, rounding=modes)
         if kernels.matmul(*carried_codes(operand, x, y), start, result, formats):
             return result
     batch = shape[:-2]
@@ -274,9 +274,9 @@ def matmul_values(
     if not destination.has_inf:  # which the kernels have not
         result = matmul_values(x, y, operand=operand, reduction=plan, initial=start, **_arguments(modes))
         return quantize(result, destination, out=result, **last_rounding(shape, modes))
-    if x.shape[-1] and modes.is_nearest_even:
+    if x.shape[-1]:
         result = np.empty(shape, np.float32)
-        formats = kernels.Formats.of(carrier(operand), plan, destination, as_values=True)
+        formats = kernels.Formats.of(carrier(operand), plan, destination, as_values=True, rounding=modes)
         if kernels.matmul(*carried_values(operand, x, y), start, result, formats):
             return result
     codes = matmul(
@@ -299,6 +299,11 @@ def indexed_values(
     level: int,
     chunk: int | None,
     initial: NDArray[np.float32] | None = None,
+    rounding: Rounding | str = Rounding.NEAREST_EVEN,
+    out_rounding: Rounding | str = Rounding.NEAREST_EVEN,
+    seed: int = 0,
+    call: int = 0,
+    random_bits: int = DEFAULT_RANDOM_BITS,
 ) -> NDArray[np.float32]:
     """Matrix products like `matmul_values`, with operands addressed by tables, such as the windows of a convolution.
 
@@ -309,9 +314,12 @@ def indexed_values(
     """
     shape = len(a.batches), len(a.rows), len(b.columns)
     plan = _plan(operand, level, chunk, None)
+    modes = ReductionRounding.of(rounding, out_rounding, seed, call, random_bits)
+    _check_length(len(a.columns), modes)
     if len(a.columns) and np.prod(shape):
         result = np.empty(shape, np.float32)
-        formats = kernels.Formats.of(carrier(operand), plan, operand, as_values=True)
+        formats = kernels.Formats.of(carrier(operand), plan, operand, as_values=True, rounding=modes)
         if operand.has_inf and kernels.matmul_indexed(*carried_indexed(operand, a, b), initial, result, formats):
             return result
-    return matmul_values(a.matrices(), b.matrices(), operand=operand, reduction=plan, initial=initial, out=operand)
+    options: dict[str, Any] = {"operand": operand, "reduction": plan, "initial": initial, "out": operand}
+    return matmul_values(a.matrices(), b.matrices(), **options, **_arguments(modes, with_last=True))

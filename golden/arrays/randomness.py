@@ -13,7 +13,7 @@ from golden.rounding import ReductionRounding
 
 __all__ = ["philox4x32_10", "random_words"]
 
-Words = NDArray[np.uint64]
+Words = NDArray[np.uint64] | np.uint64
 
 _LOW, _HIGH = np.uint64(2**32 - 1), np.uint64(32)
 

@@ -98,7 +98,8 @@ def _goes_up(x: Float64, count: Float64, rest: Float64, per_unit: Float64, choic
             if choice.parts is not None:
                 nearest, missing = (part * np.copysign(per_unit, x) for part in choice.parts)
                 # The first difference is exact, or so large that what is missing does not count.
-                return (nearest - count - (1 - choice.random / whole)) + missing >= 0
+                needed = 1 - np.asarray(choice.random) / whole
+                return (nearest - count - needed) + missing >= 0
             return np.floor(rest * whole) + choice.random >= whole
 
 

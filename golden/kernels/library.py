@@ -57,6 +57,8 @@ def declared(library: ctypes.CDLL) -> ctypes.CDLL:
     library.cbfloat_multiply.argtypes = [ctypes.c_char_p]
     if hasattr(library, "cbfloat_multiply_indexed"):  # a library from before it serves everything else
         library.cbfloat_multiply_indexed.argtypes = [ctypes.c_char_p] * 3
+    if hasattr(library, "cbfloat_multiply_rounded"):
+        library.cbfloat_multiply_rounded.argtypes = [ctypes.c_char_p] * 4
     return library
 
 

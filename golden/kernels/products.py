@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import struct
 from collections.abc import Callable
 from math import prod
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from golden.formats import FloatFormat
 from golden.kernels.library import active, address, format_number
 from golden.reduction import Reduction
+from golden.rounding import NEAREST, ReductionRounding, Rounding
 
 __all__ = ["Formats", "Indexed", "dot", "matmul", "matmul_indexed", "multiply_accumulate"]
 
@@ -21,6 +23,7 @@ Matrix = NDArray[Any]
 # struct cbfloat_product of kernels.h: 13 numbers, three matrices of 4 each, the result; struct cbfloat_tables.
 _PRODUCT, _TABLES = struct.Struct("26q"), struct.Struct("2q")
 _MATMUL, _DOT = 0, 1
+_ROUNDING, _MOST_BITS = struct.Struct("2qQ2q"), 51  # struct cbfloat_rounding
 
 
 class Indexed(NamedTuple):
@@ -49,16 +52,44 @@ class Formats(NamedTuple):
     destination: FloatFormat
     as_values: bool = False
     is_step: bool = False  # no chunks: the total is the chain of steps itself, inner and outer are one format
+    rounding: ReductionRounding = NEAREST
 
     @classmethod
-    def of(cls, operand: FloatFormat, plan: Reduction, destination: FloatFormat, *, as_values: bool = False) -> Formats:
+    def of(
+        cls,
+        operand: FloatFormat,
+        plan: Reduction,
+        destination: FloatFormat,
+        *,
+        as_values: bool = False,
+        rounding: ReductionRounding = NEAREST,
+    ) -> Formats:
         """Return the formats of a reduction."""
-        return cls(operand, plan.inner, plan.chunk, plan.outer, destination, as_values)
+        return cls(operand, plan.inner, plan.chunk, plan.outer, destination, as_values, rounding=rounding)
 
     def numbers(self) -> tuple[int, ...]:
         """Return the fields of the C interface, in its order."""
         formats = self.operand, self.inner, self.outer, self.destination
         return (self.as_values, *map(format_number, formats), -1 if self.is_step else self.chunk or 0)
+
+    def how(self) -> bytes | None:
+        """Return the rounding as the C interface has it, None for what it has unless told."""
+        given = self.rounding
+        if given.is_nearest_even:
+            return None
+        modes = given.rounding.value, given.out_rounding.value
+        return _ROUNDING.pack(*modes, given.seed, given.call, given.random_bits)
+
+    def are_served(self, library: ctypes.CDLL, results: int) -> bool:
+        """Tell whether the library has the modes, and room for the bits of a random word beside those of a sum."""
+        given = self.rounding
+        if given.is_nearest_even:
+            return True
+        rounded = (self.inner, self.outer) if given.rounding is Rounding.STOCHASTIC else ()
+        if given.out_rounding is Rounding.STOCHASTIC:
+            rounded = (*rounded, self.destination)
+        fits = all(fmt.fraction_bits + given.random_bits <= _MOST_BITS for fmt in rounded)
+        return hasattr(library, "cbfloat_multiply_rounded") and fits and results <= 2**32
 
 
 def _strided(array: Matrix) -> Matrix:
@@ -81,7 +112,7 @@ def _offsets(array: Matrix, batch: tuple[int, ...]) -> NDArray[np.int64]:
 def _multiply(mode: int, a: Matrix, b: Matrix, initial: Matrix | None, result: Matrix, formats: Formats) -> bool:
     """Fill `result`, contiguous and of shape (..., M, N); the last two axes of `initial` broadcast, too."""
     served = active()
-    if served is None:
+    if served is None or not formats.are_served(served.library, result.size):
         return False
     *batch, rows, columns = result.shape
     batches = prod(batch)
@@ -99,7 +130,11 @@ def _multiply(mode: int, a: Matrix, b: Matrix, initial: Matrix | None, result: M
         matrices += [0, 0, 0, 0]
     numbers = served.path, served.threads, mode, *formats.numbers()
     sizes = batches, rows, columns, a.shape[-2] if mode == _DOT else a.shape[-1]
-    failed = served.library.cbfloat_multiply(_PRODUCT.pack(*numbers, *sizes, *matrices, address(result)))
+    product, how = _PRODUCT.pack(*numbers, *sizes, *matrices, address(result)), formats.how()
+    if how is None:
+        failed = served.library.cbfloat_multiply(product)
+    else:
+        failed = served.library.cbfloat_multiply_rounded(product, None, None, how)
     if failed:
         raise MemoryError(f"no memory for the product of shapes {a.shape} and {b.shape}")
     return True
@@ -150,6 +185,8 @@ def matmul_indexed(a: Indexed, b: Indexed, initial: Matrix | None, result: Matri
     served = active()
     if served is None or not hasattr(served.library, "cbfloat_multiply_indexed"):
         return False
+    if not formats.are_served(served.library, result.size):
+        return False
     batches, rows, columns = result.shape
     matrices: list[int] = []
     for operand in (a, b):
@@ -163,7 +200,11 @@ def matmul_indexed(a: Indexed, b: Indexed, initial: Matrix | None, result: Matri
         matrices += [address(start), start.strides[-2] // size, start.strides[-1] // size, address(offsets)]
     numbers = served.path, served.threads, _MATMUL, *formats.numbers(), batches, rows, columns, len(a.columns)
     tables = [_TABLES.pack(address(operand.rows), address(operand.columns)) for operand in (a, b)]
-    failed = served.library.cbfloat_multiply_indexed(_PRODUCT.pack(*numbers, *matrices, address(result)), *tables)
+    product, how = _PRODUCT.pack(*numbers, *matrices, address(result)), formats.how()
+    if how is None:
+        failed = served.library.cbfloat_multiply_indexed(product, *tables)
+    else:
+        failed = served.library.cbfloat_multiply_rounded(product, *tables, how)
     if failed:
         raise MemoryError(f"no memory for {batches} products of {rows} by {columns} results")
     return True

@@ -14,9 +14,12 @@
 #endif
 
 #include "lanes256.h"
-#include "vectors.h"
+#include "vector_modes.h"
 
-const Path *avx2_path() { return path_of_lanes(Rounding::down); }
+const Path *avx2_path() {
+    static const Path path = with_modes(*path_of_lanes(Rounding::down), Rounding::down);
+    return &path;
+}
 
 #if defined(__clang__)
 #pragma clang attribute pop

@@ -15,9 +15,12 @@
 #endif
 
 #include "lanes512.h"
-#include "vectors.h"
+#include "vector_modes.h"
 
-const Path *avx512_path() { return path_of_lanes(Rounding::nearest); }
+const Path *avx512_path() {
+    static const Path path = with_modes(*path_of_lanes(Rounding::nearest), Rounding::nearest);
+    return &path;
+}
 
 #if defined(__clang__)
 #pragma clang attribute pop

@@ -8,7 +8,7 @@
 #endif
 
 // How a kernel wants its sums rounded. Subnormals are never flushed.
-enum class Rounding { nearest, down };
+enum class Rounding { nearest, down, up, zero };
 
 class Environment {
 public:
@@ -24,12 +24,15 @@ public:
 private:
 #if defined(__x86_64__) || defined(_M_X64)
     using Word = uint32_t;
-    static Word word(Rounding rounding) { return rounding == Rounding::down ? 0x3F80 : 0x1F80; }  // all masked
+    static Word word(Rounding rounding) { return 0x1F80 | static_cast<Word>(rounding) << 13; }  // all masked
     static Word read() { return _mm_getcsr(); }
     static void set(Word word) { _mm_setcsr(word); }
 #elif defined(__aarch64__)
     using Word = uint64_t;
-    static Word word(Rounding rounding) { return rounding == Rounding::down ? 2u << 22 : 0; }
+    static Word word(Rounding rounding) {
+        constexpr Word FIELDS[] = {0, 2, 1, 3};
+        return FIELDS[static_cast<int>(rounding)] << 22;
+    }
     static Word read() {
         Word word;
         __asm__ volatile("mrs %0, fpcr" : "=r"(word));

@@ -85,6 +85,30 @@ struct cbfloat_tables {
 CBFLOAT_API int cbfloat_multiply_indexed(const struct cbfloat_product *product, const struct cbfloat_tables *a,
                                          const struct cbfloat_tables *b);
 
+enum cbfloat_mode {
+    CBFLOAT_NEAREST_EVEN = 0,
+    CBFLOAT_TOWARD_ZERO = 1,
+    CBFLOAT_DOWN = 2,
+    CBFLOAT_UP = 3,
+    CBFLOAT_NEAREST_AWAY = 4,
+    CBFLOAT_TO_ODD = 5,
+    CBFLOAT_STOCHASTIC = 6,
+};
+
+/* How a product is rounded, NUMERICS sections 9 and 10. All fields are 8 bytes long. */
+struct cbfloat_rounding {
+    int64_t steps; /* mode of the steps and promotions */
+    int64_t last;  /* mode of the conversion into result_format */
+    uint64_t seed; /* where a mode is stochastic; so the others */
+    int64_t call;
+    int64_t random_bits; /* R, at most 32, and at most 51 less the fraction bits of each format that is rounded into */
+};
+
+/* As cbfloat_multiply_indexed, in other modes; null is to nearest even. With random bits a call has at most 2^32 results
+ * and k is at most 2^31. */
+CBFLOAT_API int cbfloat_multiply_rounded(const struct cbfloat_product *product, const struct cbfloat_tables *a,
+                                         const struct cbfloat_tables *b, const struct cbfloat_rounding *rounding);
+
 #ifdef __cplusplus
 }
 #endif

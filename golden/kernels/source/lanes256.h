@@ -58,6 +58,24 @@ struct Lanes {
 
     static Words choose(Words where, Words then, Words otherwise) { return _mm256_blendv_epi8(otherwise, then, where); }
 
+    static Words exclusive(Words x, Words y, Words z) { return _mm256_xor_si256(x, _mm256_xor_si256(y, z)); }
+    static Words flipped(Words x, Words where, Words bits) {  // x ^ where & bits
+        return _mm256_xor_si256(x, both(where, bits));
+    }
+    static Words signs(Words x) { return _mm256_srai_epi32(x, 31); }  // all ones where x is negative
+    static Words multiply_even(Words x, Words y) { return _mm256_mul_epu32(x, y); }
+    static Words upper(Words x) { return _mm256_srli_epi64(x, 32); }
+    static Words interleaved(Words even, Words odd) {
+        return _mm256_blend_epi32(_mm256_slli_epi64(odd, 32), even, 0x55);
+    }
+    // `by` where limit <= |x| < infinity.
+    static Words replaced(Words x, Floats limit, Words by) {
+        const Floats magnitude = _mm256_andnot_ps(floats(-0.0f), as_floats(x));
+        const Floats finite = _mm256_cmp_ps(magnitude, as_floats(words(0x7F800000)), _CMP_LT_OQ);
+        const Floats beyond = _mm256_and_ps(_mm256_cmp_ps(magnitude, limit, _CMP_GE_OQ), finite);
+        return as_words(_mm256_blendv_ps(as_floats(x), as_floats(by), beyond));
+    }
+
     // Infinity of the sign of x where |x| >= limit; a NaN stays.
     static Floats infinite_from(Floats x, Floats limit) {
         const Floats sign = _mm256_and_ps(x, floats(-0.0f));

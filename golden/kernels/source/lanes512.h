@@ -54,6 +54,24 @@ struct Lanes {
     static Words smaller(Words x, Words y) { return _mm512_min_epu32(x, y); }
     static Words larger(Words x, Words y) { return _mm512_max_epu32(x, y); }
 
+    static Words exclusive(Words x, Words y, Words z) { return _mm512_ternarylogic_epi32(x, y, z, 0x96); }
+    static Words flipped(Words x, Words where, Words bits) {  // x ^ where & bits
+        return _mm512_ternarylogic_epi32(x, where, bits, 0x78);
+    }
+    static Words signs(Words x) { return _mm512_srai_epi32(x, 31); }  // all ones where x is negative
+    static Words multiply_even(Words x, Words y) { return _mm512_mul_epu32(x, y); }
+    static Words upper(Words x) { return _mm512_srli_epi64(x, 32); }
+    static Words interleaved(Words even, Words odd) {
+        return _mm512_mask_mov_epi32(_mm512_slli_epi64(odd, 32), 0x5555, even);
+    }
+    // `by` where limit <= |x| < infinity.
+    static Words replaced(Words x, Floats limit, Words by) {
+        const Floats magnitude = _mm512_abs_ps(as_floats(x));
+        const __mmask16 beyond = _mm512_cmp_ps_mask(magnitude, limit, _CMP_GE_OQ);
+        const __mmask16 finite = _mm512_mask_cmp_ps_mask(beyond, magnitude, as_floats(words(0x7F800000)), _CMP_LT_OQ);
+        return _mm512_mask_mov_epi32(x, finite, by);
+    }
+
     // Infinity of the sign of x where |x| >= limit; a NaN stays.
     static Floats infinite_from(Floats x, Floats limit) {
         const __mmask16 beyond = _mm512_cmp_ps_mask(_mm512_abs_ps(x), limit, _CMP_GE_OQ);

@@ -6,10 +6,25 @@
 #include "environment.h"
 #include "format.h"
 
+// The rounding modes of kernels.h.
+enum class Mode { nearest_even, toward_zero, down, up, nearest_away, to_odd, stochastic };
+constexpr int MODES = 7;
+
+// What the random bits of the results of a tile, or of a row, depend on (NUMERICS section 10).
+struct Place {
+    uint32_t key[2], call;
+    int random_bits;
+    uint32_t step;                // of the first product, or of the promotion or conversion
+    uint32_t index;               // of the first result
+    uint32_t row_stride, stride;  // from its index to those of the next row and of the next column
+};
+
 // How a step is rounded into an accumulator.
 struct Rule {
     Format format;  // of the accumulator
     float limit;    // scaled accumulators: the first magnitude beyond the largest finite one
+    Mode mode = Mode::nearest_even;
+    Place place{};  // where the mode is stochastic
 };
 
 // `steps` products join a tile of accumulators: acc[row][column] = round(a[k][row] * b[k][column] + acc[row][column]),
@@ -49,6 +64,12 @@ struct Arrays {
     Rounding rounding_for(const Format &format) const { return format.is_float() ? Rounding::nearest : rounding; }
 };
 
+// In place of what rounds to nearest even; null where a path has nothing of its own.
+struct InMode {
+    const Tiles *generic, *single, *scaled, *half;
+    void (*convert)(int64_t count, float *values, const Rule &rule);  // a row of values, into the format of the rule
+};
+
 struct Path {
     const Arrays *plain;          // any format
     const Arrays *fast;           // float and short formats, null if there is nothing faster
@@ -58,6 +79,7 @@ struct Path {
     const Tiles *scaled_limited;  // short formats, scaled
     const Tiles *half;            // native float16, null if there is none
     float (*largest)(int64_t count, const float *values);  // largest magnitude; infinity if one is infinite or NaN
+    InMode modes[MODES];           // that of nearest_even is not read
 
     const Arrays &arrays(const Format &format) const {
         return fast && (format.is_float() || format.is_short()) ? *fast : *plain;

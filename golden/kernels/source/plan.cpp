@@ -11,14 +11,24 @@ bool packs(const Format &format, int exponent) {
            factor <= 127;
 }
 
-Rule rule_of(const Format &format) {
+Rule rule_of(const Format &format, Mode mode, const Place &place) {
     const int limit = format.emax() + 1 + format.scale();  // 2^limit is the first value that is too large, scaled
-    return {format, limit > 127 ? INFINITY : std::ldexp(1.0f, limit)};
+    return {format, limit > 127 ? INFINITY : std::ldexp(1.0f, limit), mode, place};
+}
+
+Mode mode_of(const cbfloat_rounding *rounding, int64_t cbfloat_rounding::*field) {
+    return rounding ? static_cast<Mode>(rounding->*field) : Mode::nearest_even;
+}
+
+Place place_of(const cbfloat_rounding *rounding) {
+    if (!rounding) return {};
+    return {{static_cast<uint32_t>(rounding->seed), static_cast<uint32_t>(rounding->seed >> 32)},
+            static_cast<uint32_t>(rounding->call), static_cast<int>(rounding->random_bits), 0, 0, 0, 0};
 }
 
 }  // namespace
 
-Plan::Plan(const cbfloat_product &product, const Path &given)
+Plan::Plan(const cbfloat_product &product, const Path &given, const cbfloat_rounding *rounding)
     : path(given),
       operand(Format::from_number(product.operand)),
       inner(Format::from_number(product.inner)),
@@ -27,28 +37,37 @@ Plan::Plan(const cbfloat_product &product, const Path &given)
       as_values(product.as_values != 0),
       is_chain(product.chunk < 0 || (inner.is_float() && outer.is_float() && product.chunk == 0)),
       dot(product.mode == CBFLOAT_DOT),
-      chain_rule(rule_of(inner)),
-      join_rule(rule_of(outer)) {
+      chain_rule(rule_of(inner, mode_of(rounding, &cbfloat_rounding::steps), place_of(rounding))),
+      join_rule(rule_of(outer, chain_rule.mode, chain_rule.place)),
+      last_rule(rule_of(result, mode_of(rounding, &cbfloat_rounding::last), chain_rule.place)) {
+    if (last_rule.mode != Mode::nearest_even) convert = path.modes[static_cast<int>(last_rule.mode)].convert;
     if (!choose_scaled()) choose_generic();
 }
 
 bool Plan::choose_scaled() {
+    const InMode *const other =
+        chain_rule.mode == Mode::nearest_even ? nullptr : &path.modes[static_cast<int>(chain_rule.mode)];
+    const Tiles *const single = other ? other->single : path.single;
+    const Tiles *const scaled_limited = other ? other->scaled : path.scaled_limited;
+    const Tiles *const half = other ? other->half : path.half;
+    if (other && !scaled_limited) return false;
     if (!path.single || !(outer.is_float() || outer.is_short())) return false;
     total_exponent = outer.is_float() ? 0 : outer.scale();
-    joining = outer.is_float() ? path.single : path.scaled_limited;
-    const bool native = path.half && !is_chain && operand == inner && inner == Format{5, 10, 15};
+    joining = outer.is_float() ? (single ? single : other->generic) : scaled_limited;
+    const bool native = half && !is_chain && operand == inner && inner == Format{5, 10, 15};
     if (native) {
-        tiles = limited = path.half;
+        tiles = limited = half;
         halves = true;
         join_factor = std::ldexp(1.0f, total_exponent);
         return total_exponent >= -126 && total_exponent <= 127;
     }
     int product_exponent = 0;
     if (inner.is_float()) {
-        tiles = limited = path.single;
+        if (!single) return false;
+        tiles = limited = single;
     } else if (inner.is_short()) {
-        tiles = path.scaled;
-        limited = path.scaled_limited;
+        tiles = other ? scaled_limited : path.scaled;  // the bound of `bound` is that of rounding to nearest
+        limited = scaled_limited;
         product_exponent = inner.scale();
     } else {
         return false;
@@ -64,7 +83,8 @@ bool Plan::choose_scaled() {
 }
 
 void Plan::choose_generic() {
-    tiles = limited = joining = path.generic;
+    const int mode = static_cast<int>(chain_rule.mode);
+    tiles = limited = joining = mode ? path.modes[mode].generic : path.generic;
     a_exponent = b_exponent = total_exponent = 0;
     join_factor = 1;
     halves = false;

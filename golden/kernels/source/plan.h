@@ -7,7 +7,8 @@
 #include "path.h"
 
 struct Plan {
-    Plan(const cbfloat_product &product, const Path &path);
+    // Without `rounding` to nearest even.
+    Plan(const cbfloat_product &product, const Path &path, const cbfloat_rounding *rounding);
 
     const Path &path;
     Format operand, inner, outer, result;
@@ -17,7 +18,8 @@ struct Plan {
     const Tiles *tiles;    // of the chains
     const Tiles *limited;  // in their place where an accumulator might overflow
     const Tiles *joining;  // whose `join` adds partial sums to totals
-    Rule chain_rule, join_rule;
+    Rule chain_rule, join_rule, last_rule;
+    void (*convert)(int64_t count, float *values, const Rule &rule) = nullptr;  // the last, but to nearest even
     int a_exponent = 0, b_exponent = 0;  // the operands are packed as values times 2^exponent
     int total_exponent = 0;              // totals are values times 2^exponent
     float join_factor = 1;

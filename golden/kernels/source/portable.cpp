@@ -1,8 +1,17 @@
 // The path that any processor runs.
-#include "generic.h"
+#include "generic_modes.h"
+
+namespace {
+
+Path with_modes() {
+    Path path = {&GENERIC_ARRAYS, nullptr, &GENERIC_TILES, nullptr, nullptr, nullptr, nullptr, generic_largest, {}};
+    add_generic_modes<ScalarPhilox>(path);
+    return path;
+}
+
+}  // namespace
 
 const Path *portable_path() {
-    static const Path path = {&GENERIC_ARRAYS, nullptr, &GENERIC_TILES, nullptr,
-                              nullptr,         nullptr, nullptr,        generic_largest};
+    static const Path path = with_modes();
     return &path;
 }

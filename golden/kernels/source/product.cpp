@@ -21,6 +21,8 @@ constexpr int64_t BLOCK = 256;  // products of one packed block, unless a chunk 
 constexpr int64_t REGION_ROWS = 1536, REGION_COLUMNS = 1024;
 constexpr int64_t STEPS_PER_THREAD = 1 << 18;  // fewer are not worth waking a thread
 constexpr int64_t KEPT_BYTES = 64 << 20;       // scratch memory that a thread keeps
+// Steps of the roundings that are none of a product (NUMERICS section 10).
+constexpr int64_t FIRST_PROMOTION = int64_t{1} << 31, FINAL_CONVERSION = (int64_t{1} << 32) - 1;
 
 int64_t groups(int64_t count, int64_t size) { return (count + size - 1) / size; }
 
@@ -211,7 +213,7 @@ private:
         const int64_t b_step = tiles.columns * tiles.element_bytes;
         float *const totals = total(row, column);
         if (plan_.is_chain) {
-            chain(k1 - k0, a, b, totals, plan_.chain_rule);
+            chain(k1 - k0, a, b, totals, at(plan_.chain_rule, row, column, k0));
             return;
         }
         alignas(64) float local[MOST_SUMS];
@@ -220,13 +222,30 @@ private:
         for (int64_t k = k0; k < k1;) {
             const int64_t end = std::min(k1, (k / chunk_ + 1) * chunk_);
             if (k % chunk_ == 0) std::memset(partial, 0, static_cast<size_t>(used) * sizeof(float));
-            chain(end - k, a + (k - k0) * a_step, b + (k - k0) * b_step, partial, plan_.chain_rule);
-            if (end % chunk_ == 0 || end == call_.k) join(tiles, used, partial, totals);
+            const Rule rule = at(plan_.chain_rule, row, column, k);
+            chain(end - k, a + (k - k0) * a_step, b + (k - k0) * b_step, partial, rule);
+            if (end % chunk_ == 0 || end == call_.k)
+                join(tiles, used, partial, totals, at(plan_.join_rule, row, column, FIRST_PROMOTION + k / chunk_));
             k = end;
         }
     }
 
-    void join(const Tiles &tiles, int64_t used, float *partial, float *totals) {
+    // The rule of a tile from this step on.
+    Rule at(const Rule &rule, int64_t row, int64_t column, int64_t step) const {
+        if (rule.mode != Mode::stochastic) return rule;
+        return at(rule, region_.m0 + row * tiles_.rows, region_.n0 + column * tiles_.columns, step, rule.place);
+    }
+    Rule at(Rule rule, int64_t i, int64_t j, int64_t step, Place place) const {
+        place.step = static_cast<uint32_t>(step);
+        place.index = static_cast<uint32_t>(region_.batch * call_.m * call_.n + i * call_.result_row +
+                                            j * call_.result_column);
+        place.row_stride = static_cast<uint32_t>(call_.result_row);
+        place.stride = static_cast<uint32_t>(call_.result_column);
+        rule.place = place;
+        return rule;
+    }
+
+    void join(const Tiles &tiles, int64_t used, float *partial, float *totals, const Rule &rule) {
         alignas(64) float widened[MOST_SUMS];
         if (plan_.halves) {
             const Format half = plan_.inner;
@@ -235,7 +254,7 @@ private:
             partial = widened;
         }
         environment_.change(plan_.joining->rounding);
-        plan_.joining->join(used, partial, totals, plan_.join_factor, plan_.join_rule);
+        plan_.joining->join(used, partial, totals, plan_.join_factor, rule);
         environment_.change(tiles.rounding);
     }
 
@@ -246,6 +265,11 @@ private:
         environment_.change(arrays.rounding_for(plan_.result));
         each_row([&](float *totals, int64_t i, int64_t j, int64_t count) {
             for (int64_t c = 0; c < count; c++) totals[c] *= factor;
+            if (plan_.convert) {
+                environment_.change(Rounding::nearest);
+                plan_.convert(count, totals, at(plan_.last_rule, i, j, FINAL_CONVERSION, plan_.last_rule.place));
+                environment_.change(arrays.rounding_for(plan_.result));
+            }
             if (plan_.as_values)
                 arrays.quantize(plan_.result, count, totals, row, 0);
             else
@@ -325,8 +349,13 @@ int64_t edge(int64_t part, int64_t parts, int64_t panels, int64_t size, int64_t 
 int cbfloat_multiply(const cbfloat_product *product) { return cbfloat_multiply_indexed(product, nullptr, nullptr); }
 
 int cbfloat_multiply_indexed(const cbfloat_product *product, const cbfloat_tables *a, const cbfloat_tables *b) {
+    return cbfloat_multiply_rounded(product, a, b, nullptr);
+}
+
+int cbfloat_multiply_rounded(const cbfloat_product *product, const cbfloat_tables *a, const cbfloat_tables *b,
+                             const cbfloat_rounding *rounding) {
     const Path *path = path_numbered(static_cast<int>(product->path));
-    const Plan plan(*product, *path);
+    const Plan plan(*product, *path, rounding);
     const Call call = arranged(*product, plan, a, b);
     const double steps = static_cast<double>(call.batches) * static_cast<double>(call.m) * static_cast<double>(call.n) *
                          static_cast<double>(call.k);

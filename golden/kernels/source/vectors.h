@@ -252,7 +252,8 @@ const Path *path_of_lanes(Rounding to_odd) {
                               tiles<ScaledStep>(to_odd),
                               tiles<LimitedStep>(to_odd),
                               nullptr,
-                              largest_magnitude};
+                              largest_magnitude,
+                              {}};
     return &path;
 }
 

@@ -1,0 +1,188 @@
+// Any format in the modes other than nearest even, in plain C++, as generic.h has it for that one.
+//
+// `Words` computes the random words of neighbouring results; a path may have a faster one than ScalarPhilox.
+#pragma once
+
+#include "generic.h"
+#include "philox.h"
+
+namespace {
+
+// Rounds a sum that is rounded to odd: the lower neighbour, and whether it stays.
+template <Mode MODE>
+class ModeRounder {
+public:
+    explicit ModeRounder(const Rule &rule)
+        : lowest_(static_cast<uint64_t>(1023 + rule.format.emin()) << 52),
+          fraction_(static_cast<uint64_t>(rule.format.fraction_bits) << 52),
+          limit_((2 - power_of_two(-rule.format.fraction_bits)) * power_of_two(rule.format.emax())),
+          random_shift_(32 - rule.place.random_bits),
+          random_unit_(power_of_two(-rule.place.random_bits)) {}
+
+    double operator()(double x, uint32_t word) const {
+        const uint64_t sign = bits_of(x) & DOUBLE_SIGN;
+        const double magnitude = double_of(bits_of(x) ^ sign);
+        uint64_t field = bits_of(x) & DOUBLE_FIELD;
+        field = field < lowest_ ? lowest_ : field;
+        field = field > HIGHEST ? HIGHEST : field;
+        const double ulp = double_of(field - fraction_);
+        const double shifter = double_of(field - fraction_ + (52ull << 52));
+        const double moved = magnitude + shifter;
+        double lower = moved - shifter;
+        lower = lower > magnitude ? lower - ulp : lower;
+        const double rounded = goes_up(magnitude, lower, ulp, shifter, sign, word) ? lower + ulp : lower;
+        const bool stops = MODE == Mode::toward_zero || MODE == Mode::to_odd ||
+                           (MODE == Mode::down && sign == 0) || (MODE == Mode::up && sign != 0);
+        const double beyond = stops && magnitude <= DBL_MAX ? limit_ : double_of(DOUBLE_FIELD);
+        return double_of(bits_of(rounded > limit_ ? beyond : rounded) | sign);
+    }
+
+private:
+    bool goes_up(double magnitude, double lower, double ulp, double shifter, uint64_t sign, uint32_t word) const {
+        if constexpr (MODE == Mode::down) return magnitude > lower && sign != 0;
+        if constexpr (MODE == Mode::up) return magnitude > lower && sign == 0;
+        if constexpr (MODE == Mode::nearest_away) return magnitude - lower >= ulp * 0.5;
+        if constexpr (MODE == Mode::to_odd) return magnitude > lower && (bits_of(lower + shifter) & 1) == 0;
+        // floor(rest * 2^R) + r >= 2^R, where r is whole.
+        if constexpr (MODE == Mode::stochastic)
+            return magnitude - lower >= ulp * (1 - static_cast<double>(word >> random_shift_) * random_unit_);
+        return false;
+    }
+
+    static constexpr uint64_t HIGHEST = static_cast<uint64_t>(1023 + 300) << 52;
+    uint64_t lowest_, fraction_;
+    double limit_;
+    int random_shift_;
+    double random_unit_;
+};
+
+template <Mode MODE>
+class ModeStep {
+public:
+    explicit ModeStep(const Rule &rule) : round_(rule) {}
+    float operator()(float a, float b, float acc, uint32_t word) const {
+        const double product = static_cast<double>(a) * b, sum = acc;
+        double exact = sum_to_odd(product, sum);
+        // A sum of 0 is negative in this mode, but for that of two positive zeros.
+        if (MODE == Mode::down && exact == 0) exact = double_of(bits_of(exact) | ((bits_of(product) | bits_of(sum)) & DOUBLE_SIGN));
+        return static_cast<float>(round_(exact, word));
+    }
+
+private:
+    ModeRounder<MODE> round_;
+};
+
+// The random words of the rows of a tile; nothing in the other modes.
+template <Mode MODE, class Words>
+class TileWords {
+public:
+    TileWords(const Rule &rule, int rows) : place_(rule.place), keys_(rule.place) {
+        if constexpr (MODE == Mode::stochastic)
+            for (int row = 0; row < rows; row++) prepare(row, place_.index + static_cast<uint32_t>(row) * place_.row_stride);
+    }
+
+    // Of a row at the `k`-th step of the call.
+    void fill(int row, int64_t k, uint32_t *words) const {
+        if constexpr (MODE == Mode::stochastic)
+            Words::fill(index_[row], PhiloxStep(place_.step + static_cast<uint32_t>(k), keys_), keys_, words);
+    }
+
+private:
+    void prepare(int row, uint32_t index) {
+        for (int column = 0; column < GENERIC_COLUMNS; column++, index += place_.stride) {
+            const PhiloxIndex parts(index, place_.call, keys_);
+            index_[row][0][column] = parts.first;
+            index_[row][1][column] = parts.second;
+            index_[row][2][column] = parts.third;
+        }
+    }
+
+    const Place &place_;
+    const PhiloxKeys keys_;
+    uint32_t index_[GENERIC_ROWS][3][GENERIC_COLUMNS];
+};
+
+template <Mode MODE, class Words>
+void rows_in_mode(int rows, int64_t steps, const void *a, const void *b, void *acc, const Rule &rule) {
+    const ModeStep<MODE> step(rule);
+    const TileWords<MODE, Words> random(rule, rows);
+    const float *x = static_cast<const float *>(a), *y = static_cast<const float *>(b);
+    float *sums = static_cast<float *>(acc);
+    uint32_t words[GENERIC_COLUMNS] = {};
+    for (int64_t k = 0; k < steps; k++, x += GENERIC_ROWS, y += GENERIC_COLUMNS)
+        for (int row = 0; row < rows; row++) {
+            random.fill(row, k, words);
+            float *const sum = sums + row * GENERIC_COLUMNS;
+            for (int column = 0; column < GENERIC_COLUMNS; column++)
+                sum[column] = step(x[row], y[column], sum[column], words[column]);
+        }
+}
+
+template <Mode MODE, class Words, int ROWS>
+void chain_in_mode(int64_t steps, const void *a, const void *b, void *acc, const Rule &rule) {
+    rows_in_mode<MODE, Words>(ROWS, steps, a, b, acc, rule);
+}
+
+template <Mode MODE, class Words>
+void dot_in_mode(int64_t steps, const void *a, const void *b, void *acc, const Rule &rule) {
+    const ModeStep<MODE> step(rule);
+    const TileWords<MODE, Words> random(rule, 1);
+    const float *x = static_cast<const float *>(a), *y = static_cast<const float *>(b);
+    float *sums = static_cast<float *>(acc);
+    uint32_t words[GENERIC_COLUMNS] = {};
+    for (int64_t k = 0; k < steps; k++, x += GENERIC_COLUMNS, y += GENERIC_COLUMNS) {
+        random.fill(0, k, words);
+        for (int column = 0; column < GENERIC_COLUMNS; column++)
+            sums[column] = step(x[column], y[column], sums[column], words[column]);
+    }
+}
+
+// `count` is that of whole rows of a tile. Without random bits the rows may be of another tile than the generic one.
+template <Mode MODE, class Words>
+void join_in_mode(int64_t count, const float *partial, float *total, float factor, const Rule &rule) {
+    const ModeStep<MODE> step(rule);
+    const int rows = static_cast<int>(count / GENERIC_COLUMNS);
+    const TileWords<MODE, Words> random(rule, rows);
+    uint32_t words[GENERIC_COLUMNS] = {};
+    for (int row = 0; row < rows; row++, partial += GENERIC_COLUMNS, total += GENERIC_COLUMNS) {
+        random.fill(row, 0, words);
+        for (int column = 0; column < GENERIC_COLUMNS; column++)
+            total[column] = step(partial[column], factor, total[column], words[column]);
+    }
+}
+
+template <Mode MODE, class Words>
+void convert_in_mode(int64_t count, float *values, const Rule &rule) {
+    const ModeRounder<MODE> round(rule);
+    Rule here = rule;
+    for (int64_t i = 0; i < count; i += GENERIC_COLUMNS) {
+        uint32_t words[GENERIC_COLUMNS] = {};
+        TileWords<MODE, Words>(here, 1).fill(0, 0, words);
+        for (int column = 0; column < GENERIC_COLUMNS && i + column < count; column++)
+            values[i + column] = static_cast<float>(round(values[i + column], words[column]));
+        here.place.index += GENERIC_COLUMNS * here.place.stride;
+    }
+}
+
+template <Mode MODE, class Words>
+InMode generic_in_mode() {
+    static const Chain chains[GENERIC_ROWS] = {chain_in_mode<MODE, Words, 1>, chain_in_mode<MODE, Words, 2>,
+                                               chain_in_mode<MODE, Words, 3>, chain_in_mode<MODE, Words, 4>};
+    static const Chain dots[1] = {dot_in_mode<MODE, Words>};
+    static const Tiles tiles = {GENERIC_ROWS,      GENERIC_COLUMNS, GENERIC_COLUMNS, 4,
+                                Rounding::nearest, chains,          dots,            join_in_mode<MODE, Words>};
+    return {&tiles, nullptr, nullptr, nullptr, convert_in_mode<MODE, Words>};
+}
+
+// All modes on the generic tiles.
+template <class Words>
+void add_generic_modes(Path &path) {
+    path.modes[static_cast<int>(Mode::toward_zero)] = generic_in_mode<Mode::toward_zero, Words>();
+    path.modes[static_cast<int>(Mode::down)] = generic_in_mode<Mode::down, Words>();
+    path.modes[static_cast<int>(Mode::up)] = generic_in_mode<Mode::up, Words>();
+    path.modes[static_cast<int>(Mode::nearest_away)] = generic_in_mode<Mode::nearest_away, Words>();
+    path.modes[static_cast<int>(Mode::to_odd)] = generic_in_mode<Mode::to_odd, Words>();
+    path.modes[static_cast<int>(Mode::stochastic)] = generic_in_mode<Mode::stochastic, Words>();
+}
+
+}  // namespace
