@@ -14,7 +14,8 @@ import golden
 from golden.kernels.library import active, format_number
 from golden.kernels.products import Formats
 from golden.reduction import Reduction
-from golden.torch.format_text import format_of
+from golden.rounding import NEAREST
+from golden.torch.format_text import format_of, rounding_of
 
 __all__ = ["matrix_product"]
 
@@ -42,7 +43,7 @@ def matrix_product(
 ) -> torch.Tensor | None:
     """Multiply (..., K) by a matrix (K, N), from a row or a matrix of initial values; None if it is not served here."""
     served, shape = active(), a.shape
-    if served is None or b.dim() != 2 or len(shape) < 2 or a.is_neg() or b.is_neg():
+    if served is None or rounding_of(half) is not NEAREST or b.dim() != 2 or len(shape) < 2 or a.is_neg() or b.is_neg():
         return None
     length, columns = b.shape
     count = a.numel()

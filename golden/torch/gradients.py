@@ -25,6 +25,7 @@ from golden.torch import operators
 from golden.torch.half import HalfType
 
 __all__ = [
+    "branch_of",
     "exact_product",
     "is_differentiated",
     "is_transformed",
@@ -56,9 +57,9 @@ class _MatrixProduct(torch.autograd.Function):
         for_a, for_b, for_initial = ctx.needs_input_grad[:3]
         shape, dtype = ctx.initial
         with operators.unwatched(a, b, gradient):
-            grad_a = _gradient_of_left(a, b, gradient, ctx.plan) if for_a else None
-            grad_b = _gradient_of_right(a, b, gradient, ctx.plan) if for_b else None
-            grad_initial = summed(gradient, shape, dtype, ctx.plan) if for_initial else None
+            grad_a = _gradient_of_left(a, b, gradient, branch_of(ctx.plan, 1)) if for_a else None
+            grad_b = _gradient_of_right(a, b, gradient, branch_of(ctx.plan, 2)) if for_b else None
+            grad_initial = summed(gradient, shape, dtype, branch_of(ctx.plan, 3)) if for_initial else None
         return grad_a, grad_b, grad_initial, None, None
 
 
@@ -100,6 +101,11 @@ class _TransformedProduct(_MatrixProduct):
         return exact_product(*batched, *given[3:]), 0
 
 
+def branch_of(plan: _Plan, branch: int) -> _Plan:
+    """Return the plan of a product that belongs to that of this one: with random bits of its own."""
+    return (plan[0].branched(branch), *plan[1:]) if plan[0].rounding.is_random else plan
+
+
 # Without the search for wrappers that an ended transformation left behind: it takes as long as a small product.
 _apply_plainly = super(torch.autograd.Function, _MatrixProduct).apply
 
@@ -123,7 +129,7 @@ def _gradient_of_right(a: torch.Tensor, b: torch.Tensor, gradient: torch.Tensor,
 
 def summed(gradient: torch.Tensor, shape: torch.Size, dtype: torch.dtype, plan: _Plan) -> torch.Tensor:
     """Sum over the axes that were broadcast from `shape`; nothing where there are none."""
-    half, _, _, chunk = plan
+    half, _, _, chunk = branch_of(plan, 4)
     new = gradient.ndim - len(shape)
     grown = [new + axis for axis, length in enumerate(shape) if length == 1 != gradient.shape[new + axis]]
     axes = [*range(new), *grown]

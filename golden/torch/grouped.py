@@ -11,7 +11,9 @@ import torch
 from torch import Tensor
 
 from golden.torch import operators
-from golden.torch.gradients import is_differentiated, is_transformed, one_by_one
+from golden.torch.draws import branched
+from golden.torch.format_text import format_of, rounding_of, text_of
+from golden.torch.gradients import branch_of, is_differentiated, is_transformed, one_by_one
 from golden.torch.half import HalfType
 
 __all__ = ["grouped", "grouped_product"]
@@ -39,6 +41,7 @@ def _grouped_product(
     result, numbers = a.new_zeros(_shape(a, b, ends), dtype=dtype), ends.tolist()
     if any(end < start for start, end in zip([0, *numbers], [*numbers, length], strict=True)):
         raise ValueError(f"offs: got {numbers}, must ascend from at least 0 to at most {length}")
+    fmt, rounding = format_of(half), rounding_of(half)
     for group, (start, end) in enumerate(zip([0, *numbers], numbers, strict=False)):
         part = slice(start, end)
         if axes == (2, 3):
@@ -47,6 +50,8 @@ def _grouped_product(
             left, right, place = a[group], b[:, part], result[:, part]
         else:
             left, right, place = a[:, part], b[part], result[group]
+        if rounding.is_random:
+            half = text_of(fmt, branched(rounding, 1 + group))
         place.copy_(operators.multiply(left, right, None, half, level, chunk, dtype))
     return result
 
@@ -81,8 +86,8 @@ class _GroupedProduct(torch.autograd.Function):
         (gradient,), (a, b, ends) = gradients, ctx.saved_tensors
         for_a, for_b = ctx.needs_input_grad[:2]
         return (
-            grouped_product(gradient, b.mT, ends, ctx.plan, a.dtype) if for_a else None,
-            grouped_product(a.mT, gradient, ends, ctx.plan, b.dtype) if for_b else None,
+            grouped_product(gradient, b.mT, ends, branch_of(ctx.plan, 1), a.dtype) if for_a else None,
+            grouped_product(a.mT, gradient, ends, branch_of(ctx.plan, 2), b.dtype) if for_b else None,
             None,
             None,
             None,

@@ -11,7 +11,9 @@ from dataclasses import dataclass, field
 import torch
 
 from golden import BF16, CB16, CBFLOAT16, FP16, FloatFormat
+from golden.rounding import NEAREST, ReductionRounding
 from golden.torch import operators
+from golden.torch.draws import branched
 from golden.torch.format_text import text_of
 from golden.torch.scopes import scopes
 from golden.torch.unscaled import watch_steps
@@ -41,9 +43,19 @@ class HalfType:
     dtype: torch.dtype
     #: The format as operators take it.
     text: str = field(init=False, repr=False, compare=False)
+    #: How a product of it is rounded; operators have it from the text.
+    rounding: ReductionRounding = field(default=NEAREST, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "text", text_of(self.format))
+        object.__setattr__(self, "text", text_of(self.format, self.rounding))
+
+    def rounded_by(self, rounding: ReductionRounding) -> HalfType:
+        """Return it with the modes of a product."""
+        return self if rounding == self.rounding else HalfType(self.format, self.dtype, rounding)
+
+    def branched(self, branch: int) -> HalfType:
+        """Return it for a product that belongs to that of this one, from 1; itself where nothing is random."""
+        return self.rounded_by(branched(self.rounding, branch)) if self.rounding.is_random else self
 
     @property
     def name(self) -> str:

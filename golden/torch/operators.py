@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 import golden
 from golden.torch import direct, windows
-from golden.torch.format_text import format_of
+from golden.torch.format_text import format_of, rounding_of
 from golden.torch.scopes import scopes
 from golden.torch.unscaled import note_product
 from golden.torch.windows import Geometry, Summing
@@ -82,7 +82,8 @@ def _matrix_product(
         if start is not None and start.ndim > 1:
             start = np.broadcast_to(start, shape).reshape(-1, shape[-1])
     fmt = format_of(half)
-    result = golden.matmul_values(x, y, operand=fmt, level=level, chunk=chunk, initial=start, out=fmt)
+    modes = vars(rounding_of(half))
+    result = golden.matmul_values(x, y, operand=fmt, level=level, chunk=chunk, initial=start, out=fmt, **modes)
     return _tensor(result if shape is None else result.reshape(shape), dtype)
 
 
@@ -94,7 +95,7 @@ def _settings(
 ) -> tuple[Geometry, Summing]:
     note_product(half)
     geometry = Geometry(tuple(steps), tuple(gaps), tuple(sides), groups)
-    return geometry, Summing(format_of(half), level, chunk)
+    return geometry, Summing(format_of(half), level, chunk, rounding_of(half))
 
 
 def _convolution(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, *given: Any) -> torch.Tensor:

@@ -14,7 +14,9 @@ from torch.utils.checkpoint import checkpoint
 
 from golden.formats import FloatFormat
 from golden.reduction import DEFAULT_CHUNK, Reduction
+from golden.rounding import ReductionRounding, Rounding, as_rounding
 from golden.torch.compiled import MARK, OFF, hides_products
+from golden.torch.draws import Draws
 from golden.torch.frames import run_as_written
 from golden.torch.guard import refuse, unwatch, watch, watching
 from golden.torch.half import HalfType, current_half, half_named
@@ -125,6 +127,15 @@ class precision(Interception, ContextDecorator):
     unseen : "error", "warn" or "count"
         What becomes of a product that the exact kernels cannot run: an error that names the operator and the module, or
         PyTorch's own product with a warning for each place, or without. `unseen_products` counts them.
+    rounding : Rounding or str
+        Mode of every step and promotion of a product, forward and backward (NUMERICS section 9), to nearest even unless
+        given. Operands are rounded to nearest even in any mode; so is the softmax of attention.
+    out_rounding : Rounding or str
+        Mode of the last rounding of a product, to the half format, likewise.
+    seed : int
+        Where a mode is ``stochastic``: 0 to 2**32 - 1. Each product has random bits of its own, those of its number in
+        this context, which goes on when the same object is entered again; a new object with the same seed repeats them.
+        So does the second forward pass of a checkpoint.
 
     Raises
     ------
@@ -143,6 +154,9 @@ class precision(Interception, ContextDecorator):
         *,
         proxy: torch.dtype | None = None,
         unseen: Unseen = "error",
+        rounding: Rounding | str = Rounding.NEAREST_EVEN,
+        out_rounding: Rounding | str = Rounding.NEAREST_EVEN,
+        seed: int = 0,
     ) -> None:
         super().__init__()
         if not isinstance(enabled, bool):
@@ -157,17 +171,25 @@ class precision(Interception, ContextDecorator):
         self._unseen = unseen
         #: The products that `unseen` let pass: (operator, place) -> how often.
         self.unseen_products: Counter[tuple[str, str]] = Counter()
+        modes = as_rounding(rounding, "rounding"), as_rounding(out_rounding, "out_rounding")
+        if not isinstance(seed, int) or isinstance(seed, bool):
+            raise TypeError(f"seed: got {seed!r}, must be an int from 0 to {2**32 - 1}")
+        if not 0 <= seed < 2**32:
+            raise ValueError(f"seed: got {seed}, must be 0 to {2**32 - 1}")
+        self._rounding = ReductionRounding(*modes)
+        self._draws = Draws(*modes, seed) if self._rounding.is_random else None
         self._chunk = Reduction.for_level(1, (self._half or current_half()).format, chunk=chunk).chunk
 
     @partial(run_as_written, recursively=True)
     def __enter__(self) -> precision:
         settings = Settings(
-            half=self._half or current_half(),
+            half=(self._half or current_half()).rounded_by(self._rounding),
             level=model_level() if self._level is None else self._level,
             chunk=self._chunk,
             enabled=self._enabled,
             unseen=self._unseen,
             counted=self.unseen_products,
+            draws=self._draws,
         )
         scopes.precisions = (*scopes.precisions, settings)
         if not torch.compiler.is_compiling():

@@ -25,7 +25,17 @@ ELIGIBLE = frozenset({torch.float32, torch.float16, torch.bfloat16})
 def current_plan() -> tuple[HalfType, int, int, int | None]:
     """Return the half type, the levels and the chunk length in force."""
     fwd, bwd = current_pol()
-    return current_half(), fwd, bwd, scopes.precisions[-1].chunk if scopes.precisions else DEFAULT_CHUNK
+    if not scopes.precisions:
+        return current_half(), fwd, bwd, DEFAULT_CHUNK
+    settings, half = scopes.precisions[-1], current_half()
+    if settings.draws is not None:
+        if torch.compiler.is_compiling():
+            raise NotImplementedError(
+                "rounding: got 'stochastic' in code that torch.compile makes, which would have the same random bits in "
+                "every run; run it without torch.compile"
+            )
+        half = half.rounded_by(settings.draws.next())
+    return half, fwd, bwd, settings.chunk
 
 
 def check_tensors(**tensors: torch.Tensor | None) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch.utils.checkpoint as checkpointing
 
+from golden.torch.draws import rewound, taken
 from golden.torch.guard import unwatch, watch
 from golden.torch.precision import Interception
 from golden.torch.scopes import scopes
@@ -26,8 +27,18 @@ class _InItsScopes:
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
         self.precisions, self.pols, self.entries = scopes.precisions, scopes.pols, scopes.entries
+        self.taken = taken()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        before = rewound(self.taken)
+        if before == self.taken:  # the first time, or nothing is random
+            return self._run(*args, **kwargs)
+        try:
+            return self._run(*args, **kwargs)
+        finally:
+            rewound(before)
+
+    def _run(self, *args: Any, **kwargs: Any) -> Any:
         precisions, pols, entries = scopes.precisions, scopes.pols, scopes.entries
         if precisions is self.precisions and pols is self.pols:  # the first time
             return self.function(*args, **kwargs)

@@ -17,7 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from golden.torch.gradients import exact_product, round_to_half, summed
+from golden.torch.gradients import branch_of, exact_product, round_to_half, summed
 from golden.torch.operators import multiply
 from golden.torch.products import ELIGIBLE, check_tensors, current_plan, linear
 from golden.torch.scopes import scopes
@@ -57,8 +57,8 @@ class _Collected(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, weight: Tensor, bias: Tensor | None, rows: int) -> Tensor:
-        half, _, bwd, chunk = current_plan()
+    def forward(ctx: Any, weight: Tensor, bias: Tensor | None, rows: int, plan: tuple[Any, ...]) -> Tensor:
+        half, _, bwd, chunk = plan
         ctx.plan, ctx.widths, ctx.dtype = (half, bwd, bwd, chunk), list(weight.shape), weight.dtype
         ctx.bias = None if bias is None else (bias.shape, bias.dtype)
         return weight.new_zeros((), dtype=torch.float32).expand(rows, sum(weight.shape))
@@ -68,11 +68,11 @@ class _Collected(torch.autograd.Function):
         gradient, operands = gradients[0].split(ctx.widths, -1)
         weight = bias = None
         if ctx.needs_input_grad[0]:
-            weight = exact_product(gradient.mT, operands, None, ctx.plan, ctx.dtype)
+            weight = exact_product(gradient.mT, operands, None, branch_of(ctx.plan, 1), ctx.dtype)
         if ctx.bias is not None and ctx.needs_input_grad[1]:
             shape, dtype = ctx.bias
-            bias = summed(gradient, shape, dtype, ctx.plan)
-        return weight, bias, None
+            bias = summed(gradient, shape, dtype, branch_of(ctx.plan, 2))
+        return weight, bias, None, None
 
 
 class _Step(torch.autograd.Function):
@@ -89,7 +89,9 @@ class _Step(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Any) -> Any:
         (gradient,), (operand, weight) = gradients, ctx.saved_tensors
         rounded = gradient.to(ctx.plan[0].dtype)
-        for_operand = exact_product(rounded, weight, None, ctx.plan, operand.dtype) if ctx.needs_input_grad[0] else None
+        for_operand = None
+        if ctx.needs_input_grad[0]:
+            for_operand = exact_product(rounded, weight, None, branch_of(ctx.plan, 1), operand.dtype)
         return for_operand, None, None, torch.cat([gradient, operand.float()], -1)
 
 
@@ -99,8 +101,9 @@ class _Stepwise:
     def __init__(self, weight: Tensor, bias: Tensor | None, sizes: list[int]) -> None:
         self.weight, self.bias = weight, bias
         self.places: Sequence[Tensor] = ()
+        plan = current_plan()  # also where nothing is differentiated: products have the same numbers then
         if torch.is_grad_enabled() and any(each is not None and each.requires_grad for each in (weight, bias)):
-            self.places = _Collected.apply(weight, bias, sum(sizes)).split(sizes)
+            self.places = _Collected.apply(weight, bias, sum(sizes), plan).split(sizes)
 
     def __call__(self, operand: Tensor, step: int) -> Tensor:
         if not self.places:

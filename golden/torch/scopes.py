@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from golden.torch.timeline import Timeline
 
 if TYPE_CHECKING:
+    from golden.torch.draws import Draws
     from golden.torch.half import HalfType
     from golden.torch.levels import pol
 
@@ -36,6 +37,7 @@ class Settings:
     enabled: bool
     unseen: Unseen = "error"
     counted: Counter[tuple[str, str]] = field(default_factory=Counter, compare=False, repr=False)
+    draws: Draws | None = field(default=None, compare=False, repr=False)  # None where nothing is random
 
 
 class Process:

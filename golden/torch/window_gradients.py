@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from golden.torch import operators
-from golden.torch.gradients import is_transformed, one_by_one, summed
+from golden.torch.gradients import branch_of, is_transformed, one_by_one, summed
 from golden.torch.half import HalfType
 from golden.torch.windows import Geometry
 
@@ -61,9 +61,11 @@ class _Convolved(torch.autograd.Function):
         geometry, plan = ctx.geometry, ctx.plan
         for_x, for_weight, for_bias = ctx.needs_input_grad[:3]
         return (
-            transposed(gradient, weight, None, x.shape[2:], geometry, plan, x.dtype) if for_x else None,
-            _of_kernels(gradient, x, weight.shape[2:], geometry, plan, weight.dtype) if for_weight else None,
-            _of_bias(gradient, bias, plan) if for_bias else None,
+            transposed(gradient, weight, None, x.shape[2:], geometry, branch_of(plan, 1), x.dtype) if for_x else None,
+            _of_kernels(gradient, x, weight.shape[2:], geometry, branch_of(plan, 2), weight.dtype)
+            if for_weight
+            else None,
+            _of_bias(gradient, bias, branch_of(plan, 3)) if for_bias else None,
             None,
             None,
             None,
@@ -91,9 +93,11 @@ class _Transposed(torch.autograd.Function):
         geometry, plan = ctx.geometry, ctx.plan
         for_x, for_weight, for_bias = ctx.needs_input_grad[:3]
         return (
-            convolved(gradient, weight, None, geometry, plan, x.dtype) if for_x else None,
-            _of_kernels(x, gradient, weight.shape[2:], geometry, plan, weight.dtype) if for_weight else None,
-            _of_bias(gradient, bias, plan) if for_bias else None,
+            convolved(gradient, weight, None, geometry, branch_of(plan, 1), x.dtype) if for_x else None,
+            _of_kernels(x, gradient, weight.shape[2:], geometry, branch_of(plan, 2), weight.dtype)
+            if for_weight
+            else None,
+            _of_bias(gradient, bias, branch_of(plan, 3)) if for_bias else None,
             None,
             None,
             None,
@@ -119,9 +123,10 @@ class _OfKernels(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Any) -> Any:
         (kernels,), (gradient, x) = gradients, ctx.saved_tensors
         for_gradient, for_x = ctx.needs_input_grad[:2]
+        plans = branch_of(ctx.plan, 1), branch_of(ctx.plan, 2)
         return (
-            convolved(x, kernels, None, ctx.geometry, ctx.plan, gradient.dtype) if for_gradient else None,
-            transposed(gradient, kernels, None, x.shape[2:], ctx.geometry, ctx.plan, x.dtype) if for_x else None,
+            convolved(x, kernels, None, ctx.geometry, plans[0], gradient.dtype) if for_gradient else None,
+            transposed(gradient, kernels, None, x.shape[2:], ctx.geometry, plans[1], x.dtype) if for_x else None,
             None,
             None,
             None,

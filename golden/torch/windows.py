@@ -17,6 +17,8 @@ import golden
 from golden.arrays.products import indexed_values
 from golden.formats import FloatFormat
 from golden.kernels.products import Indexed
+from golden.rounding import NEAREST, ReductionRounding
+from golden.torch.draws import branched
 
 __all__ = ["Geometry", "Summing", "convolution", "kernel_product", "transposed"]
 
@@ -54,11 +56,12 @@ class Geometry(NamedTuple):
 
 
 class Summing(NamedTuple):
-    """A plan for summing products: the format of operands and results, level and chunk."""
+    """A plan for summing products: the format of operands and results, level, chunk and modes."""
 
     half: FloatFormat
     level: int
     chunk: int | None
+    rounding: ReductionRounding = NEAREST
 
 
 def _grid(counts: tuple[int, ...], strides: list[int]) -> _Table:
@@ -167,8 +170,9 @@ def transposed(
     for first in range(0, len(g), items):
         part = g[first : first + items].reshape(-1, groups, outputs, count)
         each = golden.matmul_values(
-            matrices, part, operand=summing.half, level=summing.level, chunk=summing.chunk, out=summing.half
-        )
+            matrices, part, operand=summing.half, level=summing.level, chunk=summing.chunk, out=summing.half,
+            **vars(branched(summing.rounding, 1 + first)),
+        )  # fmt: skip
         each = each.reshape(len(part), groups * channels, *lengths, *counts)
         total = np.zeros((len(part), groups * channels, *whole), np.float32)
         for element in np.ndindex(*lengths):
@@ -185,5 +189,5 @@ def transposed(
 
 
 def _product(left: Indexed, right: Indexed, summing: Summing, initial: Values | None = None) -> Values:
-    half, level, chunk = summing
-    return indexed_values(left, right, operand=half, level=level, chunk=chunk, initial=initial)
+    half, level, chunk, rounding = summing
+    return indexed_values(left, right, operand=half, level=level, chunk=chunk, initial=initial, **vars(rounding))
