@@ -38,6 +38,6 @@ def random_words(shape: tuple[int, ...], rounding: ReductionRounding) -> Callabl
 
     def at(step: int) -> NDArray[np.uint32]:
         words = philox4x32_10((low, high, np.uint64(step), call), key)
-        return (words[0] >> unused).astype(np.uint32)
+        return np.asarray(words[0] >> unused, np.uint32)
 
     return at
