@@ -7,8 +7,8 @@ from golden.kernels import library
 from ...shared import shared_folder
 from .build import SOURCE, UNITS, Builder, compiled
 
-#: Twice as quick to compile as -O1, which outweighs the slower runs.
-OPTIMISATION = "-O0"
+#: Quick to compile.
+OPTIMISATION = "-O1"
 
 
 @pytest.fixture(scope="session")

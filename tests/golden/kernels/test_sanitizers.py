@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from ...shared import shared_folder
 from .build import SOURCE, Change, extension
 
 DRIVER = Path(__file__).with_name("driver.cpp")
@@ -24,32 +23,25 @@ SHARED = ("arrays.cpp", "pool.cpp", "portable.cpp", "product.cpp", "driver.cpp")
 pytestmark = pytest.mark.skipif(platform.system() != "Linux", reason="the sanitizers of GCC on Linux")
 
 
-SOURCES = [*sorted(SOURCE.glob("*.cpp")), DRIVER]
-
-
-def compiled(source, flags, into):
-    """Compile a source file with further flags into a folder; return the object."""
-    options = [option for option in extension()["extra-compile-args"] if not option.startswith(("-O", "-fvis"))]
-    result = into / f"{source.name}.o"
-    said = subprocess.run(
-        [shutil.which("c++"), *options, "-O1", *flags, "-I", str(SOURCE), "-c", str(source), "-o", str(result)],
-        capture_output=True, text=True, timeout=300,
-    )  # fmt: skip
-    assert said.returncode == 0, said.stderr
-    return result
-
-
 class Sanitized:
     """The driver built with a sanitizer; a change compiles again what it changes, and nothing else."""
 
-    def __init__(self, tmp_path_factory, name, flags, units):
-        def fill(folder):
-            for each in SOURCES:
-                compiled(each, flags if each.name in units else (), folder)
+    def __init__(self, folder, flags, units):
+        folder.mkdir()
+        options = [option for option in extension()["extra-compile-args"] if not option.startswith(("-O", "-fvis"))]
+        self.folder, self.flags = folder, flags
+        self.command = [shutil.which("c++"), *options, "-O1"]
+        sources = [*sorted(SOURCE.glob("*.cpp")), DRIVER]
+        self.objects = {each.name: self.compiled(each, flags if each.name in units else ()) for each in sources}
 
-        objects = shared_folder(tmp_path_factory, name, fill)
-        self.objects = {each.name: objects / f"{each.name}.o" for each in SOURCES}
-        self.folder, self.flags = tmp_path_factory.mktemp(name), flags
+    def compiled(self, source, flags):
+        result = self.folder / f"{source.parent.name}-{source.name}.o"
+        said = subprocess.run(
+            [*self.command, *flags, "-I", str(SOURCE), "-c", str(source), "-o", str(result)],
+            capture_output=True, text=True, timeout=300,
+        )  # fmt: skip
+        assert said.returncode == 0, said.stderr
+        return result
 
     def run(self, part, unit=None, *changes):
         """Return the exit status of the driver and what it says, with changes of one unit."""
@@ -59,9 +51,9 @@ class Sanitized:
             shutil.copytree(SOURCE, copy)
             for change in changes:
                 change.apply(copy)
-            objects[unit] = compiled(copy / unit, ("-I", str(copy), *self.flags), copy)
+            objects[unit] = self.compiled(copy / unit, ("-I", str(copy), *self.flags))
         program = self.folder / "program"
-        link = [shutil.which("c++"), *self.flags, "-pthread", "-o", str(program), *map(str, objects.values())]
+        link = [self.command[0], *self.flags, "-pthread", "-o", str(program), *map(str, objects.values())]
         subprocess.run(link, check=True, timeout=300)
         # GCC 12's ThreadSanitizer knows no more than 28 random bits of an address; a container may forbid to have none.
         fixed = ["setarch", "-R"]
@@ -75,12 +67,13 @@ class Sanitized:
 
 @pytest.fixture(scope="module")
 def memory(tmp_path_factory):
-    return Sanitized(tmp_path_factory, "memory", MEMORY, {each.name for each in SOURCES})
+    names = {path.name for path in SOURCE.glob("*.cpp")} | {DRIVER.name}
+    return Sanitized(tmp_path_factory.mktemp("sanitizers") / "memory", MEMORY, names)
 
 
 @pytest.fixture(scope="module")
 def threads(tmp_path_factory):
-    return Sanitized(tmp_path_factory, "threads", THREADS, SHARED)
+    return Sanitized(tmp_path_factory.mktemp("sanitizers") / "threads", THREADS, SHARED)
 
 
 def test_kernels_under_address_and_undefined_behaviour_sanitizers_are_clean(memory):
