@@ -49,7 +49,7 @@ class CppJudge:
         (folder / "source" / file).write_text(fault.applied(text), encoding="utf-8")
         units = _ONE_UNIT_OF.get(file) or [unit for unit in self.builder.units if file in files_of(unit)]
         try:
-            objects = self.builder._objects(folder / "source", units, folder / "objects")
+            objects = self.builder.compiled(folder / "source", units, folder / "objects")
         except AssertionError:
             return NO_BUILD, "the compiler"
         plain = self.builder.plain

@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass, field
 from typing import NamedTuple
-from weakref import WeakKeyDictionary
 
 import numpy as np
-from amaranth.sim import Simulator
 
 from hdl import MultiplyAccumulate
+
+from .simulators import simulate
 
 #: Cycles without an accepted product or a result after which the run ends.
 QUIET = 60
@@ -83,32 +83,8 @@ def run(unit: MultiplyAccumulate, products, *, chunk=0, offer=lambda cycle: True
             await ctx.tick()
             cycle += 1
 
-    if unit not in _benches:
-        _benches[unit] = _Bench(unit)
-    _benches[unit].run(testbench)
+    simulate(unit, testbench)
     return done
-
-
-class _Bench:
-    """A unit's simulator: it is compiled once, and reset before each run."""
-
-    def __init__(self, unit):
-        self.testbench = None
-        self.simulator = Simulator(unit)
-        self.simulator.add_clock(1e-6)
-        self.simulator.add_testbench(self._current)
-
-    async def _current(self, ctx):
-        await self.testbench(ctx)
-
-    def run(self, testbench):
-        if self.testbench is not None:
-            self.simulator.reset()
-        self.testbench = testbench
-        self.simulator.run()
-
-
-_benches = WeakKeyDictionary()
 
 
 def sometimes(probability: float, seed: int):

@@ -10,6 +10,7 @@ from hdl import Error, MultiplyAccumulate
 from lab.exhaustive.operands import factors
 
 from .mac_bench import Product, reduction, run, sometimes
+from .simulators import unit_of
 
 E3M2 = FloatFormat("e3m2", 3, 2)
 
@@ -65,7 +66,7 @@ def random_reductions(unit, rng, count, chunk):
 
 @pytest.mark.parametrize("build", BUILDS, ids=name_of)
 def test_unit_on_random_reductions_gives_goldens_results_in_order(build):
-    unit = MultiplyAccumulate(**build)
+    unit = unit_of(MultiplyAccumulate, **build)
     seed = BUILDS.index(build)
     rng = np.random.default_rng([3, seed])
     chunk = int(rng.choice([chunk for chunk in (0, 1, 2, 3, 5, 32) if chunk < 1 << unit.chunk_bits]))
@@ -86,7 +87,7 @@ def test_unit_on_random_reductions_gives_goldens_results_in_order(build):
 @pytest.mark.parametrize("chunk", [0, 1, 2, 5])
 def test_long_reduction_in_chunks_of_any_length_is_goldens(chunk):
     # A counter of 3 bits, so that one chunk of any length is longer than it counts.
-    unit = MultiplyAccumulate(stages=3, chunk_bits=3)
+    unit = unit_of(MultiplyAccumulate, stages=3, chunk_bits=3)
     rng = np.random.default_rng(4)
     products, wanted = [], []
     for level in (0, 1, 2):
@@ -99,7 +100,7 @@ def test_long_reduction_in_chunks_of_any_length_is_goldens(chunk):
 
 @pytest.mark.parametrize("stages", [1, 8, 12])
 def test_levels_and_formats_in_turn_on_one_pair_do_not_disturb_each_other(stages):
-    unit = MultiplyAccumulate(operands=HALF_FORMATS, stages=stages, registers=2)
+    unit = unit_of(MultiplyAccumulate, operands=HALF_FORMATS, stages=stages, registers=2)
     rng = np.random.default_rng(5)
     products, wanted = [], {0: [], 1: []}
     for level, register in [(0, 0), (1, 0), (0, 0), (2, 0), (2, 1), (1, 0), (2, 1), (0, 0), (2, 0), (0, 0), (1, 0)] * 2:
@@ -115,7 +116,7 @@ def test_levels_and_formats_in_turn_on_one_pair_do_not_disturb_each_other(stages
 @pytest.mark.parametrize("level", [0, 1, 2])
 @pytest.mark.parametrize("stages", [1, 4, 8, 11])
 def test_product_without_first_after_last_continues_from_the_result(level, stages):
-    unit = MultiplyAccumulate(stages=stages)
+    unit = unit_of(MultiplyAccumulate, stages=stages)
     rng = np.random.default_rng(6)
     products, wanted, initial, raised = [], [], None, 0
     for part in range(4):
@@ -132,7 +133,7 @@ def test_product_without_first_after_last_continues_from_the_result(level, stage
 @pytest.mark.parametrize("stages", [1, 4, 8, 11])
 def test_opposite_infinity_after_nan_after_infinity_is_no_invalid_operation(stages, level, chunk):
     # The accumulator held NaN and infinity at once, and one more infinity was taken for infinity minus infinity.
-    unit = MultiplyAccumulate(stages=stages)
+    unit = unit_of(MultiplyAccumulate, stages=stages)
     inf, nan, minus = CBFLOAT16.inf, CBFLOAT16.nan, CBFLOAT16.sign_mask
     a = [inf, nan, inf | minus, inf]
     done = run(unit, reduction(a, [CBFLOAT16.one] * 4, register=2, level=level), chunk=chunk)
@@ -145,7 +146,7 @@ def test_opposite_infinity_after_nan_after_infinity_is_no_invalid_operation(stag
 
 @pytest.mark.parametrize("level", [0, 1, 2])
 def test_empty_reduction_as_a_product_with_minus_zero_is_plus_zero(level):
-    unit = MultiplyAccumulate(stages=4)
+    unit = unit_of(MultiplyAccumulate, stages=4)
     empty = Product(CBFLOAT16.sign_mask, CBFLOAT16.one, register=2, level=level, first=True, last=True)
     one = empty._replace(a=CBFLOAT16.one)
     done = run(unit, [one, empty])
@@ -173,7 +174,7 @@ REFUSED = [
 
 @pytest.mark.parametrize("level", [0, 1, 2])
 def test_refused_product_reports_its_error_and_changes_nothing(level):
-    unit = MultiplyAccumulate(operands=HALF_FORMATS, stages=5, registers=4)
+    unit = unit_of(MultiplyAccumulate, operands=HALF_FORMATS, stages=5, registers=4)
     rng = np.random.default_rng(7)
     a, b = golden.encode(rng.normal(size=(2, 2 * len(REFUSED))), CBFLOAT16)
     infinities = Product(FP16.inf, FP16.inf, last=True)
@@ -191,7 +192,7 @@ def test_refused_product_reports_its_error_and_changes_nothing(level):
 
 @pytest.mark.parametrize("levels", [(0,), (1,), (2,), (0, 2)], ids=str)
 def test_level_that_was_not_built_is_unsupported(levels):
-    unit = MultiplyAccumulate(levels=levels, stages=2)
+    unit = unit_of(MultiplyAccumulate, levels=levels, stages=2)
     one = CBFLOAT16.one
     products = [Product(one, one, level=level, first=True, last=True) for level in range(4)]
     results = run(unit, products).results
@@ -205,7 +206,7 @@ def test_level_that_was_not_built_is_unsupported(levels):
 @pytest.mark.parametrize("delay", range(14))
 def test_partial_sum_read_while_a_promotion_of_its_register_is_written_is_not_the_total(delay):
     # The second product of the second chunk comes at every distance from the promotion of the first chunk.
-    unit = MultiplyAccumulate()
+    unit = unit_of(MultiplyAccumulate)
     rng = np.random.default_rng(21)
     a, b = golden.encode(rng.normal(size=(2, 4)), CBFLOAT16)
     done = run(unit, reduction(a, b, register=2, level=2), chunk=2, offer=lambda cycle: not 9 <= cycle < 15 + delay)

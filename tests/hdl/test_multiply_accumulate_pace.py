@@ -1,7 +1,5 @@
 """The pace of the multiply-accumulate unit: every cycle in rotation, waiting on the same register."""
 
-from functools import cache
-
 import numpy as np
 import pytest
 from amaranth.sim import Simulator
@@ -12,9 +10,9 @@ from golden.formats import HALF_FORMATS
 from hdl import MultiplyAccumulate
 
 from .mac_bench import Product, reduction, run
+from .simulators import unit_of
 
 STAGES = range(1, 14)
-unit_of = cache(lambda stages: MultiplyAccumulate(stages=stages))
 ONE = Product(CBFLOAT16.one, CBFLOAT16.one, first=True, last=True)
 
 
@@ -49,7 +47,7 @@ def rotation(unit, level, length):
 @pytest.mark.parametrize("level", [0, 1, 2])
 @pytest.mark.parametrize("stages", STAGES)
 def test_rotation_accepts_a_product_every_cycle_but_for_one_per_promotion(stages, level):
-    unit = unit_of(stages)
+    unit = unit_of(MultiplyAccumulate, stages=stages)
     length, chunk = 10, 3
     products, wanted = rotation(unit, level, length)
     done = run(unit, products, chunk=chunk)
@@ -71,7 +69,7 @@ def test_rotation_accepts_a_product_every_cycle_but_for_one_per_promotion(stages
 @pytest.mark.parametrize("level", [0, 1, 2])
 @pytest.mark.parametrize("stages", STAGES)
 def test_products_of_one_register_wait_until_the_accumulator_is_written(stages, level):
-    unit = unit_of(stages)
+    unit = unit_of(MultiplyAccumulate, stages=stages)
     rng = np.random.default_rng(9)
     a, b = golden.encode(rng.normal(size=(2, 9)), CBFLOAT16)
     done = run(unit, reduction(a, b, register=2, level=level))
@@ -82,7 +80,7 @@ def test_products_of_one_register_wait_until_the_accumulator_is_written(stages, 
 
 @pytest.mark.parametrize("stages", STAGES)
 def test_result_leaves_after_latency_cycles_and_a_promotion_takes_another_pass(stages):
-    unit = unit_of(stages)
+    unit = unit_of(MultiplyAccumulate, stages=stages)
     assert unit.latency == stages + 1
     for level, promotion in ((0, 0), (1, promotion_cycles(unit)), (2, promotion_cycles(unit))):
         done = run(unit, [ONE._replace(level=level)])
@@ -108,7 +106,7 @@ def test_recommended_depth_for_several_formats_has_thirteen_ranks():
 def test_chain_waits_until_everything_of_other_levels_has_left(stages, level, register):
     # Level 0 on register 0 overwrites the pair to whose odd register a level-2 total is still on its way; products of
     # other pairs wait as long.
-    unit = unit_of(stages)
+    unit = unit_of(MultiplyAccumulate, stages=stages)
     other = ONE._replace(register=1 if level == 2 else 0, level=level)
     chain = ONE._replace(register=register, level=0)
     done = run(unit, [other, chain, chain._replace(register=4)])
@@ -123,7 +121,7 @@ def test_chain_waits_until_everything_of_other_levels_has_left(stages, level, re
 @pytest.mark.parametrize("level", [1, 2])
 @pytest.mark.parametrize("stages", STAGES)
 def test_product_of_another_level_does_not_wait_for_a_chain(stages, level):
-    unit = unit_of(stages)
+    unit = unit_of(MultiplyAccumulate, stages=stages)
     chain, other = ONE._replace(level=0, register=2), ONE._replace(level=level)
     done = run(unit, [chain, other, other._replace(register=4)])
     # With one rank the third product finds the promotion of the second in its place.
@@ -133,7 +131,7 @@ def test_product_of_another_level_does_not_wait_for_a_chain(stages, level):
 @pytest.mark.parametrize("stages", STAGES)
 @pytest.mark.parametrize("level", [0, 1, 2])
 def test_result_refused_for_long_loses_nothing(stages, level):
-    unit = unit_of(stages)
+    unit = unit_of(MultiplyAccumulate, stages=stages)
     rng = np.random.default_rng(10)
     products, wanted = [], []
     for number in range(48):
@@ -165,7 +163,7 @@ def waiting(unit, beat):
     ids=["last", "misaligned", "unsupported"],
 )
 def test_only_products_with_results_wait_while_the_queue_has_no_place_left(stages, beat):
-    unit = unit_of(stages)
+    unit = unit_of(MultiplyAccumulate, stages=stages)
     full, silent, blocked = waiting(unit, beat)
     done = run(unit, [*full, *silent, *blocked], take=lambda cycle: cycle >= 200)
     others = len(full) + len(silent)
@@ -181,7 +179,7 @@ def test_only_products_with_results_wait_while_the_queue_has_no_place_left(stage
 @pytest.mark.parametrize("stages", STAGES)
 def test_result_in_every_cycle_finds_a_place_in_the_queue(stages):
     # Depths 1, 2, 3, 6 and 7 stopped for want of places, though every result was taken at once.
-    unit = unit_of(stages)
+    unit = unit_of(MultiplyAccumulate, stages=stages)
     products = [ONE._replace(level=0, register=2 * (number % 8)) for number in range(40)]
     done = run(unit, products)
     assert done.accepted_at == list(range(40))

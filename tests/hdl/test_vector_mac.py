@@ -12,6 +12,7 @@ from hdl.vector.parameters import VectorParameters
 from lab.exhaustive.operands import factors
 
 from .mac_bench import sometimes
+from .simulators import unit_of
 from .vector_bench import Beat, beats_of, element_results, elements, reduction, refused, run
 
 # What is built, and the chunk length.
@@ -86,7 +87,7 @@ def assert_results(done, wanted):
 
 @pytest.mark.parametrize(("build", "chunk"), BUILDS, ids=name_of)
 def test_vector_mac_on_random_reductions_gives_goldens_elements_in_order(build, chunk):
-    unit = VectorMac(**build)
+    unit = unit_of(VectorMac, **build)
     seed = BUILDS.index((build, chunk))
     beats, wanted = random_reductions(unit, np.random.default_rng([11, seed]), 60, chunk)
     # Without a pause first, then with pauses on both sides.
@@ -105,14 +106,14 @@ def test_vector_mac_on_random_reductions_gives_goldens_elements_in_order(build, 
 @pytest.mark.parametrize("chunk", [1, 2, 5])
 def test_vector_mac_with_backlogs_of_promotions_keeps_rows_and_order(stages, chunk):
     # Many short chunks at full rate: promotions of one row come close in the queue.
-    unit = VectorMac(lanes=2, stages=stages, levels=(1, 2))
+    unit = unit_of(VectorMac, lanes=2, stages=stages, levels=(1, 2))
     beats, wanted = random_reductions(unit, np.random.default_rng([12, chunk]), 150, chunk, lengths=(1, 2, 3, 6))
     assert_results(run(unit, beats, chunk=chunk), wanted)
 
 
 @pytest.mark.parametrize("stages", [1, 8, None])
 def test_vector_mac_with_levels_in_turn_on_one_pair_of_rows_keeps_them_apart(stages):
-    unit = VectorMac(lanes=2, operands=HALF_FORMATS, stages=stages)
+    unit = unit_of(VectorMac, lanes=2, operands=HALF_FORMATS, stages=stages)
     rng = np.random.default_rng(13)
     beats, wanted = [], {0: [], 1: []}
     for level, register in [(0, 0), (1, 0), (0, 1), (2, 0), (2, 1), (1, 0), (2, 1), (0, 1), (2, 0), (1, 0), (0, 0)] * 2:
@@ -128,7 +129,7 @@ def test_vector_mac_with_levels_in_turn_on_one_pair_of_rows_keeps_them_apart(sta
 def test_vector_mac_with_a_ragged_tail_behind_a_backlog_adds_the_tail_to_the_right_total(stages):
     # All rows end a chunk one after the other; the last one then ends a tail of one product as soon as it may. At level
     # 1 its full chunk waits for the promotions of the other rows: that of the tail would follow it at once.
-    unit = VectorMac(stages=stages)
+    unit = unit_of(VectorMac, stages=stages)
     rng = np.random.default_rng(14)
     count, chunk = unit.accumulate_latency - 1, 3
     queues, wanted = [], {}
@@ -176,7 +177,7 @@ def test_vector_mac_with_a_queue_of_promotions_too_small_waits_and_loses_nothing
 @pytest.mark.parametrize("chunk", [0, 1, 2, 5])
 def test_vector_mac_on_long_reductions_in_chunks_of_any_length_is_golden(chunk):
     # A counter of 3 bits, so that one chunk of any length is longer than it counts.
-    unit = VectorMac(stages=3, chunk_bits=3)
+    unit = unit_of(VectorMac, stages=3, chunk_bits=3)
     rng = np.random.default_rng(16)
     beats, wanted = [], {}
     for level in (0, 1, 2):
@@ -189,7 +190,7 @@ def test_vector_mac_on_long_reductions_in_chunks_of_any_length_is_golden(chunk):
 
 @pytest.mark.parametrize("level", [0, 1, 2])
 def test_vector_mac_on_an_empty_reduction_gives_plus_zero(level):
-    unit = VectorMac(stages=4)
+    unit = unit_of(VectorMac, stages=4)
     minus_zero, one = (CBFLOAT16.sign_mask,) * 4, (CBFLOAT16.one,) * 4
     empty = Beat(minus_zero, one, register=2, level=level, first=True, last=True)
     results = run(unit, [empty._replace(a=one), empty]).results
@@ -221,7 +222,7 @@ REFUSED = [
 
 @pytest.mark.parametrize("level", [0, 1, 2])
 def test_vector_mac_refusing_a_beat_reports_the_error_and_changes_nothing(level):
-    unit = VectorMac(operands=HALF_FORMATS, stages=5, registers=8)
+    unit = unit_of(VectorMac, operands=HALF_FORMATS, stages=5, registers=8)
     rng = np.random.default_rng(17)
     a, b = golden.encode(rng.normal(size=(2, elements(unit, level), 2 * len(REFUSED))), CBFLOAT16)
     infinities = Beat((FP16.inf,) * 4, (FP16.inf,) * 4, last=True)
@@ -241,7 +242,7 @@ def test_vector_mac_refusing_a_beat_reports_the_error_and_changes_nothing(level)
 
 @pytest.mark.parametrize("levels", [(0,), (1,), (2,), (0, 2)], ids=str)
 def test_vector_mac_without_a_level_refuses_it(levels):
-    unit = VectorMac(levels=levels, stages=2)
+    unit = unit_of(VectorMac, levels=levels, stages=2)
     ones = (CBFLOAT16.one,) * 4
     results = run(unit, [Beat(ones, ones, level=level, first=True, last=True) for level in range(4)]).results
     assert [result.error for result in results if result.error] == [Error.UNSUPPORTED.value] * (4 - len(levels))
@@ -252,7 +253,7 @@ def test_vector_mac_without_a_level_refuses_it(levels):
 @pytest.mark.parametrize("level", [0, 1, 2])
 @pytest.mark.parametrize("stages", [1, 8, None])
 def test_vector_mac_with_results_refused_for_long_stops_and_loses_nothing(stages, level):
-    unit = VectorMac(lanes=2, stages=stages)
+    unit = unit_of(VectorMac, lanes=2, stages=stages)
     rng = np.random.default_rng(18)
     beats, wanted = [], {}
     for number in range(64):
@@ -271,7 +272,7 @@ def test_vector_mac_with_results_refused_for_long_stops_and_loses_nothing(stages
 
 
 def test_vector_mac_under_back_pressure_forever_accepts_no_more_than_it_has_places_for():
-    unit = VectorMac(lanes=2)
+    unit = unit_of(VectorMac, lanes=2)
     one = (CBFLOAT16.one,) * 2
     beats = [Beat(one, one, register=2 * (n % 8), level=1, first=True, last=True) for n in range(100)]
     done = run(unit, beats, take=lambda cycle: False, cycles=400)

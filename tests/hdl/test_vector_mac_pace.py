@@ -9,6 +9,7 @@ import golden
 from golden import CBFLOAT16
 from hdl import VectorMac
 
+from .simulators import unit_of
 from .vector_bench import Beat, beats_of, element_results, elements, reduction, run
 
 STAGES = [1, 4, 5, 8, 9, 11, 12]
@@ -49,7 +50,7 @@ def accepted_at(unit, promotes, cost):
 @pytest.mark.parametrize("level", [0, 1, 2])
 @pytest.mark.parametrize("stages", STAGES)
 def test_vector_mac_in_rotation_accepts_a_beat_every_cycle_but_for_promotions(stages, level, chunk):
-    unit = VectorMac(lanes=2, stages=stages)
+    unit = unit_of(VectorMac, lanes=2, stages=stages)
     length = 10
     beats, wanted = rotation(unit, level, length, chunk)
     done = run(unit, beats, chunk=chunk)
@@ -60,7 +61,7 @@ def test_vector_mac_in_rotation_accepts_a_beat_every_cycle_but_for_promotions(st
 
 @pytest.mark.parametrize("level", [0, 1, 2])
 def test_vector_mac_on_single_products_at_full_rate_is_not_held_up_by_the_queue_of_results(level):
-    unit = VectorMac(lanes=2)
+    unit = unit_of(VectorMac, lanes=2)
     step = 2 if level == 1 else 1
     one = (CBFLOAT16.one,) * 2
     rows = unit.accumulate_latency
@@ -73,7 +74,7 @@ def test_vector_mac_on_single_products_at_full_rate_is_not_held_up_by_the_queue_
 @pytest.mark.parametrize("level", [0, 1, 2])
 @pytest.mark.parametrize("stages", [1, 5, 8, 11])
 def test_vector_mac_on_one_row_waits_until_the_accumulator_is_written(stages, level):
-    unit = VectorMac(lanes=2, stages=stages)
+    unit = unit_of(VectorMac, lanes=2, stages=stages)
     a, b = golden.encode(np.random.default_rng(22).normal(size=(2, elements(unit, level), 9)), CBFLOAT16)
     done = run(unit, reduction(a, b, register=2, level=level))
     start = 1 if unit.parameters.has_input_rank else 0
@@ -84,7 +85,7 @@ def test_vector_mac_on_one_row_waits_until_the_accumulator_is_written(stages, le
 
 @pytest.mark.parametrize("stages", STAGES)
 def test_vector_mac_result_leaves_after_latency_and_promotion_latency_cycles(stages):
-    unit = VectorMac(lanes=2, stages=stages)
+    unit = unit_of(VectorMac, lanes=2, stages=stages)
     one = (CBFLOAT16.one,) * 2
     left = {level: run(unit, [Beat(one, one, level=level, first=True, last=True)]).left_at for level in (0, 1, 2)}
     total = unit.latency + unit.promotion_latency
@@ -97,7 +98,7 @@ def test_vector_mac_of_default_depth_has_eleven_ranks_and_seven_cycles_of_accumu
 
 
 def test_vector_mac_chain_waits_for_every_promotion_and_for_nothing_after_that():
-    unit = VectorMac(stages=8)
+    unit = unit_of(VectorMac, stages=8)
     one = Beat((CBFLOAT16.one,) * 4, (CBFLOAT16.one,) * 4, first=True, last=True)
     done = run(unit, [one._replace(level=1), one._replace(register=1)])
     # Both operations of the promotion, and then the distance to the last of them.

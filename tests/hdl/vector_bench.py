@@ -4,10 +4,11 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
-from amaranth.sim import Simulator
 
 import golden
 from hdl import Error, VectorMac
+
+from .simulators import simulate
 
 #: Cycles without an accepted beat or a result after which the run ends.
 QUIET = 80
@@ -125,10 +126,7 @@ def run(unit: VectorMac, beats, *, chunk=0, offer=lambda cycle: True, take=lambd
             await ctx.tick()
             cycle += 1
 
-    simulator = Simulator(unit)
-    simulator.add_clock(1e-6)
-    simulator.add_testbench(testbench)
-    simulator.run()
+    simulate(unit, testbench)
     return done
 
 

@@ -59,7 +59,7 @@ def llama(attention: str = "sdpa", checkpointed: bool = False, reentrant: bool =
     settings = transformers.LlamaConfig(**_SIZES, num_key_value_heads=2, attn_implementation=attention)
     network = transformers.LlamaForCausalLM(settings)
     if checkpointed:
-        network.gradient_checkpointing_enable({"use_reentrant": reentrant})
+        network.activation_checkpointing_enable({"use_reentrant": reentrant})
         network.enable_input_require_grads()
     return LanguageModel(network)
 

@@ -47,25 +47,29 @@ class Replacement:
         shutil.copyfile(self.by, folder / self.file)
 
 
+UNITS = sorted(path.name for path in SOURCE.glob("*.cpp"))
+
+
 class Builder:
-    """Builds changed libraries; what no change touches is compiled once."""
+    """Builds changed libraries; what no change touches is compiled once.
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        compiler = shutil.which("c++")
-        assert compiler, "these tests need a C++ compiler: apt-get install g++"
-        # Fast to compile; that no optimisation changes a bit is what the other tests are for.
-        options = [option for option in extension()["extra-compile-args"] if not option.startswith("-O")]
-        self.compile = [compiler, *options, "-O1", "-fPIC"]
-        self.units = sorted(path.name for path in SOURCE.glob("*.cpp"))
-        self.plain = self._objects(SOURCE, self.units, folder / "plain")
+    Parameters
+    ----------
+    folder : Path
+    optimisation : str
+        The compiler's option. That no optimisation changes a bit is what the other tests are for.
+    plain : Path, optional
+        Where the unchanged units are, compiled with the same option; otherwise they are compiled now.
+    """
 
-    def _objects(self, source: Path, units: list[str], into: Path) -> dict[str, Path]:
+    def __init__(self, folder: Path, optimisation: str = "-O1", plain: Path | None = None) -> None:
+        self.folder, self.optimisation, self.units = folder, optimisation, UNITS
+        self.plain = objects_in(plain, UNITS) if plain else self.compiled(SOURCE, UNITS, folder / "plain")
+
+    def compiled(self, source: Path, units: list[str], into: Path) -> dict[str, Path]:
+        """Compile units of a copy of the source; return their objects."""
         into.mkdir()
-        objects = {unit: into / f"{unit}.o" for unit in units}
-        for unit, result in objects.items():
-            run([*self.compile, "-c", str(source / unit), "-o", str(result)])
-        return objects
+        return compiled(source, units, into, self.optimisation)
 
     def build(self, name: str, *changes: Change | Replacement) -> Path:
         """Return the shared library built with the changes."""
@@ -76,13 +80,31 @@ class Builder:
         changed = {change.file for change in changes}
         units = [unit for unit in self.units if changed & files_of(unit)]
         assert units, f"nothing includes {changed}"
-        return self.link(folder, self._objects(folder / "source", units, folder / "objects"))
+        return self.link(folder, self.compiled(folder / "source", units, folder / "objects"))
 
     def link(self, folder: Path, objects: dict[str, Path]) -> Path:
         """Return the shared library of these objects and the unchanged ones."""
         library = folder / "changed.so"
-        run([self.compile[0], "-shared", "-pthread", "-o", str(library), *map(str, (self.plain | objects).values())])
+        run([compiler(), "-shared", "-pthread", "-o", str(library), *map(str, (self.plain | objects).values())])
         return library
+
+
+def compiler() -> str:
+    found = shutil.which("c++")
+    assert found, "these tests need a C++ compiler: apt-get install g++"
+    return found
+
+
+def objects_in(folder: Path, units: list[str]) -> dict[str, Path]:
+    return {unit: folder / f"{unit}.o" for unit in units}
+
+
+def compiled(source: Path, units: list[str], into: Path, optimisation: str) -> dict[str, Path]:
+    """Compile units into a folder, with the options of the project but for the optimisation; return their objects."""
+    options = [option for option in extension()["extra-compile-args"] if not option.startswith("-O")]
+    for unit, result in objects_in(into, units).items():
+        run([compiler(), *options, optimisation, "-fPIC", "-c", str(source / unit), "-o", str(result)])
+    return objects_in(into, units)
 
 
 def run(command: list[str]) -> None:

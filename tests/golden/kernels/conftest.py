@@ -4,12 +4,17 @@ import pytest
 
 from golden.kernels import library
 
-from .build import Builder
+from ...shared import shared_folder
+from .build import SOURCE, UNITS, Builder, compiled
+
+#: Quick to compile.
+OPTIMISATION = "-O1"
 
 
 @pytest.fixture(scope="session")
 def builder(tmp_path_factory):
-    return Builder(tmp_path_factory.mktemp("kernels"))
+    plain = shared_folder(tmp_path_factory, "plain", lambda folder: compiled(SOURCE, UNITS, folder, OPTIMISATION))
+    return Builder(tmp_path_factory.mktemp("kernels"), OPTIMISATION, plain)
 
 
 @pytest.fixture

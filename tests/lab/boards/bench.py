@@ -1,14 +1,15 @@
 """A small round, units with a fault, and the simulation of the self-test."""
 
-from amaranth import Module, Value
+from amaranth import Module, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
-from amaranth.sim import Simulator
 
 from hdl import MultiplyAccumulate
 from lab.boards.expectation import expect
 from lab.boards.plan import Plan
 from lab.boards.self_test import SelfTest
+
+from ...hdl.simulators import simulate
 
 #: Every level meets every kind of operand, and both registers of a pair are used.
 SMALL = Plan(windows=12, length=7, chunk=3)
@@ -16,11 +17,16 @@ SIGNATURE = expect(SMALL).signature
 
 
 class Faulty(wiring.Component):
-    """A multiply-accumulate unit whose answer number `number` is changed by `fault`, or lost."""
+    """A multiply-accumulate unit whose answer number `number` is lost, or has fields with some bits flipped.
 
-    def __init__(self, number, **fault):
+    A testbench says which by setting the signals of `fault`, so that all faults share one simulator.
+    """
+
+    def __init__(self):
         self.unit = MultiplyAccumulate()
-        self.number, self.fault = number, fault
+        layout = self.unit.o.payload.shape()
+        self.masks = {name: Signal(layout[name].width) for name in ("result", "flags", "register", "error")}
+        self.fault = {"number": Signal(16), "lost": Signal(), **self.masks}
         super().__init__(
             {
                 "i": In(stream.Signature(self.unit.i.payload.shape())),
@@ -34,7 +40,7 @@ class Faulty(wiring.Component):
         m.submodules.unit = unit = self.unit
         wiring.connect(m, wiring.flipped(self.i), unit.i)
         count = m.submodules.count = _Counter(unit.o)
-        is_faulty = count.value == self.number
+        is_faulty = count.value == self.fault["number"]
         m.d.comb += [
             unit.chunk.eq(self.chunk),
             self.o.payload.eq(unit.o.payload),
@@ -42,10 +48,9 @@ class Faulty(wiring.Component):
             unit.o.ready.eq(self.o.ready),
         ]
         with m.If(is_faulty):
-            if self.fault.get("lost"):
+            with m.If(self.fault["lost"]):
                 m.d.comb += [self.o.valid.eq(0), unit.o.ready.eq(1)]
-            for field in ("result", "flags", "register", "error"):
-                mask = self.fault.get(field, 0)
+            for field, mask in self.masks.items():
                 changed, right = (Value.cast(getattr(payload, field)) for payload in (self.o.payload, unit.o.payload))
                 m.d.comb += changed.eq(right ^ mask)
         return m
@@ -67,11 +72,13 @@ class _Counter(wiring.Component):
         return m
 
 
-def rounds(test: SelfTest, count: int = 1, limit: int = 20_000) -> list[tuple[int, bool]]:
-    """Simulate some rounds; return the signature of each and whether it passed."""
+def rounds(test: SelfTest, count: int = 1, limit: int = 20_000, **fault: int) -> list[tuple[int, bool]]:
+    """Simulate some rounds; return the signature of each and whether it passed. Only a `Faulty` unit has a fault."""
     ended = []
 
     async def testbench(ctx):
+        for name, value in fault.items():
+            ctx.set(test.unit.fault[name], value)
         ctx.set(test.proceed, 1)
         for _ in range(limit):
             await ctx.tick()
@@ -80,8 +87,5 @@ def rounds(test: SelfTest, count: int = 1, limit: int = 20_000) -> list[tuple[in
                 if len(ended) == count:
                     return
 
-    simulator = Simulator(test)
-    simulator.add_clock(1e-6)
-    simulator.add_testbench(testbench)
-    simulator.run()
+    simulate(test, testbench)
     return ended

@@ -1,11 +1,18 @@
 """The self-test in Amaranth's simulator: it passes with what the golden model expects, and with nothing else."""
 
+from functools import cache
+
 import pytest
 
 from hdl import MultiplyAccumulate
 from lab.boards.self_test import SelfTest
 
 from .bench import SIGNATURE, SMALL, Faulty, rounds
+
+
+@cache
+def with_faults():
+    return SelfTest(SIGNATURE, plan=SMALL, unit=Faulty())
 
 
 def test_self_test_with_golden_signature_passes_in_every_round():
@@ -28,18 +35,18 @@ def test_self_test_with_wrong_expectation_fails():
 )
 def test_self_test_of_unit_with_one_flipped_bit_fails(fault):
     number = SMALL.results - 1 if fault == {"result": 1} else 5
-    [(signature, passed)] = rounds(SelfTest(SIGNATURE, plan=SMALL, unit=Faulty(number, **fault)))
+    [(signature, passed)] = rounds(with_faults(), number=number, **fault)
     assert not passed
     assert signature != SIGNATURE
 
 
 def test_self_test_of_unit_that_loses_a_result_fails_instead_of_waiting_for_ever():
-    [(_, passed)] = rounds(SelfTest(SIGNATURE, plan=SMALL, unit=Faulty(20, lost=True), patience=300))
+    [(_, passed)] = rounds(SelfTest(SIGNATURE, plan=SMALL, unit=Faulty(), patience=300), number=20, lost=1)
     assert not passed
 
 
 def test_self_test_without_fault_in_the_same_harness_passes():
-    assert rounds(SelfTest(SIGNATURE, plan=SMALL, unit=Faulty(5))) == [(SIGNATURE, True)]
+    assert rounds(with_faults(), number=5) == [(SIGNATURE, True)]
 
 
 def test_self_test_with_expectation_of_more_than_32_bits_is_refused():

@@ -1,0 +1,25 @@
+"""What costs seconds to make is made once for all processes of a test run."""
+
+import fcntl
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+
+def shared_folder(tmp_path_factory: pytest.TempPathFactory, name: str, fill: Callable[[Path], None]) -> Path:
+    """Return a folder that one process of this test run fills, while the others wait for it."""
+    base = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:  # each worker has a folder of its own in that of the run
+        base = base.parent
+    folder, partial = base / name, base / f"{name}.partial"
+    with (base / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.exists():
+            shutil.rmtree(partial, ignore_errors=True)  # left by a process that failed
+            partial.mkdir()
+            fill(partial)
+            partial.rename(folder)
+    return folder
