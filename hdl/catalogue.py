@@ -1,3 +1,5 @@
+# amaranth: UnusedElaboratable=no
+# A unit is built also for a look at its ports.
 """Every unit that is released, simulated or measured: its component, its arguments, and what judges it.
 
 Adding a unit is adding a line here. `make verilog`, the regression, the measurements on an FPGA and the documents draw

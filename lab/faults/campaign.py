@@ -19,7 +19,7 @@ from lab.faults.equivalence import Conjectures, Guard, Pair
 from lab.faults.fault import Fault
 from lab.faults.gates import Gates, gates_of
 from lab.faults.machine import COPIES, Cause, Machine, Wires
-from sim.run.simulate import _prepare
+from sim.run.simulate import prepare
 from sim.scenario import Scenario
 from sim.units import UNITS, port_of
 
@@ -194,9 +194,9 @@ def judge(batch: Batch) -> tuple[list[Judged], int, float]:
     return judged, cycles, time.process_time() - started
 
 
-def scenarios_of(unit: Unit, component: Any, seed: int) -> list[Scenario]:
+def scenarios_of(unit: Unit, seed: int) -> list[Scenario]:
     """Return what `make sim` drives."""
-    return _prepare(unit, component, port_of(unit, component), seed, unit.effort)[0]
+    return prepare(unit, seed, unit.effort)[0]
 
 
 def _simulate(work: _Work, seed: int) -> int:
@@ -205,7 +205,7 @@ def _simulate(work: _Work, seed: int) -> int:
     if not numbers:
         return 0
     machine = work.machine(numbers)
-    scenarios = scenarios_of(work.unit, work.component, seed)
+    scenarios = scenarios_of(work.unit, seed)
     for scenario in scenarios:
         machine.run(scenario)
         _note(work, machine, numbers, f"{scenario.name}, seed {seed}")
@@ -227,7 +227,7 @@ def _induce(work: _Work) -> int:
     guards: list[Guard] = [(at, value) for at in named for value in (True, False)]
     machine = work.machine(numbers)
     machine.watch(guards or [(0, True)], _KEPT)
-    for scenario in scenarios_of(work.unit, work.component, SEEDS[0]):
+    for scenario in scenarios_of(work.unit, SEEDS[0]):
         machine.run(scenario, cut=_TRIED)
     wires = Wires.of(work.gates.ports, axi_stream=work.unit.kind is Kind.AXI_STREAM)
     pair = Pair(work.gates, wires, guards or [(0, True)], seconds=_SECONDS)

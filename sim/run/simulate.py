@@ -31,7 +31,7 @@ from sim.stimulus.vector import vector_scenarios
 from sim.units import UNITS, port_of
 from tools.paths import ROOT
 
-__all__ = ["Job", "run_unit"]
+__all__ = ["Job", "prepare", "run_unit"]
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def _run(job: Job, outcome: Outcome) -> None:
     bench.write_text(shell(unit.name, port, axi_stream=unit.kind is Kind.AXI_STREAM))
 
     effort = unit.effort * job.effort
-    scenarios, required, formats = _prepare(unit, job.seed, effort)
+    scenarios, required, formats = prepare(unit, job.seed, effort)
     kept = _keep(scenarios, job.scenarios)
     for scenario in kept:
         if not scenario.is_bulk:
@@ -180,8 +180,11 @@ def _simulate(job: Job, unit: Unit, sources: list[Path]) -> tuple[int, float]:
 
 
 @cache
-def _prepare(unit: Unit, seed: int, effort: float) -> tuple[list[Scenario], set[str], list[str]]:
-    # Kept: faults of a unit, one after the other in a process, are all judged with the same stimulus.
+def prepare(unit: Unit, seed: int, effort: float) -> tuple[list[Scenario], set[str], list[str]]:
+    """Return the scenarios of a unit, the coverage bins that they must meet, and the names of the formats in them.
+
+    They are kept: faults of a unit, one after the other in a process, are all judged with the same stimulus.
+    """
     component = unit.build()
     port = port_of(unit, component)
     rng = generator_for(seed, unit.name)

@@ -77,7 +77,7 @@ FAULTS = {
     ),
     "promotion missing at the end": (
         "avx512",
-        Change("product.cpp", "if (end % chunk_ == 0 || end == call_.k) join(", "if (end % chunk_ == 0) join("),
+        Change("product.cpp", "if (end % chunk_ == 0 || end == call_.k)\n", "if (end % chunk_ == 0)\n"),
     ),
     "NaN with its payload": (
         "avx512",

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from golden import FP32, reference
+from golden import FP32, Reduction, reference
 from hdl.vector.parameters import VectorParameters
 from hdl.vector.promotions import QueuedPromotions
 from lab.proofs.along_model.induction import induction, told
@@ -55,7 +55,9 @@ def reduced(monkeypatch, model, level):
         with monkeypatch.context() as patched:
             patched.setattr(reference, "multiply_accumulate", spy)
             columns = [[beat[element] for beat in rows] for rows in (A, B)]
-            results.append(reference.dot(*columns, operand=TINY, level=level, chunk=None if level == 0 else CHUNK))
+            # The unit that is proven reduces in the operand format itself, as narrow as that is.
+            own = Reduction.for_level(level, TINY, chunk=None if level == 0 else CHUNK, inner=TINY)
+            results.append(reference.dot(*columns, operand=TINY, reduction=own))
     return results, facts
 
 
