@@ -11,10 +11,10 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from golden.formats import FloatFormat
-from golden.rounding import DEFAULT_RANDOM_BITS, Rounding
+from golden.rounding import DEFAULT_RANDOM_BITS, MOST_RANDOM_BITS, OVERFLOWS, Rounding
 from hdl.cores.conversion import conversion_cores
 from hdl.cores.conversion_finish import chosen_modes
-from hdl.cores.conversion_plan import OVERFLOWS, ConversionPlan
+from hdl.cores.conversion_plan import ConversionPlan
 from hdl.cores.result import flags_layout
 from hdl.cores.rounding import of_chosen
 from hdl.definitions import Choice, Format, Roundings, Stages, Switch, Whole
@@ -67,7 +67,9 @@ class ConverterParameters(Parameters):
     ] = OVERFLOWS[0]
     random_bits: Annotated[
         int,
-        Whole("bits of a random number", 1, 32, note="Only the mode ``stochastic`` takes one.", is_rare=True),
+        Whole(
+            "bits of a random number", 1, MOST_RANDOM_BITS, note="Only the mode ``stochastic`` takes one.", is_rare=True
+        ),
     ] = DEFAULT_RANDOM_BITS
 
     @property

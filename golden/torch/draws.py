@@ -6,6 +6,7 @@ generator's key, above the seed. The products of its backward pass have that num
 
 from __future__ import annotations
 
+from dataclasses import replace
 from weakref import WeakSet
 
 from golden.rounding import DEFAULT_RANDOM_BITS, ReductionRounding, Rounding
@@ -35,8 +36,7 @@ _drawing: WeakSet[Draws] = WeakSet()
 
 def branched(rounding: ReductionRounding, branch: int) -> ReductionRounding:
     """Return how a product is rounded that belongs to another: a gradient, or one of several parts; `branch` from 1."""
-    call = (rounding.call * _SPREAD + branch) % _CALLS
-    return ReductionRounding(rounding.rounding, rounding.out_rounding, rounding.seed, call, rounding.random_bits)
+    return replace(rounding, call=(rounding.call * _SPREAD + branch) % _CALLS)
 
 
 def taken() -> dict[Draws, int]:

@@ -8,12 +8,9 @@ from typing import Any
 from amaranth.lib import data
 
 from golden.formats import FloatFormat
-from golden.rounding import DEFAULT_RANDOM_BITS, Rounding
+from golden.rounding import DEFAULT_RANDOM_BITS, OVERFLOWS, Rounding
 
-__all__ = ["OVERFLOWS", "ConversionPlan"]
-
-#: What a result that is too large becomes (NUMERICS section 8): the default first.
-OVERFLOWS = ("special", "saturate")
+__all__ = ["ConversionPlan"]
 
 
 @dataclass(frozen=True)

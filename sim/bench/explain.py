@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from golden import Flag, FloatFormat, decode
+from golden.arrays.checks import code_dtype
 
 __all__ = ["distance_in_ulp", "flag_names", "show"]
 
@@ -12,8 +13,7 @@ __all__ = ["distance_in_ulp", "flag_names", "show"]
 def show(code: int, fmt: FloatFormat) -> str:
     """Return a code in hex and its value."""
     digits = -(-fmt.width // 4)
-    stored = np.uint32 if fmt.width > 16 else np.uint16 if fmt.width > 8 else np.uint8
-    value = float(decode(np.array(code, stored), fmt))
+    value = float(decode(np.array(code, code_dtype(fmt)), fmt))
     return f"0x{code:0{digits}x} ({value!r})"
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from golden import Flag, FloatFormat, Rounding, convert, decode
+from golden.arrays.checks import code_dtype
 from hdl import FloatConverter
 from sim.port import Port
 from sim.scenario import Scenario
@@ -55,18 +56,13 @@ def mode_scenarios(component: FloatConverter, port: Port, rng: np.random.Generat
 def _around(source: FloatFormat, destination: FloatFormat) -> Codes:
     """Return values of the destination, quarters between them, and the neighbours of all, in a wider source."""
     edges = np.arange(min(destination.max_finite + 1, 1 << 10), dtype=np.uint64)
-    values = decode(_stored(edges, destination), destination).astype(np.float64)
+    values = decode(edges.astype(code_dtype(destination)), destination).astype(np.float64)
     gaps = np.diff(values, append=2 * values[-1] - values[-2])
     points = np.concatenate([values + gaps * quarter for quarter in (0, 0.25, 0.5, 0.75)]).astype(np.float32)
     given = convert(points.view(np.uint32), "float32", source).astype(np.int64)
     nearby = np.concatenate([given - 1, given, given + 1])
     kept = nearby[(nearby >= 0) & (nearby < source.sign_mask)]
     return np.concatenate([kept, kept | source.sign_mask]).astype(np.uint64)
-
-
-def _stored(codes: Codes, fmt: FloatFormat) -> Codes:
-    """Return codes in the type that golden takes them in."""
-    return codes.astype(np.uint8 if fmt.width <= 8 else np.uint16 if fmt.width <= 16 else np.uint32)
 
 
 def _has(flags: NDArray[np.uint64], flag: Flag) -> NDArray[np.bool_]:
@@ -130,7 +126,7 @@ class _Maker:
             options: dict[str, Any] = {"rounding": mode, "overflow": unit.overflow}
             if mode is Rounding.STOCHASTIC:
                 options |= {"random": randoms[at], "random_bits": unit.random_bits}
-            given = _stored(codes[at], unit.source)
+            given = codes[at].astype(code_dtype(unit.source))
             bits[at], flags[at] = convert(given, unit.source, unit.destination, return_flags=True, **options)
         return bits, flags
 

@@ -24,8 +24,9 @@ from golden import (
     reference,
 )
 from golden.formats import NARROW_FORMATS, WIDE_FORMATS
+from golden.rounding import OVERFLOWS
 from hdl.cores.conversion import Convert
-from hdl.cores.conversion_plan import OVERFLOWS, ConversionPlan
+from hdl.cores.conversion_plan import ConversionPlan
 from hdl.cores.result import result_layout
 from tools.compiled import Compiled, fields
 
