@@ -8,6 +8,8 @@ from golden.arrays.accumulation import multiply_accumulate
 from golden.arrays.conversion import convert, decode, encode, quantize
 from golden.arrays.normalisation import softmax
 from golden.arrays.products import dot, matmul, matmul_values
+from golden.counts import Counts
+from golden.explanation import explain
 from golden.flags import Flag
 from golden.formats import (
     BF16,
@@ -50,6 +52,7 @@ __all__ = [
     "FP16",
     "FP32",
     "LEVELS",
+    "Counts",
     "Flag",
     "FloatFormat",
     "Reduction",
@@ -59,6 +62,7 @@ __all__ = [
     "decode",
     "dot",
     "encode",
+    "explain",
     "format_named",
     "kernel_info",
     "matmul",

@@ -1,4 +1,4 @@
-"""The command line: show a value or a code in every format, or print the table of the formats."""
+"""The command line: show a value or a code in every format, explain a sum, or print the table of the formats."""
 
 from __future__ import annotations
 
@@ -8,18 +8,23 @@ import sys
 from collections.abc import Sequence
 from decimal import Context, Decimal
 from fractions import Fraction
+from typing import Any
 
+from golden.decimals import decimal_text, table, value_text
+from golden.explanation import explain
 from golden.formats import ALIASES, FORMATS, FloatFormat, format_named
+from golden.reduction import DEFAULT_CHUNK, LEVELS
 from golden.reference import Class, Value, decode, round_value
+from golden.rounding import Rounding
 
 __all__ = ["main"]
 
+_MOST_TIMES = 10**6
 _ALIAS_OF = {fmt: alias for alias, fmt in ALIASES.items()}
 _WIDEST = max(fmt.width for fmt in FORMATS)
 _VALUE_HELP = "a decimal value (1.5, -0.0, 1e-40), a quotient (1/3), inf, nan, or a code (0x5900)"
 # 10**9999 is far outside every format, and the exact rational of a larger power would take unbounded time to build.
 _EXPONENT_LIMIT = 9999
-_SHORT = 17  # significant digits up to which a value is printed exactly
 
 
 def _parse_value(text: str) -> Value | int:
@@ -55,28 +60,21 @@ def _parse_value(text: str) -> Value | int:
     return Value(Class.FINITE, sign, number)
 
 
+def _parse_values(text: str) -> list[Value | int]:
+    values: list[Value | int] = []
+    for each in text.split(","):
+        value, _, count = each.strip().partition("x") if not each.strip().lower().startswith("0x") else (each, "", "")
+        if count and not (count.isdecimal() and 0 < int(count) <= _MOST_TIMES):
+            raise argparse.ArgumentTypeError(f"got {each!r}, must have a number from 1 to {_MOST_TIMES} behind the x")
+        values += [_parse_value(value)] * int(count or 1)
+    return values
+
+
 def _parse_format(name: str) -> FloatFormat:
     try:
         return format_named(name)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error).removeprefix("name: ")) from None
-
-
-def _decimal(number: Fraction) -> str:
-    """Write a number in decimal: exactly if that is short, otherwise with a leading ~ and rounded."""
-    wide = Context(prec=1200, Emin=-(10**6), Emax=10**6)
-    digits = wide.divide(Decimal(number.numerator), Decimal(number.denominator))
-    short = Context(prec=_SHORT, Emin=-(10**6), Emax=10**6).plus(digits).normalize()
-    mark = "" if Fraction(short) == number else "~"
-    return mark + (f"{short:f}" if -6 <= short.adjusted() < _SHORT else f"{short:e}")
-
-
-def _value_text(value: Value) -> str:
-    if value.is_nan:
-        return value.kind.value
-    if value.kind is Class.INFINITE or value.is_zero:
-        return "-" * value.sign + ("0" if value.is_zero else "inf")
-    return _decimal(value.as_fraction())
 
 
 def _error_text(shown: Value, asked: Value) -> str:
@@ -102,12 +100,7 @@ def _fields(code: int, fmt: FloatFormat) -> list[str]:
 
 def _row(code: int, asked: Value, fmt: FloatFormat) -> list[str]:
     shown = decode(code, fmt)
-    return [fmt.name, *_fields(code, fmt), _value_text(shown), _error_text(shown, asked)]
-
-
-def _table(rows: Sequence[Sequence[str]]) -> str:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
+    return [fmt.name, *_fields(code, fmt), value_text(shown), _error_text(shown, asked)]
 
 
 def _show(given: Value | int, fmt: FloatFormat | None, parser: argparse.ArgumentParser) -> str:
@@ -121,7 +114,32 @@ def _show(given: Value | int, fmt: FloatFormat | None, parser: argparse.Argument
             parser.error(f"argument value: got code {given:#x}, must be 0x0 to {(1 << fmt.width) - 1:#x} for {fmt}")
         asked = decode(given, fmt)
         rows = [_row(given if each == fmt else round_value(asked, each)[0], asked, each) for each in FORMATS]
-    return _table([["format", "code", "sign", "exponent field", "fraction", "value", "error in ulp"], *rows])
+    return table([["format", "code", "sign", "exponent field", "fraction", "value", "error in ulp"], *rows])
+
+
+def _codes(given: Sequence[Value | int], fmt: FloatFormat, argument: str, parser: argparse.ArgumentParser) -> list[int]:
+    for each in given:
+        if isinstance(each, int) and each >> fmt.width:
+            parser.error(f"argument {argument}: got code {each:#x}, must be 0x0 to {(1 << fmt.width) - 1:#x} for {fmt}")
+    return [each if isinstance(each, int) else round_value(each, fmt)[0] for each in given]
+
+
+def _explain(given: argparse.Namespace, parser: argparse.ArgumentParser) -> str:
+    ones: list[Value | int] = [Value(Class.FINITE, 0, 1)]
+    factors = {"a": given.a, "b": given.b or ones * len(given.a)}
+    codes = [_codes(values, given.operand, argument, parser) for argument, values in factors.items()]
+    names = ("operand", "level", "rounding", "seed")
+    options = {name: getattr(given, name) for name in names} | {"chunk": given.chunk or None}
+    try:
+        explained = explain(*codes, **options)
+        parts = [explained.text(given.rows)] + ([str(explained.alternatives())] if given.alternatives else [])
+        if given.picture:
+            explained.plot(given.picture)
+    except (TypeError, ValueError, ImportError) as error:
+        parser.error(str(error))
+    except OSError as error:
+        parser.error(f"argument --picture: cannot write {given.picture}: {error.strerror}")
+    return "\n\n".join(parts)
 
 
 def _formats() -> str:
@@ -133,7 +151,7 @@ def _formats() -> str:
                 _ALIAS_OF.get(fmt, "-"),
                 f"1/{fmt.exponent_bits}/{fmt.fraction_bits}",
                 str(fmt.bias),
-                _decimal(decode(fmt.max_finite, fmt).as_fraction()),
+                decimal_text(decode(fmt.max_finite, fmt).as_fraction()),
                 f"2^{fmt.emin}",
                 f"2^{fmt.emin - fmt.fraction_bits}",
                 _fields(fmt.inf, fmt)[0] if fmt.has_inf else "-",
@@ -142,12 +160,12 @@ def _formats() -> str:
             for fmt in FORMATS
         ),
     ]
-    return _table(rows)
+    return table(rows)
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m golden", description=__doc__)
-    commands = parser.add_subparsers(dest="command", required=True, metavar="{show,formats}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="{show,explain,formats}")
     show = commands.add_parser("show", help="show a value or a code in every format")
     show.add_argument("value", type=_parse_value, help=_VALUE_HELP)
     show.add_argument(
@@ -156,8 +174,25 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NAME",
         help="show a value in this format only; read a code in this format and show its value in every format",
     )
+    _add_explain(commands.add_parser("explain", help="explain a sum of products, step by step"))
     commands.add_parser("formats", help="print the table of the formats")
     return parser
+
+
+def _add_explain(explain: argparse.ArgumentParser) -> None:
+    several: dict[str, Any] = {"type": _parse_values, "metavar": "VALUES"}
+    explain.add_argument("a", help=f"comma-separated factors, each {_VALUE_HELP}; 1x32 stands for 32 ones", **several)
+    explain.add_argument("b", nargs="?", help="the other factors, as many (default: all 1)", **several)
+    explain.add_argument("--operand", type=_parse_format, required=True, metavar="NAME", help="format of the factors")
+    explain.add_argument("--level", type=int, choices=LEVELS, default=1, help="precision level (default %(default)s)")
+    explain.add_argument(
+        "--chunk", type=int, default=DEFAULT_CHUNK, help="products in a chunk, 0 for any length (default %(default)s)"
+    )
+    explain.add_argument("--rounding", choices=[str(mode) for mode in Rounding], default="nearest_even")
+    explain.add_argument("--seed", type=int, default=0, help="of stochastic rounding (default %(default)s)")
+    explain.add_argument("--rows", type=int, default=24, help="steps to show at most (default %(default)s)")
+    explain.add_argument("--alternatives", action="store_true", help="do the same sum in other ways, too")
+    explain.add_argument("--picture", metavar="FILE", help="draw it, too: a file of type .svg, .png or .pdf")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -173,7 +208,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = [" " + each if re.match(r"-(inf|nan|\.?\d)", each, re.IGNORECASE) else each for each in given]
     parser = _parser()
     parsed = parser.parse_args(given)
-    text = _formats() if parsed.command == "formats" else _show(parsed.value, parsed.format, parser)
+    match parsed.command:
+        case "formats":
+            text = _formats()
+        case "explain":
+            text = _explain(parsed, parser)
+        case _:
+            text = _show(parsed.value, parsed.format, parser)
     try:
         print(text, flush=True)
     except OSError as error:

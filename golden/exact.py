@@ -9,7 +9,7 @@ from enum import Enum
 from fractions import Fraction
 from typing import Any
 
-__all__ = ["Class", "Value", "as_sequence", "exact_number", "power_of_two"]
+__all__ = ["Class", "Value", "as_sequence", "exact_number", "number_value", "power_of_two"]
 
 
 class Class(Enum):
@@ -80,6 +80,12 @@ def exact_number(number: int | float | Fraction) -> Fraction:
     if isinstance(number, float) and not math.isfinite(number):
         raise ValueError(f"number: got {number}, must be finite; round_value takes infinities and NaN")
     return Fraction(number)
+
+
+def number_value(number: int | Fraction, zero_sign: int = 0) -> Value:
+    """Return the exact value of a number; a zero has the sign given."""
+    magnitude = -number if number < 0 else number
+    return Value(Class.FINITE, int(number < 0) if number else zero_sign, magnitude, 0)
 
 
 def as_sequence(given: Sequence[Any], argument: str) -> Sequence[Any]:

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 from golden.exact import Class, Value, as_sequence
 from golden.exact_rounding import decode, floor_log2, round_value
+from golden.exact_steps import fused_step
 from golden.flags import Flag
 from golden.formats import FloatFormat, as_format
 from golden.reduction import Reduction
-from golden.reference import convert, fused_step
+from golden.reference import convert
 from golden.rounding import Rounding
 
 __all__ = ["dequantize", "dot", "quantize"]

@@ -55,6 +55,19 @@ assert total == golden.dot(a, b, operand="cbfloat16", level=1)
 print(f"{total:#010x}")
 
 # %%
+# Into one sum
+# ------------
+#
+# Which products did it lose? `explain` takes the same steps on exact numbers and shows
+# what each rounding took away. A product that leaves no trace is *swamped*.
+explained = golden.explain(a[:40], b[:40], operand="cbfloat16", level=2, chunk=None)
+print(explained.text(rows=8))
+
+# %%
+# The same sum in other ways, side by side:
+print(explained.alternatives())
+
+# %%
 # Where the digits go
 # -------------------
 #

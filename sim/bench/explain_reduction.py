@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from golden import FP32, FloatFormat, format_named
+from golden import FP32, FloatFormat, explain, format_named
 from sim.bench.explain import distance_in_ulp, flag_names, show
 from sim.bench.findings import Context
 from sim.scenario import Scenario
@@ -14,6 +14,8 @@ __all__ = ["ERRORS", "explain_reduction", "products"]
 #: Names of the errors, by number.
 ERRORS = ("none", "alignment", "unsupported", "3")
 _SHOWN = 3
+#: Reductions of so many products are explained step by step.
+_EXPLAINED = 8
 
 
 def explain_reduction(context: Context, scenario: Scenario, index: int, actual: int | str | None) -> str:
@@ -42,7 +44,18 @@ def explain_reduction(context: Context, scenario: Scenario, index: int, actual: 
         lines.append(f"  got      {_answer(found, outer)}, {distance}")
     else:
         lines.append(f"  got      {actual or 'unknown bits'}")
+    if 0 < detail["products"] <= _EXPLAINED and not detail["error"]:
+        lines += [f"    {line}".rstrip() for line in _steps(scenario, detail, operand)]
     return "\n".join(lines)
+
+
+def _steps(scenario: Scenario, detail: dict[str, Any], operand: FloatFormat) -> list[str]:
+    """Return what each step had to do."""
+    reduced = slice(detail["start"], detail["start"] + detail["products"])
+    factors = [scenario.details[key][reduced].tolist() for key in ("a", "b")]
+    start = 0 if detail["first"] else detail["initial"]
+    explained = explain(*factors, operand=operand, level=detail["level"], chunk=detail["chunk"] or None, initial=start)
+    return explained.table(codes=True).splitlines()
 
 
 def _answer(fields: dict[str, int], outer: FloatFormat) -> str:

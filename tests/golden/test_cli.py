@@ -201,7 +201,7 @@ def test_unknown_format_or_command_names_what_is_allowed(capsys):
     )
     assert message in refused(capsys, "show", "1", "--format", "fp8")
     assert "show" in refused(capsys, "hide")
-    assert "{show,formats}" in refused(capsys)
+    assert "{show,explain,formats}" in refused(capsys)
 
 
 def test_module_runs_as_a_program_with_its_exit_status():

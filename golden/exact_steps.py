@@ -1,0 +1,263 @@
+"""One reduction, step by step: the fused step, the place of its rounding, and what every step did."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from fractions import Fraction
+from typing import Any
+
+from golden.counts import Counts, Events
+from golden.exact import Class, Value, as_sequence, number_value
+from golden.exact_rounding import decode, decoded, round_value
+from golden.flags import Flag
+from golden.formats import FloatFormat, as_format
+from golden.philox import FINAL_CONVERSION, FIRST_PROMOTION, MOST_STEPS, random_at
+from golden.reduction import DEFAULT_CHUNK, Reduction
+from golden.rounding import DEFAULT_RANDOM_BITS, ReductionRounding, Rounding, as_rounding, check_random_bits
+
+__all__ = ["Kind", "Place", "Step", "counted", "fused_step", "multiply_accumulate", "reduced", "steps"]
+
+NEAREST_EVEN = Rounding.NEAREST_EVEN
+
+
+def multiply_accumulate(
+    a: int,
+    b: int,
+    acc: int,
+    *,
+    operand: FloatFormat | str,
+    accumulator: FloatFormat | str,
+    rounding: Rounding | str = NEAREST_EVEN,
+    random: int | None = None,
+    random_bits: int = DEFAULT_RANDOM_BITS,
+) -> tuple[int, Flag]:
+    """One fused step ``round(a * b + acc)`` (NUMERICS section 4).
+
+    Parameters
+    ----------
+    a, b : int
+        Codes in `operand`.
+    acc : int
+        Code in `accumulator`, which is also the format of the result.
+    operand, accumulator : FloatFormat or str
+        The accumulator's format has infinities.
+
+    Returns
+    -------
+    code : int
+    flags : Flag
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `decode`, naming the argument, and as `round_value`; if `accumulator` has no infinity.
+    """
+    operand, accumulator = as_format(operand, "operand"), as_format(accumulator, "accumulator")
+    if not accumulator.has_inf:
+        raise ValueError(f"accumulator: got {accumulator}, must have infinities (specials 'ieee')")
+    rounding = as_rounding(rounding, "rounding")
+    check_random_bits(rounding, random, random_bits)
+    x, y, z = decoded(a, operand, "a"), decoded(b, operand, "b"), decoded(acc, accumulator, "acc")
+    return fused_step(x, y, z, accumulator, rounding=rounding, random=random, random_bits=random_bits)
+
+
+def fused_step(
+    x: Value,
+    y: Value,
+    z: Value,
+    accumulator: FloatFormat,
+    *,
+    rounding: Rounding = NEAREST_EVEN,
+    random: int | None = None,
+    random_bits: int = DEFAULT_RANDOM_BITS,
+) -> tuple[int, Flag]:
+    """Return code and flags of ``round(x * y + z)`` of exact values; arguments are those of `multiply_accumulate`."""
+    product_is_invalid = (x.kind is Class.INFINITE and y.is_zero) or (x.is_zero and y.kind is Class.INFINITE)
+    if product_is_invalid or Class.SIGNALLING_NAN in (x.kind, y.kind, z.kind):
+        return accumulator.nan, Flag.INVALID
+    if x.is_nan or y.is_nan or z.is_nan:
+        return accumulator.nan, Flag(0)
+
+    product_sign = (x.sign + y.sign) % 2
+    if Class.INFINITE in (x.kind, y.kind):
+        if z.kind is Class.INFINITE and z.sign != product_sign:
+            return accumulator.nan, Flag.INVALID
+        return round_value(Value(Class.INFINITE, product_sign), accumulator)
+    if z.kind is Class.INFINITE:
+        return round_value(z, accumulator)
+
+    product = Value(Class.FINITE, product_sign, x.significand * y.significand, x.exponent + y.exponent)
+    # Of zeros with one sign the sum is that zero; any other sum of 0 is negative in the mode `down` alone.
+    same_zeros = product.is_zero and z.is_zero and product.sign == z.sign
+    zero_sign = z.sign if same_zeros else int(rounding is Rounding.DOWN)
+    total = number_value(product.as_fraction() + z.as_fraction(), zero_sign)
+    return round_value(total, accumulator, rounding=rounding, random=random, random_bits=random_bits)
+
+
+class Place:
+    """The place of a result in its call: what a rounding of its reduction is given (NUMERICS section 10)."""
+
+    def __init__(self, rounding: ReductionRounding, index: int) -> None:
+        self.rounding, self.index = rounding, index
+
+    def _options(self, mode: Rounding, step: int) -> dict[str, Any]:
+        if mode is not Rounding.STOCHASTIC:
+            return {"rounding": mode}
+        bits = self.rounding.random_bits
+        random = random_at(self.rounding.seed, self.rounding.call, self.index, step, bits)
+        return {"rounding": mode, "random": random, "random_bits": bits}
+
+    def of_step(self, step: int) -> dict[str, Any]:
+        """Return how a step is rounded: product k, or `FIRST_PROMOTION` plus the number of its chunk."""
+        return self._options(self.rounding.rounding, step)
+
+    def of_conversion(self) -> dict[str, Any]:
+        """Return how the final conversion is rounded."""
+        return self._options(self.rounding.out_rounding, FINAL_CONVERSION)
+
+
+class Kind(Enum):
+    """What a step of a reduction adds."""
+
+    PRODUCT = "product"
+    PROMOTION = "promotion"
+
+
+@dataclass(frozen=True)
+class Step:
+    """One fused step of a reduction, ``after = round(a * b + before)``.
+
+    Parameters
+    ----------
+    kind : Kind
+    index : int
+        Which product, or the promotion of which chunk.
+    a, b : int
+        Codes in `operand`; a promotion's are the partial sum and 1.0.
+    before, after : int
+        Codes in `accumulator`: what the step found there, and what it left.
+    flags : Flag
+        What the step raised.
+    operand, accumulator : FloatFormat
+    """
+
+    kind: Kind
+    index: int
+    a: int
+    b: int
+    before: int
+    after: int
+    flags: Flag
+    operand: FloatFormat
+    accumulator: FloatFormat
+
+    @property
+    def addend(self) -> Fraction | None:
+        """The exact product; None unless it is finite."""
+        factors = [decode(code, self.operand) for code in (self.a, self.b)]
+        if any(factor.kind is not Class.FINITE for factor in factors):
+            return None
+        return factors[0].as_fraction() * factors[1].as_fraction()
+
+    @property
+    def exact(self) -> Fraction | None:
+        """The exact sum of product and accumulator; None unless both are finite."""
+        addend, before = self.addend, self.value_before
+        return None if addend is None or before is None else addend + before
+
+    @property
+    def value_before(self) -> Fraction | None:
+        """The value that the step found; None unless it is finite."""
+        return _finite(self.before, self.accumulator)
+
+    @property
+    def value_after(self) -> Fraction | None:
+        """The value that the step left; None unless it is finite."""
+        return _finite(self.after, self.accumulator)
+
+    @property
+    def lost(self) -> Fraction | None:
+        """What the rounding took away: the exact sum less the rounded one; None unless both are finite."""
+        exact, after = self.exact, self.value_after
+        return None if exact is None or after is None else exact - after
+
+    @property
+    def is_swamped(self) -> bool:
+        """Whether the addend is lost whole (NUMERICS section 11)."""
+        return self.exact is not None and self.addend != 0 and self.value_after == self.value_before
+
+
+def _finite(code: int, fmt: FloatFormat) -> Fraction | None:
+    value = decode(code, fmt)
+    return value.as_fraction() if value.kind is Class.FINITE else None
+
+
+def steps(
+    a: Sequence[int], b: Sequence[int], place: Place, *, operand: FloatFormat, reduction: Reduction, initial: int = 0
+) -> Iterator[Step]:
+    """Reduce ``sum(a[k] * b[k])`` (NUMERICS section 5); yields every product and promotion, in order."""
+
+    def step(kind: Kind, index: int, x: int, y: int, before: int, accumulator: FloatFormat) -> Step:
+        formats = (operand if kind is Kind.PRODUCT else reduction.inner, accumulator)
+        options = place.of_step(index if kind is Kind.PRODUCT else FIRST_PROMOTION + index)
+        after, flags = multiply_accumulate(x, y, before, operand=formats[0], accumulator=formats[1], **options)
+        return Step(kind, index, x, y, before, after, flags, *formats)
+
+    total = initial
+    if reduction.is_chain:
+        for k, (x, y) in enumerate(zip(a, b, strict=True)):
+            yield (done := step(Kind.PRODUCT, k, x, y, total, reduction.outer))
+            total = done.after
+        return
+    length = reduction.chunk or max(len(a), 1)
+    for number, start in enumerate(range(0, len(a), length)):
+        partial = 0
+        for k in range(start, min(start + length, len(a))):
+            yield (done := step(Kind.PRODUCT, k, a[k], b[k], partial, reduction.inner))
+            partial = done.after
+        yield (done := step(Kind.PROMOTION, number, partial, reduction.inner.one, total, reduction.outer))
+        total = done.after
+
+
+def reduced(
+    a: Sequence[int],
+    b: Sequence[int],
+    place: Place,
+    *,
+    operand: FloatFormat | str,
+    level: int = 1,
+    chunk: int | None = DEFAULT_CHUNK,
+    reduction: Reduction | None = None,
+    initial: int = 0,
+) -> tuple[Reduction, list[Step]]:
+    """Check the arguments of `golden.reference.dot`, of which these are some; return what they ask for, and its steps.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As that does.
+    """
+    operand = as_format(operand, "operand")
+    a, b = as_sequence(a, "a"), as_sequence(b, "b")
+    if len(a) != len(b):
+        raise ValueError(f"a, b: got {len(a)} and {len(b)} codes, must be equally many")
+    if place.rounding.is_random and len(a) > MOST_STEPS:
+        raise ValueError(f"a, b: got {len(a)} codes, must be at most {MOST_STEPS} to be rounded stochastically")
+    if not isinstance(reduction, Reduction | None):
+        raise TypeError(f"reduction: got {reduction!r}, must be a Reduction or None")
+    plan = reduction or Reduction.for_level(level, operand, chunk=chunk)
+    decoded(initial, plan.outer, "initial")
+    return plan, list(steps(a, b, place, operand=operand, reduction=plan, initial=initial))
+
+
+def counted(done: Iterable[Step]) -> Counts:
+    """Return what occurred in these steps."""
+    tallies: dict[Kind, Counter[str]] = {kind: Counter() for kind in Kind}
+    for step in done:
+        raised = [str(flag.name).lower() for flag in Flag if flag in step.flags]
+        tallies[step.kind].update(["steps", *raised, *(["swamped"] if step.is_swamped else [])])
+    names = ("steps", "inexact", "underflow", "overflow", "invalid", "swamped")
+    return Counts(*(Events(*(tallies[kind][name] for name in names)) for kind in Kind))

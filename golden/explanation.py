@@ -1,0 +1,270 @@
+"""One reduction explained: every product and promotion, what its rounding took away, and which addends were lost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from golden.counts import Counts
+from golden.decimals import decimal_text, table, value_text
+from golden.exact import Class
+from golden.exact_rounding import decode, floor_log2
+from golden.exact_steps import Kind, Place, Step, counted, reduced
+from golden.flags import Flag
+from golden.formats import FloatFormat, as_format
+from golden.reduction import DEFAULT_CHUNK, Reduction
+from golden.rounding import DEFAULT_RANDOM_BITS, ReductionRounding, Rounding
+
+if TYPE_CHECKING:
+    from golden.alternatives import Alternatives
+
+__all__ = ["Explanation", "explain", "ulp"]
+
+_DIGITS = 9
+_HEADS = ("step", "a", "b", "a * b", "accumulator", "exact sum", "rounded", "lost, ulp", "")
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What one reduction did, as `explain` returns it. ``print`` shows it.
+
+    Parameters
+    ----------
+    operand : FloatFormat
+        Format of the factors.
+    reduction : Reduction
+    initial : int
+        Code in the outer format from which the total started.
+    steps : tuple of Step
+        Every product and promotion, in the order of the hardware: the codes in ``a``, ``b``, ``before`` and ``after``,
+        the ``flags``, the exact ``addend``, ``exact`` sum and what was ``lost`` as Fractions, and ``is_swamped``.
+    """
+
+    operand: FloatFormat
+    reduction: Reduction
+    initial: int
+    steps: tuple[Step, ...]
+
+    @property
+    def code(self) -> int:
+        """The result: a code in the outer format."""
+        return self.steps[-1].after if self.steps else self.initial
+
+    @property
+    def flags(self) -> Flag:
+        """All that the steps raised."""
+        flags = Flag(0)
+        for step in self.steps:
+            flags |= step.flags
+        return flags
+
+    @cached_property
+    def counts(self) -> Counts:
+        """How often what occurred (NUMERICS section 11)."""
+        return counted(self.steps)
+
+    @cached_property
+    def exact(self) -> Fraction | None:
+        """The exact sum, rounded nowhere; None if an operand is infinite or NaN."""
+        start = decode(self.initial, self.reduction.outer)
+        addends = [step.addend for step in self.steps if step.kind is Kind.PRODUCT]
+        if start.kind is not Class.FINITE or None in addends:
+            return None
+        return start.as_fraction() + sum(addend for addend in addends if addend is not None)
+
+    @property
+    def error(self) -> Fraction | None:
+        """The result less the exact sum; None unless both are finite."""
+        result = decode(self.code, self.reduction.outer)
+        if self.exact is None or result.kind is not Class.FINITE:
+            return None
+        return result.as_fraction() - self.exact
+
+    def table(self, rows: int | None = 24, *, codes: bool = False) -> str:
+        """Return a table with a line for each step.
+
+        Parameters
+        ----------
+        rows : int or None
+            Show so many steps at most, those in the middle left out; None shows all.
+        codes : bool
+            Show factors, accumulator and rounded sum as codes in hex, to compare with a waveform.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If `rows` is no int, or below 2.
+        """
+        if rows is not None and (not isinstance(rows, int) or isinstance(rows, bool)):
+            raise TypeError(f"rows: got {rows!r}, must be an int of at least 2, or None for all steps")
+        if rows is not None and rows < 2:
+            raise ValueError(f"rows: got {rows}, must be at least 2, or None for all steps")
+        shown, left_out = list(self.steps), 0
+        if rows is not None and len(shown) > rows:
+            left_out = len(shown) - rows
+            del shown[rows // 2 : rows // 2 + left_out]
+        lines = table([_HEADS, *(_row(step, codes) for step in shown)]).splitlines()
+        if left_out:
+            lines.insert(1 + len(shown) // 2, f"... {left_out} steps ...")
+        return "\n".join(lines)
+
+    def text(self, rows: int | None = 24) -> str:
+        """Return the table of the steps, with what they are ahead of it, and what comes out behind it; see `table`."""
+        return "\n".join([self._title(), "", self.table(rows), "", *self._summary()])
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def plot(self, file: str | Path) -> None:
+        """Draw how the accumulator grows over its addends, which of them it loses, and the error so far.
+
+        Parameters
+        ----------
+        file : str or Path
+            Its suffix says which kind of picture: .svg, .png or .pdf.
+
+        Raises
+        ------
+        ImportError
+            Without matplotlib, which the extra ``figures`` brings.
+        ValueError
+            If there are no steps, or none with finite values.
+        """
+        from golden.explanation_plot import plot
+
+        plot(self, Path(file))
+
+    def alternatives(self) -> Alternatives:
+        """Return the same sum done in other ways: levels, chunks, orders, compensated. ``print`` shows them."""
+        from golden.alternatives import alternatives
+
+        return alternatives(self)
+
+    def _title(self) -> str:
+        count = sum(step.kind is Kind.PRODUCT for step in self.steps)
+        reduction = self.reduction
+        if reduction.is_chain:
+            how = f"one chain in {reduction.outer}"
+        else:
+            length = f"chunks of {reduction.chunk}" if reduction.chunk else "one chunk"
+            how = f"{length} in {reduction.inner}, the total in {reduction.outer}"
+        return f"{count} products in {self.operand}: {how}"
+
+    def _summary(self) -> list[str]:
+        outer, error = self.reduction.outer, self.error
+        digits = -(-outer.width // 4)
+        lines = [f"result   0x{self.code:0{digits}x} = {value_text(decode(self.code, outer))} in {outer}"]
+        if self.exact is not None:
+            lines.append(f"exactly  {decimal_text(self.exact)}")
+        if error is not None:
+            assert self.exact is not None
+            size = decimal_text(error / ulp(self.exact, outer), 4).lstrip("~")
+            share = f", {float(abs(error / self.exact)):.1e} of it" if self.exact and error else ""
+            lines.append(f"error    {decimal_text(error, _DIGITS)} ({size} ulp{share})")
+        products, promotions = self.counts.products, self.counts.promotions
+        lost = f"{products.swamped} of {products.steps} products"
+        if promotions.steps:
+            lost += f", {promotions.swamped} of {promotions.steps} promotions"
+        return [*lines, f"swamped  {lost}"]
+
+
+def _row(step: Step, codes: bool) -> tuple[str, ...]:
+    def shown(code: int, fmt: FloatFormat) -> str:
+        return f"0x{code:0{-(-fmt.width // 4)}x}" if codes else value_text(decode(code, fmt), _DIGITS)
+
+    factors = (shown(code, step.operand) for code in (step.a, step.b))
+    before, after = (shown(code, step.accumulator) for code in (step.before, step.after))
+    addend, exact = ("-" if value is None else decimal_text(value, _DIGITS) for value in (step.addend, step.exact))
+    lost = "-"
+    if step.lost is not None and step.exact is not None:
+        lost = decimal_text(step.lost / ulp(step.exact, step.accumulator), 4).lstrip("~") if step.lost else "0"
+    notes = ["swamped"] if step.is_swamped else []
+    notes += [str(flag.name).lower() for flag in Flag if flag in step.flags and flag is not Flag.INEXACT]
+    return (f"{step.kind.value} {step.index}", *factors, addend, before, exact, after, lost, ", ".join(notes))
+
+
+def ulp(value: Fraction, fmt: FloatFormat) -> Fraction:
+    """Return the distance between the numbers of a format around a value."""
+    exponent = max(floor_log2(abs(value)), fmt.emin) if value else fmt.emin
+    return Fraction(2) ** (exponent - fmt.fraction_bits)
+
+
+def explain(
+    a: Sequence[int] | Any,
+    b: Sequence[int] | Any,
+    *,
+    operand: FloatFormat | str,
+    level: int = 1,
+    chunk: int | None = DEFAULT_CHUNK,
+    reduction: Reduction | None = None,
+    initial: int = 0,
+    rounding: Rounding | str = Rounding.NEAREST_EVEN,
+    seed: int = 0,
+    call: int = 0,
+    index: int = 0,
+    random_bits: int = DEFAULT_RANDOM_BITS,
+) -> Explanation:
+    """Explain one reduction ``sum(a[k] * b[k])`` step by step, on exact numbers.
+
+    Parameters
+    ----------
+    a, b : sequence of int, or array of codes of shape (K,)
+        Codes in `operand`.
+    operand : FloatFormat or str
+    level, chunk, reduction, initial, rounding, seed, call, random_bits
+        As of `dot`. `initial` is one code in the outer format.
+    index : int
+        Which result of its call it is, row by row; the random bits of mode ``stochastic`` depend on it.
+
+    Returns
+    -------
+    Explanation
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `golden.reference.dot`.
+
+    Examples
+    --------
+    The accumulator has grown to 256. An ulp of bfloat16 is 2 there, so 1 is lost, and the next 1 again:
+
+    >>> import golden
+    >>> a, b = golden.encode([256.0, 1.0, 1.0], "bfloat16"), golden.encode([1.0, 1.0, 1.0], "bfloat16")
+    >>> print(golden.explain(a, b, operand="bfloat16", level=2))
+    3 products in bfloat16: chunks of 32 in bfloat16, the total in bfloat16
+    <BLANKLINE>
+    step         a    b  a * b  accumulator  exact sum  rounded  lost, ulp
+    product 0    256  1  256    0            256        256      0
+    product 1    1    1  1      256          257        256      0.5        swamped
+    product 2    1    1  1      256          257        256      0.5        swamped
+    promotion 0  256  1  256    0            256        256      0
+    <BLANKLINE>
+    result   0x4380 = 256 in bfloat16
+    exactly  258
+    error    -2 (-1 ulp, 7.8e-03 of it)
+    swamped  2 of 3 products, 0 of 1 promotions
+    """
+    if not isinstance(index, int) or isinstance(index, bool):
+        raise TypeError(f"index: got {index!r}, must be an int: which result of its call it is")
+    if not 0 <= index < 2**64:
+        raise ValueError(f"index: got {index}, must be 0 to 2**64 - 1")
+    place = Place(ReductionRounding.of(rounding, Rounding.NEAREST_EVEN, seed, call, random_bits), index)
+    operand = as_format(operand, "operand")
+    a, b = _as_list(a, "a"), _as_list(b, "b")
+    options: dict[str, Any] = {"operand": operand, "level": level, "chunk": chunk, "reduction": reduction}
+    plan, steps = reduced(a, b, place, initial=initial, **options)
+    return Explanation(operand, plan, initial, tuple(steps))
+
+
+def _as_list(given: Any, argument: str) -> Any:
+    """Return an array's ints; what is no array is checked later."""
+    if not hasattr(given, "tolist"):
+        return given
+    if given.ndim != 1:
+        raise ValueError(f"{argument}: got an array of shape {given.shape}, must be of shape (K,): one reduction")
+    return given.tolist()

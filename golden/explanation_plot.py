@@ -1,0 +1,75 @@
+"""The picture of an explained reduction."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from golden.exact_steps import Kind, Step
+
+if TYPE_CHECKING:
+    from golden.explanation import Explanation
+
+__all__ = ["plot"]
+
+_LOST, _KEPT, _SUM = "#c0392b", "#2c7fb8", "#333333"
+
+
+def plot(explained: Explanation, file: Path) -> None:
+    """Draw the accumulator, its addends and the error so far into a file; errors are those of `Explanation.plot`."""
+    try:
+        import matplotlib
+        from matplotlib import pyplot
+    except ImportError:
+        raise ImportError("plot needs matplotlib: pip install 'cbfloat[figures]'") from None
+    products = [step for step in explained.steps if step.kind is Kind.PRODUCT and step.exact is not None]
+    if not products:
+        raise ValueError("explanation: got no product with a finite sum, there is nothing to draw")
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": file.stem, "font.size": 10}):
+        figure, (above, below) = pyplot.subplots(2, 1, figsize=(8, 5.5), sharex=True, height_ratios=(3, 2))
+        _draw_sizes(above, products)
+        _draw_error(below, explained, products)
+        above.set_title(str(explained).partition("\n")[0], fontsize=10, loc="left")
+        figure.tight_layout()
+        figure.savefig(file, metadata={"Date": None} if file.suffix == ".svg" else None)
+        pyplot.close(figure)
+
+
+def _draw_sizes(axes: Any, products: list[Step]) -> None:
+    """Addends against half an ulp of the accumulator: what lies below that line is lost."""
+    from golden.explanation import ulp
+
+    places = [step.index for step in products]
+    # An accumulator of 0 loses nothing: its ulp, that of the smallest number, would hide all others.
+    befores = [(step.value_before, step.accumulator) for step in products]
+    halves = [float(ulp(before, fmt) / 2) if before else float("nan") for before, fmt in befores]
+    sums = [abs(float(step.value_after or 0)) for step in products]
+    lost = [step for step in products if step.is_swamped]
+    kept = [step for step in products if step.addend and not step.is_swamped]
+    axes.plot(places, sums, color=_SUM, drawstyle="steps-post", label="accumulator")
+    axes.plot(places, halves, color=_SUM, drawstyle="steps-mid", linestyle=":", label="half an ulp of it")
+    for steps, colour, label in ((kept, _KEPT, "product"), (lost, _LOST, f"product, swamped ({len(lost)})")):
+        sizes = [abs(float(step.addend or 0)) for step in steps]
+        axes.plot([step.index for step in steps], sizes, ".", color=colour, label=label)
+    axes.set_yscale("log", base=2)
+    axes.set_ylabel("magnitude")
+    axes.legend(loc="lower center", ncols=4, frameon=False, bbox_to_anchor=(0.5, -0.2), fontsize=9)
+    axes.grid(visible=True, alpha=0.3)
+
+
+def _draw_error(axes: Any, explained: Explanation, products: list[Step]) -> None:
+    """What the roundings have taken from the sum so far, promotions included."""
+    places: list[int] = []
+    errors: list[float] = []
+    so_far, product = Fraction(0), 0
+    for step in explained.steps:
+        so_far -= step.lost or 0
+        product = step.index if step.kind is Kind.PRODUCT else product
+        places.append(product)
+        errors.append(float(so_far))
+    axes.plot(places, errors, color=_LOST, drawstyle="steps-post")
+    axes.axhline(0, color=_SUM, linewidth=0.8)
+    axes.set_ylabel("error so far")
+    axes.set_xlabel(f"product, 0 to {products[-1].index}")
+    axes.grid(visible=True, alpha=0.3)

@@ -1,0 +1,195 @@
+"""A reduction explained: its steps are those of the contract, its counts those of an outside judge, its words true."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import golden
+from golden import BF16, CBFLOAT16, FP16, FP32, Flag, Reduction, dot, encode, explain, reference
+from golden.cli import main
+from golden.counts import Counts, Events
+from golden.exact_steps import Kind, Step, counted
+from golden.formats import SIXTEEN_BIT_FORMATS
+
+from .judges import random_codes
+
+NOTHING = Events(0, 0, 0, 0, 0, 0)
+
+
+def grown(count=300, fmt=BF16):
+    """Ones on top of 256, of which an ulp of bfloat16 is 2."""
+    return encode(np.array([256.0] + [1.0] * count), fmt), encode(np.ones(count + 1), fmt)
+
+
+@pytest.mark.parametrize("fmt", SIXTEEN_BIT_FORMATS, ids=str)
+@pytest.mark.parametrize("level", [0, 1, 2])
+def test_explain_any_codes_ends_with_the_code_and_flags_of_dot(fmt, level):
+    for seed in range(20):
+        a, b = random_codes(fmt, (2, 21), seed=seed)
+        explained = explain(a, b, operand=fmt, level=level, chunk=4)
+        code, flags = dot(a, b, operand=fmt, level=level, chunk=4, return_flags=True)
+        assert (explained.code, explained.flags) == (int(code), int(flags))
+        promotions = [step for step in explained.steps if step.kind is Kind.PROMOTION]
+        assert len(promotions) == (0 if level == 0 else 6)
+
+
+def test_explain_stochastic_result_of_a_matrix_product_is_that_result():
+    random = np.random.default_rng(1)
+    a, b = encode(random.normal(size=(3, 40)), CBFLOAT16), encode(random.normal(size=(40, 5)), CBFLOAT16)
+    options = {"operand": CBFLOAT16, "level": 2, "rounding": "stochastic", "seed": 7, "call": 3}
+    whole = golden.matmul(a, b, **options)
+    assert explain(a[2], b[:, 4], index=14, **options).code == whole[2, 4]
+    assert {explain(a[2], b[:, 4], index=index, **options).code for index in range(14)} != {int(whole[2, 4])}
+
+
+def test_explain_lost_and_error_add_up_to_the_exact_sum():
+    random = np.random.default_rng(5)
+    a, b = (encode(random.normal(size=100), CBFLOAT16) for _ in "ab")
+    explained = explain(a, b, operand=CBFLOAT16, level=2)
+    values = [golden.decode(codes, CBFLOAT16).tolist() for codes in (a, b)]
+    assert explained.exact == sum(Fraction(x) * Fraction(y) for x, y in zip(*values, strict=True))
+    assert explained.error == -sum(step.lost for step in explained.steps)
+
+
+def test_counts_swamped_and_inexact_are_those_of_numpy_float16():
+    # Values of 11 bits between 1 and 2: float64 holds their products and sums exactly.
+    random = np.random.default_rng(3)
+    a, b = random.uniform(0.01, 1, (2, 400)).astype(np.float16)
+    total, swamped, inexact = np.float16(0), 0, 0
+    for x, y in zip(a.astype(float), b.astype(float), strict=True):
+        exact = x * y + float(total)
+        before, total = total, np.float16(exact)
+        swamped += before == total
+        inexact += float(total) != exact
+    one_chunk = Reduction(FP16, None, FP16)
+    code, _, counts = reference.dot(
+        a.view(np.uint16).tolist(), b.view(np.uint16).tolist(), operand=FP16, reduction=one_chunk, counts=True
+    )
+    assert code == int(total.view(np.uint16))
+    assert counts == Counts(Events(400, inexact, 0, 0, 0, swamped), Events(1, 0, 0, 0, 0, 0))
+    assert 10 < swamped < inexact
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "acc", "swamped", "flags"),
+    [
+        (0x0000, 0x3F80, 0x4380, 0, Flag(0)),  # 0 * 1 + 256: nothing to lose
+        (0x3F80, 0x3F80, 0x4380, 1, Flag.INEXACT),  # 1 + 256
+        (0x0001, 0x0001, 0x8000, 1, Flag.INEXACT | Flag.UNDERFLOW),  # a tiny product onto -0 gives +0: the same value
+        (0x7F7F, 0x3F80, 0x7F7F, 0, Flag.INEXACT | Flag.OVERFLOW),  # the sum overflows
+        (0x3F80, 0x3F80, 0x7F80, 0, Flag(0)),  # 1 + infinity: the accumulator is not finite
+        (0x7F80, 0x3F80, 0x3F80, 0, Flag(0)),  # infinity + 1: the addend is not finite
+        (0x7F80, 0x0000, 0x3F80, 0, Flag.INVALID),
+        (0x3F80, 0x7FC0, 0x3F80, 0, Flag(0)),
+    ],
+)
+def test_counts_of_one_step_follow_the_definition(a, b, acc, swamped, flags):
+    after, raised = reference.multiply_accumulate(a, b, acc, operand=BF16, accumulator=BF16)
+    step = Step(Kind.PRODUCT, 0, a, b, acc, after, raised, BF16, BF16)
+    assert (int(step.is_swamped), raised) == (swamped, flags)
+    counts = counted([step, step])
+    assert (counts.products.steps, counts.products.swamped, counts.promotions) == (2, 2 * swamped, NOTHING)
+    for flag in Flag:
+        assert getattr(counts.products, flag.name.lower()) == 2 * (flag in flags)
+
+
+def test_counts_add_up_and_sum_over_arrays():
+    array = Events(*(np.array([1, 2]) for _ in range(6)))
+    assert array.sum() == Events(3, 3, 3, 3, 3, 3)
+    assert Counts(array, array).sum() + Counts(NOTHING, array.sum()) == Counts(array.sum(), (array + array).sum())
+
+
+def test_explain_long_sum_shows_first_and_last_steps():
+    explained = explain(*grown(), operand=BF16, level=2, chunk=None)
+    lines = explained.text(rows=4).splitlines()
+    assert lines[0] == "301 products in bfloat16: one chunk in bfloat16, the total in bfloat16"
+    assert [line.split("  ")[0] for line in lines[3:8]] == [
+        "product 0", "product 1", "... 298 steps ...", "product 300", "promotion 0",
+    ]  # fmt: skip
+    assert lines[-4:] == [
+        "result   0x4380 = 256 in bfloat16",
+        "exactly  556",
+        "error    -300 (-75 ulp, 5.4e-01 of it)",
+        "swamped  300 of 301 products, 0 of 1 promotions",
+    ]
+    assert len(explained.text(rows=None).splitlines()) == 302 + 8
+
+
+def test_alternatives_of_a_swamped_sum_name_the_remedies():
+    found = {way.name: way for way in explain(*grown(), operand=BF16, level=2, chunk=None).alternatives()}
+    assert {name: int(way.error) for name, way in found.items()} == {
+        "as given": -300, "level 0": 0, "level 1": -300, "level 2": -300,
+        "chunks of 8": -8, "chunks of 32": -32, "chunks of 128": -128,
+        "in reverse": -44, "smallest first": -44, "largest first": -300, "compensated": 0,
+    }  # fmt: skip
+    assert str(explain(*grown(), operand=BF16, level=2).alternatives()).splitlines()[1].startswith("as given")
+
+
+def test_explanation_picture_has_the_title_and_the_lost_products(tmp_path):
+    pytest.importorskip("matplotlib")
+    explain(*grown(), operand=BF16, level=2, chunk=None).plot(tmp_path / "sum.svg")
+    drawn = (tmp_path / "sum.svg").read_text(encoding="utf-8")
+    assert "301 products in bfloat16: one chunk" in drawn
+    assert "product, swamped (300)" in drawn
+    with pytest.raises(ValueError, match="nothing to draw"):
+        explain([], [], operand=BF16).plot(tmp_path / "none.svg")
+
+
+@pytest.mark.parametrize(
+    ("changed", "error", "words"),
+    [
+        ({"a": [1, 2]}, ValueError, "a, b: got 2 and 1 codes"),
+        ({"a": np.ones((2, 2), np.uint16)}, ValueError, r"a: got an array of shape \(2, 2\)"),
+        ({"a": 3}, TypeError, "a: got 3, must be a list or tuple"),
+        ({"a": [1 << 16]}, ValueError, "a: got 0x10000"),
+        ({"operand": "half"}, ValueError, "operand"),
+        ({"index": -1}, ValueError, r"index: got -1, must be 0 to 2\*\*64 - 1"),
+        ({"index": 1.5}, TypeError, "index: got 1.5"),
+        ({"rounding": "away"}, ValueError, "rounding: got 'away'"),
+    ],
+)
+def test_explain_bad_argument_is_named(changed, error, words):
+    given = {"a": [0x3F80], "b": [0x3F80], "operand": "bfloat16"} | changed
+    with pytest.raises(error, match=words):
+        explain(given.pop("a"), given.pop("b"), **given)
+
+
+@pytest.mark.parametrize(("rows", "error"), [(1, ValueError), (2.0, TypeError), (True, TypeError)])
+def test_explanation_text_bad_number_of_rows_is_named(rows, error):
+    with pytest.raises(error, match="rows: got"):
+        explain([1], [1], operand=FP16).text(rows)
+
+
+def test_explain_command_shows_steps_alternatives_and_a_picture(capsys, tmp_path):
+    arguments = ["explain", "256,1x2,-0.5", "--operand", "bfloat16", "--level", "2", "--alternatives"]
+    assert main([*arguments, "--picture", str(tmp_path / "sum.svg")]) == 0
+    said = capsys.readouterr().out
+    explained = explain(encode([256.0, 1.0, 1.0, -0.5], BF16), encode(np.ones(4), BF16), operand=BF16, level=2)
+    assert said == f"{explained}\n\n{explained.alternatives()}\n"
+    assert (tmp_path / "sum.svg").stat().st_size > 1000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["1,2", "1"], "a, b: got 2 and 1 codes, must be equally many"),
+        (["1x0"], "must have a number from 1 to"),
+        (["0x10000"], "argument a: got code 0x10000, must be 0x0 to 0xffff for bfloat16"),
+        (["1", "--chunk", "-1"], "chunk: got -1"),
+        (["1", "--rows", "1"], "rows: got 1"),
+        (["1", "--picture", "/nowhere/sum.svg"], "argument --picture: cannot write /nowhere/sum.svg"),
+    ],
+)
+def test_explain_command_bad_argument_is_named(capsys, arguments, words):
+    with pytest.raises(SystemExit) as stopped:
+        main(["explain", *arguments, "--operand", "bfloat16"])
+    assert stopped.value.code == 2
+    assert words in capsys.readouterr().err
+
+
+def test_explain_without_products_is_the_initial_value():
+    explained = explain([], [], operand=CBFLOAT16, initial=0x3F800000)
+    assert (explained.code, explained.flags, explained.exact, explained.error) == (0x3F800000, Flag(0), 1, 0)
+    assert explain([0x7F80], [0], operand=BF16).exact is None
+    assert explained.reduction.outer == FP32
