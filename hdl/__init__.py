@@ -9,10 +9,20 @@ from hdl.converter import FloatConverter
 from hdl.float_shape import FloatShape, FloatView
 from hdl.mac.multiply_accumulate import MultiplyAccumulate
 from hdl.mac.ports import Error
+from hdl.mx.quantizer import MxQuantizer
 from hdl.philox import Philox4x32
 from hdl.vector.vector_mac import VectorMac
 
 #: Tells this package from others of its name.
 __distribution__ = "cbfloat"
 
-__all__ = ["Error", "FloatConverter", "FloatShape", "FloatView", "MultiplyAccumulate", "Philox4x32", "VectorMac"]
+__all__ = [
+    "Error",
+    "FloatConverter",
+    "FloatShape",
+    "FloatView",
+    "MultiplyAccumulate",
+    "MxQuantizer",
+    "Philox4x32",
+    "VectorMac",
+]

@@ -21,6 +21,7 @@ from golden.formats import (
     CBFLOAT16,
     CONVERSIONS,
     FLOAT4_E2M1FN,
+    FLOAT6_E3M2FN,
     FLOAT8_E4M3FN,
     FLOAT8_E4M3FNUZ,
     FLOAT8_E5M2,
@@ -35,6 +36,8 @@ from hdl.axi_stream import AxiStreamMac, AxiStreamParameters
 from hdl.converter import ConverterParameters, FloatConverter
 from hdl.mac.multiply_accumulate import MultiplyAccumulate
 from hdl.mac.parameters import MacParameters
+from hdl.mx.parameters import MxParameters
+from hdl.mx.quantizer import MxQuantizer
 from hdl.parameters import Parameters
 from hdl.vector.parameters import VectorParameters
 from hdl.vector.vector_mac import VectorMac
@@ -63,6 +66,10 @@ class Kind(enum.Enum):
 
     CONVERTER = (
         FloatConverter, ConverterParameters, "convert", "a format converter", "golden.convert", "sim.tb_converter",
+    )  # fmt: skip
+    MX_QUANTIZER = (
+        MxQuantizer, MxParameters, "mx-quantize", "a block quantiser of microscaling", "golden.mx.quantize",
+        "sim.tb_mx",
     )  # fmt: skip
     MAC = (
         MultiplyAccumulate, MacParameters, "mac", "the multiply-accumulate unit", "golden.dot", "sim.tb_mac",
@@ -155,6 +162,17 @@ def _converters() -> Iterator[Unit]:
     yield converter("float8_e4m3fn_to_float8_e4m3fnuz", FLOAT8_E4M3FN, FLOAT8_E4M3FNUZ, effort=0.3)
 
 
+def _quantizers() -> Iterator[Unit]:
+    def quantizer(name: str, element: FloatFormat, **given: Any) -> Unit:
+        return _unit(f"mx_quantize_{name}", Kind.MX_QUANTIZER, element=element, **given)
+
+    yield quantizer("float8_e4m3fn", FLOAT8_E4M3FN, released=True, effort=1.0, measured=True, lanes=4)
+    # One value in a beat; a whole block in a beat, with random numbers.
+    yield quantizer("float16_to_float6_e3m2fn", FLOAT6_E3M2FN, effort=0.3, source=FP16)
+    some = {"block": 4, "lanes": 4, "rounding": Rounding.STOCHASTIC, "random_bits": 8}
+    yield quantizer("cbfloat16_to_float8_e5m2_stochastic", FLOAT8_E5M2, effort=0.3, source=CBFLOAT16, **some)
+
+
 def _macs() -> Iterator[Unit]:
     def mac(name: str, *operands: FloatFormat, **given: Any) -> Unit:
         return _unit(name, Kind.MAC, operands=operands, **given)
@@ -204,7 +222,7 @@ def _vectors() -> Iterator[Unit]:
 
 
 #: Every unit, by its name.
-UNITS = {unit.name: unit for unit in (*_converters(), *_macs(), *_vectors())}
+UNITS = {unit.name: unit for unit in (*_converters(), *_quantizers(), *_macs(), *_vectors())}
 
 
 def released(*kinds: Kind) -> list[Unit]:

@@ -18,11 +18,12 @@ __all__ = ["UNITS", "part_of", "port_of", "select", "slowest_first"]
 UNITS = {name: unit for name, unit in CATALOGUE.items() if unit.effort}
 
 #: How the kinds compare in seconds, the quick ones first.
-_SLOWNESS = {Kind.CONVERTER: 0, Kind.MAC: 1, Kind.AXI_STREAM: 1, Kind.VECTOR: 2}
+_SLOWNESS = {Kind.CONVERTER: 0, Kind.MX_QUANTIZER: 0, Kind.MAC: 1, Kind.AXI_STREAM: 1, Kind.VECTOR: 2}
 
 #: The row of the picture of evidence that a kind belongs to.
 _PARTS = {
     Kind.CONVERTER: evidence.Part.CONVERTERS,
+    Kind.MX_QUANTIZER: evidence.Part.CONVERTERS,
     Kind.MAC: evidence.Part.MAC,
     Kind.AXI_STREAM: evidence.Part.MAC,
     Kind.VECTOR: evidence.Part.VECTOR,
@@ -79,4 +80,4 @@ def port_of(unit: Unit, component: Any) -> Port:
         return Port(Fields(request), Fields(answer), component.unit.chunk_bits)
     layouts = (component.i.payload.shape(), component.o.payload.shape())
     request_fields, answer_fields = ({name: field.width for name, field in layout} for layout in layouts)
-    return Port(Fields(request_fields), Fields(answer_fields), component.chunk_bits)
+    return Port(Fields(request_fields), Fields(answer_fields), getattr(component, "chunk_bits", 0))

@@ -13,6 +13,8 @@ from amaranth import Shape
 from amaranth.lib import data, wiring
 
 from hdl.mac.ports import product_beat_layout, result_beat_layout
+from hdl.mx.ports import element_beat_layout, value_beat_layout
+from hdl.mx.quantizer import MxQuantizer
 from hdl.vector.ports import vector_beat_layout, vector_result_layout
 from hdl.vector.vector_mac import VectorMac
 
@@ -100,6 +102,8 @@ def meanings(unit: wiring.Component, direction: str) -> dict[str, str]:
     layouts: Sequence[Callable[..., Any]] = (product_beat_layout, result_beat_layout)
     if isinstance(unit, VectorMac):
         layouts = (vector_beat_layout, vector_result_layout)
+    if isinstance(unit, MxQuantizer):
+        layouts = (value_beat_layout, element_beat_layout)
     text = inspect.getdoc(layouts[direction == "out"]) or ""
     found = {"bits": f"code of {getattr(unit, 'destination', '')}", "unused": "0", "flags": "flags of the conversion"}
     if direction == "in":

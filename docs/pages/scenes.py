@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from amaranth import Value
 
 import golden
 from docs.pages.waves import Stream, Waveform, simulate
 from hdl.axi_stream import AxiStreamMac
 from hdl.converter import FloatConverter
+from hdl.mx.quantizer import MxQuantizer
 from hdl.vector.vector_mac import VectorMac
 
 __all__ = ["Scene", "scenes"]
@@ -47,6 +49,8 @@ def scenes(unit: Any) -> list[Scene]:
     """
     if isinstance(unit, FloatConverter):
         return [_conversions(unit)]
+    if isinstance(unit, MxQuantizer):
+        return [_blocks(unit)]
     if isinstance(unit, VectorMac):
         return [_lanes(unit, level) for level in (2, 1)]
     return [_interleaved(unit), *([] if isinstance(unit, AxiStreamMac) else [_chunks(unit)])]
@@ -73,6 +77,24 @@ def _conversions(unit: FloatConverter) -> Scene:
     )
     expected = [{"bits": int(bits), "flags": int(flag)} for bits, flag in zip(results, flags, strict=True)]
     return _compared(Scene("Four conversions", text, waveform), expected)
+
+
+def _blocks(unit: MxQuantizer) -> Scene:
+    values = np.resize(_NUMBERS, 2 * unit.block).reshape(2, -1) / [[1.0], [64.0]]
+    codes = golden.encode(values, unit.source).reshape(-1, unit.lanes)
+    scales, elements = golden.mx.quantize(golden.decode(codes, unit.source).reshape(2, -1), unit.element)
+    beats = [{f"values[{lane}]": int(code) for lane, code in enumerate(row)} for row in codes]
+    expected = [
+        {f"codes[{lane}]": int(code) for lane, code in enumerate(row)}
+        | {"scale": int(scales[at // unit.beats, 0]), "last": int(at % unit.beats == unit.beats - 1)}
+        for at, row in enumerate(elements.reshape(-1, unit.lanes))
+    ]
+    waveform = simulate(unit, beats, results=len(beats), scale=2)
+    text = (
+        f"Each of the {unit.beats} beats of a block brings {unit.lanes} values. The first codes leave {unit.latency} "
+        "cycles after the last values came, while the next block enters: a beat in every cycle on either side."
+    )
+    return _compared(Scene("Two blocks", text, waveform), expected)
 
 
 def _codes(unit: Any, numbers: Sequence[float]) -> list[int]:

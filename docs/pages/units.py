@@ -21,6 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 _HEADINGS = {
     Kind.CONVERTER: "Format converters",
+    Kind.MX_QUANTIZER: "Block quantisers",
     Kind.MAC: "Multiply-accumulate units",
     Kind.AXI_STREAM: "Behind AXI4-Stream ports",
     Kind.VECTOR: "Several lanes",
@@ -28,7 +29,7 @@ _HEADINGS = {
 
 
 _MEASURES = {
-    "latency": "From a transfer to its result.",
+    "latency": "From a transfer to its result; of a block, from its last values to its first codes.",
     "accumulate_latency": "From a product to the next of the same register.",
 }
 

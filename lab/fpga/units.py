@@ -15,7 +15,7 @@ __all__ = ["Build", "catalogue", "parameters_of", "select"]
 
 Build = Callable[[], wiring.Component]
 
-_SHOWN = ("source", "destination", "operands", "levels", "lanes", "registers", "stages")
+_SHOWN = ("source", "destination", "element", "block", "operands", "levels", "lanes", "registers", "stages")
 
 
 def catalogue() -> dict[str, Build]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lab.mutants.block_faults import BLOCK_FAULTS
 from lab.mutants.control_faults import CONTROL_FAULTS
 from lab.mutants.converter_faults import CONVERTER_FAULTS
 from lab.mutants.mutant import Mutant
@@ -18,6 +19,7 @@ MUTANTS = (
     *VECTOR_FAULTS,
     *CONTROL_FAULTS,
     *CONVERTER_FAULTS,
+    *BLOCK_FAULTS,
     # -- chunks
     Mutant(
         "chunk_one_too_long",

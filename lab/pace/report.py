@@ -48,7 +48,8 @@ def measured_units(report: Report) -> dict[str, Build]:
 
 
 def _has_pace(unit: Unit) -> bool:
-    return unit.kind is not Kind.CONVERTER and not {"stages", "flags"} & unit.arguments.keys()
+    is_accumulating = unit.kind not in (Kind.CONVERTER, Kind.MX_QUANTIZER)
+    return is_accumulating and not {"stages", "flags"} & unit.arguments.keys()
 
 
 def paces(report: Report, measured: dict[tuple[str, int], Fraction], units: dict[str, Any]) -> Iterator[Pace]:

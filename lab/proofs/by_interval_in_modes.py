@@ -34,7 +34,7 @@ from lab.proofs.terms import (
     widened,
 )
 
-__all__ = ["conversion"]
+__all__ = ["conversion", "rounding"]
 
 
 def _value(word: str, width: int, fraction_bits: int, bias: int, carrier: Sort) -> str:
@@ -107,11 +107,34 @@ def conversion(
 
     `random` is the random number of the mode ``stochastic``, of `random_bits` bits.
     """
+    top = source.width - 1
+    magnitude = _value(slice_of(code, top - 1, 0), top, source.fraction_bits, source.bias, carrier)
+    text = define("magnitude", carrier, magnitude)
+    text += rounding(
+        sign_bit(code, source), destination, out, mode, random=random, random_bits=random_bits, carrier=carrier
+    )
+    return text + conclusion(code, source, destination, mode, overflow, out, flags)
+
+
+def rounding(
+    is_negative: str,
+    destination: FloatFormat,
+    out: str,
+    mode: Rounding = Rounding.NEAREST_EVEN,
+    *,
+    random: str = "",
+    random_bits: int = 1,
+    carrier: Sort = DOUBLE,
+) -> str:
+    """Return definitions of ``is_beyond``, ``is_rounded``, ``is_exact`` and ``is_tiny``, as `conclusion` says.
+
+    Defined already: ``magnitude``, of the number that `out` rounds. `is_negative` tells its sign.
+    """
     extra = random_bits if mode is Rounding.STOCHASTIC else 1
     fraction_bits = destination.fraction_bits + extra
     # One more exponent bit than the destination has, and one more fraction bit for what is tiny.
     width = destination.exponent_bits + 1 + fraction_bits + 1
-    interval = _Interval(mode, random, random_bits, width, moves_away(mode, sign_bit(code, source)))
+    interval = _Interval(mode, random, random_bits, width, moves_away(mode, is_negative))
 
     def reaches(word: str, is_odd: str, digits: int) -> str:
         """Tell whether the number is rounded to a code or beyond; ``digits`` fraction bits stand in its word."""
@@ -119,11 +142,8 @@ def conversion(
         value = _value(end, width, digits, destination.bias, carrier)
         return f"(ite {belongs} (fp.geq magnitude {value}) (fp.gt magnitude {value}))"
 
-    top = source.width - 1
-    magnitude = _value(slice_of(code, top - 1, 0), top, source.fraction_bits, source.bias, carrier)
-    text = define("magnitude", carrier, magnitude)
     kept = slice_of(out, destination.width - 2, 0)
-    text += define("kept", f"(_ BitVec {destination.width - 1})", kept)
+    text = define("kept", f"(_ BitVec {destination.width - 1})", kept)
     shifted = f"(concat {bits(0, width - extra - destination.width + 1)} kept {bits(0, extra)})"
     text += define("word", f"(_ BitVec {width})", shifted)
     text += define("is_odd", "Bool", equal("((_ extract 0 0) kept)", "#b1"))
@@ -135,7 +155,7 @@ def conversion(
     end, belongs = interval.upper("word", "is_odd")
     value = _value(end, width, fraction_bits, destination.bias, carrier)
     is_zero = equal("kept", bits(0, destination.width - 1))
-    sign = equal(sign_bit(out, destination), sign_bit(code, source))
+    sign = equal(sign_bit(out, destination), is_negative)
     if destination.specials == "fnuz":
         sign = f"(ite {is_zero} {inverse(sign_bit(out, destination))} {sign})"
     within = both(
@@ -150,5 +170,4 @@ def conversion(
     )
     # With an unbounded exponent, the numbers below the smallest normal one have one more fraction bit than those above.
     smallest = bits(1 << fraction_bits + 1, width)
-    text += define("is_tiny", "Bool", inverse(reaches(smallest, "false", fraction_bits + 1)))
-    return text + conclusion(code, source, destination, mode, overflow, out, flags)
+    return text + define("is_tiny", "Bool", inverse(reaches(smallest, "false", fraction_bits + 1)))

@@ -9,6 +9,7 @@ from lab.proofs.along_model.induction import induction_proofs
 from lab.proofs.along_vector.values import value_proofs
 from lab.proofs.along_vector.waiting import waiting_proofs
 from lab.proofs.axi_stream import axi_stream_proofs
+from lab.proofs.blocks import block_proofs
 from lab.proofs.control import control_proofs
 from lab.proofs.converters import converter_proofs
 from lab.proofs.converters_in_modes import mode_proofs
@@ -40,6 +41,7 @@ def proofs() -> list[Proof]:
         *pipeline_proofs(),
         *mode_pipeline_proofs(),
         *philox_proofs(),
+        *block_proofs(),
         *widening_proofs(),
         *control_proofs(),
         *induction_proofs(),

@@ -24,6 +24,7 @@ _UNITS = {
     "converter/": Part.CONVERTERS,
     "stream/": Part.CONVERTERS,
     "philox/": Part.CONVERTERS,
+    "mx/": Part.CONVERTERS,
     "step/": Part.STEP,
     "vector/": Part.VECTOR,
 }

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from hdl.catalogue import Kind
 from sim.bench.episode import Ran
+from sim.bench.explain_block import explain_block
 from sim.bench.explain_conversion import explain_conversion
 from sim.bench.explain_reduction import explain_reduction
 from sim.bench.explain_vector import explain_vector
@@ -22,6 +23,7 @@ __all__ = ["Engine", "run_compiled"]
 
 _EXPLAIN: dict[Kind, Explain] = {
     Kind.CONVERTER: explain_conversion,
+    Kind.MX_QUANTIZER: explain_block,
     Kind.MAC: explain_reduction,
     Kind.AXI_STREAM: explain_reduction,
     Kind.VECTOR: explain_vector,

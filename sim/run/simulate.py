@@ -27,6 +27,7 @@ from sim.stimulus.converter import converter_scenarios, required_bins
 from sim.stimulus.converter_modes import mode_scenarios, required_mode_bins
 from sim.stimulus.generators import generator_for
 from sim.stimulus.mac import mac_scenarios
+from sim.stimulus.mx import block_scenarios, required_block_bins
 from sim.stimulus.vector import vector_scenarios
 from sim.units import UNITS, port_of
 from tools.paths import ROOT
@@ -195,6 +196,9 @@ def prepare(unit: Unit, seed: int, effort: float) -> tuple[list[Scenario], set[s
             return mode_scenarios(component, port, rng, effort), required_mode_bins(component), names
         scenarios = converter_scenarios(source, destination, port, rng, effort)
         return scenarios, required_bins(source, destination, component.latency), names
+    if unit.kind is Kind.MX_QUANTIZER:
+        names = [component.source.name, component.element.name]
+        return block_scenarios(component, port, rng, effort), required_block_bins(component), names
     if unit.kind is Kind.VECTOR:
         return vector_scenarios(component, port, seed, unit.name, effort)
     return mac_scenarios(component, port, seed, unit.name, effort)

@@ -11,7 +11,7 @@ from amaranth.lib import data
 
 from golden import BF16, CB16, CBFLOAT16, FLOAT4_E2M1FN, FLOAT6_E2M3FN, FLOAT8_E4M3FN, FP16, FP32
 from golden.formats import HALF_FORMATS, WIDE_FORMATS
-from hdl import FloatConverter, MultiplyAccumulate, VectorMac
+from hdl import FloatConverter, MultiplyAccumulate, MxQuantizer, VectorMac
 from hdl.axi_stream import AxiStreamMac
 from hdl.catalogue import released
 from hdl.cli import main
@@ -59,6 +59,16 @@ COMMANDS = {
     "vector-mac-three-formats-without-flags": (
         "vector-mac --lanes 2 --operands cbfloat16,float16,bfloat16 --registers 8 --stages 4 --no-flags",
         lambda: VectorMac(lanes=2, operands=HALF_FORMATS, registers=8, stages=4, flags=False),
+    ),
+    "mx-quantize": (
+        "mx-quantize --element float8_e4m3fn --lanes 4",
+        lambda: MxQuantizer(element=FLOAT8_E4M3FN, lanes=4),
+    ),
+    "mx-quantize-at-random": (
+        "mx-quantize --source fp16 --element float4_e2m1fn --block 16 --lanes 16 --rounding stochastic --random-bits 4",
+        lambda: MxQuantizer(
+            source=FP16, element=FLOAT4_E2M1FN, block=16, lanes=16, rounding="stochastic", random_bits=4
+        ),
     ),
     "mac-axi-stream-without-flags": (
         "mac-axi-stream --levels 0 --no-flags",
@@ -141,8 +151,11 @@ def test_header_has_the_parameters_and_the_latency(generated, command):
     unit = COMMANDS[command][1]()
     unit = getattr(unit, "unit", unit)
     lines = header(generated[command].read_text())
-    assert f"  stages = {unit.stages}" in lines
     assert f"  latency = {unit.latency} cycles" in lines
+    if isinstance(unit, MxQuantizer):
+        assert {f"  {name} = {getattr(unit, name)}" for name in ("source", "element", "lanes")} <= set(lines)
+        return
+    assert f"  stages = {unit.stages}" in lines
     assert f"  flags = {unit.flags}" in lines
     if hasattr(unit, "operands"):
         assert f"  operands = {', '.join(map(str, unit.operands))}" in lines
@@ -218,6 +231,10 @@ BAD = [
     ("convert --source fp32 --destination fp16 --random-bits 40", "random_bits: got 40, must be from 1 to 32"),
     ("convert --source fp32 --destination fp16 --name 2x", "name: got '2x', must be a Verilog identifier"),
     ("convert --source fp32 --destination fp16 --name é", "name: got 'é', must be a Verilog identifier"),
+    ("mx-quantize --element fp16", "element: got float16 of 16 bits, must be a format of at most 8 bits, such as "),
+    ("mx-quantize --element float8_e5m2 --lanes 64", "lanes: got 64, must be at most the 32 values of a block"),
+    ("mx-quantize --element float8_e5m2 --lanes 3", "lanes: got 3, must be a power of two of at least 1"),
+    ("mx-quantize --element float8_e5m2 --rounding odd", "rounding: got 'odd', must be a Rounding or one of "),
     ("mac --operands fp32", "operands: got float32 of 32 bits, must be at most 16 bits wide"),
     ("mac --operands fp16,nope", "operands: got 'nope', must be one of float32, "),
     ("mac --levels 0,x", "levels: got '0,x', must be numbers such as 0,1,2"),
@@ -249,6 +266,7 @@ def test_all_writes_each_unit_once(tmp_path, monkeypatch, capsys):
     assert main(["verilog", "all", "-o", str(tmp_path)]) == 0
     names = {f"{source}_to_{destination}" for source, destination in permutations(WIDE_FORMATS, 2)}
     names |= {f"mac_{fmt}" for fmt in WIDE_FORMATS[1:]} | {"mac", "mac_axi_stream", "vector_mac"}
+    names.add("mx_quantize_float8_e4m3fn")
     assert {unit.name for unit in released()} == names
     assert {path.name: path.read_text().split(":")[0] for path in tmp_path.glob("*.v")} == {f"{n}.v": n for n in names}
     assert {path.name for path in tmp_path.iterdir()} == {f"{n}{end}" for n in names for end in (".v", ".core")}

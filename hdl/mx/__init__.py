@@ -1,0 +1,1 @@
+"""The block quantiser of microscaling, and its parts."""

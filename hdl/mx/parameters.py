@@ -1,0 +1,87 @@
+"""The parameters of the block quantiser."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from golden.formats import FP32, FloatFormat
+from golden.rounding import DEFAULT_RANDOM_BITS, MOST_RANDOM_BITS, Rounding, as_rounding
+from hdl.cores.specials import check_format
+from hdl.definitions import Definition, Format, PowerOfTwo, Whole, shown
+from hdl.mx.plan import BlockPlan
+from hdl.parameters import Parameters
+
+__all__ = ["Mode", "MxParameters", "NarrowFormat"]
+
+#: Values that share a scale, in the specification.
+_BLOCK = 32
+#: Bits of the widest element.
+_WIDEST = 8
+
+
+@dataclass(frozen=True)
+class NarrowFormat(Format):
+    """One format of 8 bits at most."""
+
+    @property
+    def allowed(self) -> str:
+        return f"a format of at most {_WIDEST} bits, such as float8_e4m3fn"
+
+    def check(self, name: str, value: Any, given: Any) -> FloatFormat:
+        if check_format(value, name).width > _WIDEST:
+            raise ValueError(f"{name}: got {value} of {value.width} bits, must be {self.allowed}")
+        return value
+
+
+@dataclass(frozen=True)
+class Mode(Definition):
+    """One rounding mode."""
+
+    type_name = "Rounding or str"
+
+    @property
+    def allowed(self) -> str:
+        return f"one of {shown(tuple(Rounding))}"
+
+    def check(self, name: str, value: Any, given: Any) -> Rounding:
+        return as_rounding(value, name)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MxParameters(Parameters):
+    """Parameters of `hdl.MxQuantizer`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Naming the parameter, what was given and what is allowed.
+    """
+
+    source: Annotated[FloatFormat, Format("format of the values")] = FP32
+    element: Annotated[FloatFormat, NarrowFormat("format of the elements")]
+    block: Annotated[int, PowerOfTwo("values that share a scale", least=1, is_rare=True)] = _BLOCK
+    lanes: Annotated[int, PowerOfTwo("values in a beat, at most a block", least=1)] = 1
+    rounding: Annotated[Rounding | str, Mode("rounding mode of the elements", is_rare=True)] = Rounding.NEAREST_EVEN
+    random_bits: Annotated[
+        int,
+        Whole(
+            "bits of a random number", 1, MOST_RANDOM_BITS, note="Only the mode ``stochastic`` takes one.", is_rare=True
+        ),
+    ] = DEFAULT_RANDOM_BITS
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.lanes > self.block:
+            raise ValueError(f"lanes: got {self.lanes}, must be at most the {self.block} values of a block")
+
+    @property
+    def plan(self) -> BlockPlan:
+        """What the cores are built for."""
+        mode: Rounding = self.rounding  # type: ignore[assignment]  # checked
+        return BlockPlan(self.source, self.element, mode, self.random_bits)
+
+    @property
+    def beats(self) -> int:
+        """Beats of a block."""
+        return self.block // self.lanes

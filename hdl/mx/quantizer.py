@@ -1,0 +1,153 @@
+# amaranth: UnusedElaboratable=no
+# A part is made with its unit, which may never be elaborated.
+"""The block quantiser: values come in, codes of a narrow format and the scale of their block go out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth import C, Module, Signal, Value
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.cores.conversion import conversion_cores
+from hdl.mx.parameters import MxParameters
+from hdl.mx.ports import element_beat_layout, value_beat_layout
+from hdl.mx.scaling import Divide, Scale, largest_of
+from hdl.parameters import built_from, documented
+from hdl.pipeline import rank
+from hdl.queue import Queue
+
+__all__ = ["MxQuantizer"]
+
+#: Ranks in front of the queue of values; and how many cycles its last beat is in there before the block leaves.
+_INTO, _WAITING = 2, 3
+_OUT_OF = 2
+
+
+@documented(MxParameters)
+class MxQuantizer(wiring.Component):
+    """Quantise values in blocks that share a scale (OCP microscaling, as `golden.mx.quantize`).
+
+    A block is the next `block` values from the reset on, in ``block / lanes`` beats; whoever has fewer fills it up with
+    zeros. A beat enters and a beat leaves in every cycle: while a block leaves, the next one enters. The beats of a
+    block leave one after the other once all have entered, the first of them `latency` cycles after the last one's
+    entry. While a result is not accepted, values enter until the queue of two blocks is full.
+
+    Attributes
+    ----------
+    latency : int
+        Cycles from the last values of a block to its first codes.
+    beats : int
+        Beats of a block.
+    i : stream of struct, in
+        `hdl.mx.ports.value_beat_layout`: `lanes` values, and their random numbers if `rounding` is ``stochastic``.
+    o : stream of struct, out
+        `hdl.mx.ports.element_beat_layout`: as many codes, the block's scale, and whether the beat is its last.
+    values, blocks : Queue
+        State that proofs speak of: beats of values that wait for their scale, and scales of the blocks that are whole.
+
+    Raises
+    ------
+    TypeError
+        If a parameter has the wrong type.
+    ValueError
+        If one is out of range.
+    """
+
+    @built_from(MxParameters)
+    def __init__(self, parameters: MxParameters) -> None:
+        self.beats, self.latency = parameters.beats, _INTO + _WAITING + _OUT_OF
+        self.plan = plan = parameters.plan
+        # A block, and what enters until it begins to leave; one more, so that it is never full in between.
+        depth = 1 << (self.beats + _WAITING - 1).bit_length()
+        self.values = Queue(data.ArrayLayout(plan.value_layout, self.lanes), depth)
+        self.blocks = Queue(plan.scaling_layout, depth // self.beats)
+        super().__init__(
+            {
+                "i": In(stream.Signature(value_beat_layout(parameters))),
+                "o": Out(stream.Signature(element_beat_layout(parameters))),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.values, m.submodules.blocks = self.values, self.blocks
+        enters, codes = self._enter(m)
+        self._measure(m, enters, codes)
+        self._leave(m)
+        return m
+
+    def _enter(self, m: Module) -> tuple[Value, list[Any]]:
+        """Convert to the wide format, into the queue of values; return whether a beat enters it, and its codes."""
+        has_room = self.values.level != self.values.depth
+        moves = Signal()
+        valid = rank(m, "unpacked_valid", self.i.valid, moves, reset=True)
+        valid = rank(m, "wide_valid", valid, moves, reset=True)
+        m.d.comb += [moves.eq(has_room | ~valid), self.i.ready.eq(moves)]
+        codes = []
+        for lane, kept in enumerate(self.values.w_data):
+            unpack, align, finish = conversion_cores(self.plan.first)
+            m.submodules[f"unpack_{lane}"], m.submodules[f"align_{lane}"] = unpack, align
+            m.submodules[f"to_odd_{lane}"] = finish
+            m.d.comb += [unpack.code.eq(self.i.payload.values[lane]), finish.i.eq(align.o)]
+            m.d.comb += align.i.eq(rank(m, f"unpacked_{lane}", unpack.o, moves))
+            codes.append(rank(m, f"wide_{lane}", finish.o.bits, moves))
+            m.d.comb += kept.code.eq(codes[-1])
+            if self.plan.is_stochastic:
+                random = rank(m, f"unpacked_random_{lane}", self.i.payload.random[lane], moves)
+                m.d.comb += kept.random.eq(rank(m, f"wide_random_{lane}", random, moves))
+        enters = valid & has_room
+        m.d.comb += self.values.w_en.eq(enters)
+        return enters, codes
+
+    def _measure(self, m: Module, enters: Value, codes: list[Any]) -> None:
+        """Find the largest exponent field of each block, and put its scale into the queue of blocks."""
+        wide = self.plan.wide
+        fields = [code[wide.fraction_bits : -1] for code in codes]
+        of_beat = Signal(wide.exponent_bits, reset_less=True)
+        m.d.sync += of_beat.eq(largest_of(m, "larger", fields))
+        is_first, is_last = self._count(m, "entering", enters)
+        has_entered, was_first = Signal(), Signal()
+        completes, is_complete = Signal(), Signal()
+        m.d.sync += [has_entered.eq(enters), was_first.eq(is_first), completes.eq(enters & is_last)]
+        m.d.sync += is_complete.eq(completes)
+        largest = Signal(wide.exponent_bits, reset_less=True)
+        with m.If(has_entered & (was_first | (of_beat > largest))):
+            m.d.sync += largest.eq(of_beat)
+        m.submodules.scale = scale = Scale(self.plan)
+        m.d.comb += [scale.largest.eq(largest), self.blocks.w_data.eq(scale.o), self.blocks.w_en.eq(is_complete)]
+
+    def _leave(self, m: Module) -> None:
+        """Divide each value by its scale, round it to an element."""
+        moves = ~self.o.valid | self.o.ready
+        leaves = moves & self.blocks.r_rdy
+        _, is_last = self._count(m, "leaving", leaves)
+        m.d.comb += [self.values.r_en.eq(leaves), self.blocks.r_en.eq(leaves & is_last)]
+        valid = rank(m, "scaled_valid", self.blocks.r_rdy, moves, reset=True)
+        scale, last = rank(m, "scaled_scale", self.blocks.r_data.scale, moves), rank(m, "scaled_last", is_last, moves)
+        for lane, kept in enumerate(self.values.r_data):
+            m.submodules[f"divide_{lane}"] = divide = Divide(self.plan)
+            unpack, align, finish = conversion_cores(self.plan.last)
+            m.submodules[f"unpack_scaled_{lane}"], m.submodules[f"align_scaled_{lane}"] = unpack, align
+            m.submodules[f"round_{lane}"] = finish
+            m.d.comb += [divide.code.eq(kept.code), divide.scaling.eq(self.blocks.r_data)]
+            m.d.comb += unpack.code.eq(rank(m, f"scaled_{lane}", divide.o, moves))
+            m.d.comb += [align.i.eq(unpack.o), finish.i.eq(align.o)]
+            if self.plan.is_stochastic:
+                m.d.comb += finish.controls.random.eq(rank(m, f"scaled_random_{lane}", kept.random, moves))
+            m.d.comb += self.o.payload.codes[lane].eq(rank(m, f"code_{lane}", finish.o.bits, moves))
+        m.d.comb += [
+            self.o.valid.eq(rank(m, "result_valid", valid, moves, reset=True)),
+            self.o.payload.scale.eq(rank(m, "result_scale", scale, moves)),
+            self.o.payload.last.eq(rank(m, "result_last", last, moves)),
+        ]
+
+    def _count(self, m: Module, name: str, moves: Value) -> tuple[Value, Value]:
+        """Count the beats of a block; return whether the next one is the first, and the last."""
+        if self.beats == 1:
+            return C(1, 1), C(1, 1)
+        number = Signal(range(self.beats), name=f"{name}_beat")
+        with m.If(moves):
+            m.d.sync += number.eq(number + 1)  # a power of two: from the last to the first
+        return ~number.any(), number.all()

@@ -1,0 +1,32 @@
+"""Bugs in the block quantiser."""
+
+from __future__ import annotations
+
+from lab.mutants.mutant import Mutant
+
+__all__ = ["BLOCK_FAULTS"]
+
+_UNIT = "mx_quantize_float16_to_float6_e3m2fn"
+_PAIR = "mx/pair/float16_to_float6_e3m2fn/nearest_even/interval/bitwuzla"
+_RELEASED = "mx_quantize_float8_e4m3fn"
+_RELEASED_PAIR = "mx/pair/float32_to_float8_e4m3fn/nearest_even/interval/bitwuzla"
+
+
+def _value(name: str, file: str, old: str, new: str, unit: str = _UNIT, proof: str = _PAIR) -> Mutant:
+    return Mutant(name, f"mx/{file}.py", old, new, unit, "all_blocks", 0.3, proofs=(proof,))
+
+
+BLOCK_FAULTS = (
+    # -- the scale
+    _value("block_of_zeros_has_some_scale", "scaling", "(code < 0) | is_zero", "code < 0"),
+    _value(
+        "largest_of_two_is_the_smaller", "scaling", "pair[0] > pair[1]", "pair[0] < pair[1]", _RELEASED, _RELEASED_PAIR
+    ),
+    _value("scale_below_the_least_wraps", "scaling", "(code < 0) | is_zero", "is_zero", _RELEASED, _RELEASED_PAIR),
+    # -- the values
+    _value("value_far_below_the_largest_wraps", "scaling", "is_zero | difference[-1] |", "is_zero |"),
+    _value("block_with_nan_keeps_its_values", "scaling", "Mux(self.scaling.scale == NAN_SCALE, 0, code)", "code"),
+    _value("value_rounded_twice_to_nearest", "plan", "(Rounding.TO_ODD,)", "(Rounding.NEAREST_EVEN,)"),
+    _value("wide_format_one_bit_short", "plan", "fraction_bits + self._kept_below)", "fraction_bits + 1)"),
+    _value("large_value_becomes_nan", "plan", "OVERFLOWS[1]", "OVERFLOWS[0]", _RELEASED, _RELEASED_PAIR),
+)
