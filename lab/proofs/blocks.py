@@ -153,7 +153,7 @@ def _explain(plan: BlockPlan, ports: Mapping[str, int]) -> str:
     if plan.is_stochastic:
         mask = (1 << plan.random_bits) - 1
         random = [ports["random"] >> plan.random_bits * at & mask for at in (0, 1)]
-        options = {"random": np.uint32(random), "random_bits": plan.random_bits}
+        options = {"random": np.array(random, np.uint32), "random_bits": plan.random_bits}
     values = decode(np.array(codes, code_dtype(source)), source)
     scales, elements = mx.quantize(values, plan.element, block=2, rounding=plan.rounding, **options)
     got = ports["codes"] & (1 << plan.element.width) - 1

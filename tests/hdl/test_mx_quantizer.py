@@ -77,7 +77,8 @@ class Pairs(wiring.Component):
         for name, plan in self.plans.items():
             m.submodules[name] = block = QuantizeBlock(plan, 2)
             m.d.comb += [block.values[at].eq(getattr(self, f"{each}_{plan.source}")) for at, each in enumerate("ab")]
-            m.d.comb += [getattr(self, f"{name}_scale").eq(block.scale), getattr(self, f"{name}_code").eq(block.codes[0])]
+            m.d.comb += getattr(self, f"{name}_scale").eq(block.scale)
+            m.d.comb += getattr(self, f"{name}_code").eq(block.codes[0])
             if plan.is_stochastic:
                 m.d.comb += block.random[0].eq(self.random)
         return m
