@@ -12,6 +12,7 @@ from amaranth.lib.wiring import In, Out
 
 from golden.formats import FloatFormat
 from hdl.cores.result import flags_layout
+from hdl.definitions import shown
 from hdl.mac.multiply_accumulate import MultiplyAccumulate
 from hdl.mac.parameters import MacParameters
 from hdl.mac.ports import Error
@@ -46,6 +47,11 @@ class AxiStreamParameters(MacParameters):
         super().__post_init__()
         if self.registers > _MOST_REGISTERS:
             raise ValueError(f"registers: got {self.registers}, must be at most {_MOST_REGISTERS} to fit s_axis_tuser")
+        if self.formats.controls.size:
+            raise ValueError(
+                f"roundings: got {shown(self.formats.roundings)}, must be one mode that takes no random number: "
+                "s_axis_tuser has no field for a mode; build hdl.MultiplyAccumulate"
+            )
         if len(self.operands) > _MOST_FORMATS:
             raise ValueError(f"operands: got {len(self.operands)}, must be at most {_MOST_FORMATS} to fit s_axis_tuser")
 

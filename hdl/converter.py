@@ -13,8 +13,8 @@ from amaranth.lib.wiring import In, Out
 from golden.formats import FloatFormat
 from golden.rounding import DEFAULT_RANDOM_BITS, MOST_RANDOM_BITS, OVERFLOWS, Rounding
 from hdl.cores.conversion import conversion_cores
-from hdl.cores.conversion_finish import chosen_modes
 from hdl.cores.conversion_plan import ConversionPlan
+from hdl.cores.modes import chosen_modes
 from hdl.cores.result import flags_layout
 from hdl.cores.rounding import of_chosen
 from hdl.definitions import Choice, Format, Roundings, Stages, Switch, Whole
@@ -172,6 +172,6 @@ class FloatConverter(wiring.Component):
         if self.flags:
             m.d.comb += self.o.payload.flags.eq(result.flags)
         if self._has_choice:
-            is_known = of_chosen(chosen_modes(plan, controls), lambda mode: 1)
+            is_known = of_chosen(chosen_modes(plan.roundings, controls), lambda mode: 1)
             m.d.comb += self.o.payload.error.eq(rank(m, "error", ~is_known, enable))
         return m

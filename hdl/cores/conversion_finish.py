@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from amaranth import C, Cat, Const, Module, Mux, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
@@ -12,25 +10,12 @@ from golden.rounding import Rounding
 from hdl.cores.conversion_align import aligned_layout
 from hdl.cores.conversion_plan import ConversionPlan
 from hdl.cores.conversion_words import at_least
+from hdl.cores.modes import chosen_modes
 from hdl.cores.result import result_layout
 from hdl.cores.rounding import Bit, increment, of_chosen, stays_finite
 from hdl.cores.words import named
 
-__all__ = ["FinishConversion", "chosen_modes"]
-
-
-def chosen_modes(plan: ConversionPlan, controls: Any) -> dict[Rounding, Bit]:
-    """Return for each mode whether it is the chosen one; none is if the code names a mode that is not built.
-
-    Parameters
-    ----------
-    plan : ConversionPlan
-    controls : View or None
-        Of `plan.controls`; None where the plan has none.
-    """
-    if len(plan.roundings) == 1:
-        return {plan.roundings[0]: 1}
-    return {mode: controls.rounding == mode.value for mode in plan.roundings}
+__all__ = ["FinishConversion"]
 
 
 class FinishConversion(wiring.Component):
@@ -67,7 +52,7 @@ class FinishConversion(wiring.Component):
         m = Module()
         i, o, plan = self.i, self.o, self.plan
         destination = plan.destination
-        chosen = chosen_modes(plan, getattr(self, "controls", None))
+        chosen = chosen_modes(plan.roundings, getattr(self, "controls", None))
         kept = Cat(i.fraction, i.exponent_field)
         is_lost, is_tiny = C(0, 1), C(0, 1)
         total: Value = kept

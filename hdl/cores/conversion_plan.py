@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from amaranth.lib import data
 
 from golden.formats import FloatFormat
 from golden.rounding import DEFAULT_RANDOM_BITS, OVERFLOWS, Rounding
+from hdl.cores.modes import controls_layout
 
 __all__ = ["ConversionPlan"]
 
@@ -76,5 +76,4 @@ class ConversionPlan:
     @property
     def controls(self) -> data.StructLayout:
         """What comes with every code: ``rounding``, if there is a choice, and ``random``, if a mode takes it."""
-        fields: dict[str, Any] = {"rounding": Rounding} if len(self.roundings) > 1 else {}
-        return data.StructLayout(fields | ({"random": self.random_bits} if self.is_stochastic else {}))
+        return controls_layout(self.roundings, self.random_bits)

@@ -36,6 +36,10 @@ class Pipe(Protocol):
     def accumulator_format(self) -> Any:
         """Index of its accumulator's format."""
 
+    @property
+    def controls(self) -> Any:
+        """Its rounding mode and random number: the fields of `StepFormats.controls`, as far as it has any."""
+
     def after(self, step: str, bundle: Bundle) -> Bundle:
         """Return the results of a step: in the same cycle, or one cycle later."""
 
@@ -167,7 +171,8 @@ def add_product(
 
     total = join_paths(m, formats, step.near, second_shift(m, step.near), step.far, add_far(m, step.far))
     step = pipe.after("add", Bundle(total=total, outcome=decide_class(step.product, step.accumulator)))
-    normal = normalise_sum(m, formats, pipe.accumulator_format, step.total)
+    controls = pipe.controls if formats.controls.size else None
+    normal = normalise_sum(m, formats, pipe.accumulator_format, step.total, controls)
     step = pipe.after("normalise", Bundle(normal=normal, outcome=step.outcome))
     rounded = round_sum(m, formats, pipe.accumulator_format, step.normal)
     # From here on it is the sign of an infinity, too.
@@ -209,6 +214,8 @@ class FusedStep(wiring.Component):
     acc : unsigned(formats.accumulator_width), in
     format, accumulator_format : unsigned, in
         Indices into `formats.operands` and `formats.accumulators`.
+    rounding, random : in
+        The fields of `formats.controls`, as far as it has any.
     o : result_layout(formats.accumulator_width), out
     """
 
@@ -221,9 +228,15 @@ class FusedStep(wiring.Component):
                 "acc": In(formats.accumulator_width),
                 "format": In(select_width(len(formats.operands))),
                 "accumulator_format": In(select_width(len(formats.accumulators))),
+                **{name: In(field.shape) for name, field in formats.controls},
                 "o": Out(result_layout(formats.accumulator_width)),
             }
         )
+
+    @property
+    def controls(self) -> FusedStep:
+        """The ports ``rounding`` and ``random``."""
+        return self
 
     def after(self, step: str, bundle: Bundle) -> Bundle:
         """Continue in the same cycle, with a name for every value."""

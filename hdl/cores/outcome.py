@@ -58,15 +58,17 @@ def finish(m: Module, formats: StepFormats, index: Value, rounded: Bundle, *, wi
     outcome = rounded.outcome
     is_number = ~(outcome.is_nan | outcome.is_infinite)
     overflow = named(m, "overflow", is_number & (rounded.too_large | carried))
+    # Beyond the largest finite value, an infinity or, in some modes, that value.
+    is_beyond = overflow if formats.is_nearest_even else overflow | (is_number & rounded.to_largest)
     # Tininess after rounding: with an unbounded exponent the result would have one more bit, the round bit. It reaches
     # the smallest normal only from all ones, and only if the bit after them rounds it up.
     tiny = rounded.is_subnormal & ~(rounded.field[0] & rounded.following)
     flags = Signal(flags_layout(), name="step_flags")
     if with_flags:
         m.d.comb += [
-            flags.inexact.eq(is_number & (rounded.inexact | overflow)),
+            flags.inexact.eq(is_number & (rounded.inexact | is_beyond)),
             flags.underflow.eq(is_number & tiny & rounded.inexact),
-            flags.overflow.eq(overflow),
+            flags.overflow.eq(is_beyond),
             flags.invalid.eq(outcome.invalid),
         ]
     return Bundle(

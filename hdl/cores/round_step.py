@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from amaranth import C, Cat, Module, Mux, Signal, Value
 
-from golden.rounding import Rounding
 from hdl.cores.bundle import Bundle
-from hdl.cores.rounding import increment, increment_of_negative
+from hdl.cores.modes import chosen_modes
 from hdl.cores.step_formats import StepFormats
+from hdl.cores.step_modes import kept_finite, other_modes, round_up
 from hdl.cores.words import choose, named
 
 __all__ = ["join_paths", "normalise_sum", "round_sum"]
@@ -59,7 +60,7 @@ def join_paths(m: Module, formats: StepFormats, near: Bundle, near_word: Value, 
     )
 
 
-def normalise_sum(m: Module, formats: StepFormats, index: Value, total: Bundle) -> Bundle:
+def normalise_sum(m: Module, formats: StepFormats, index: Value, total: Bundle, controls: Any = None) -> Bundle:
     """Shift left by up to three places and find round bit, next bit and sticky bit.
 
     ::
@@ -74,6 +75,8 @@ def normalise_sum(m: Module, formats: StepFormats, index: Value, total: Bundle) 
     ----------
     index : Value
         Of the accumulator's format.
+    controls : View
+        With the fields of `formats.controls`, if it has any.
 
     Returns
     -------
@@ -81,7 +84,7 @@ def normalise_sum(m: Module, formats: StepFormats, index: Value, total: Bundle) 
         ``magnitude``: exponent and kept fraction; ``word``: the part of it that `round_sum` returns by that name,
         chosen by ``is_low``; ``round_up``, to be added to it; ``is_subnormal``; ``round_bit`` as it stands;
         ``following``, ``below`` it, and ``sticky`` (of both) of the signed number; ``negative``; ``exponent``;
-        ``sign``.
+        ``sign``. In other modes than the nearest even number also what `hdl.cores.step_modes.other_modes` adds.
     """
     width = formats.sum_width
     negative = total.negative.replicate(width)
@@ -103,14 +106,10 @@ def normalise_sum(m: Module, formats: StepFormats, index: Value, total: Bundle) 
     is_low = formats.is_widest(index) if low_bits else C(0, 1)
     round_bit = named(m, "round_bit", choose(index, [moved[width - 1 - fmt.precision] for fmt in formats.accumulators]))
     lowest = named(m, "lowest", choose(index, [moved[width - fmt.precision] for fmt in formats.accumulators]))
-    mode, below_kept = Rounding.NEAREST_EVEN, {"sticky": sticky, "lowest": lowest, "sign": total.sign}
-    round_up = Mux(
-        total.negative,
-        increment_of_negative(mode, inverted_round_bit=round_bit, **below_kept),
-        increment(mode, round_bit=round_bit, **below_kept),
-    )
-    return Bundle(
-        round_up=round_up,
+    chosen, below_kept = chosen_modes(formats.roundings, controls), {"sticky": sticky, "lowest": lowest}
+    cancels = total.subtract & ~total.negative & ~total.magnitude.any()
+    normal = Bundle(
+        round_up=round_up(chosen, total.negative, round_bit=round_bit, sign=total.sign, **below_kept),
         magnitude=magnitude,
         word=named(m, "second_word", Mux(is_low, magnitude[:low_bits], magnitude[low_bits:])),
         is_low=is_low,
@@ -122,8 +121,12 @@ def normalise_sum(m: Module, formats: StepFormats, index: Value, total: Bundle) 
         negative=total.negative,
         exponent=exponent,
         # An exact zero is positive unless both addends are negative. (A negative power of two has only its sign left.)
-        sign=total.sign & ~(total.subtract & ~total.negative & ~total.magnitude.any()),
+        sign=total.sign & ~cancels,
     )
+    if formats.is_nearest_even:
+        return normal
+    random = controls.random if formats.is_stochastic else None
+    return other_modes(m, formats, index, chosen, random, moved, normal, total.sign, cancels)
 
 
 def _any_below(index: Value, total: Bundle, places: Sequence[int]) -> Value:
@@ -159,7 +162,7 @@ def _magnitude(formats: StepFormats, index: Value, word: Value, exponent: Value)
 
 
 def round_sum(m: Module, formats: StepFormats, index: Value, normal: Bundle) -> Bundle:
-    """Round to nearest, ties to even, by one addition over ``[exponent | fraction]``.
+    """Round by one addition over ``[exponent | fraction]``.
 
     Its carry turns the largest subnormal into the smallest normal, a full fraction into the next binade and the largest
     finite value into infinity. For a negative word, whose kept bits are ``-K - 1`` for a signed number K, the sum is
@@ -171,7 +174,8 @@ def round_sum(m: Module, formats: StepFormats, index: Value, normal: Bundle) -> 
         ``sign``, ``field``, ``fraction``; ``is_subnormal`` (before rounding); ``word``: the low bits of the fraction
         that only the widest format has, if it is of that, and else everything above them; ``too_large``: the exponent
         was beyond the format before rounding; ``is_largest``: it was the largest of the format; ``inexact``;
-        ``following``: the bit after the round bit, of the magnitude.
+        ``following``: the bit after the round bit, of the magnitude: whether one place longer it would be rounded up.
+        In other modes than the nearest even number also ``to_largest``: it was too large and is the largest finite one.
     """
     fraction_bits, exponent_bits = formats.accumulator_precision - 1, formats.accumulator_exponent_bits
     # The exponent of a subnormal is 1, its field 0.
@@ -183,7 +187,7 @@ def round_sum(m: Module, formats: StepFormats, index: Value, normal: Bundle) -> 
     skipped = fraction_bits - formats.low_fraction_bits
     less = Cat(C(0, skipped), (normal.is_subnormal & ~normal.is_low).replicate(exponent_bits))
     m.d.comb += word.eq(normal.word + less + normal.round_up)
-    return Bundle(
+    result = Bundle(
         sign=normal.sign,
         field=rounded[fraction_bits:],
         fraction=rounded[:fraction_bits],
@@ -194,3 +198,4 @@ def round_sum(m: Module, formats: StepFormats, index: Value, normal: Bundle) -> 
         inexact=(normal.round_bit ^ normal.negative) | normal.sticky,
         following=normal.following ^ (normal.negative & normal.below),
     )
+    return result if formats.is_nearest_even else kept_finite(m, formats, index, normal, result)

@@ -1,12 +1,15 @@
-"""The formats that a fused step is built for, and the widths of its words, which follow from them."""
+"""The formats and modes that a fused step is built for, and the widths of its words, which follow from them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from amaranth import C, Value
+from amaranth.lib import data
 
 from golden.formats import FloatFormat
+from golden.rounding import DEFAULT_RANDOM_BITS, Rounding
+from hdl.cores.modes import controls_layout
 from hdl.cores.specials import check_accumulated
 from hdl.cores.words import choose
 
@@ -27,6 +30,10 @@ class StepFormats:
         What `a` and `b` may be.
     accumulators : tuple of FloatFormat
         What the accumulator, and the result, may be.
+    roundings : tuple of Rounding
+        The modes that can be chosen at run time; a single one is fixed.
+    random_bits : int
+        Bits of a random number, if ``stochastic`` is among the modes.
 
     Raises
     ------
@@ -38,6 +45,8 @@ class StepFormats:
 
     operands: tuple[FloatFormat, ...]
     accumulators: tuple[FloatFormat, ...]
+    roundings: tuple[Rounding, ...] = (Rounding.NEAREST_EVEN,)
+    random_bits: int = DEFAULT_RANDOM_BITS
 
     def __post_init__(self) -> None:
         for argument, formats in (("operands", self.operands), ("accumulators", self.accumulators)):
@@ -49,6 +58,26 @@ class StepFormats:
                     f"operands: got {fmt} with a significand of {fmt.precision} bits, must have at most "
                     f"{WIDEST_PRECISION}: the near path shifts by at most 31 places"
                 )
+
+    @property
+    def is_nearest_even(self) -> bool:
+        """Whether every step rounds to nearest, ties to even."""
+        return self.roundings == (Rounding.NEAREST_EVEN,)
+
+    @property
+    def is_stochastic(self) -> bool:
+        """Whether random numbers come in."""
+        return Rounding.STOCHASTIC in self.roundings
+
+    @property
+    def controls(self) -> data.StructLayout:
+        """What comes with every step beside its numbers: `hdl.cores.modes.controls_layout`."""
+        return controls_layout(self.roundings, self.random_bits)
+
+    @property
+    def rest_bits(self) -> int:
+        """Bits below the kept ones that decide on the rounding, beside the sticky bit."""
+        return self.random_bits if self.is_stochastic else 1
 
     @property
     def operand_width(self) -> int:
@@ -85,9 +114,10 @@ class StepFormats:
         """Bits in which the aligned addends of the far path are added, but for a sticky bit: 26 for fp32.
 
         The larger addend is whole: an accumulator, or a product. The smaller one is cut, and what is lost lies below
-        kept bits, round and next bit, or below kept bits and round bit where the sum has lost its first place.
+        kept bits, round and next bit, or below kept bits and round bit where the sum has lost its first place. A
+        stochastic rounding has as many bits in place of the round bit as its random number.
         """
-        return max(self.accumulator_precision + 2, self.product_width + 1)
+        return max(self.accumulator_precision + 1 + self.rest_bits, self.product_width + 1)
 
     @property
     def near_width(self) -> int:

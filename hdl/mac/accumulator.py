@@ -12,7 +12,7 @@ from amaranth.lib.wiring import In, Out
 
 from hdl.cores.result import flags_layout
 from hdl.mac.flags import Flags
-from hdl.mac.lane import operand_layout
+from hdl.mac.lane import operand_layout, step_of
 from hdl.mac.parameters import MacParameters
 from hdl.mac.register_file import RegisterFile
 
@@ -87,10 +87,7 @@ class Accumulator(wiring.Component):
             self.promoted.eq(lane.promoted),
         ]
         for step, operation in zip(lane.steps, self.at, strict=True):
-            m.d.comb += [
-                step.format.eq(operation.format),
-                step.accumulator_format.eq(operation.accumulator_format),
-            ]
+            m.d.comb += [step[name].eq(value) for name, value in step_of(parameters.formats, operation).items()]
         if self.its_flags:
             m.submodules.flags = flags = self.its_flags
             m.d.comb += [

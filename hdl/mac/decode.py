@@ -13,11 +13,13 @@ from hdl.mac.ports import Error
 
 __all__ = ["decode_control", "decoded_control"]
 
+_KEPT = ("format", "register", "first", "last", "rounding")
+
 
 def decoded_control(beat: data.StructLayout) -> dict[str, Any]:
     """Return the layout of a decoded beat, without its operands.
 
-    ``format``, ``register``, ``first``, ``last``
+    ``format``, ``register``, ``first``, ``last``, and ``rounding`` if there is one
         As in the beat.
     ``is_chain``
         Level 0: no chunks.
@@ -28,7 +30,7 @@ def decoded_control(beat: data.StructLayout) -> dict[str, Any]:
     ``is_sound``, ``error``
         Whether it is not refused, and why it is.
     """
-    kept = {name: beat[name].shape for name in ("format", "register", "first", "last")}
+    kept = {name: beat[name].shape for name in _KEPT if name in beat.members}
     return {**kept, "is_chain": 1, "wide_total": 1, "gives_result": 1, "is_sound": 1, "error": Error}
 
 
@@ -53,13 +55,13 @@ def decode_control(m: Module, parameters: MacParameters, beat: Any, wide_needs_e
     supported = Cat(beat.level == level for level in parameters.levels).any()
     if len(beat.format):
         supported &= beat.format < len(parameters.operands)
+    kept = {name: beat[name] for name in _KEPT if name in beat.shape().members}
+    if "rounding" in kept:
+        supported &= Cat(beat.rounding == mode.value for mode in parameters.formats.roundings).any()
     misaligned = wide_total & wide_needs_even & beat.register[0]
     error = named(m, "error", Mux(~supported, Error.UNSUPPORTED, Mux(misaligned, Error.ALIGNMENT, Error.NONE)))
     return {
-        "format": beat.format,
-        "register": beat.register,
-        "first": beat.first,
-        "last": beat.last,
+        **kept,
         "is_chain": beat.level == 0,
         "wide_total": wide_total,
         "gives_result": beat.last | (error != Error.NONE),

@@ -18,9 +18,11 @@ from hdl.mac.decode import decode_control, decoded_control
 from hdl.mac.hazards import WaitsBehindRank
 from hdl.mac.lane import operand_layout, operand_one
 from hdl.mac.parameters import MacParameters
-from hdl.mac.ports import Error
+from hdl.mac.ports import Error, rounding_fields
 
 __all__ = ["Issue"]
+
+_RANDOM = ("random", "random_promotion")
 
 
 class Issue(wiring.Component):
@@ -98,7 +100,11 @@ class Issue(wiring.Component):
             }
         )
         operands = data.ArrayLayout(operand, lanes)
-        self._decoded = data.StructLayout({"a": operands, "b": operands, **decoded_control(arrangement.beat)})
+        #: What random numbers come with a product, each for every lane.
+        self._random = {name: operation[name].shape for name in _RANDOM if name in operation.members}
+        self._decoded = data.StructLayout(
+            {"a": operands, "b": operands, **decoded_control(arrangement.beat), **self._random}
+        )
         self.held, self.held_valid = Signal(self._decoded, name="held"), Signal(name="held_valid")
         self.waiting = WaitsBehindRank(parameters.accumulate_latency) if parameters.has_input_rank else None
 
@@ -148,13 +154,16 @@ class Issue(wiring.Component):
         parameters, arrangement, beat = self.parameters, self.arrangement, self.i.payload
         layout = operand_layout(parameters.formats)
 
+        def of_lanes(name: str) -> list[Value]:
+            return [arrangement.code(beat, name, lane) for lane in range(arrangement.lanes)]
+
         def operands(name: str) -> Value:
-            codes = [arrangement.code(beat, name, lane) for lane in range(arrangement.lanes)]
-            splits = [split_code(m, parameters.operands, beat.format, code) for code in codes]
+            splits = [split_code(m, parameters.operands, beat.format, code) for code in of_lanes(name)]
             return Cat(record(layout, vars(split)) for split in splits)
 
         control = decode_control(m, parameters, beat, arrangement.needs_even(beat))
-        return {"a": operands("a"), "b": operands("b"), **control}
+        random = {name: Cat(of_lanes(name)) for name in self._random}
+        return {"a": operands("a"), "b": operands("b"), **control, **random}
 
     def _is_close(self, register: Value, operation: Any) -> Value:
         """Tell whether an operation in flight is a product of the same register."""
@@ -182,6 +191,7 @@ class Issue(wiring.Component):
             product.wide_total.eq(held.wide_total),
             product.error.eq(Mux(issued, held.error, Error.NONE)),
             product.writes.eq(issued & held.is_sound),
+            *(product[name].eq(held[name]) for name in rounding_fields(parameters)),
             self.operation.eq(Mux(is_promotion, self.promotion.as_value(), product.as_value())),
         ]
         is_twofold = named(m, "is_twofold", self.arrangement.is_twofold(held))

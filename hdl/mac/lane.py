@@ -19,7 +19,16 @@ from hdl.cores.step_formats import StepFormats
 from hdl.cores.words import choose, select_width
 from hdl.mac.parameters import MacParameters
 
-__all__ = ["Lane", "class_layout", "lane_signature", "number_layout", "operand_layout", "operand_one", "step_layout"]
+__all__ = [
+    "Lane",
+    "class_layout",
+    "lane_signature",
+    "number_layout",
+    "operand_layout",
+    "operand_one",
+    "step_layout",
+    "step_of",
+]
 
 
 def operand_layout(formats: StepFormats) -> data.StructLayout:
@@ -65,10 +74,25 @@ def class_layout(*, with_flags: bool) -> data.StructLayout:
 
 
 def step_layout(formats: StepFormats) -> data.StructLayout:
-    """Return the layout of an operation as a lane sees it: the indices of its ``format`` and ``accumulator_format``."""
+    """Return the layout of an operation as a lane sees it.
+
+    That is the indices of its ``format`` and ``accumulator_format``, and the fields of `StepFormats.controls`.
+    """
     return data.StructLayout(
-        {"format": select_width(len(formats.operands)), "accumulator_format": select_width(len(formats.accumulators))}
+        {
+            "format": select_width(len(formats.operands)),
+            "accumulator_format": select_width(len(formats.accumulators)),
+            **formats.controls.members,
+        }
     )
+
+
+def step_of(formats: StepFormats, operation: Any, lane: int = 0) -> dict[str, Any]:
+    """Return what a lane sees of an operation, as the fields of `step_layout`."""
+    fields = {name: operation[name] for name in ("format", "accumulator_format")}
+    return fields | {
+        name: operation[name][lane] if name == "random" else operation[name] for name, _ in formats.controls
+    }
 
 
 def lane_signature(parameters: MacParameters) -> wiring.Signature:
@@ -212,6 +236,10 @@ class _Ranks:
     @property
     def accumulator_format(self) -> Value:
         return self._steps[self._position].accumulator_format
+
+    @property
+    def controls(self) -> Any:
+        return self._steps[self._position]
 
     def after(self, step: str, bundle: Bundle) -> Bundle:
         if step not in self._ranks:

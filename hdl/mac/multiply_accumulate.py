@@ -48,7 +48,11 @@ class MultiplyAccumulate(wiring.Component):
     ``first`` starts a reduction from +0; ``last`` ends it and sends the result. A product without ``first`` continues
     from what the register holds, even after ``last``: the result so far is then the initial value. Format and level
     must stay the same from ``first`` to the last continuation. For an empty reduction (K = 0), send the product
-    -0 * 1.0 with ``first`` and ``last``, since x + (-0) is x.
+    -0 * 1.0 with ``first`` and ``last``, since x + (-0) is x; in the rounding mode ``down`` +0 * 1.0.
+
+    A unit that is built for several rounding modes rounds every product's step in the mode that came with it, also
+    within a chunk. The promotion of a chunk takes the mode of the product that ended the chunk, and that product's
+    ``random_promotion``.
 
     A reset loses what is in the pipeline and in the queue of results. The registers keep what they hold: start the next
     reduction with ``first``.
@@ -70,6 +74,10 @@ class MultiplyAccumulate(wiring.Component):
         - ``register``: the accumulator; even at levels 0 and 1
         - ``first``: start a new reduction from +0
         - ``last``: end the reduction and send its result
+        - ``rounding``: code of the mode (NUMERICS section 9), 3 bits; absent with a single mode
+        - ``random``: `random_bits` bits (NUMERICS section 10) for the step; absent unless ``stochastic`` is among the
+          modes
+        - ``random_promotion``: the same for the promotion that the product causes; absent without levels 1 and 2, too
     o : stream of result_beat_layout, out
         Results of one register keep their order. Those of different registers and levels may overtake each other, and a
         refusal overtakes results that await their promotion.

@@ -11,13 +11,13 @@ from amaranth.lib.wiring import In, Out
 from hdl.cores.words import select_width
 from hdl.mac.chunks import chunk_facts_layout
 from hdl.mac.parameters import MacParameters
-from hdl.mac.ports import Error
+from hdl.mac.ports import Error, rounding_fields
 
 __all__ = ["Flight", "operation_layout"]
 
 
-def operation_layout(parameters: MacParameters) -> data.StructLayout:
-    """Return the layout of an operation: one step, a product or the promotion of a chunk.
+def operation_layout(parameters: MacParameters, lanes: int = 1) -> data.StructLayout:
+    """Return the layout of an operation: one step in every lane, products or the promotions of chunks.
 
     ``register``, ``format``
         As in the product.
@@ -41,6 +41,8 @@ def operation_layout(parameters: MacParameters) -> data.StructLayout:
         The product was refused; the operation changes nothing.
     ``writes``
         It is there, and not refused.
+    ``rounding``, ``random``, ``random_promotion``
+        `hdl.mac.ports.rounding_fields`, the random numbers of every lane.
     """
     return data.StructLayout(
         {
@@ -57,6 +59,7 @@ def operation_layout(parameters: MacParameters) -> data.StructLayout:
             "last": 1,
             "error": Error,
             "writes": 1,
+            **rounding_fields(parameters, lanes),
         }
     )
 

@@ -8,9 +8,10 @@ from typing import Annotated, Self
 
 from golden.formats import CBFLOAT16, FP32, FloatFormat
 from golden.reduction import LEVELS
+from golden.rounding import DEFAULT_RANDOM_BITS, MOST_RANDOM_BITS, Rounding
 from hdl.cores.multiplier import MULTIPLIERS
 from hdl.cores.step_formats import StepFormats
-from hdl.definitions import Choice, Formats, Inner, Levels, PowerOfTwo, Stages, Switch, Whole
+from hdl.definitions import Choice, Formats, Inner, Levels, PowerOfTwo, Roundings, Stages, Switch, Whole
 from hdl.parameters import Parameters
 
 __all__ = ["STEPS", "WORD_WIDTH", "MacParameters"]
@@ -97,6 +98,20 @@ class MacParameters(Parameters):
         str,
         Choice("multiplier, any target's or the primitive of a Lattice ECP5 with its registers", MULTIPLIERS),
     ] = "generic"
+    roundings: Annotated[
+        Sequence[Rounding | str],
+        Roundings(
+            "rounding modes",
+            note="A single one is fixed; of several, each product names its own in the field ``rounding``.",
+            is_rare=True,
+        ),
+    ] = (Rounding.NEAREST_EVEN,)
+    random_bits: Annotated[
+        int,
+        Whole(
+            "bits of a random number", 1, MOST_RANDOM_BITS, note="Only the mode ``stochastic`` takes one.", is_rare=True
+        ),
+    ] = DEFAULT_RANDOM_BITS
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -140,7 +155,8 @@ class MacParameters(Parameters):
     @property
     def formats(self) -> StepFormats:
         """The formats of the fused step."""
-        return StepFormats(self._multiplied, self.accumulators)
+        modes: tuple[Rounding, ...] = self.roundings  # type: ignore[assignment]  # checked
+        return StepFormats(self._multiplied, self.accumulators, modes, self.random_bits)
 
     @property
     def register_width(self) -> int:

@@ -10,7 +10,7 @@ from hdl.cores.result import flags_layout
 from hdl.cores.words import select_width
 from hdl.mac.parameters import MacParameters
 
-__all__ = ["Error", "product_beat_layout", "result_beat_layout"]
+__all__ = ["Error", "product_beat_layout", "result_beat_layout", "rounding_fields"]
 
 
 class Error(enum.Enum, shape=2):  # type: ignore[call-arg]  # Amaranth's metaclass takes it
@@ -19,8 +19,33 @@ class Error(enum.Enum, shape=2):  # type: ignore[call-arg]  # Amaranth's metacla
     NONE = 0
     #: fp32 (level 0, or the outer format of level 1) in an odd register: a pair starts at an even one.
     ALIGNMENT = 1
-    #: A format or level (behind AXI4-Stream, also a register) for which the unit was not built.
+    #: A format, level or rounding mode (behind AXI4-Stream, also a register) for which the unit was not built.
     UNSUPPORTED = 2
+
+
+def rounding_fields(parameters: MacParameters, lanes: int | None = None) -> dict[str, Any]:
+    """Return the layout of what comes with products to say how their results are rounded; often nothing.
+
+    ``rounding``
+        Code of the mode (NUMERICS section 9) of a product's step, and of the promotion of a chunk that it ends. Absent
+        with a single mode.
+    ``random``
+        The random number of the step, `random_bits` bits (NUMERICS section 10). Absent unless ``stochastic`` is among
+        the modes.
+    ``random_promotion``
+        That of the promotion. Absent in a unit without chunks, too.
+
+    Parameters
+    ----------
+    parameters : MacParameters
+    lanes : int, optional
+        Where several lanes share a mode: how many have random numbers of their own.
+    """
+    shapes = {name: field.shape for name, field in parameters.formats.controls}
+    if "random" in shapes:
+        numbers = data.ArrayLayout(shapes["random"], lanes) if lanes else shapes["random"]
+        shapes |= {"random": numbers} | ({"random_promotion": numbers} if parameters.has_chunks else {})
+    return shapes
 
 
 def product_beat_layout(parameters: MacParameters) -> data.StructLayout:
@@ -41,6 +66,8 @@ def product_beat_layout(parameters: MacParameters) -> data.StructLayout:
     ``last``
         End the reduction: the result leaves. The register keeps it, so a product without ``first`` continues from
         there.
+    ``rounding``, ``random``, ``random_promotion``
+        As far as the unit has them: `rounding_fields`.
     """
     return data.StructLayout(
         {
@@ -51,6 +78,7 @@ def product_beat_layout(parameters: MacParameters) -> data.StructLayout:
             "register": parameters.register_width,
             "first": 1,
             "last": 1,
+            **rounding_fields(parameters),
         }
     )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from amaranth import Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
@@ -12,7 +14,13 @@ from hdl.mac.arrangement import Arrangement
 from hdl.mac.lane import operand_layout
 from hdl.mac.parameters import MacParameters
 
-__all__ = ["ReturningPromotions", "promotions_signature"]
+__all__ = ["ReturningPromotions", "promotion_rounding", "promotions_signature"]
+
+
+def promotion_rounding(parameters: MacParameters, finished: Any) -> dict[str, Any]:
+    """Return mode and random numbers of the promotion that a finished product causes: its own mode, further numbers."""
+    brought = {"rounding": "rounding", "random": "random_promotion"}
+    return {name: finished[brought[name]] for name, _ in parameters.formats.controls}
 
 
 def promotions_signature(parameters: MacParameters, arrangement: Arrangement) -> wiring.Signature:
@@ -93,6 +101,7 @@ class ReturningPromotions(wiring.Component):
             operation.fresh.eq(finished.fresh_total),
             operation.last.eq(finished.last),
             operation.writes.eq(1),
+            *(operation[name].eq(value) for name, value in promotion_rounding(parameters, finished).items()),
         ]
         for lane, operand in enumerate(self.operands):
             flags = self.flags[lane].as_value() & self.issues.replicate(len(self.flags[lane].as_value()))

@@ -20,5 +20,5 @@ def vector_operation_layout(parameters: VectorParameters) -> data.StructLayout:
     ``is_second``
         The promotion of the odd lanes to fp32.
     """
-    fields = {name: field.shape for name, field in operation_layout(parameters)}
+    fields = {name: field.shape for name, field in operation_layout(parameters, parameters.lanes)}
     return data.StructLayout(fields | {"is_second": 1})

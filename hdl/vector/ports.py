@@ -8,7 +8,7 @@ from amaranth.lib import data
 
 from hdl.cores.result import flags_layout
 from hdl.cores.words import select_width
-from hdl.mac.ports import Error
+from hdl.mac.ports import Error, rounding_fields
 from hdl.vector.parameters import VectorParameters
 
 __all__ = ["RESULT_WIDTH", "vector_beat_layout", "vector_result_layout"]
@@ -35,6 +35,10 @@ def vector_beat_layout(parameters: VectorParameters) -> data.StructLayout:
         Start a reduction in every lane, as in `hdl.mac.ports.product_beat_layout`.
     ``last``
         End the reduction in every lane.
+    ``rounding``
+        The mode in every lane, as in `hdl.mac.ports.rounding_fields`.
+    ``random``, ``random_promotion``
+        Random numbers, one for each lane as the factors, of its step and of the promotion that it causes.
     """
     codes = data.ArrayLayout(parameters.code_width, parameters.lanes)
     return data.StructLayout(
@@ -46,6 +50,7 @@ def vector_beat_layout(parameters: VectorParameters) -> data.StructLayout:
             "register": parameters.register_width,
             "first": 1,
             "last": 1,
+            **rounding_fields(parameters, parameters.lanes),
         }
     )
 

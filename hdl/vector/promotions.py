@@ -14,7 +14,7 @@ from hdl.cores.words import named, record
 from hdl.mac.arrangement import Arrangement
 from hdl.mac.hazards import WaitsBehindRank
 from hdl.mac.lane import operand_layout
-from hdl.mac.promotions import promotions_signature
+from hdl.mac.promotions import promotion_rounding, promotions_signature
 from hdl.queue import Queue
 from hdl.vector.parameters import VectorParameters
 
@@ -66,6 +66,8 @@ class QueuedPromotions(wiring.Component):
         operand, operation = operand_layout(parameters.formats), arrangement.operation
         fields: dict[str, Any] = {name: operation[name].shape for name in ("register", "format", "last")}
         fields |= {"fresh": 1, "wide": 1, "operands": data.ArrayLayout(operand, parameters.lanes)}
+        if parameters.has_chunks:
+            fields |= {name: operation[name].shape for name, _ in parameters.formats.controls}
         if parameters.flags:
             fields["flags"] = data.ArrayLayout(flags_layout(), parameters.lanes)
         self.entry = data.StructLayout(fields)
@@ -113,6 +115,8 @@ class QueuedPromotions(wiring.Component):
             m.d.sync += [held.operands[lane].eq(held.operands[lane + 1]) for lane in range(0, parameters.lanes, 2)]
             if parameters.flags:
                 m.d.sync += [held.flags[lane].eq(held.flags[lane + 1]) for lane in range(0, parameters.lanes, 2)]
+            if parameters.formats.is_stochastic:
+                m.d.sync += [held.random[lane].eq(held.random[lane + 1]) for lane in range(0, parameters.lanes, 2)]
         recent = self.in_flight[: max(parameters.accumulate_latency - 2, 0)]
         m.d.comb += [
             waiting.load.eq(load),
@@ -135,6 +139,7 @@ class QueuedPromotions(wiring.Component):
             "fresh": finished.fresh_total,
             "wide": wide,
             "operands": Cat(operand.as_value() for operand in self.promoted),
+            **promotion_rounding(self.parameters, finished),
         }
         if self.parameters.flags:
             taken["flags"] = Cat(flags.as_value() for flags in self.flags)
@@ -160,6 +165,7 @@ class QueuedPromotions(wiring.Component):
             operation.last.eq(held.last),
             operation.is_second.eq(is_second),
             operation.writes.eq(1),
+            *(operation[name].eq(held[name]) for name, _ in parameters.formats.controls),
         ]
         m.d.comb += [operand.eq(place) for operand, place in zip(self.operands, held.operands, strict=True)]
         if parameters.flags:

@@ -15,7 +15,7 @@ from hdl.cores.result import flags_layout
 from hdl.mac.control import Control
 from hdl.mac.flags import Flags
 from hdl.mac.issue import Issue
-from hdl.mac.lane import Lane
+from hdl.mac.lane import Lane, step_of
 from hdl.mac.widen import widened
 from hdl.parameters import built_from, documented
 from hdl.vector.arrangement import pairs_of_lanes
@@ -52,7 +52,8 @@ class VectorMac(wiring.Component):
     2      0 .. lanes - 1    element i: row r, lane i        any                1
     =====  ================  =============================  =================  ============================
 
-    ``first``, ``last``, continuations and empty reductions are as in `hdl.MultiplyAccumulate`, alike in all lanes.
+    ``first``, ``last``, continuations, empty reductions and rounding modes are as in `hdl.MultiplyAccumulate`, alike in
+    all lanes; random numbers are each lane's own.
     Results, as words of 32 bits j = 0 .. lanes/2 - 1:
 
     =====  =====  ========  ==============================================  ====================================
@@ -90,6 +91,10 @@ class VectorMac(wiring.Component):
         - ``register``: the row of accumulators; even at level 1
         - ``first``: start a new reduction from +0 in every lane
         - ``last``: end the reductions and send their results
+        - ``rounding``: code of the mode in every lane; absent with a single mode
+        - ``random[lanes]``: random numbers, in the lanes of the factors; absent unless ``stochastic`` is a mode
+        - ``random_promotion[lanes]``: the same for the promotions that the beat causes; absent without levels 1 and 2,
+          too
     o : stream of vector_result_layout, out
         Results of one row keep their order. Those of different rows and levels may overtake each other, and a refusal
         overtakes results that await their promotion.
@@ -203,10 +208,8 @@ class VectorMac(wiring.Component):
             control.promoted[number].eq(lane.promoted),
         ]
         for step, operation in zip(lane.steps, control.at, strict=True):
-            m.d.comb += [
-                step.format.eq(operation.format),
-                step.accumulator_format.eq(operation.accumulator_format),
-            ]
+            its = step_of(self.parameters.core.formats, operation, number)
+            m.d.comb += [step[name].eq(value) for name, value in its.items()]
         if self.flags:
             m.submodules[f"flags_{number}"] = flags = self.flag_parts[number]
             m.d.comb += [

@@ -21,6 +21,9 @@ class Product(NamedTuple):
     format: int = 0
     first: bool = False
     last: bool = False
+    rounding: int = 0
+    random: int = 0
+    random_promotion: int = 0
 
 
 class Result(NamedTuple):

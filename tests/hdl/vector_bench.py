@@ -22,6 +22,9 @@ class Beat(NamedTuple):
     format: int = 0
     first: bool = False
     last: bool = False
+    rounding: int = 0
+    random: tuple[int, ...] = ()
+    random_promotion: tuple[int, ...] = ()
 
 
 class Result(NamedTuple):
@@ -110,7 +113,8 @@ def run(unit: VectorMac, beats, *, chunk=0, offer=lambda cycle: True, take=lambd
             ctx.set(unit.i.valid, offering)
             if offering and fresh:
                 beat = left[-1]._asdict()
-                beat |= {name: (beat[name] + padding)[: unit.lanes] for name in "ab"}
+                of_lanes = ("a", "b", "random", "random_promotion")
+                beat |= {name: (beat[name] + padding)[: unit.lanes] for name in of_lanes}
                 ctx.set(unit.i.payload, {key: beat[key] for key, part in unit.i.payload.shape() if part.width})
             ctx.set(unit.o.ready, take(cycle))
             accepted = offering and ctx.get(unit.i.ready)
