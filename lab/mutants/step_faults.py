@@ -182,7 +182,7 @@ STEP_FAULTS = (
     Mutant(
         "zero_sum_keeps_sign",
         "cores/round_step.py",
-        "sign=total.sign & ~(total.subtract & ~total.negative & ~total.magnitude.any())",
+        "sign=total.sign & ~cancels",
         "sign=total.sign",
         proofs=ROUNDING,
     ),
@@ -195,14 +195,14 @@ STEP_FAULTS = (
     ),
     Mutant(
         "tie_rounded_up",
-        "cores/round_step.py",
+        "cores/step_modes.py",
         "increment(mode, round_bit=round_bit, **below_kept)",
         "round_bit",
         proofs=ROUNDING,
     ),
     Mutant(
         "tie_of_negative_difference_rounded_away",
-        "cores/round_step.py",
+        "cores/step_modes.py",
         "increment_of_negative(mode, inverted_round_bit=round_bit, **below_kept)",
         "round_bit",
         proofs=ROUNDING,
