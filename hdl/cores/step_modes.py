@@ -35,12 +35,17 @@ def round_up(chosen: dict[Rounding, Bit], negative: Value, *, round_bit: Value, 
     round_bit, **below_kept : Value
         As of `hdl.cores.rounding.increment`.
     """
-    decided = {mode: is_chosen for mode, is_chosen in chosen.items() if mode is not Rounding.STOCHASTIC}
+    decided = _decided(chosen)
     return Mux(
         negative,
         of_chosen(decided, lambda mode: increment_of_negative(mode, inverted_round_bit=round_bit, **below_kept)),
         of_chosen(decided, lambda mode: increment(mode, round_bit=round_bit, **below_kept)),
     )
+
+
+def _decided(chosen: dict[Rounding, Bit]) -> dict[Rounding, Bit]:
+    """Return the modes that need no random number."""
+    return {mode: is_chosen for mode, is_chosen in chosen.items() if mode != Rounding.STOCHASTIC}
 
 
 def other_modes(
@@ -83,7 +88,7 @@ def other_modes(
         normal.round_up,
         round_bit
         & of_chosen(
-            {mode: is_chosen for mode, is_chosen in chosen.items() if mode is not Rounding.STOCHASTIC},
+            _decided(chosen),
             lambda mode: increment(mode, round_bit=following, sticky=normal.below, lowest=1, sign=sign),
         ),
     )

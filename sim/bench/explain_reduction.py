@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from golden import FP32, FloatFormat, explain, format_named
+from golden import FP32, FloatFormat, Rounding, explain, format_named
 from sim.bench.explain import distance_in_ulp, flag_names, show
 from sim.bench.findings import Context
 from sim.scenario import Scenario
 
-__all__ = ["ERRORS", "explain_reduction", "products"]
+__all__ = ["ERRORS", "PER_PRODUCT", "explain_reduction", "inner_format", "products"]
 
 #: Names of the errors, by number.
 ERRORS = ("none", "alignment", "unsupported", "3")
+#: Details of which there is one for every product, not for every reduction.
+PER_PRODUCT = ("a", "b", "modes")
 _SHOWN = 3
 #: Reductions of so many products are explained step by step.
 _EXPLAINED = 8
@@ -22,7 +25,7 @@ def explain_reduction(context: Context, scenario: Scenario, index: int, actual: 
     """Return what was reduced, what had to come and what came."""
     row = scenario.case[index]
     detail: dict[str, Any] = {
-        key: int(values[row]) for key, values in scenario.details.items() if key not in ("a", "b")
+        key: int(values[row]) for key, values in scenario.details.items() if key not in PER_PRODUCT
     }
     formats = [format_named(name) for name in context.formats]
     wanted = context.port.answer.unpack(scenario.answers[index])
@@ -31,7 +34,7 @@ def explain_reduction(context: Context, scenario: Scenario, index: int, actual: 
         operand, outer = formats[0], FP32
     else:
         operand = formats[detail["format"]]
-        outer = operand if detail["level"] == 2 else FP32
+        outer = inner_format(formats, operand) if detail["level"] == 2 else FP32
         chunk = detail["chunk"] or "any length"
         start = "" if detail["first"] else f", from {show(detail['initial'], outer)}"
         what = f"{operand} level {detail['level']} chunk {chunk} K={detail['products']}{start}"
@@ -44,7 +47,8 @@ def explain_reduction(context: Context, scenario: Scenario, index: int, actual: 
         lines.append(f"  got      {_answer(found, outer)}, {distance}")
     else:
         lines.append(f"  got      {actual or 'unknown bits'}")
-    if 0 < detail["products"] <= _EXPLAINED and not detail["error"]:
+    # One mode for all of them is what can be explained.
+    if 0 < detail["products"] <= _EXPLAINED and not detail["error"] and "modes" not in scenario.details:
         lines += [f"    {line}".rstrip() for line in _steps(scenario, detail, operand)]
     return "\n".join(lines)
 
@@ -56,6 +60,11 @@ def _steps(scenario: Scenario, detail: dict[str, Any], operand: FloatFormat) -> 
     start = 0 if detail["first"] else detail["initial"]
     explained = explain(*factors, operand=operand, level=detail["level"], chunk=detail["chunk"] or None, initial=start)
     return explained.table(codes=True).splitlines()
+
+
+def inner_format(formats: Sequence[FloatFormat], operand: FloatFormat) -> FloatFormat:
+    """Return the format that chunks are reduced in: that which the last name is, if operands are widened to it."""
+    return formats[-1] if operand.width < formats[-1].width else operand
 
 
 def _answer(fields: dict[str, int], outer: FloatFormat) -> str:
@@ -73,4 +82,7 @@ def products(scenario: Scenario, detail: dict[str, Any], operand: FloatFormat) -
     places = list(range(count)) if count <= 2 * _SHOWN else [*range(_SHOWN), -1, *range(count - _SHOWN, count)]
     factors = [scenario.details[key][start : start + count].tolist() for key in ("a", "b")]
     pairs = ["..." if k < 0 else " * ".join(show(int(codes[k]), operand) for codes in factors) for k in places]
+    if "modes" in scenario.details:
+        modes = scenario.details["modes"][start : start + count].tolist()
+        pairs = [pair if k < 0 else f"{pair} {Rounding(modes[k])}" for pair, k in zip(pairs, places, strict=True)]
     return ", ".join(pairs)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from golden import FP32, FloatFormat, format_named
 from sim.bench.explain import distance_in_ulp, flag_names, show
-from sim.bench.explain_reduction import ERRORS, products
+from sim.bench.explain_reduction import ERRORS, PER_PRODUCT, inner_format, products
 from sim.bench.findings import Context
 from sim.scenario import Scenario
 
@@ -16,11 +16,11 @@ _SHOWN = 2
 def explain_vector(context: Context, scenario: Scenario, index: int, actual: int | str | None) -> str:
     """Return what was reduced in the elements that are wrong, what had to come and what came."""
     row = int(scenario.case[index])
-    detail = {key: int(values[row]) for key, values in scenario.details.items() if key not in ("a", "b")}
+    detail = {key: int(values[row]) for key, values in scenario.details.items() if key not in PER_PRODUCT}
     formats = [format_named(name) for name in context.formats]
     wanted = context.port.answer.unpack(scenario.answers[index])
     operand = formats[detail["format"]] if detail["format"] < len(formats) else formats[0]
-    outer = operand if detail["level"] == 2 else FP32
+    outer = inner_format(formats, operand) if detail["level"] == 2 else FP32
     what = f"{operand} level {detail['level']} chunk {detail['chunk'] or 'any length'} K={detail['products']}"
     if detail["error"]:
         what = f"products with format {detail['format']}, level {detail['level']}, to be refused"

@@ -28,6 +28,8 @@ from sim.stimulus.converter_modes import mode_scenarios, required_mode_bins
 from sim.stimulus.generators import generator_for
 from sim.stimulus.mac import mac_scenarios
 from sim.stimulus.mx import block_scenarios, required_block_bins
+from sim.stimulus.rounded import rounded_scenarios, takes_modes_or_widens
+from sim.stimulus.rounded_vector import rounded_vector_scenarios
 from sim.stimulus.vector import vector_scenarios
 from sim.units import UNITS, port_of
 from tools.paths import ROOT
@@ -199,8 +201,12 @@ def prepare(unit: Unit, seed: int, effort: float) -> tuple[list[Scenario], set[s
     if unit.kind is Kind.MX_QUANTIZER:
         names = [component.source.name, component.element.name]
         return block_scenarios(component, port, rng, effort), required_block_bins(component), names
+    if unit.kind is Kind.VECTOR and not component.parameters.formats.is_nearest_even:
+        return rounded_vector_scenarios(component, port, seed, unit.name, effort)
     if unit.kind is Kind.VECTOR:
         return vector_scenarios(component, port, seed, unit.name, effort)
+    if unit.kind is Kind.MAC and takes_modes_or_widens(component):
+        return rounded_scenarios(component, port, seed, unit.name, effort)
     return mac_scenarios(component, port, seed, unit.name, effort)
 
 

@@ -116,11 +116,19 @@ class Maker:
 
     def complete(self, name: str, chains: list[Chain]) -> None:
         """Fill in the expected answers."""
+        self.predict(chains)
+
+    def predict(self, chains: list[Chain]) -> None:
+        """Fill in golden's results."""
         predict(chains, self.operands)
+
+    def further_columns(self, beats: list[Beat]) -> dict[str, Any]:
+        """Return fields of the products that only some units have."""
+        return {}
 
     def to_scenario(self, name: str, beats: list[Beat]) -> Scenario:
         """Return the scenario that drives these products in this order."""
-        return to_scenario(name, beats, self.operands, self.port)
+        return to_scenario(name, beats, self.operands, self.port, self.further_columns(beats))
 
     def cycles(self, level: int, ends_chunk: list[bool]) -> int:
         """Return the cycles that products of a level take in rotation."""

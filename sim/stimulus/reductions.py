@@ -46,6 +46,8 @@ class Segment:
         Bits of the register that it names which the unit has not.
     is_known : bool
         Result and flags have been filled in.
+    modes, random, random_promotion : list of int
+        Of each product, as the units take them; empty where a unit takes none.
     """
 
     format: int
@@ -64,6 +66,9 @@ class Segment:
     pauses: list[int] = field(default_factory=list)
     beyond: int = 0
     is_known: bool = False
+    modes: list[int] = field(default_factory=list)
+    random: list[int] = field(default_factory=list)
+    random_promotion: list[int] = field(default_factory=list)
 
 
 #: Segments that follow each other on one register or one pair of registers.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ __all__ = ["POLICIES", "Beat", "cycles_of_rotation", "details_of", "interleave",
 POLICIES = ("back_to_back", "rotation", "random")
 
 Beat = tuple[Segment, int]
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 class _Open:
@@ -140,8 +142,20 @@ def cycles_of_rotation(mac: Any, ends_chunk: Sequence[bool]) -> int:
     return issued[-2] + 2 if holds_beat else issued[-1] + 1
 
 
-def to_scenario(name: str, beats: list[Beat], operands: Sequence[FloatFormat], port: Port) -> Scenario:
-    """Return the scenario that drives these products and expects the answers of their segments."""
+def to_scenario(
+    name: str, beats: list[Beat], operands: Sequence[FloatFormat], port: Port, further: Mapping[str, Any] = _NOTHING
+) -> Scenario:
+    """Return the scenario that drives these products and expects the answers of their segments.
+
+    Parameters
+    ----------
+    name : str
+    beats : list of beats
+    operands : sequence of FloatFormat
+    port : Port
+    further : mapping of str to array
+        Fields of the products beside the usual ones.
+    """
     minus_zero = [fmt.sign_mask for fmt in operands]
     one = [fmt.one for fmt in operands]
     columns: dict[str, list[int]] = {key: [] for key in ("a", "b", "format", "level", "register", "first", "last")}
@@ -165,7 +179,7 @@ def to_scenario(name: str, beats: list[Beat], operands: Sequence[FloatFormat], p
             ends.append(at)
     return Scenario(
         name=name,
-        payloads=port.request.pack(**{key: np.array(values, np.uint64) for key, values in columns.items()}),
+        payloads=port.request.pack(**{key: np.array(values, np.uint64) for key, values in columns.items()}, **further),
         answers=_answers(answered, port),
         case=np.arange(len(answered)),
         chunks=np.array([segment.chunk for segment, _ in beats]),
@@ -207,4 +221,5 @@ def details_of(segments: list[Segment]) -> dict[str, Any]:
     details["start"] = np.cumsum(lengths) - lengths
     for key in ("a", "b"):
         details[key] = np.array([code for segment in segments for code in getattr(segment, key)], np.uint16)
-    return details
+    modes = [mode for segment in segments for mode in segment.modes]
+    return details | ({"modes": np.array(modes, np.uint8)} if modes else {})

@@ -13,10 +13,10 @@ from sim.port import Port
 from sim.scenario import Scenario
 from sim.stimulus.mac import Maker
 from sim.stimulus.mac_coverage import required_edges
-from sim.stimulus.reductions import NO_ERROR, UNSUPPORTED, Chain, Segment, predict
+from sim.stimulus.reductions import NO_ERROR, UNSUPPORTED, Chain, Segment
 from sim.stimulus.schedule import Beat, details_of, pauses_of
 
-__all__ = ["Row", "vector_scenarios"]
+__all__ = ["Row", "VectorMaker", "vector_scenarios"]
 
 #: Issue cycles of a promotion, by level.
 _PROMOTION = (0, 2, 1)
@@ -28,7 +28,7 @@ def vector_scenarios(
     component: Any, port: Port, seed: int, unit: str, effort: float
 ) -> tuple[list[Scenario], set[str], list[str]]:
     """Return the scenarios, the coverage bins that must not be empty, and the names of the operand formats."""
-    maker = _VectorMaker(component, port, seed, unit, effort)
+    maker = VectorMaker(component, port, seed, unit, effort)
     return maker.scenarios(), maker.required(), [fmt.name for fmt in maker.operands]
 
 
@@ -45,7 +45,7 @@ class Row(Segment):
     elements: list[Segment] = field(default_factory=list)
 
 
-class _VectorMaker(Maker):
+class VectorMaker(Maker):
     """Makes the scenarios of one unit.
 
     Whatever a scalar chain does, a row does in all lanes, one of which has that chain's operands. The chains of steps
@@ -89,7 +89,7 @@ class _VectorMaker(Maker):
         for chain in rows:
             if len({len(row.elements) for row in chain}) > 1:
                 every += [[element] for row in chain for element in row.elements]
-        predict(every, self.operands)
+        self.predict(every)
         for chain in rows:
             for before, row in zip([None, *chain], chain, strict=False):
                 if before is not None and before.odd == row.odd:
@@ -106,7 +106,9 @@ class _VectorMaker(Maker):
         """Return rows whose lanes have a chain each, as far as there are enough that are alike."""
         alike: dict[Any, deque[Chain]] = {}
         for chain in chains:
-            key = tuple((segment.format, segment.level, len(segment.a), segment.chunk) for segment in chain)
+            key = tuple(
+                (segment.format, segment.level, len(segment.a), segment.chunk, *segment.modes) for segment in chain
+            )
             alike.setdefault(key, deque()).append(chain)
         rows = []
         for key, queue in alike.items():
@@ -127,7 +129,11 @@ class _VectorMaker(Maker):
             for place, chain in zip(places, chains, strict=False):
                 elements[place] = chain[at]
             shared = {one.name: getattr(segment, one.name) for one in fields(Segment)}
-            row.append(Row(**shared, elements=elements))
+            row.append(self.completed(Row(**shared, elements=elements)))
+        return row
+
+    def completed(self, row: Row) -> Row:
+        """Return a row with what only some units have."""
         return row
 
     def _other(self, segment: Segment) -> Segment:
@@ -162,7 +168,9 @@ class _VectorMaker(Maker):
                 answered += row.elements
         return Scenario(
             name=name,
-            payloads=self.port.request.pack(**{key: np.array(values, object) for key, values in columns.items()}),
+            payloads=self.port.request.pack(
+                **{key: np.array(values, object) for key, values in columns.items()}, **self.further_columns(beats)
+            ),
             answers=self.port.answer.pack(
                 **{key: np.array([one[key] for one in answers], object) for key in self.port.answer.widths}
             ),

@@ -1,0 +1,284 @@
+"""The scenarios of units whose products bring rounding modes, and of those whose operands are widened."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from golden import FP32, Flag, FloatFormat, Rounding, encode, reference
+from sim.port import Port
+from sim.scenario import Scenario
+from sim.stimulus.mac import Maker
+from sim.stimulus.mac_coverage import accumulator_of
+from sim.stimulus.operands import random_codes, specials
+from sim.stimulus.patterns import pattern
+from sim.stimulus.reductions import NO_ERROR, UNSUPPORTED, Chain, Segment
+from sim.stimulus.schedule import POLICIES, Beat
+from sim.stimulus.step_operands import directed_steps, step_operands
+from sim.stimulus.stepwise import predict_steps
+
+__all__ = ["RoundedMaker", "rounded_scenarios", "takes_modes_or_widens"]
+
+#: Codes of the field ``rounding``.
+_CODES = 8
+_STOCHASTIC = Rounding.STOCHASTIC.value
+_RANDOM = ("random", "random_promotion")
+
+
+def takes_modes_or_widens(mac: Any) -> bool:
+    """Tell whether a unit needs these scenarios."""
+    return not mac.parameters.formats.is_nearest_even or mac.parameters.inner is not None
+
+
+def rounded_scenarios(
+    component: Any, port: Port, seed: int, unit: str, effort: float
+) -> tuple[list[Scenario], set[str], list[str]]:
+    """Return the scenarios, the coverage bins that must not be empty, and the names of the formats."""
+    maker = RoundedMaker(component, port, seed, unit, effort)
+    formats = (*maker.operands, *([maker.inner] if maker.inner else []))
+    return maker.scenarios(), maker.required(), [fmt.name for fmt in formats]
+
+
+class RoundedMaker(Maker):
+    """Makes the scenarios of one unit.
+
+    The control around the lanes is that of other units, which have scenarios for all of it. These are about what a
+    product brings, and which step gets it: every product has a mode and random numbers of its own.
+    """
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        parameters = self.mac.parameters
+        self.inner: FloatFormat | None = parameters.inner
+        self.modes = [mode.value for mode in parameters.formats.roundings]
+        self.random_bits = int(parameters.random_bits)
+
+    def scenarios(self) -> list[Scenario]:
+        """Return all scenarios."""
+        few, many = 16 + int(100 * self.effort), 100 + int(2000 * self.effort)
+        mixed = [self.make(f"mixed_{policy}", lambda: self.mixed(many), policy) for policy in POLICIES]
+        for scenario in mixed:
+            scenario.is_bulk = True
+            scenario.offers, scenario.takes = pattern("random", self.rng), pattern("bursts", self.rng)
+        sampled = self.make("mixed_sampled", lambda: self.mixed(few), "random")
+        sampled.offers, sampled.takes = pattern("bursts", self.rng), pattern("random", self.rng)
+        refusals = self.make("refusals", self.refusals, policy="random")
+        refusals.is_bulk = True
+        return [*self.all_steps(), *mixed, sampled, refusals]
+
+    # -- what products bring
+
+    def brought(self, segment: Segment) -> None:
+        """Draw what a segment's products bring, as far as it is not given."""
+        if not segment.a:
+            # What changes no sum, as the unit's documents have it.
+            operand = self.operands[segment.format if segment.format < len(self.operands) else 0]
+            segment.modes = segment.modes or self._drawn_modes(1)
+            is_down = segment.modes[0] == Rounding.DOWN.value
+            segment.a = [0 if is_down or not operand.has_negative_zero else operand.sign_mask]
+            segment.b = [operand.one]
+        count = len(segment.a)
+        segment.modes = segment.modes or self._drawn_modes(count)
+        for name in _RANDOM:
+            if not getattr(segment, name):
+                setattr(segment, name, self._drawn_numbers(count))
+
+    def _drawn_modes(self, count: int) -> list[int]:
+        drawn: list[int] = self.rng.choice(self.modes, count).tolist()
+        return drawn
+
+    def _drawn_numbers(self, count: int) -> list[int]:
+        top = (1 << self.random_bits) - 1
+        drawn = self.rng.integers(0, top + 1, count)
+        numbers: list[int] = np.where(self.rng.random(count) < 0.2, self.rng.choice([0, top], count), drawn).tolist()
+        return numbers
+
+    def complete(self, name: str, chains: list[Chain]) -> None:
+        """Fill in what products bring and the expected answers; count what steps were to do."""
+        for chain in chains:
+            for segment in chain:
+                self.brought(segment)
+        super().complete(name, chains)
+        for each in self.reductions(chains) if name.startswith("steps") else ():
+            self.bins[self._met(each)] += 1
+
+    def reductions(self, chains: list[Chain]) -> Iterator[Segment]:
+        """Yield all reductions of completed chains."""
+        for chain in chains:
+            yield from chain
+
+    def predict(self, chains: list[Chain]) -> None:
+        """Fill in golden's results, step by step."""
+        predict_steps(chains, self.operands, self.inner, self.random_bits)
+
+    def further_columns(self, beats: list[Beat]) -> dict[str, Any]:
+        """Return the fields that say how products are rounded, as far as the unit has them."""
+        names = {"rounding": "modes", "random": "random", "random_promotion": "random_promotion"}
+        return {
+            field: np.array([self.brought_with(segment, name, k) for segment, k in beats], object)
+            for field, name in names.items()
+            if self.port.request.widths.get(field)
+        }
+
+    def brought_with(self, segment: Segment, name: str, k: int) -> int:
+        """Return what a product brings by a name."""
+        number: int = getattr(segment, name)[k]
+        return number
+
+    # -- steps
+
+    def accumulator(self, index: int, level: int) -> FloatFormat:
+        """Return the format that products are added up in."""
+        return FP32 if level == 0 else self.inner or self.operands[index]
+
+    def steps(self) -> list[Chain]:
+        """Return reductions of two products: one makes an accumulator, the other is added to it in every mode."""
+        chains: list[Chain] = []
+        exact = self.modes[0]
+        for index, level in self.kinds:
+            operand = self.operands[index]
+            rows = _narrow_rows(operand, self.rng) if self.inner else _rows(operand, level)
+            for (c, d, a, b), mode in ((row, mode) for row in rows for mode in self.modes):
+                for number in (0, -1) if mode == _STOCHASTIC else (0,):
+                    random = [number % (1 << self.random_bits)] * 2
+                    chains.append([Segment(index, level, [c, a], [d, b], chunk=0, modes=[exact, mode], random=random)])
+            if not self.inner:
+                groups = step_operands(operand, self.accumulator(index, level), self.rng, 8 + int(80 * self.effort))
+                for steps in groups.values():
+                    columns = (part.astype(np.int64).tolist() for part in (steps.c, steps.d, steps.a, steps.b))
+                    chains += [
+                        [Segment(index, level, [c, a], [d, b], chunk=0)] for c, d, a, b in zip(*columns, strict=True)
+                    ]
+            chains += [[segment] for segment in self._edges(index, level)]
+        self.rng.shuffle(chains)
+        return chains
+
+    def _edges(self, index: int, level: int) -> Iterator[Segment]:
+        """Yield 1 plus a quarter of an ulp: in a step, and in a promotion; with the random numbers on either side."""
+        operand, inner = self.operands[index], self.inner or self.operands[index]
+        exact, top = self.modes[0], 1 << self.random_bits
+        for at in ("step", "promotion"):
+            accumulator = self.accumulator(index, level) if at == "step" else FP32 if level == 1 else inner
+            left = -(accumulator.precision + 1) // 2
+            powers = [left, -(accumulator.precision + 1) - left]
+            if min(powers) < operand.emin or (at == "promotion" and (not level or sum(powers) < inner.emin)):
+                continue
+            a, b = (int(encode(2.0**power, operand)) for power in powers)
+            for mode in self.modes:
+                numbers = [top - top // 4, top - top // 4 - 1] if mode == _STOCHASTIC and top >= 4 else [0]
+                for number in numbers:
+                    # What is not to be taken would round the other way.
+                    own, other = [number] * 2, [top - 1 - number] * 2
+                    random, promotion = (own, other) if at == "step" else (other, own)
+                    yield Segment(
+                        index, level, [operand.one, a], [operand.one, b], chunk=0 if at == "step" else 1,
+                        modes=[exact, mode], random=random, random_promotion=promotion,
+                    )  # fmt: skip
+
+    def _met(self, segment: Segment) -> str:
+        """Return the bin of a reduction of two products: what the second one's step, or its promotion, came to."""
+        level, outer = segment.level, accumulator_of(0, FP32)
+        if level == 2:
+            outer = self.inner or self.operands[segment.format]
+        head = f"{self.operands[segment.format]}/level_{level}/{Rounding(segment.modes[-1])}"
+        where = "promotion" if segment.chunk == 1 else "step"
+        sign = "-" if segment.result & outer.sign_mask else "+"
+        flags = Flag(segment.flags)
+        if flags & Flag.OVERFLOW:
+            kind = "infinity" if outer.is_inf(segment.result) else "largest"
+            return f"{head}/{where}/overflow_to_{kind}{sign}"
+        if flags & Flag.INVALID:
+            return f"{head}/{where}/invalid"
+        if flags & Flag.UNDERFLOW:
+            return f"{head}/{where}/underflow{sign}"
+        if flags & Flag.INEXACT:
+            return f"{head}/{where}/inexact{self._direction(segment, outer, where)}"
+        is_zero = not segment.result & (outer.sign_mask - 1)
+        return f"{head}/{where}/{f'zero{sign}' if is_zero else 'exact'}"
+
+    def _direction(self, segment: Segment, outer: FloatFormat, where: str) -> str:
+        """Say how 1 plus a quarter of an ulp was rounded."""
+        rounded_in = outer if where == "promotion" else self.accumulator(segment.format, segment.level)
+        ulp = 1 << outer.fraction_bits - rounded_in.fraction_bits
+        return {outer.one: "_from_1", outer.one + ulp: "_to_more_than_1"}.get(segment.result, "")
+
+    def required(self) -> set[str]:
+        """Return the bins that must not be empty."""
+        required = {f"refused/{code}" for code in range(_CODES)} if len(self.modes) > 1 else set()
+        required -= {f"refused/{code}" for code in self.modes}
+        for index, level in self.kinds:
+            operand, accumulator = self.operands[index], self.accumulator(index, level)
+            lowest = 2 * (operand.emin - operand.fraction_bits)
+            for code in self.modes:
+                mode = Rounding(code)
+                head = f"{operand}/level_{level}/{mode}/step"
+                required |= {f"{head}/exact", f"{head}/zero{'-' if mode is Rounding.DOWN else '+'}"}
+                if operand.has_inf:
+                    required |= {f"{head}/invalid"}
+                if self.inner:
+                    continue
+                for sign, name in ((0, "+"), (1, "-")):
+                    if 2 * operand.emax >= accumulator.emax:
+                        required.add(f"{head}/overflow_to_{_beyond(accumulator, mode, sign)}{name}")
+                    if lowest < accumulator.emin - accumulator.fraction_bits:
+                        required.add(f"{head}/underflow{name}")
+                above = mode in (Rounding.UP, Rounding.TO_ODD)
+                for where in ("step", "promotion") if level else ("step",):
+                    ends = (
+                        ("_from_1", "_to_more_than_1")
+                        if code == _STOCHASTIC
+                        else (("_from_1", "_to_more_than_1")[above],)
+                    )
+                    required |= {f"{operand}/level_{level}/{mode}/{where}/inexact{end}" for end in ends}
+        return required
+
+    # -- refusals
+
+    def refusals(self) -> list[Chain]:
+        """Put products between others that are refused for their level, their format, or their mode."""
+        chains = super().refusals()
+        for code in set(range(_CODES)) - set(self.modes) if len(self.modes) > 1 else ():
+            for index, level in self.kinds * 3:
+                refused = self.segment(index, level, 1, error=UNSUPPORTED)
+                refused.modes = [code]
+                refused.first, refused.last = bool(self.rng.integers(2)), bool(self.rng.integers(2))
+                chains.append([refused])
+                self.bins[f"refused/{code}"] += 1
+        self.rng.shuffle(chains)
+        assert all(segment.a for chain in chains for segment in chain if segment.error != NO_ERROR)
+        return chains
+
+
+def _rows(operand: FloatFormat, level: int) -> Iterator[tuple[int, int, int, int]]:
+    """Yield steps ``a * b + c * d``: those of all units, and the negative ones of some of them."""
+    steps = directed_steps(operand, accumulator_of(level, operand))
+    columns = (part.astype(np.int64).tolist() for part in (steps.c, steps.d, steps.a, steps.b))
+    yield from zip(*columns, strict=True)
+    minus, one, smallest, largest = operand.sign_mask, operand.one, operand.min_subnormal, operand.max_finite
+    yield 0, one, largest | minus, largest
+    yield largest | minus, one, largest | minus, one
+    # Three of the smallest numbers by three quarters: in every mode two or three of them.
+    for sign in (0, minus):
+        yield 0, one, 3 * smallest | sign, one - (1 << operand.fraction_bits - 1)
+    # Of exponents one apart: the difference is a negative word in the near path, and a power of two.
+    yield largest, one, largest | minus, one + (1 << operand.fraction_bits)
+
+
+def _narrow_rows(operand: FloatFormat, rng: np.random.Generator) -> list[tuple[int, int, int, int]]:
+    """Return steps of operands that are widened: all pairs of specials, and random ones."""
+    values = specials(operand).tolist()
+    rows = [(0, operand.one, a, b) for a in values for b in values]
+    minus = operand.sign_mask
+    rows += [(operand.one, operand.one, operand.one | minus, operand.one)]
+    drawn = np.stack([random_codes(operand, 200, rng) for _ in range(4)]).astype(np.int64)
+    return rows + [tuple(row) for row in drawn.T.tolist()]
+
+
+def _beyond(fmt: FloatFormat, mode: Rounding, sign: int) -> str:
+    """Say what a result beyond the largest finite value becomes."""
+    random = {"random": 0} if mode is Rounding.STOCHASTIC else {}
+    value = reference.Value(reference.Class.FINITE, sign, 1, fmt.emax + 1)
+    code, _ = reference.round_value(value, fmt, rounding=mode, **random)
+    return "largest" if fmt.is_finite(code) else "infinity"

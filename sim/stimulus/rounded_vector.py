@@ -1,0 +1,54 @@
+"""The scenarios of a SIMD unit whose beats bring rounding modes, and its lanes random numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from sim.port import Port
+from sim.scenario import Scenario
+from sim.stimulus.reductions import Chain, Segment
+from sim.stimulus.rounded import RoundedMaker
+from sim.stimulus.vector import Row, VectorMaker
+
+__all__ = ["RoundedVectorMaker", "rounded_vector_scenarios"]
+
+
+def rounded_vector_scenarios(
+    component: Any, port: Port, seed: int, unit: str, effort: float
+) -> tuple[list[Scenario], set[str], list[str]]:
+    """Return the scenarios, the coverage bins that must not be empty, and the names of the operand formats."""
+    maker = RoundedVectorMaker(component, port, seed, unit, effort)
+    return maker.scenarios(), maker.required(), [fmt.name for fmt in maker.operands]
+
+
+class RoundedVectorMaker(RoundedMaker, VectorMaker):
+    """Makes the scenarios of one unit: a mode for every row, random numbers for every element of it."""
+
+    def completed(self, row: Row) -> Row:
+        """Return a row whose elements have its modes, and numbers of their own."""
+        for element in row.elements:
+            element.modes = list(row.modes)
+            self.brought(element)
+        return row
+
+    def _other(self, segment: Segment) -> Segment:
+        other = super()._other(segment)
+        other.random, other.random_promotion = [], []
+        return other
+
+    def reductions(self, chains: list[Chain]) -> Iterator[Segment]:
+        """Yield the reductions of all lanes."""
+        for row in super().reductions(chains):
+            assert isinstance(row, Row)
+            yield from row.elements
+
+    def brought_with(self, segment: Segment, name: str, k: int) -> int:
+        """Return what a beat brings by a name: one thing for all lanes, or a number for each; anything where unused."""
+        if name == "modes":
+            return super().brought_with(segment, name, k)
+        assert isinstance(segment, Row)
+        numbers = self.rng.integers(0, 1 << self.random_bits, self.mac.lanes).tolist()
+        for lane, element in enumerate(segment.elements):
+            numbers[lane] = getattr(element, name)[k]
+        return sum(number << self.random_bits * lane for lane, number in enumerate(numbers))
