@@ -12,6 +12,16 @@ NO_ONE = FloatFormat("e4m3_high_bias", 4, 3, bias=60)
 
 MODES = "some of nearest_even, toward_zero, down, up, nearest_away, to_odd, stochastic"
 
+BAD_MODES = [
+    ({"roundings": ()}, ValueError, f"roundings: got none, must be {MODES}, each once"),
+    ({"roundings": ("up", "up")}, ValueError, f"roundings: got up, up, must be {MODES}, each once"),
+    ({"roundings": "near"}, ValueError, f"roundings: got 'near', must be a Rounding or {MODES.replace('some', 'one')}"),
+    ({"roundings": (0,)}, TypeError, "roundings: got 0, must be a Rounding or the name of one"),
+    ({"roundings": 3}, TypeError, "roundings: got 3, must be a sequence of Rounding"),
+    ({"random_bits": 0}, ValueError, "random_bits: got 0, must be from 1 to 32"),
+    ({"random_bits": 33}, ValueError, "random_bits: got 33, must be from 1 to 32"),
+]
+
 BAD_CONVERTER = [
     ({"source": "float32"}, TypeError, "source: got 'float32', must be a golden.FloatFormat"),
     ({"destination": None}, TypeError, "destination: got None, must be a golden.FloatFormat"),
@@ -20,15 +30,9 @@ BAD_CONVERTER = [
     ({"stages": "2"}, TypeError, "stages: got '2', must be an int from 1 to 3, or None for 2"),
     ({"stages": True}, TypeError, "stages: got True, must be an int from 1 to 3, or None for 2"),
     ({"flags": "no"}, TypeError, "flags: got 'no', must be True or False"),
-    ({"roundings": ()}, ValueError, f"roundings: got none, must be {MODES}, each once"),
-    ({"roundings": ("up", "up")}, ValueError, f"roundings: got up, up, must be {MODES}, each once"),
-    ({"roundings": "near"}, ValueError, f"roundings: got 'near', must be a Rounding or {MODES.replace('some', 'one')}"),
-    ({"roundings": (0,)}, TypeError, "roundings: got 0, must be a Rounding or the name of one"),
-    ({"roundings": 3}, TypeError, "roundings: got 3, must be a sequence of Rounding"),
+    *BAD_MODES,
     ({"overflow": "clip"}, ValueError, "overflow: got 'clip', must be one of special, saturate"),
     ({"overflow": None}, ValueError, "overflow: got None, must be one of special, saturate"),
-    ({"random_bits": 0}, ValueError, "random_bits: got 0, must be from 1 to 32"),
-    ({"random_bits": 33}, ValueError, "random_bits: got 33, must be from 1 to 32"),
 ]
 
 BAD_MAC = [
@@ -70,6 +74,7 @@ BAD_MAC = [
     ({"multiplier": "dsp"}, ValueError, "multiplier: got 'dsp', must be one of generic, ecp5"),
     ({"multiplier": None}, ValueError, "multiplier: got None, must be one of generic, ecp5"),
     ({"multiplier": ["ecp5"]}, ValueError, "multiplier: got ['ecp5'], must be one of generic, ecp5"),
+    *BAD_MODES,
 ]
 
 SEVENTEEN = tuple(FloatFormat(f"e5m10_bias_{bias}", 5, 10, bias=bias) for bias in range(7, 24))
@@ -77,6 +82,12 @@ BAD_AXI = [
     *BAD_MAC,
     ({"registers": 512}, ValueError, "registers: got 512, must be at most 256 to fit s_axis_tuser"),
     ({"operands": SEVENTEEN}, ValueError, "operands: got 17, must be at most 16 to fit s_axis_tuser"),
+    (
+        {"roundings": ("nearest_even", "up")},
+        ValueError,
+        "roundings: got nearest_even, up, must be one mode that takes no random number: s_axis_tuser has no field for "
+        "a mode; build hdl.MultiplyAccumulate",
+    ),
 ]
 BAD_VECTOR = [
     *(bad for bad in BAD_MAC if bad[0].keys() != {"stages"}),

@@ -109,27 +109,7 @@ def test_promotion_takes_mode_and_random_number_of_the_product_that_ends_its_chu
     assert total(stochastic | {"random_promotion": 0}, stochastic | {"random_promotion": 0xC000}) == 1
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"roundings": ()}, "roundings: got none, must be some of nearest_even, .*, each once"),
-        ({"roundings": ("up", "up")}, "roundings: got up, up, must be some of"),
-        ({"roundings": ("sideways",)}, "roundings: got 'sideways', must be a Rounding or one of nearest_even,"),
-        ({"roundings": "stochastic", "random_bits": 33}, "random_bits: got 33, must be from 1 to 32"),
-    ],
-    ids=["none", "twice", "unknown", "too_wide"],
-)
-@pytest.mark.parametrize("unit", [MultiplyAccumulate, VectorMac], ids=lambda unit: unit.__name__)
-def test_unit_with_unfit_modes_says_what_is_allowed(unit, given, message):
-    with pytest.raises(ValueError, match=message):
-        unit(**given)
-
-
-def test_axi_stream_unit_has_no_field_for_a_mode_and_says_so():
-    with pytest.raises(
-        ValueError, match="roundings: got nearest_even, up, must be one mode that takes no random number"
-    ):
-        AxiStreamMac(roundings=("nearest_even", "up"))
+def test_axi_stream_unit_of_a_single_mode_rounds_in_it():
     assert AxiStreamMac(roundings="toward_zero").unit.parameters.roundings == (Rounding.TOWARD_ZERO,)
 
 
