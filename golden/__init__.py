@@ -4,6 +4,7 @@
 """
 
 from golden import mx
+from golden.accumulator import Accumulator, FusedSum, Provenance
 from golden.arrays.accumulation import multiply_accumulate
 from golden.arrays.conversion import convert, decode, encode, quantize
 from golden.arrays.normalisation import softmax
@@ -29,6 +30,7 @@ from golden.formats import (
     format_named,
 )
 from golden.kernels import kernel_info
+from golden.presets import accumulators
 from golden.reduction import DEFAULT_CHUNK, LEVELS, Reduction
 from golden.rounding import Rounding
 
@@ -52,12 +54,16 @@ __all__ = [
     "FP16",
     "FP32",
     "LEVELS",
+    "Accumulator",
     "Counts",
     "Flag",
     "FloatFormat",
+    "FusedSum",
+    "Provenance",
     "Reduction",
     "Rounding",
     "__version__",
+    "accumulators",
     "convert",
     "decode",
     "dot",

@@ -247,7 +247,7 @@ def reduced(
     if place.rounding.is_random and len(a) > MOST_STEPS:
         raise ValueError(f"a, b: got {len(a)} codes, must be at most {MOST_STEPS} to be rounded stochastically")
     if not isinstance(reduction, Reduction | None):
-        raise TypeError(f"reduction: got {reduction!r}, must be a Reduction or None")
+        raise TypeError(f"reduction: got {reduction!r}, must be a Reduction, one of golden.accumulators, or None")
     plan = reduction or Reduction.for_level(level, operand, chunk=chunk)
     decoded(initial, plan.outer, "initial")
     return plan, list(steps(a, b, place, operand=operand, reduction=plan, initial=initial))

@@ -14,11 +14,13 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
+from golden.accumulator import Accumulator
 from golden.exact import Class, Value, as_sequence, exact_number, number_value
+from golden.exact_accumulator import accumulate
 from golden.exact_rounding import decode, decoded, round_value
 from golden.exact_steps import Place, Step, counted, multiply_accumulate, reduced
 from golden.flags import Flag
-from golden.formats import FloatFormat, as_format
+from golden.formats import FP32, FloatFormat, as_format
 from golden.reduction import DEFAULT_CHUNK, Reduction
 from golden.rounding import DEFAULT_RANDOM_BITS, ReductionRounding, Rounding
 
@@ -109,7 +111,7 @@ def dot(
     operand: FloatFormat | str,
     level: int = 1,
     chunk: int | None = DEFAULT_CHUNK,
-    reduction: Reduction | None = None,
+    reduction: Reduction | Accumulator | None = None,
     initial: int = 0,
     out: FloatFormat | str | None = None,
     rounding: Rounding | str = NEAREST_EVEN,
@@ -123,6 +125,8 @@ def dot(
 
     `rounding` applies to every step and promotion, `out_rounding` to the conversion into `out`. Where one is
     ``stochastic``, `seed` (64 bits) and `call` (32) say which random bits it has, `random_bits` how many, at most 32.
+    `reduction` may be another machine's accumulator, one of `golden.accumulators`, which rounds in its own way and has
+    no flags.
 
     Returns
     -------
@@ -139,6 +143,8 @@ def dot(
     """
     if not isinstance(counts, bool):
         raise TypeError(f"counts: got {counts!r}, must be True or False")
+    if isinstance(reduction, Accumulator):
+        reduction.refuse(counts=counts)
     place = Place(ReductionRounding.of(rounding, out_rounding, seed, call, random_bits), 0)
     options: dict[str, Any] = {"operand": operand, "level": level, "chunk": chunk, "reduction": reduction}
     code, flags, done = _dot(a, b, place, initial=initial, out=out, **options)
@@ -155,14 +161,31 @@ def _dot(
     **options: Any,
 ) -> tuple[int, Flag, list[Step]]:
     destination = None if out is None else as_format(out, "out")
-    plan, done = reduced(a, b, place, initial=initial, **options)
-    code, flags = done[-1].after if done else initial, Flag(0)
+    flags, done, outer = Flag(0), [], FP32
+    if isinstance(options.get("reduction"), Accumulator):
+        code = _accumulated(a, b, place, initial, options["operand"], options["reduction"])
+    else:
+        plan, done = reduced(a, b, place, initial=initial, **options)
+        code, outer = done[-1].after if done else initial, plan.outer
     for step in done:
         flags |= step.flags
     if destination is not None:
-        code, raised = convert(code, plan.outer, destination, **place.of_conversion())
+        code, raised = convert(code, outer, destination, **place.of_conversion())
         flags |= raised
-    return code, flags, done
+    return code, Flag(0) if isinstance(options.get("reduction"), Accumulator) else flags, done
+
+
+def _accumulated(
+    a: Sequence[int], b: Sequence[int], place: Place, initial: int, operand: FloatFormat | str, rule: Accumulator
+) -> int:
+    """Return the code of a reduction by the rule of another machine."""
+    operand = as_format(operand, "operand")
+    rule.check_operand(operand)
+    rule.refuse(nearest_even=place.rounding.rounding is NEAREST_EVEN)
+    a, b = as_sequence(a, "a"), as_sequence(b, "b")
+    if len(a) != len(b):
+        raise ValueError(f"a, b: got {len(a)} and {len(b)} codes, must be equally many")
+    return accumulate(a, b, initial, operand=operand, accumulator=rule)
 
 
 def matmul(

@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from golden.accumulator import Accumulator
+from golden.arrays.accumulators import accumulate_codes
 from golden.arrays.chain import last_rounding, reduce_codes
 from golden.arrays.checks import as_codes, as_flag, as_format, as_values, code_dtype, same_shape
 from golden.arrays.conversion import convert, decode, encode, quantize
 from golden.arrays.operands import carried_codes, carried_indexed, carried_values, carrier
 from golden.arrays.rounding import Flags
-from golden.formats import FloatFormat
+from golden.formats import FP32, FloatFormat
 from golden.kernels import products as kernels
 from golden.philox import MOST_STEPS
 from golden.reduction import DEFAULT_CHUNK, Reduction
@@ -27,12 +29,16 @@ Codes = NDArray[Any]
 _plan_for_level = lru_cache(maxsize=256)(Reduction.for_level)
 
 
-def _plan(operand: FloatFormat, level: int, chunk: int | None, reduction: Reduction | None) -> Reduction:
+def _plan(
+    operand: FloatFormat, level: int, chunk: int | None, reduction: Reduction | Accumulator | None
+) -> Reduction | Accumulator:
     if reduction is None:
         plain = type(level) is int and (chunk is None or type(chunk) is int)  # what the cache tells apart
         return (_plan_for_level if plain else Reduction.for_level)(level, operand, chunk=chunk)
-    if not isinstance(reduction, Reduction):
-        raise TypeError(f"reduction: got {reduction!r}, must be a Reduction or None")
+    if isinstance(reduction, Accumulator):
+        reduction.check_operand(operand)
+    elif not isinstance(reduction, Reduction):
+        raise TypeError(f"reduction: got {reduction!r}, must be a Reduction, one of golden.accumulators, or None")
     return reduction
 
 
@@ -53,7 +59,7 @@ def _check_initial(start: NDArray[Any], shape: tuple[int, ...]) -> None:
         raise ValueError(f"initial: got shape {start.shape}, must broadcast to the result's shape {shape}")
 
 
-def _as_start(initial: ArrayLike | None, plan: Reduction, shape: tuple[int, ...]) -> Codes | None:
+def _as_start(initial: ArrayLike | None, plan: Reduction | Accumulator, shape: tuple[int, ...]) -> Codes | None:
     if initial is None:
         return None
     start = as_codes(initial, plan.outer, "initial")
@@ -70,6 +76,22 @@ def _matmul_shape(x: NDArray[Any], y: NDArray[Any]) -> tuple[int, ...]:
     return (*same_shape("a, b", x.shape[:-2], y.shape[:-2]), x.shape[-2], y.shape[-1])
 
 
+def _accumulated(
+    x: Codes,
+    y: Codes,
+    shape: tuple[int, ...],
+    operand: FloatFormat,
+    rule: Accumulator,
+    start: Codes | None,
+    destination: FloatFormat | None,
+    modes: ReductionRounding,
+) -> Codes:
+    """Reduce over the last axis by the rule of another machine."""
+    rule.refuse(nearest_even=modes.rounding is Rounding.NEAREST_EVEN)
+    total = accumulate_codes(x, y, shape, operand=operand, rule=rule, start=start)
+    return total[()] if destination is None else convert(total, FP32, destination, **last_rounding(shape, modes))
+
+
 def dot(
     a: ArrayLike,
     b: ArrayLike,
@@ -77,7 +99,7 @@ def dot(
     operand: FloatFormat | str,
     level: int = 1,
     chunk: int | None = DEFAULT_CHUNK,
-    reduction: Reduction | None = None,
+    reduction: Reduction | Accumulator | None = None,
     initial: ArrayLike | None = None,
     out: FloatFormat | str | None = None,
     rounding: Rounding | str = Rounding.NEAREST_EVEN,
@@ -102,8 +124,9 @@ def dot(
         Precision optimization level 0, 1 or 2.
     chunk : int or None
         Products in a chunk; None is one chunk of any length.
-    reduction : Reduction, optional
-        In place of `level` and `chunk`.
+    reduction : Reduction or Accumulator, optional
+        In place of `level` and `chunk`. An accumulator of another machine, one of `golden.accumulators`, takes operands
+        of its width, rounds in its own way and has no flags.
     initial : unsigned array or int, optional
         Codes in the outer format from which the total starts, +0 unless given; it broadcasts to the result.
     out : FloatFormat or str, optional
@@ -147,6 +170,9 @@ def dot(
     _check_length(x.shape[-1], modes)
     destination = None if out is None else as_format(out, "out")
     start = _as_start(initial, plan, shape)
+    if isinstance(plan, Accumulator):
+        plan.refuse(return_flags=as_flag(return_flags, "return_flags"))
+        return _accumulated(x, y, shape, operand, plan, start, destination, modes)
     if destination is not None and not destination.has_inf:  # which the kernels have not
         options = {"operand": operand, "reduction": plan, "initial": start, **_arguments(modes)}
         last = last_rounding(shape, modes)
@@ -177,7 +203,7 @@ def matmul(
     operand: FloatFormat | str,
     level: int = 1,
     chunk: int | None = DEFAULT_CHUNK,
-    reduction: Reduction | None = None,
+    reduction: Reduction | Accumulator | None = None,
     initial: ArrayLike | None = None,
     out: FloatFormat | str | None = None,
     rounding: Rounding | str = Rounding.NEAREST_EVEN,
@@ -201,6 +227,9 @@ def matmul(
     _check_length(x.shape[-1], modes)
     destination = None if out is None else as_format(out, "out")
     start = _as_start(initial, plan, shape)
+    if isinstance(plan, Accumulator):
+        x, y = x[..., :, np.newaxis, :], np.swapaxes(y, -1, -2)[..., np.newaxis, :, :]
+        return _accumulated(x, y, shape, operand, plan, start, destination, modes)
     if destination is not None and not destination.has_inf:  # which the kernels have not
         total = matmul(x, y, operand=operand, reduction=plan, initial=start, **_arguments(modes))
         return convert(total, plan.outer, destination, **last_rounding(shape, modes))
@@ -224,7 +253,7 @@ def matmul_values(
     operand: FloatFormat | str,
     level: int = 1,
     chunk: int | None = DEFAULT_CHUNK,
-    reduction: Reduction | None = None,
+    reduction: Reduction | Accumulator | None = None,
     initial: ArrayLike | None = None,
     out: FloatFormat | str | None = None,
     rounding: Rounding | str = Rounding.NEAREST_EVEN,
@@ -274,7 +303,7 @@ def matmul_values(
     if not destination.has_inf:  # which the kernels have not
         result = matmul_values(x, y, operand=operand, reduction=plan, initial=start, **_arguments(modes))
         return quantize(result, destination, out=result, **last_rounding(shape, modes))
-    if x.shape[-1]:
+    if x.shape[-1] and isinstance(plan, Reduction):
         result = np.empty(shape, np.float32)
         formats = kernels.Formats.of(carrier(operand), plan, destination, as_values=True, rounding=modes)
         if kernels.matmul(*carried_values(operand, x, y), start, result, formats):
@@ -313,7 +342,7 @@ def indexed_values(
         Values of `operand`.
     """
     shape = len(a.batches), len(a.rows), len(b.columns)
-    plan = _plan(operand, level, chunk, None)
+    plan = _plan_for_level(level, operand, chunk=chunk)
     modes = ReductionRounding.of(rounding, out_rounding, seed, call, random_bits)
     _check_length(len(a.columns), modes)
     if len(a.columns) and np.prod(shape):

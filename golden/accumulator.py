@@ -1,0 +1,247 @@
+"""The family of arithmetic to which the accumulators of other machines belong; `golden.presets` holds its members.
+
+A machine takes the products of a dot product block by block. Within a block it forms fused sums: terms are aligned at
+the largest exponent, cut at some bit below it, added exactly and rounded once. A fused multiply-add is a fused sum of
+two terms that are not cut, a tree of adders is a list of stages of such sums, and a tensor core is a single one, in
+which the running total is a term like the products.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from golden.formats import FP32, FloatFormat
+from golden.rounding import Rounding
+
+__all__ = ["Accumulator", "FusedSum", "Provenance"]
+
+_CUTS = (Rounding.TOWARD_ZERO, Rounding.DOWN, Rounding.TO_ODD)
+_ROUNDINGS = (Rounding.NEAREST_EVEN, Rounding.TOWARD_ZERO, Rounding.TO_ODD)
+_FLUSHES = ("none", "signed", "positive")
+_MOST_PRODUCTS = 64
+
+
+@dataclass(frozen=True)
+class FusedSum:
+    """One sum: its terms are aligned and cut, added exactly, and the sum is rounded once.
+
+    The exponent of a product is the sum of its factors' exponents, of a value that was rounded before its own; those of
+    subnormal values and of zero are the format's smallest, unless an `Accumulator` says otherwise.
+
+    Parameters
+    ----------
+    terms : int
+        How many are added. In the join of an `Accumulator` the running total is one of them.
+    fraction_bits : int or None
+        The bits that a term keeps below the bit of the largest exponent; None: terms are not cut, and there are at most
+        two of them unless `chain`.
+    cut : Rounding
+        How a term loses its other bits: ``toward_zero``, ``down`` or ``to_odd``.
+    rounding : Rounding or None
+        How the sum is rounded: ``nearest_even``, ``toward_zero`` (which makes a lost negative sum +0) or ``to_odd``.
+        None: the sum stays as it is, with the exponent at which it was aligned, and only terms that are cut allow it.
+    result : FloatFormat
+        What the sum is rounded to: float32, or a format of its exponents with fewer fraction bits.
+    chain : bool
+        The terms are added one after the other, from +0 or, in a join, from the total; each sum is rounded.
+    interleaved : bool
+        A stage with n sums gives sum i the terms i, i + n, i + 2n, ...; otherwise it takes neighbours.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is of another type, or not one of those above.
+    """
+
+    terms: int
+    fraction_bits: int | None = None
+    cut: Rounding = Rounding.TOWARD_ZERO
+    rounding: Rounding | None = Rounding.NEAREST_EVEN
+    result: FloatFormat = FP32
+    chain: bool = False
+    interleaved: bool = False
+
+    def __post_init__(self) -> None:
+        _check_count(self.terms, "terms", 1, _MOST_PRODUCTS + 1)
+        if self.fraction_bits is not None:
+            _check_count(self.fraction_bits, "fraction_bits", 1, 40)
+            if self.chain:
+                raise ValueError("chain: got True with fraction_bits, a chain does not cut its terms")
+        elif not self.chain and self.terms > 2:
+            raise ValueError(f"terms: got {self.terms} that are not cut, must be 1 or 2, or a chain")
+        elif self.rounding is None:
+            raise ValueError("rounding: got None, must be given where terms are not cut")
+        if self.cut not in _CUTS:
+            raise ValueError(f"cut: got {self.cut!r}, must be {', '.join(each.name.lower() for each in _CUTS)}")
+        if self.rounding is not None and self.rounding not in _ROUNDINGS:
+            names = ", ".join(each.name.lower() for each in _ROUNDINGS)
+            raise ValueError(f"rounding: got {self.rounding!r}, must be {names} or None")
+        fmt = self.result
+        if (fmt.exponent_bits, fmt.bias) != (FP32.exponent_bits, FP32.bias) or fmt.fraction_bits > FP32.fraction_bits:
+            raise ValueError(f"result: got {fmt}, must have the exponents of float32 and at most its fraction bits")
+        if self.rounding is Rounding.NEAREST_EVEN and fmt != FP32:
+            raise ValueError(f"result: got {fmt}, must be float32 to round to nearest even")
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Where a preset comes from.
+
+    Parameters
+    ----------
+    machine, instructions : str
+        What it describes.
+    formats : tuple of str
+        The operand formats that the machine has; others of as many bits are computed by the same rule.
+    source : str
+        Who says so.
+    documented, reverse_engineered, unknown : str
+        Which part of the rule the maker publishes, which others found by experiment, and which nobody has told.
+    """
+
+    machine: str
+    instructions: str
+    formats: tuple[str, ...]
+    source: str
+    documented: str
+    reverse_engineered: str
+    unknown: str
+
+
+@dataclass(frozen=True)
+class Accumulator:
+    """How a machine accumulates a dot product in float32.
+
+    The products of a block, in order, go through `stages`; `join` adds what is left to the total. A block that is not
+    full is filled with products of +0. A result beyond the largest finite value is infinite in every rounding.
+
+    Parameters
+    ----------
+    operand_bits : int
+        Width of the operands: 16 or 8. (`golden.dot` takes every format of 9 to 16, or of up to 8 bits.)
+    block : int
+        Products in a block, at most 64.
+    stages : tuple of FusedSum
+        The first sums products, each later one the results of the one before.
+    join : FusedSum
+        Adds what the last stage leaves to the total.
+    order : tuple of int
+        The order in which the products of a block are taken; () is as they come.
+    total_fraction_bits : int or None
+        Where the join cuts the total, if not where it cuts the other terms.
+    total_reach : int or None
+        A total whose exponent is more than this below the largest of its join counts as 0; None: no such limit.
+    zero_exponent : int or None
+        Exponent of a factor that is 0; None: a product that is 0 takes no part in the alignment.
+    products_overflow : bool
+        A finite product of 2**128 and more is infinite, unless the block or the total has an infinity or a NaN.
+    flush : str
+        ``"none"``. ``"signed"``: subnormal operands and totals count as zeros of their sign; so do results that would
+        be below the smallest normal value if they were rounded with an unbounded exponent. ``"positive"``: subnormal
+        operands and totals, and zeros among them, count as +0; results that are subnormal, as zeros of their sign.
+    depth : int or None
+        Products of an instruction, a multiple of `block`: the total is flushed where one begins. None: at every block.
+    promote_every : int or None
+        After this many products, a multiple of `block`, the total joins an outer float32 sum, rounded to nearest even,
+        and starts from +0 again; None: never.
+    nan : int
+        Code of a result that is a NaN, in float32.
+    provenance : Provenance
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is of another type, or the counts of terms do not fit together.
+    """
+
+    operand_bits: int
+    block: int
+    join: FusedSum
+    provenance: Provenance = field(repr=False, compare=False)
+    stages: tuple[FusedSum, ...] = ()
+    order: tuple[int, ...] = ()
+    total_fraction_bits: int | None = None
+    total_reach: int | None = None
+    zero_exponent: int | None = None
+    products_overflow: bool = False
+    flush: str = "none"
+    depth: int | None = None
+    promote_every: int | None = None
+    nan: int = FP32.nan
+
+    def __post_init__(self) -> None:
+        if self.operand_bits not in (8, 16):
+            raise ValueError(f"operand_bits: got {self.operand_bits!r}, must be 8 or 16")
+        _check_count(self.block, "block", 1, _MOST_PRODUCTS)
+        left = self.block
+        for stage in self.stages:
+            if left % stage.terms:
+                raise ValueError(f"stages: got sums of {stage.terms} terms for {left}, must divide them")
+            left //= stage.terms
+        if self.join.terms != left + 1:
+            raise ValueError(f"join: got {self.join.terms} terms, must be {left + 1}: what is left, and the total")
+        if self.join.rounding is None:
+            raise ValueError("join: got rounding None, must round the total")
+        if self.order and sorted(self.order) != list(range(self.block)):
+            raise ValueError(f"order: got {self.order}, must be () or the numbers 0 to {self.block - 1} in some order")
+        if self.flush not in _FLUSHES:
+            raise ValueError(f"flush: got {self.flush!r}, must be {', '.join(_FLUSHES)}")
+        for argument in ("depth", "promote_every"):
+            given = getattr(self, argument)
+            if given is not None:
+                _check_count(given, argument, 1, 2**31)
+                if given % self.block:
+                    raise ValueError(f"{argument}: got {given}, must be a multiple of block {self.block}")
+        if not FP32.is_nan(self.nan):
+            raise ValueError(f"nan: got {self.nan:#x}, must be a NaN of float32")
+
+    @property
+    def outer(self) -> FloatFormat:
+        """The format of the total and of the result."""
+        return FP32
+
+    def check_operand(self, operand: FloatFormat) -> None:
+        """Refuse operands of another width, for which the machine has another rule or none.
+
+        Raises
+        ------
+        ValueError
+            If the operand's width is not that of the machine's operands.
+        """
+        lowest, highest = (1, 8) if self.operand_bits == 8 else (9, 16)
+        if not lowest <= operand.width <= highest:
+            machine, names = self.provenance.machine, ", ".join(self.provenance.formats)
+            raise ValueError(
+                f"operand: got {operand} of {operand.width} bits, must have {lowest} to {highest} bits for the "
+                f"accumulator of {machine} ({names}); golden.accumulators names those for other widths"
+            )
+
+    def refuse(self, *, return_flags: bool = False, counts: bool = False, nearest_even: bool = True) -> None:
+        """Refuse what a machine's accumulator has not.
+
+        Raises
+        ------
+        ValueError
+            If flags, counts or a rounding mode are asked for.
+        """
+        machine = self.provenance.machine
+        if return_flags:
+            raise ValueError(
+                f"return_flags: got True, must be False: the flags of {machine} are not modelled; a Reduction has flags"
+            )
+        if counts:
+            raise ValueError(
+                f"counts: got True, must be False: {machine} does not round step by step; a Reduction has counts"
+            )
+        if not nearest_even:
+            raise ValueError(
+                f"rounding: got another mode than nearest_even, must be that one: {machine} rounds in its own way; "
+                "out_rounding is free, a Reduction takes every mode"
+            )
+
+
+def _check_count(given: object, argument: str, least: int, most: int) -> None:
+    if not isinstance(given, int) or isinstance(given, bool):
+        raise TypeError(f"{argument}: got {given!r}, must be an int")
+    if not least <= given <= most:
+        raise ValueError(f"{argument}: got {given}, must be {least} to {most}")

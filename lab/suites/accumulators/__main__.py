@@ -1,0 +1,121 @@
+"""Compare golden.accumulators with MMA-Sim, with Spike, or with this machine's own processor, bit for bit."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+
+import golden
+from golden.formats import FP32, FloatFormat
+from lab.suites.accumulators.cases import Cases, draw
+from lab.suites.accumulators.mma_sim import INSTRUCTIONS, MmaSim
+from lab.suites.accumulators.processor import PROCESSOR_PRESETS, Processor
+from lab.suites.accumulators.spike import SPIKE_PRESETS, Spike
+
+__all__ = ["compare", "main"]
+
+Judge = MmaSim | Processor | Spike
+Runner = Callable[[Cases, FloatFormat, Any], np.ndarray]
+
+_SHOWN = 10
+#: Presets of which a judge knows the NaN; of the others, any NaN is as good as another.
+_WITH_NAN = ("nvidia", "deepseek", "riscv")
+
+
+def run_golden(cases: Cases, fmt: FloatFormat, preset: golden.Accumulator) -> np.ndarray:
+    """Compute cases with the array functions."""
+    return golden.matmul(cases.a, cases.b, operand=fmt, reduction=preset, initial=cases.totals)
+
+
+def compare(
+    judge: Judge, name: str, fmt: FloatFormat, count: int, seed: int, *, run: Runner = run_golden, advance: Any = None
+) -> tuple[int, int, list[str]]:
+    """Return how many cases were compared, how many differ, and the first of those in words."""
+    rng = np.random.default_rng([seed, *name.encode(), *fmt.name.encode()])
+    preset, compared, wrong, shown = golden.accumulators[name], 0, 0, []
+    while compared < count:
+        cases = draw(rng, fmt, judge.m, judge.k, judge.n)
+        got, wanted = run(cases, fmt, preset), judge.results(cases)
+        differ = got != wanted
+        if not name.startswith(_WITH_NAN):
+            differ &= ~(FP32.is_nan(got) & FP32.is_nan(wanted))
+        compared += got.size
+        wrong += int(differ.sum())
+        for i, j in np.argwhere(differ)[: _SHOWN - len(shown)]:
+            a, b = (" ".join(f"{code:x}" for code in codes) for codes in (cases.a[i], cases.b[:, j]))
+            shown.append(
+                f"{name}, {fmt}: {a} times {b} plus {cases.totals[i, j]:#010x}: "
+                f"got {got[i, j]:#010x}, must be {wanted[i, j]:#010x}"
+            )
+        if advance:
+            advance(got.size)
+    return compared, wrong, shown
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; return 0 if all cases match, 1 if one does not, 2 on bad input."""
+    parser = argparse.ArgumentParser(prog="python -m lab.suites.accumulators", description=__doc__)
+    parser.add_argument("judge", choices=("mma-sim", "spike", "processor"), help="who tells what is right")
+    parser.add_argument("checkout", nargs="?", type=Path, help="its checkout; the processor needs none")
+    parser.add_argument("--preset", action="append", help="name in golden.accumulators; may be repeated (default: all)")
+    parser.add_argument("--cases", type=int, default=1_000_000, metavar="N", help="of a preset (default %(default)s)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the operands (default %(default)s)")
+    given = parser.parse_args(arguments)
+    formats = _formats(given.judge)
+    for name in given.preset or ():
+        if name not in formats:
+            parser.error(f"argument --preset: got {name}, must be one of {', '.join(formats)} for {given.judge}")
+    if given.checkout is None and given.judge != "processor":
+        parser.error(f"argument checkout: got none, must be the folder of a checkout of {given.judge}")
+    if given.cases < 1:
+        parser.error(f"argument --cases: got {given.cases}, must be 1 or more")
+    table = Table(title=f"golden.accumulators against {given.judge}, bit for bit")
+    for column in ("preset", "operands"):
+        table.add_column(column)
+    for column in ("cases", "differences"):
+        table.add_column(column, justify="right")
+    failed, examples = False, []
+    with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress:
+        for name in given.preset or formats:
+            for fmt in formats[name]:
+                count = -(-given.cases // len(formats[name]))
+                task = progress.add_task(f"{name}, {fmt}", total=count)
+                try:
+                    judge = _judge(given.judge, given.checkout, name, fmt)
+                except (OSError, RuntimeError, ImportError) as error:
+                    print(f"lab.suites.accumulators: {error}", file=sys.stderr)
+                    return 2
+                step = lambda size, task=task: progress.advance(task, size)  # noqa: E731
+                compared, wrong, shown = compare(judge, name, fmt, count, given.seed, advance=step)
+                table.add_row(name, str(fmt), f"{compared:,}", f"{wrong:,}", style="red" if wrong else None)
+                examples += shown
+                failed |= bool(wrong)
+    console = Console(width=None if sys.stdout.isatty() else 120)
+    console.print(table)
+    for example in examples:
+        console.print(example, style="red", highlight=False, markup=False, soft_wrap=True)
+    return int(failed)
+
+
+def _formats(judge: str) -> dict[str, tuple[FloatFormat, ...]]:
+    if judge == "mma-sim":
+        return {name: instruction.formats for name, instruction in INSTRUCTIONS.items()}
+    return dict(SPIKE_PRESETS) if judge == "spike" else dict.fromkeys(PROCESSOR_PRESETS, (golden.BF16,))
+
+
+def _judge(kind: str, checkout: Path, name: str, fmt: FloatFormat) -> Judge:
+    if kind == "mma-sim":
+        return MmaSim(checkout, name, fmt)
+    return Spike(checkout, name, fmt) if kind == "spike" else Processor(name)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

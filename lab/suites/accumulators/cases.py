@@ -1,0 +1,72 @@
+"""Operands and totals that meet: near each other, cancelling, at both ends of the range, zeros and specials."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+import golden
+from golden.formats import FP32, FloatFormat
+
+__all__ = ["KINDS", "Cases", "draw"]
+
+Codes = NDArray[Any]
+
+#: Where the exponents of a call's operands lie, as a part of the exponent field's range; `any`: all codes alike.
+KINDS = {"middle": 0.5, "wide": 0.5, "low": 0.0, "lowish": 0.25, "high": 1.0, "highish": 0.72, "any": 0.5}
+_ZEROS = 0.06
+
+
+class Cases(NamedTuple):
+    """Matrices of codes: `a` (M, K), `b` (K, N), `totals` (M, N) in float32."""
+
+    a: Codes
+    b: Codes
+    totals: Codes
+
+
+def draw(rng: np.random.Generator, fmt: FloatFormat, m: int, k: int, n: int) -> Cases:
+    """Draw operands and totals of one random kind."""
+    kind = str(rng.choice(list(KINDS)))
+    a, b = (_operand(rng, fmt, shape, kind) for shape in ((m, k), (k, n)))
+    if rng.random() < 0.3 and k > 1:  # the second half undoes the first, nearly
+        half = k // 2
+        a[:, half : 2 * half] = a[:, :half] ^ rng.integers(0, 2, (m, half), dtype=a.dtype)
+        b[half : 2 * half] = np.where(b[:half] == 0, 0, b[:half] ^ fmt.sign_mask).astype(b.dtype)
+    return Cases(a, b, _totals(rng, fmt, a, b, kind))
+
+
+def _operand(rng: np.random.Generator, fmt: FloatFormat, shape: tuple[int, int], kind: str) -> Codes:
+    codes = rng.integers(0, 1 << fmt.width, shape, dtype=np.uint32)
+    if kind != "any":
+        fields = (1 << fmt.exponent_bits) - 1
+        spread = fields // 2 if kind == "wide" else max(2, min(7, fields // 4))
+        field = round(KINDS[kind] * fields) + rng.integers(-spread, spread + 1, shape)
+        field = np.clip(field, 0, fields - fmt.has_inf).astype(np.uint32)
+        codes = codes & np.uint32(~(fields << fmt.fraction_bits) & 0xFFFF) | field << np.uint32(fmt.fraction_bits)
+        if rng.random() < 0.3:  # few significand bits, so that ties and exact results happen
+            codes &= np.uint32(~((1 << fmt.fraction_bits - 2) - 1) & 0xFFFF)
+    codes = np.where(rng.random(shape) < _ZEROS, codes & np.uint32(fmt.sign_mask & (fmt.has_negative_zero * 0xFFFF)), codes)
+    return codes.astype(np.uint8 if fmt.width <= 8 else np.uint16)
+
+
+def _totals(rng: np.random.Generator, fmt: FloatFormat, a: Codes, b: Codes, kind: str) -> Codes:
+    """Return totals about as large as the products, some much smaller or larger, some exactly opposite."""
+    shape = a.shape[0], b.shape[1]
+    if kind == "any":
+        return rng.integers(0, 1 << 32, shape, dtype=np.uint32)
+    with np.errstate(all="ignore"):
+        x, y = (golden.decode(codes, fmt).astype(np.float64) for codes in (a, b))
+        exact = x @ y
+        largest = np.abs(x) @ np.abs(y)
+        near = np.frexp(np.where(np.isfinite(largest), largest, 1.0))[1] + 126 + rng.integers(-32, 9, shape)
+        fields = np.clip(near, 0, 254).astype(np.uint32)
+        codes = fields << np.uint32(23) | rng.integers(0, 1 << 23, shape, dtype=np.uint32)
+        codes |= rng.integers(0, 2, shape, dtype=np.uint32) << np.uint32(31)
+        opposite = (-exact).astype(np.float32).view(np.uint32)
+    choice = rng.random(shape)
+    codes = np.where(choice < 0.1, opposite, codes)
+    codes = np.where((choice > 0.1) & (choice < 0.2), codes & np.uint32(0x80000000), codes)
+    return np.where(codes & 0x7FFFFFFF > FP32.inf, np.uint32(0), codes).astype(np.uint32)
