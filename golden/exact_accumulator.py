@@ -68,7 +68,11 @@ class _Machine:
         return total
 
     def _flushed_input(self, value: Value, fmt: FloatFormat) -> Value:
-        if self.rule.flush == "none" or value.kind is not Class.FINITE or abs(value.as_fraction()) >= power_of_two(fmt.emin):
+        if (
+            self.rule.flush == "none"
+            or value.kind is not Class.FINITE
+            or abs(value.as_fraction()) >= power_of_two(fmt.emin)
+        ):
             return value
         return Value(Class.FINITE, value.sign if self.rule.flush == "signed" else 0)
 

@@ -28,8 +28,8 @@ _X86 = Accumulator(
         instructions="VDPBF16PS",
         formats=_BFLOAT16,
         source="Intel's manual; this project compares it with the processor's own instruction",
-        documented="fused steps to nearest even, the odd product first; subnormal inputs and results are zeros; no flags",
-        reverse_engineered="a result is subnormal if it is so after rounding to the subnormal grid",
+        documented="fused steps to nearest even, odd product first; subnormal inputs and results are zeros; no flags",
+        reverse_engineered="a result is tiny if it is so when rounded with an unbounded exponent",
         unknown="nothing but payloads of NaNs, which are not modelled",
     ),
 )
@@ -77,8 +77,8 @@ _ARM_EXTENDED = Accumulator(
         instructions="BFDOT, and BFMMLA as two of them",
         formats=_BFLOAT16,
         source="Arm's architecture reference manual (BFDotAdd, FPDot); not compared with a processor",
-        documented="two products are added exactly and rounded once, then added to the total; rounding mode and flushing "
-        "are FPCR's, here to nearest even and none; the default NaN; no flags",
+        documented="two products are added exactly and rounded once, then added to the total; rounding mode and "
+        "flushing are FPCR's, here to nearest even and none; the default NaN; no flags",
         reverse_engineered="nothing",
         unknown="nothing",
     ),
@@ -100,7 +100,7 @@ def _bulk_normalised(products: int, operand_bits: int, formats: tuple[str, ...],
             documented="products aligned at the largest exponent, with log2 of their number as guard bits and to odd; "
             "their sum and the total rounded to odd; overflow is infinite; the canonical NaN",
             reverse_engineered="nothing",
-            unknown="the draft leaves the grouping of products to implementations; here it is 16. Flags are not modelled",
+            unknown="the draft leaves the grouping of products to implementations, here 16; flags are not modelled",
         ),
     )
 
@@ -174,8 +174,8 @@ _CDNA3 = Accumulator(
         formats=_BOTH,
         source=_MMA_SIM,
         documented="the shapes and formats of the instructions",
-        reverse_engineered="8 products aligned and cut to 24 fraction bits; their sum cut down to 31 and the total to 24 "
-        "below the larger exponent; one rounding to nearest even; products of 2^128 and more are infinite",
+        reverse_engineered="8 products aligned and cut to 24 fraction bits; their sum cut down to 31 and the total to "
+        "24 below the larger exponent; one rounding to nearest even; products of 2^128 and more are infinite",
         unknown="payloads of NaNs; a product beyond 2^128 beside an infinity, where MMA-Sim's rule is kept",
     ),
 )
@@ -189,9 +189,9 @@ _CDNA3_8 = replace(
         _CDNA3.provenance,
         instructions="V_MFMA_F32_*_FP8_FP8 and those with BF8",
         formats=_FNUZ_8,
-        reverse_engineered="8 even and 8 odd products, each aligned and cut to 24 fraction bits; both sums cut down to 24; "
-        "their sum cut down to 31 and the total to 24 below the larger exponent, dropped where it is more than 25 below; "
-        "one rounding to nearest even",
+        reverse_engineered="8 even and 8 odd products, each aligned and cut to 24 fraction bits; both sums cut down to "
+        "24; their sum cut down to 31 and the total to 24 below the larger exponent, dropped where it is more than 25 "
+        "below; one rounding to nearest even",
         unknown="payloads of NaNs",
     ),
 )
@@ -228,9 +228,7 @@ _PRESETS = {
     ),
     "amd_cdna1": _tree(4, 16, _FLOAT16, "CDNA 1", "V_MFMA_F32_16X16X16F16"),
     "amd_cdna1_bf16": _tree(2, 8, _BFLOAT16, "CDNA 1", "V_MFMA_F32_16X16X8BF16"),
-    "amd_cdna2": _tree(
-        4, 16, _BOTH, "CDNA 2", "V_MFMA_F32_16X16X16F16, V_MFMA_F32_16X16X16BF16_1K", flush="positive"
-    ),
+    "amd_cdna2": _tree(4, 16, _BOTH, "CDNA 2", "V_MFMA_F32_16X16X16F16, V_MFMA_F32_16X16X16BF16_1K", flush="positive"),
     "amd_cdna2_bf16": _tree(2, 8, _BFLOAT16, "CDNA 2", "V_MFMA_F32_16X16X8BF16", flush="positive"),
     "amd_cdna3": _CDNA3,
     "amd_cdna3_fp8": _CDNA3_8,

@@ -71,9 +71,7 @@ def _run(x: Codes, y: Codes, total: Float64, operand: FloatFormat, rule: Accumul
     # Where the factors are +0, so is their product.
     filling = Term(np.zeros(shape), np.full(shape, _exponent_of_zero(rule)))
     for at in range(0, x.shape[-1], rule.block):
-        products = [
-            _product(x[..., k], y[..., k], operand, rule) for k in range(at, min(at + rule.block, x.shape[-1]))
-        ]
+        products = [_product(x[..., k], y[..., k], operand, rule) for k in range(at, min(at + rule.block, x.shape[-1]))]
         products += [filling] * (rule.block - len(products))
         if at % (rule.depth or rule.block) == 0:
             total = flushed_total(total, rule)

@@ -1,4 +1,4 @@
-"""Fused sums of `golden.accumulator` on float64 arrays, which hold every product, every cut term and its sum exactly."""
+"""Fused sums of `golden.accumulator` on float64 arrays, which hold products, cut terms and their sums exactly."""
 
 from __future__ import annotations
 

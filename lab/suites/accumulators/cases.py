@@ -16,7 +16,7 @@ Codes = NDArray[Any]
 
 #: Where the exponents of a call's operands lie, as a part of the exponent field's range; `any`: all codes alike.
 KINDS = {"middle": 0.5, "wide": 0.5, "low": 0.0, "lowish": 0.25, "high": 1.0, "highish": 0.72, "any": 0.5}
-_ZEROS = 0.06
+_ZEROS, _INFINITIES = 0.06, 0.01
 
 
 class Cases(NamedTuple):
@@ -47,8 +47,13 @@ def _operand(rng: np.random.Generator, fmt: FloatFormat, shape: tuple[int, int],
         field = np.clip(field, 0, fields - fmt.has_inf).astype(np.uint32)
         codes = codes & np.uint32(~(fields << fmt.fraction_bits) & 0xFFFF) | field << np.uint32(fmt.fraction_bits)
         if rng.random() < 0.3:  # few significand bits, so that ties and exact results happen
-            codes &= np.uint32(~((1 << fmt.fraction_bits - 2) - 1) & 0xFFFF)
-    codes = np.where(rng.random(shape) < _ZEROS, codes & np.uint32(fmt.sign_mask & (fmt.has_negative_zero * 0xFFFF)), codes)
+            codes &= np.uint32(~((1 << max(fmt.fraction_bits - 2, 0)) - 1) & 0xFFFF)
+    elif fmt.has_inf:
+        infinite = np.uint32(fmt.inf) | codes & np.uint32(fmt.sign_mask)
+        codes = np.where(rng.random(shape) < _INFINITIES, infinite, codes)
+    codes = np.where(
+        rng.random(shape) < _ZEROS, codes & np.uint32(fmt.sign_mask & (fmt.has_negative_zero * 0xFFFF)), codes
+    )
     return codes.astype(np.uint8 if fmt.width <= 8 else np.uint16)
 
 
@@ -56,7 +61,8 @@ def _totals(rng: np.random.Generator, fmt: FloatFormat, a: Codes, b: Codes, kind
     """Return totals about as large as the products, some much smaller or larger, some exactly opposite."""
     shape = a.shape[0], b.shape[1]
     if kind == "any":
-        return rng.integers(0, 1 << 32, shape, dtype=np.uint32)
+        codes = rng.integers(0, 1 << 32, shape, dtype=np.uint32)
+        return np.where(rng.random(shape) < _INFINITIES, codes & np.uint32(0x80000000) | np.uint32(FP32.inf), codes)
     with np.errstate(all="ignore"):
         x, y = (golden.decode(codes, fmt).astype(np.float64) for codes in (a, b))
         exact = x @ y

@@ -1,7 +1,7 @@
 """MMA-Sim, a model of tensor cores and matrix cores by others, called from a checkout as it is.
 
 Nothing of it is part of this repository. At commit c785138 its trees of adders (CDNA 1 and 2) refuse operands that are
-not float32, which they never are: such operands are widened before the call, and flushed before that by its own function.
+not float32, which they never are: such operands are widened before the call, and flushed by its own function before.
 """
 
 from __future__ import annotations

@@ -42,7 +42,9 @@ class Processor:
     def __init__(self, name: str) -> None:
         self.instruction = PROCESSOR_PRESETS[name]
         if not getattr(_library(), f"has_{self.instruction}")():
-            raise RuntimeError(f"this processor has no {self.instruction.upper()}, or the system does not let it be used")
+            raise RuntimeError(
+                f"this processor has no {self.instruction.upper()}, or the system does not let it be used"
+            )
         self.m, self.n = 16, 16
         self.k = 6 if self.instruction == "vdpbf16ps" else 32
 

@@ -1,0 +1,129 @@
+"""Write vectors for the tests: for every fault of every rule, one that shows it, with the result of an outside judge.
+
+Standard output is tests/golden/accumulator_vectors.txt. Where a rule has no judge at hand its results are those of
+`golden.reference`, and the file says so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+import golden
+from golden import BF16, Accumulator, FloatFormat, reference
+from golden.formats import FP32
+from lab.suites.accumulators.cases import Cases, draw
+from lab.suites.accumulators.faults import faults_of
+from lab.suites.accumulators.mma_sim import INSTRUCTIONS, MmaSim
+from lab.suites.accumulators.processor import PROCESSOR_PRESETS, Processor
+from lab.suites.accumulators.spike import SPIKE_PRESETS, Spike
+
+__all__ = ["main"]
+
+_ATTEMPTS = 400
+
+
+class _Reference:
+    """The exact reference in a judge's place."""
+
+    m, k, n = 4, 6, 4
+
+    def __init__(self, name: str, fmt: FloatFormat) -> None:
+        self._options = {"operand": fmt, "reduction": golden.accumulators[name]}
+
+    def results(self, cases: Cases) -> np.ndarray:
+        """Return the codes in float32 of totals to which the products were added."""
+        rows, columns = cases.a.tolist(), cases.b.T.tolist()
+        totals = [
+            [reference.dot(a, b, initial=int(cases.totals[i, j]), **self._options)[0] for j, b in enumerate(columns)]
+            for i, a in enumerate(rows)
+        ]
+        return np.array(totals, np.uint32)
+
+
+class _Kept(NamedTuple):
+    a: list[int]
+    b: list[int]
+    total: int
+    result: int
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m lab.suites.accumulators.keep",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--mma-sim", type=Path, required=True, help="a checkout of MMA-Sim")
+    parser.add_argument("--spike", type=Path, required=True, help="a checkout of riscv-isa-sim")
+    given = parser.parse_args(arguments)
+    print("# preset, format, judge, total, result; then the codes of both operands. All numbers are hexadecimal.")
+    for name, rule in golden.accumulators.items():
+        for fmt in _formats(name):
+            judge, source = _judge(name, fmt, given)
+            for vector in _vectors(name, rule, fmt, judge):
+                print(f"{name} {fmt} {source} {vector.total:08x} {vector.result:08x}")
+                for codes in (vector.a, vector.b):
+                    print(" ", *(f"{code:x}" for code in codes))
+    return 0
+
+
+def _formats(name: str) -> tuple[FloatFormat, ...]:
+    if name in INSTRUCTIONS:
+        return INSTRUCTIONS[name].formats
+    return SPIKE_PRESETS.get(name, (BF16,))
+
+
+def _judge(
+    name: str, fmt: FloatFormat, given: argparse.Namespace
+) -> tuple[MmaSim | Spike | Processor | _Reference, str]:
+    if name in INSTRUCTIONS:
+        return MmaSim(given.mma_sim, name, fmt), "mma-sim"
+    if name in SPIKE_PRESETS:
+        return Spike(given.spike, name, fmt), "spike"
+    return (Processor(name), "processor") if name in PROCESSOR_PRESETS else (_Reference(name, fmt), "reference")
+
+
+def _vectors(
+    name: str, rule: Accumulator, fmt: FloatFormat, judge: MmaSim | Spike | Processor | _Reference
+) -> list[_Kept]:
+    """Return few vectors that show all the faults that can be shown in this format."""
+    rng = np.random.default_rng([1, *name.encode(), *fmt.name.encode()])
+    faults, kept = dict(faults_of(rule)), []
+    for _ in range(_ATTEMPTS):
+        cases = draw(rng, fmt, min(judge.m, 16), judge.k, min(judge.n, 16))
+        options = {"operand": fmt, "initial": cases.totals}
+        right = golden.matmul(cases.a, cases.b, reduction=rule, **options)
+        shows = {
+            fault: golden.matmul(cases.a, cases.b, reduction=wrong, **options) != right
+            for fault, wrong in faults.items()
+        }
+        while shows and (best := sum(each.astype(int) for each in shows.values())).any():
+            i, j = np.unravel_index(np.argmax(best), best.shape)
+            kept.append(_asked(judge, cases, int(i), int(j)))
+            if kept[-1].result != right[i, j] and not (FP32.is_nan(right[i, j]) and FP32.is_nan(kept[-1].result)):
+                raise ValueError(f"{name}, {fmt}: the judge has {kept[-1].result:#x}, golden {right[i, j]:#x}")
+            for fault in [fault for fault, where in shows.items() if where[i, j]]:
+                del shows[fault], faults[fault]
+    for fault in faults:
+        print(f"{name}, {fmt}: no vector shows {fault}", file=sys.stderr)
+    return kept
+
+
+def _asked(judge: MmaSim | Spike | Processor | _Reference, cases: Cases, i: int, j: int) -> _Kept:
+    """Ask the judge for one case, which it gets in the corner of its matrices."""
+    a, b = np.zeros((judge.m, judge.k), cases.a.dtype), np.zeros((judge.k, judge.n), cases.b.dtype)
+    totals = np.zeros((judge.m, judge.n), np.uint32)
+    a[0], b[:, 0], totals[0, 0] = cases.a[i], cases.b[:, j], cases.totals[i, j]
+    result = int(judge.results(Cases(a, b, totals))[0, 0])
+    return _Kept(cases.a[i].tolist(), cases.b[:, j].tolist(), int(cases.totals[i, j]), result)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,89 @@
+"""The comparison of golden.accumulators with outside judges: this processor's instructions, and faults that it finds."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import golden
+from golden import BF16, accumulators
+from lab.suites.accumulators.__main__ import compare, main, run_golden
+from lab.suites.accumulators.cases import draw
+from lab.suites.accumulators.faults import faults_of
+from lab.suites.accumulators.processor import PROCESSOR_PRESETS, Processor, is_available
+
+
+class Golden:
+    """A judge that is golden itself, or golden with a fault."""
+
+    m, k, n = 16, 32, 16
+
+    def __init__(self, rule):
+        self.rule = rule
+
+    def results(self, cases):
+        return golden.matmul(cases.a, cases.b, operand=BF16, reduction=self.rule, initial=cases.totals)
+
+
+@pytest.mark.parametrize("name", PROCESSOR_PRESETS)
+def test_rule_of_x86_has_the_bits_of_this_processor(name):
+    if not is_available(name):
+        pytest.skip(f"this processor has no {name.removeprefix('x86_').upper()}, or there is no compiler")
+    compared, wrong, shown = compare(Processor(name), name, BF16, 20_000, seed=1)
+    assert compared >= 20_000
+    assert wrong == 0, shown
+    # The same comparison finds every fault.
+    for fault, wrong_rule in faults_of(accumulators[name]):
+        if fault in ("another NaN", "flushing of another kind"):  # neither is compared, or drawn often
+            continue
+
+        def run(cases, fmt, preset, rule=wrong_rule):
+            return run_golden(cases, fmt, rule)
+
+        assert compare(Processor(name), name, BF16, 20_000, seed=1, run=run)[1] > 0, fault
+
+
+def test_comparison_counts_and_shows_differences():
+    rule = accumulators["nvidia_hopper"]
+    assert compare(Golden(rule), "nvidia_hopper", BF16, 2000, seed=0)[1:] == (0, [])
+    wrong = replace(rule, join=replace(rule.join, fraction_bits=24))
+    compared, count, shown = compare(Golden(wrong), "nvidia_hopper", BF16, 2000, seed=0)
+    assert compared == 2048
+    assert count > 20
+    assert len(shown) == 10
+    assert shown[0].startswith("nvidia_hopper, bfloat16: ")
+    # Of AMD's NaNs only that they are NaN is compared, of NVIDIA's every bit.
+    for name, differs in (("nvidia_hopper", True), ("amd_cdna3", False)):
+        other = replace(accumulators[name], nan=0x7FC00001)
+        assert (compare(Golden(other), name, BF16, 6000, seed=0)[1] > 0) is differs
+
+
+def test_cases_reach_both_ends_of_the_range_zeros_and_specials():
+    rng = np.random.default_rng(0)
+    seen = [golden.decode(draw(rng, BF16, 16, 16, 16).a, BF16) for _ in range(60)]
+    values = np.abs(np.array(seen))
+    with np.errstate(invalid="ignore"):
+        assert np.isnan(values).any()
+        assert np.isinf(values).any()
+        assert (values == 0).any()
+        assert ((values > 0) & (values < 2.0**-126)).any()
+        assert ((values > 2.0**126) & np.isfinite(values)).any()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["mma-sim"], "argument checkout: got none"),
+        (["spike", "."], "has no riscv/zvbdot.h, must be a checkout of riscv-isa-sim"),
+        (["mma-sim", "."], "has no folder mmasim, must be a checkout of MMA-Sim"),
+        (["processor", "--preset", "arm_bfdot"], "argument --preset: got arm_bfdot, must be one of x86_vdpbf16ps"),
+        (["processor", "--cases", "0"], "argument --cases: got 0"),
+    ],
+)
+def test_command_line_says_what_is_missing(arguments, said, capsys):
+    try:
+        status = main(arguments)
+    except SystemExit as stopped:
+        status = stopped.code
+    assert status == 2
+    assert said in capsys.readouterr().err
