@@ -1,4 +1,4 @@
-"""The comparison of golden.accumulators with outside judges: this processor's instructions, and faults that it finds."""
+"""The comparison of golden.accumulators with outside judges: this processor's instructions, and faults it finds."""
 
 from dataclasses import replace
 
@@ -76,6 +76,7 @@ def test_cases_reach_both_ends_of_the_range_zeros_and_specials():
         (["mma-sim"], "argument checkout: got none"),
         (["spike", "."], "has no riscv/zvbdot.h, must be a checkout of riscv-isa-sim"),
         (["mma-sim", "."], "has no folder mmasim, must be a checkout of MMA-Sim"),
+        (["qemu", "no-such-file"], "no-such-file: is no file, must be qemu-aarch64"),
         (["processor", "--preset", "arm_bfdot"], "argument --preset: got arm_bfdot, must be one of x86_vdpbf16ps"),
         (["processor", "--cases", "0"], "argument --cases: got 0"),
     ],

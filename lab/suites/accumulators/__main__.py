@@ -1,4 +1,4 @@
-"""Compare golden.accumulators with MMA-Sim, with Spike, or with this machine's own processor, bit for bit."""
+"""Compare golden.accumulators with MMA-Sim, Spike, QEMU or this machine's own processor, bit for bit."""
 
 from __future__ import annotations
 
@@ -18,16 +18,17 @@ from golden.formats import FP32, FloatFormat
 from lab.suites.accumulators.cases import Cases, draw
 from lab.suites.accumulators.mma_sim import INSTRUCTIONS, MmaSim
 from lab.suites.accumulators.processor import PROCESSOR_PRESETS, Processor
+from lab.suites.accumulators.qemu import QEMU_PRESETS, Qemu
 from lab.suites.accumulators.spike import SPIKE_PRESETS, Spike
 
 __all__ = ["compare", "main"]
 
-Judge = MmaSim | Processor | Spike
+Judge = MmaSim | Processor | Qemu | Spike
 Runner = Callable[[Cases, FloatFormat, Any], np.ndarray]
 
 _SHOWN = 10
 #: Presets of which a judge knows the NaN; of the others, any NaN is as good as another.
-_WITH_NAN = ("nvidia", "deepseek", "riscv")
+_WITH_NAN = ("nvidia", "deepseek", "riscv", "arm")
 
 
 def run_golden(cases: Cases, fmt: FloatFormat, preset: golden.Accumulator) -> np.ndarray:
@@ -63,8 +64,10 @@ def compare(
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return 0 if all cases match, 1 if one does not, 2 on bad input."""
     parser = argparse.ArgumentParser(prog="python -m lab.suites.accumulators", description=__doc__)
-    parser.add_argument("judge", choices=("mma-sim", "spike", "processor"), help="who tells what is right")
-    parser.add_argument("checkout", nargs="?", type=Path, help="its checkout; the processor needs none")
+    parser.add_argument("judge", choices=("mma-sim", "spike", "qemu", "processor"), help="who tells what is right")
+    parser.add_argument(
+        "checkout", nargs="?", type=Path, help="its checkout, or the file qemu-aarch64; the processor needs none"
+    )
     parser.add_argument("--preset", action="append", help="name in golden.accumulators; may be repeated (default: all)")
     parser.add_argument("--cases", type=int, default=1_000_000, metavar="N", help="of a preset (default %(default)s)")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the operands (default %(default)s)")
@@ -74,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if name not in formats:
             parser.error(f"argument --preset: got {name}, must be one of {', '.join(formats)} for {given.judge}")
     if given.checkout is None and given.judge != "processor":
-        parser.error(f"argument checkout: got none, must be the folder of a checkout of {given.judge}")
+        parser.error(f"argument checkout: got none, must be the path of {given.judge}")
     if given.cases < 1:
         parser.error(f"argument --cases: got {given.cases}, must be 1 or more")
     table = Table(title=f"golden.accumulators against {given.judge}, bit for bit")
@@ -108,13 +111,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _formats(judge: str) -> dict[str, tuple[FloatFormat, ...]]:
     if judge == "mma-sim":
         return {name: instruction.formats for name, instruction in INSTRUCTIONS.items()}
-    return dict(SPIKE_PRESETS) if judge == "spike" else dict.fromkeys(PROCESSOR_PRESETS, (golden.BF16,))
+    if judge == "processor":
+        return dict.fromkeys(PROCESSOR_PRESETS, (golden.BF16,))
+    return dict(SPIKE_PRESETS if judge == "spike" else QEMU_PRESETS)
 
 
 def _judge(kind: str, checkout: Path, name: str, fmt: FloatFormat) -> Judge:
     if kind == "mma-sim":
         return MmaSim(checkout, name, fmt)
-    return Spike(checkout, name, fmt) if kind == "spike" else Processor(name)
+    if kind == "processor":
+        return Processor(name)
+    return (Spike if kind == "spike" else Qemu)(checkout, name, fmt)
 
 
 if __name__ == "__main__":

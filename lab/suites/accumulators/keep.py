@@ -21,6 +21,7 @@ from lab.suites.accumulators.cases import Cases, draw
 from lab.suites.accumulators.faults import faults_of
 from lab.suites.accumulators.mma_sim import INSTRUCTIONS, MmaSim
 from lab.suites.accumulators.processor import PROCESSOR_PRESETS, Processor
+from lab.suites.accumulators.qemu import QEMU_PRESETS, Qemu
 from lab.suites.accumulators.spike import SPIKE_PRESETS, Spike
 
 __all__ = ["main"]
@@ -62,6 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--mma-sim", type=Path, required=True, help="a checkout of MMA-Sim")
     parser.add_argument("--spike", type=Path, required=True, help="a checkout of riscv-isa-sim")
+    parser.add_argument("--qemu", type=Path, required=True, help="the file qemu-aarch64")
     given = parser.parse_args(arguments)
     print("# preset, format, judge, total, result; then the codes of both operands. All numbers are hexadecimal.")
     for name, rule in golden.accumulators.items():
@@ -80,19 +82,20 @@ def _formats(name: str) -> tuple[FloatFormat, ...]:
     return SPIKE_PRESETS.get(name, (BF16,))
 
 
-def _judge(
-    name: str, fmt: FloatFormat, given: argparse.Namespace
-) -> tuple[MmaSim | Spike | Processor | _Reference, str]:
+_Judge = MmaSim | Spike | Qemu | Processor | _Reference
+
+
+def _judge(name: str, fmt: FloatFormat, given: argparse.Namespace) -> tuple[_Judge, str]:
     if name in INSTRUCTIONS:
         return MmaSim(given.mma_sim, name, fmt), "mma-sim"
     if name in SPIKE_PRESETS:
         return Spike(given.spike, name, fmt), "spike"
+    if name in QEMU_PRESETS:
+        return Qemu(given.qemu, name, fmt), "qemu"
     return (Processor(name), "processor") if name in PROCESSOR_PRESETS else (_Reference(name, fmt), "reference")
 
 
-def _vectors(
-    name: str, rule: Accumulator, fmt: FloatFormat, judge: MmaSim | Spike | Processor | _Reference
-) -> list[_Kept]:
+def _vectors(name: str, rule: Accumulator, fmt: FloatFormat, judge: _Judge) -> list[_Kept]:
     """Return few vectors that show all the faults that can be shown in this format."""
     rng = np.random.default_rng([1, *name.encode(), *fmt.name.encode()])
     faults, kept = dict(faults_of(rule)), []
@@ -116,7 +119,7 @@ def _vectors(
     return kept
 
 
-def _asked(judge: MmaSim | Spike | Processor | _Reference, cases: Cases, i: int, j: int) -> _Kept:
+def _asked(judge: _Judge, cases: Cases, i: int, j: int) -> _Kept:
     """Ask the judge for one case, which it gets in the corner of its matrices."""
     a, b = np.zeros((judge.m, judge.k), cases.a.dtype), np.zeros((judge.k, judge.n), cases.b.dtype)
     totals = np.zeros((judge.m, judge.n), np.uint32)
