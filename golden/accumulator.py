@@ -9,6 +9,7 @@ which the running total is a term like the products.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from types import NoneType
 
 from golden.formats import FP32, FloatFormat
 from golden.rounding import Rounding
@@ -170,8 +171,9 @@ class Accumulator:
     nan: int = FP32.nan
 
     def __post_init__(self) -> None:
+        self._check_types()
         if self.operand_bits not in (8, 16):
-            raise ValueError(f"operand_bits: got {self.operand_bits!r}, must be 8 or 16")
+            raise ValueError(f"operand_bits: got {self.operand_bits}, must be 8 or 16")
         _check_count(self.block, "block", 1, _MOST_PRODUCTS)
         left = self.block
         for stage in self.stages:
@@ -194,6 +196,39 @@ class Accumulator:
                     raise ValueError(f"{argument}: got {given}, must be a multiple of block {self.block}")
         if not FP32.is_nan(self.nan):
             raise ValueError(f"nan: got {self.nan:#x}, must be a NaN of float32")
+
+    def _check_types(self) -> None:
+        """Name the argument that is of another type than it must be."""
+        kinds: dict[str, tuple[type, ...]] = {
+            "operand_bits": (int,),
+            "join": (FusedSum,),
+            "provenance": (Provenance,),
+            "stages": (tuple,),
+            "order": (tuple,),
+            "total_fraction_bits": (int, NoneType),
+            "total_reach": (int, NoneType),
+            "zero_exponent": (int, NoneType),
+            "products_overflow": (bool,),
+            "flush": (str,),
+            "nan": (int,),
+        }
+        for argument, kind in kinds.items():
+            given = getattr(self, argument)
+            if not isinstance(given, kind) or (isinstance(given, bool) and bool not in kind):
+                names = " or ".join("None" if each is NoneType else each.__name__ for each in kind)
+                raise TypeError(f"{argument}: got {given!r}, must be {names}")
+        for argument, item in (("stages", FusedSum), ("order", int)):
+            given = getattr(self, argument)
+            if not all(isinstance(each, item) for each in given):
+                raise TypeError(f"{argument}: got {given!r}, must be a tuple of {item.__name__}")
+        for argument, least, most in (
+            ("total_fraction_bits", 1, 40),
+            ("total_reach", 1, 40),
+            ("zero_exponent", -1000, 1000),
+            ("nan", 0, 2**32 - 1),
+        ):
+            if getattr(self, argument) is not None:
+                _check_count(getattr(self, argument), argument, least, most)
 
     @property
     def outer(self) -> FloatFormat:

@@ -85,8 +85,8 @@ class _Machine:
         if Class.INFINITE in (x.kind, y.kind):
             return _Term(Value(Class.INFINITE, sign), None)
         value = Value(Class.FINITE, sign, x.significand * y.significand, x.exponent + y.exponent)
-        exponents = [self._exponent(factor, self.operand, self.rule.zero_exponent) for factor in (x, y)]
-        return _Term(value, None if None in exponents else sum(exponents))
+        of_x, of_y = (self._exponent(factor, self.operand, self.rule.zero_exponent) for factor in (x, y))
+        return _Term(value, None if of_x is None or of_y is None else of_x + of_y)
 
     @staticmethod
     def _exponent(value: Value, fmt: FloatFormat, of_zero: int | None) -> int | None:

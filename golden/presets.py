@@ -7,7 +7,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from golden.accumulator import Accumulator, FusedSum, Provenance
-from golden.formats import FloatFormat
+from golden.formats import FP32, FloatFormat
 from golden.rounding import Rounding
 
 __all__ = ["accumulators"]
@@ -115,11 +115,11 @@ def _tensor_core(
     result_bits: int = 23,
     unknown: str = "NVIDIA documents none of it",
 ) -> Accumulator:
-    result = {} if result_bits == 23 else {"result": FloatFormat(f"e8m{result_bits}", 8, result_bits)}
+    result = FP32 if result_bits == 23 else FloatFormat(f"e8m{result_bits}", 8, result_bits)
     return Accumulator(
         operand_bits=8 if formats == _OCP_8 else 16,
         block=products,
-        join=FusedSum(products + 1, fraction_bits, _ZERO, _ZERO, **result),
+        join=FusedSum(products + 1, fraction_bits, _ZERO, _ZERO, result),
         zero_exponent=-126,
         nan=0x7FFFFFFF,
         provenance=Provenance(

@@ -7,7 +7,7 @@ from typing import Any
 
 from sphinx.domains.python import PyObject
 
-from docs.pages import api, citations, results, units
+from docs.pages import accumulators, api, citations, results, units
 
 __all__ = ["setup"]
 
@@ -15,6 +15,7 @@ __all__ = ["setup"]
 def setup(app: Any) -> dict[str, bool]:
     """Register what the pages need."""
     app.add_directive("surface", api.Surface)
+    app.add_directive("accumulators", accumulators.Accumulators)
     app.add_config_value("generated_pages", True, "env", bool)
     app.connect("builder-inited", _generate)
     app.connect("autodoc-process-docstring", api.hide_colon, priority=400)  # ahead of napoleon

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from golden import CBFLOAT16, FP32, reference
+from golden import CBFLOAT16, FP32, FusedSum, Provenance, reference
 from golden.torch import optim
 from golden.torch.backend import BackendType
 
@@ -26,6 +26,7 @@ ERRORS = (TypeError, ValueError, OSError, RuntimeError, NotImplementedError, Imp
 _CODES = np.full((2, 2), 0x3E00, np.uint16)
 _VALUES = np.ones((2, 2), np.float32)
 _BLOCKS = np.zeros((2, 1), np.uint8), np.zeros((2, 32), np.uint8)
+_NOWHERE = Provenance("none", "none", (), "this test", "nothing", "nothing", "nothing")
 _TENSOR = torch.ones(2, 2)
 _PARAMETER = nn.Parameter(torch.ones(2, 2))
 #: A good argument for a parameter of this name, of the first module that fits.
@@ -39,6 +40,7 @@ GOOD: dict[str, dict[str, Any]] = {
     "golden.loss_scaling": {"init_scale": 1.0, "loss_scale": np.float32(1), "non_clamped_scale": np.float32(1)},
     "golden.matmul_values": {"a": _VALUES, "b": _VALUES},
     "golden.multiply_accumulate": {"acc": np.uint32(0), "accumulator": "fp32"},
+    "golden.Accumulator": {"operand_bits": 16, "block": 1, "join": FusedSum(2), "provenance": _NOWHERE},
     "golden.mx": {
         "scales": np.zeros((2, 1), np.uint8), "codes": np.zeros((2, 32), np.uint8), "element": "float8_e5m2",
         "values": np.ones((2, 32), np.float32), "a": _BLOCKS, "b": _BLOCKS,

@@ -41,7 +41,8 @@ def compare(
 ) -> tuple[int, int, list[str]]:
     """Return how many cases were compared, how many differ, and the first of those in words."""
     rng = np.random.default_rng([seed, *name.encode(), *fmt.name.encode()])
-    preset, compared, wrong, shown = golden.accumulators[name], 0, 0, []
+    preset, compared, wrong = golden.accumulators[name], 0, 0
+    shown: list[str] = []
     while compared < count:
         cases = draw(rng, fmt, judge.m, judge.k, judge.n)
         got, wanted = run(cases, fmt, preset), judge.results(cases)

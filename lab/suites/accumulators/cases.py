@@ -44,8 +44,8 @@ def _operand(rng: np.random.Generator, fmt: FloatFormat, shape: tuple[int, int],
         fields = (1 << fmt.exponent_bits) - 1
         spread = fields // 2 if kind == "wide" else max(2, min(7, fields // 4))
         field = round(KINDS[kind] * fields) + rng.integers(-spread, spread + 1, shape)
-        field = np.clip(field, 0, fields - fmt.has_inf).astype(np.uint32)
-        codes = codes & np.uint32(~(fields << fmt.fraction_bits) & 0xFFFF) | field << np.uint32(fmt.fraction_bits)
+        kept = np.clip(field, 0, fields - fmt.has_inf).astype(np.uint32)
+        codes = codes & np.uint32(~(fields << fmt.fraction_bits) & 0xFFFF) | kept << np.uint32(fmt.fraction_bits)
         if rng.random() < 0.3:  # few significand bits, so that ties and exact results happen
             codes &= np.uint32(~((1 << max(fmt.fraction_bits - 2, 0)) - 1) & 0xFFFF)
     elif fmt.has_inf:

@@ -10,7 +10,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -35,7 +35,7 @@ class _Reference:
     m, k, n = 4, 6, 4
 
     def __init__(self, name: str, fmt: FloatFormat) -> None:
-        self._options = {"operand": fmt, "reduction": golden.accumulators[name]}
+        self._options: dict[str, Any] = {"operand": fmt, "reduction": golden.accumulators[name]}
 
     def results(self, cases: Cases) -> np.ndarray:
         """Return the codes in float32 of totals to which the products were added."""
@@ -101,7 +101,7 @@ def _vectors(name: str, rule: Accumulator, fmt: FloatFormat, judge: _Judge) -> l
     faults, kept = dict(faults_of(rule)), []
     for _ in range(_ATTEMPTS):
         cases = draw(rng, fmt, min(judge.m, 16), judge.k, min(judge.n, 16))
-        options = {"operand": fmt, "initial": cases.totals}
+        options: dict[str, Any] = {"operand": fmt, "initial": cases.totals}
         right = golden.matmul(cases.a, cases.b, reduction=rule, **options)
         shows = {
             fault: golden.matmul(cases.a, cases.b, reduction=wrong, **options) != right

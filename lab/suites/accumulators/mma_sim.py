@@ -1,7 +1,7 @@
 """MMA-Sim, a model of tensor cores and matrix cores by others, called from a checkout as it is.
 
 Nothing of it is part of this repository. At commit c785138 its trees of adders (CDNA 1 and 2) refuse operands that are
-not float32, which they never are: such operands are widened before the call, and flushed by its own function before.
+not float32, which they never are: such operands are widened here, and flushed before that where it would flush them.
 """
 
 from __future__ import annotations
@@ -68,7 +68,6 @@ class MmaSim:
         if str(checkout) not in sys.path:
             sys.path.insert(0, str(checkout))
         self._torch: Any = importlib.import_module("torch")
-        self._arithmetic: Any = importlib.import_module("mmasim.simulator.arithmetic")
         instruction = INSTRUCTIONS[name]
         names = _NVIDIA_NAMES if instruction.module == _NVIDIA else _AMD_NAMES
         qualifier = instruction.qualifier.format(names[fmt])
@@ -78,6 +77,7 @@ class MmaSim:
         self.m, self.k, self.n = self._unit.m, self._unit.k * instruction.calls, self._unit.n
         self._promotes = name == "deepseek_fp8"
         self._type = self._unit.a_type
+        self._smallest = fmt.min_normal if instruction.architecture == "CDNA2" else 0
         self._is_tree = getattr(self._unit, "operation_type", "") == "pairwise"
         if self._is_tree:
             self._unit.a_type = self._unit.b_type = self._torch.float32
@@ -99,10 +99,11 @@ class MmaSim:
         return np.where(np.isnan(outer), np.uint32(0x7FFFFFFF), outer.view(np.uint32))
 
     def _call(self, a: NDArray[Any], b: NDArray[Any], totals: NDArray[np.uint32]) -> NDArray[np.uint32]:
+        if self._is_tree:
+            sign = np.uint16(0x8000)
+            a, b = (np.where(codes & ~sign < self._smallest, np.uint16(0), codes) for codes in (a, b))
         operands = [self._tensor(codes, self._type) for codes in (a, b)]
         if self._is_tree:
-            if self._unit.flush_denormal:
-                operands = [self._arithmetic.flush_denormal(each) for each in operands]
             operands = [each.float() for each in operands]
         made = self._unit(*operands, self._tensor(totals, self._torch.float32))
         return made.numpy().view(np.uint32)
