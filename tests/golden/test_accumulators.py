@@ -199,6 +199,8 @@ def test_what_a_machine_has_not_is_refused_with_the_reason():
             call(ones, ones, rounding="down", **options)
     with pytest.raises(ValueError, match="rounding: got another mode"):
         reference.dot([0x3F80], [0x3F80], rounding="stochastic", **options)
+    with pytest.raises(ValueError, match="counts: got True"):
+        reference.dot([0x3F80], [0x3F80], counts=True, **options)
     with pytest.raises(ValueError, match="operand: got float8_e4m3fn of 8 bits, must have 9 to 16 bits"):
         golden.dot(np.uint8([1]), np.uint8([1]), operand=FLOAT8_E4M3FN, reduction=hopper)
     with pytest.raises(ValueError, match="must have 1 to 8 bits"):

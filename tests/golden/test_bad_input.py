@@ -126,7 +126,7 @@ def test_level_and_chunk_outside_limits_raise_naming_them(function):
     for chunk in (32.0, "32", True):
         refused(TypeError, f"chunk: got {chunk!r}, must be an int of at least 1, or None", chunk=chunk)
     refused(ValueError, r"chunk: got 0, must be at least 1", level=0, chunk=0)
-    refused(TypeError, r"reduction: got 2, must be a Reduction or None", reduction=2)
+    refused(TypeError, r"reduction: got 2, must be a Reduction, one of golden.accumulators, or None", reduction=2)
 
 
 def test_reduction_of_wrong_types_raises_naming_them():
