@@ -94,8 +94,7 @@ def check_random_bits(rounding: Rounding, random: int | None, random_bits: int) 
         raise ValueError(f"random: got {random}, must be 0 to {(1 << random_bits) - 1}, which fits {random_bits} bits")
 
 
-def _check_int(given: object, argument: str, most: int, meaning: str) -> None:
-    lowest = 1 if argument == "random_bits" else 0
+def _check_int(given: object, argument: str, most: int, meaning: str, *, lowest: int = 0) -> None:
     if not isinstance(given, int) or isinstance(given, bool):
         raise TypeError(f"{argument}: got {given!r}, must be an int from {lowest} to {most}, {meaning}")
     if not lowest <= given <= most:
@@ -114,7 +113,7 @@ def check_call(call: object) -> None:
 
 def check_random_width(random_bits: object) -> None:
     """Name what is wrong with the number of bits of a random word."""
-    _check_int(random_bits, "random_bits", MOST_RANDOM_BITS, "how many bits of a random word are taken")
+    _check_int(random_bits, "random_bits", MOST_RANDOM_BITS, "how many bits of a random word are taken", lowest=1)
 
 
 @dataclass(frozen=True)

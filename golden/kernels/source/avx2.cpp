@@ -17,7 +17,7 @@
 #include "vector_modes.h"
 
 const Path *avx2_path() {
-    static const Path path = with_modes(*path_of_lanes(Rounding::down), Rounding::down);
+    static const Path path = path_with_modes<Rounding::down>();
     return &path;
 }
 

@@ -18,7 +18,7 @@
 #include "vector_modes.h"
 
 const Path *avx512_path() {
-    static const Path path = with_modes(*path_of_lanes(Rounding::nearest), Rounding::nearest);
+    static const Path path = path_with_modes<Rounding::nearest>();
     return &path;
 }
 

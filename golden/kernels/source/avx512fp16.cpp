@@ -18,13 +18,13 @@ struct HalfStep : Halves {
 Path with_halves(const Path &path) {
     static const Tiles tiles = tiles_of<HalfStep>(Rounding::nearest, nullptr);
     Path extended = path;
-    extended.half = &tiles;
+    extended.in(Mode::nearest_even).half = &tiles;
     static const Tiles zero = tiles_of<HalfStep>(Rounding::zero, nullptr);
     static const Tiles down = tiles_of<HalfStep>(Rounding::down, nullptr);
     static const Tiles up = tiles_of<HalfStep>(Rounding::up, nullptr);
-    extended.modes[static_cast<int>(Mode::toward_zero)].half = &zero;
-    extended.modes[static_cast<int>(Mode::down)].half = &down;
-    extended.modes[static_cast<int>(Mode::up)].half = &up;
+    extended.in(Mode::toward_zero).half = &zero;
+    extended.in(Mode::down).half = &down;
+    extended.in(Mode::up).half = &up;
     return extended;
 }
 

@@ -56,7 +56,7 @@ void dot(int64_t steps, const void *a, const void *b, void *acc, const Rule &rul
     for (int64_t k = 0; k < steps; k++, x += COLUMNS, y += COLUMNS)
 #pragma GCC unroll 8
         for (int v = 0; v < USED; v++)
-            sum[v] = step(Step::load(x + v * Step::COUNT), Step::load(y + v * Step::COUNT), sum[v]);
+            sum[v] = step(Step::factors(x + v * Step::COUNT), Step::load(y + v * Step::COUNT), sum[v]);
 #pragma GCC unroll 8
     for (int v = 0; v < USED; v++) Step::store(sums + v * Step::COUNT, sum[v]);
 }
@@ -70,8 +70,16 @@ void join(int64_t count, const float *partial, float *total, float factor, const
         Step::store(total + i, step(Step::load(partial + i), factors, Step::load(total + i)));
 }
 
-// The chains of every height and width of a tile.
 template <class Step>
+struct PlainLoops {
+    template <int ROWS, int USED>
+    static constexpr Chain chain_of = chain<Step, ROWS, USED>;
+    template <int USED>
+    static constexpr Chain dot_of = dot<Step, USED>;
+};
+
+// The chains of every height and width of a tile.
+template <class Step, class Loops>
 struct ChainTable {
     Chain chains[Step::ROWS * Step::VECTORS];
     Chain dots[Step::VECTORS];
@@ -81,8 +89,8 @@ struct ChainTable {
 private:
     template <int ROW, int USED>
     void fill() {
-        chains[(ROW - 1) * Step::VECTORS + USED - 1] = chain<Step, ROW, USED>;
-        if constexpr (ROW == 1) dots[USED - 1] = dot<Step, USED>;
+        chains[(ROW - 1) * Step::VECTORS + USED - 1] = Loops::template chain_of<ROW, USED>;
+        if constexpr (ROW == 1) dots[USED - 1] = Loops::template dot_of<USED>;
         if constexpr (USED > 1)
             fill<ROW, USED - 1>();
         else if constexpr (ROW > 1)
@@ -90,9 +98,9 @@ private:
     }
 };
 
-template <class Step>
+template <class Step, class Loops = PlainLoops<Step>>
 Tiles tiles_of(Rounding rounding, Join join) {
-    static const ChainTable<Step> table;
+    static const ChainTable<Step, Loops> table;
     const int bytes = static_cast<int>(sizeof(typename Step::Element));
     return {Step::ROWS, columns_of<Step>, Step::COUNT, bytes, rounding, table.chains, table.dots, join};
 }

@@ -21,6 +21,7 @@ struct Halves {
     static constexpr int COUNT = 32;
 
     static Vector load(const uint16_t *from) { return _mm512_loadu_ph(from); }
+    static Vector factors(const uint16_t *from) { return load(from); }
     static void store(uint16_t *to, Vector x) { _mm512_storeu_ph(to, x); }
     static Vector all(uint16_t code) { return _mm512_castsi512_ph(_mm512_set1_epi16(static_cast<short>(code))); }
     static Vector multiply_add(Vector a, Vector b, Vector c) { return _mm512_fmadd_ph(a, b, c); }

@@ -106,4 +106,37 @@ struct Lanes {
     }
 };
 
+// Four doubles or words of 64 bits in one AVX2 register.
+struct WideLanes {
+    using Doubles = __m256d;
+    using Words = __m256i;
+    static constexpr int COUNT = 4, VECTORS = 4, ROWS = 2;
+
+    static Doubles from_floats(const float *from) { return _mm256_cvtps_pd(_mm_loadu_ps(from)); }
+    static void to_floats(float *to, Doubles x) { _mm_storeu_ps(to, _mm256_cvtpd_ps(x)); }
+    static Doubles doubles(double x) { return _mm256_set1_pd(x); }
+    static Words words(uint64_t x) { return _mm256_set1_epi64x(static_cast<int64_t>(x)); }
+    static Words as_words(Doubles x) { return _mm256_castpd_si256(x); }
+    static Doubles as_doubles(Words x) { return _mm256_castsi256_pd(x); }
+
+    static Doubles multiply(Doubles a, Doubles b) { return _mm256_mul_pd(a, b); }
+    static Doubles multiply_add(Doubles a, Doubles b, Doubles c) { return _mm256_fmadd_pd(a, b, c); }
+    static Words add(Words x, Words y) { return _mm256_add_epi64(x, y); }
+    static Words both(Words x, Words y) { return _mm256_and_si256(x, y); }
+    static Words exclusive(Words x, Words y) { return _mm256_xor_si256(x, y); }
+    static Words exclusive(Words x, Words y, Words z) { return exclusive(x, exclusive(y, z)); }
+    static Words shift_right(Words x, Words by) { return _mm256_srlv_epi64(x, by); }
+    static Words upper(Words x) { return _mm256_srli_epi64(x, 32); }
+    static Words raised(Words x) { return _mm256_slli_epi64(x, 32); }
+    static Words multiply_lower(Words x, Words y) { return _mm256_mul_epu32(x, y); }
+    static Words numbered() { return _mm256_setr_epi64x(0, 1, 2, 3); }
+
+    // Infinity of the sign of x where |x| >= limit; a NaN stays.
+    static Doubles infinite_from(Doubles x, Doubles limit) {
+        const Doubles sign = _mm256_and_pd(x, doubles(-0.0));
+        const Doubles beyond = _mm256_cmp_pd(_mm256_xor_pd(x, sign), limit, _CMP_GE_OQ);
+        return _mm256_blendv_pd(x, _mm256_or_pd(sign, as_doubles(words(0x7FFull << 52))), beyond);
+    }
+};
+
 }  // namespace

@@ -100,4 +100,36 @@ struct Lanes {
     }
 };
 
+// Eight doubles or words of 64 bits in one AVX-512 register.
+struct WideLanes {
+    using Doubles = __m512d;
+    using Words = __m512i;
+    static constexpr int COUNT = 8, VECTORS = 4, ROWS = 4;
+
+    static Doubles from_floats(const float *from) { return _mm512_cvtps_pd(_mm256_loadu_ps(from)); }
+    static void to_floats(float *to, Doubles x) { _mm256_storeu_ps(to, _mm512_cvtpd_ps(x)); }
+    static Doubles doubles(double x) { return _mm512_set1_pd(x); }
+    static Words words(uint64_t x) { return _mm512_set1_epi64(static_cast<int64_t>(x)); }
+    static Words as_words(Doubles x) { return _mm512_castpd_si512(x); }
+    static Doubles as_doubles(Words x) { return _mm512_castsi512_pd(x); }
+
+    static Doubles multiply(Doubles a, Doubles b) { return _mm512_mul_pd(a, b); }
+    static Doubles multiply_add(Doubles a, Doubles b, Doubles c) { return _mm512_fmadd_pd(a, b, c); }
+    static Words add(Words x, Words y) { return _mm512_add_epi64(x, y); }
+    static Words both(Words x, Words y) { return _mm512_and_si512(x, y); }
+    static Words exclusive(Words x, Words y) { return _mm512_xor_si512(x, y); }
+    static Words exclusive(Words x, Words y, Words z) { return _mm512_ternarylogic_epi64(x, y, z, 0x96); }
+    static Words shift_right(Words x, Words by) { return _mm512_srlv_epi64(x, by); }
+    static Words upper(Words x) { return _mm512_srli_epi64(x, 32); }
+    static Words raised(Words x) { return _mm512_slli_epi64(x, 32); }
+    static Words multiply_lower(Words x, Words y) { return _mm512_mul_epu32(x, y); }
+    static Words numbered() { return _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7); }
+
+    // Infinity of the sign of x where |x| >= limit; a NaN stays.
+    static Doubles infinite_from(Doubles x, Doubles limit) {
+        const __mmask8 beyond = _mm512_cmp_pd_mask(_mm512_abs_pd(x), limit, _CMP_GE_OQ);
+        return as_doubles(_mm512_mask_ternarylogic_epi64(as_words(x), beyond, words(1ull << 63), words(0x7FFull << 52), 0xEA));
+    }
+};
+
 }  // namespace

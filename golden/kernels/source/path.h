@@ -64,23 +64,25 @@ struct Arrays {
     Rounding rounding_for(const Format &format) const { return format.is_float() ? Rounding::nearest : rounding; }
 };
 
-// In place of what rounds to nearest even; null where a path has nothing of its own.
+// The tiles of one rounding mode; null where a path has none.
 struct InMode {
-    const Tiles *generic, *single, *scaled, *half;
+    const Tiles *generic;         // any format, unscaled floats
+    const Tiles *single;          // accumulators in float; no result is beyond the largest finite value
+    const Tiles *single_limited;  // accumulators in float
+    const Tiles *scaled;          // short formats, scaled; no result is beyond the largest finite value
+    const Tiles *scaled_limited;  // short formats, scaled
+    const Tiles *half;            // native float16
     void (*convert)(int64_t count, float *values, const Rule &rule);  // a row of values, into the format of the rule
 };
 
 struct Path {
     const Arrays *plain;          // any format
     const Arrays *fast;           // float and short formats, null if there is nothing faster
-    const Tiles *generic;         // any format, unscaled floats
-    const Tiles *single;          // accumulators in float, null if there is nothing faster
-    const Tiles *scaled;          // short formats, scaled; no result is beyond the largest finite value
-    const Tiles *scaled_limited;  // short formats, scaled
-    const Tiles *half;            // native float16, null if there is none
     float (*largest)(int64_t count, const float *values);  // largest magnitude; infinity if one is infinite or NaN
-    InMode modes[MODES];           // that of nearest_even is not read
+    InMode modes[MODES];
 
+    InMode &in(Mode mode) { return modes[static_cast<int>(mode)]; }
+    const InMode &in(Mode mode) const { return modes[static_cast<int>(mode)]; }
     const Arrays &arrays(const Format &format) const {
         return fast && (format.is_float() || format.is_short()) ? *fast : *plain;
     }

@@ -40,34 +40,43 @@ Plan::Plan(const cbfloat_product &product, const Path &given, const cbfloat_roun
       chain_rule(rule_of(inner, mode_of(rounding, &cbfloat_rounding::steps), place_of(rounding))),
       join_rule(rule_of(outer, chain_rule.mode, chain_rule.place)),
       last_rule(rule_of(result, mode_of(rounding, &cbfloat_rounding::last), chain_rule.place)) {
-    if (last_rule.mode != Mode::nearest_even) convert = path.modes[static_cast<int>(last_rule.mode)].convert;
+    convert = path.in(last_rule.mode).convert;
     if (!choose_scaled()) choose_generic();
 }
 
+double Plan::bound(double start, int64_t steps, double product) const {
+    const double count = static_cast<double>(steps);
+    switch (chain_rule.mode) {
+        case Mode::nearest_even:
+        case Mode::nearest_away:
+        case Mode::toward_zero:
+            return start + 2 * count * product;
+        default:
+            break;
+    }
+    const double ulp = std::ldexp(1.0, -inner.fraction_bits), smallest = std::ldexp(1.0, inner.lowest_digit());
+    return (start + count * (product + smallest)) * std::exp(count * ulp);
+}
+
 bool Plan::choose_scaled() {
-    const InMode *const other =
-        chain_rule.mode == Mode::nearest_even ? nullptr : &path.modes[static_cast<int>(chain_rule.mode)];
-    const Tiles *const single = other ? other->single : path.single;
-    const Tiles *const scaled_limited = other ? other->scaled : path.scaled_limited;
-    const Tiles *const half = other ? other->half : path.half;
-    if (other && !scaled_limited) return false;
-    if (!path.single || !(outer.is_float() || outer.is_short())) return false;
+    const InMode &kinds = path.in(chain_rule.mode);
+    if (!kinds.scaled || !(outer.is_float() || outer.is_short())) return false;
     total_exponent = outer.is_float() ? 0 : outer.scale();
-    joining = outer.is_float() ? (single ? single : other->generic) : scaled_limited;
-    const bool native = half && !is_chain && operand == inner && inner == Format{5, 10, 15};
+    joining = outer.is_float() ? kinds.single_limited : kinds.scaled_limited;
+    const bool native = kinds.half && !is_chain && operand == inner && inner == Format{5, 10, 15};
     if (native) {
-        tiles = limited = half;
+        tiles = limited = kinds.half;
         halves = true;
         join_factor = std::ldexp(1.0f, total_exponent);
         return total_exponent >= -126 && total_exponent <= 127;
     }
     int product_exponent = 0;
     if (inner.is_float()) {
-        if (!single) return false;
-        tiles = limited = single;
+        tiles = kinds.single;
+        limited = kinds.single_limited;
     } else if (inner.is_short()) {
-        tiles = other ? scaled_limited : path.scaled;  // the bound of `bound` is that of rounding to nearest
-        limited = scaled_limited;
+        tiles = kinds.scaled;
+        limited = kinds.scaled_limited;
         product_exponent = inner.scale();
     } else {
         return false;
@@ -83,8 +92,7 @@ bool Plan::choose_scaled() {
 }
 
 void Plan::choose_generic() {
-    const int mode = static_cast<int>(chain_rule.mode);
-    tiles = limited = joining = mode ? path.modes[mode].generic : path.generic;
+    tiles = limited = joining = path.in(chain_rule.mode).generic;
     a_exponent = b_exponent = total_exponent = 0;
     join_factor = 1;
     halves = false;

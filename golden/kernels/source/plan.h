@@ -25,12 +25,10 @@ struct Plan {
     float join_factor = 1;
     bool halves = false;  // operands and partial sums are native float16
 
-    // What a sum of `steps` products of at most `product` in magnitude can reach, starting from `start`. Rounding moves
-    // it by no more than the product that has just joined, for the sum without that product is a value of the format,
-    // too: every product counts twice.
-    double bound(double start, int64_t steps, double product) const {
-        return start + 2 * static_cast<double>(steps) * product;
-    }
+    // What a sum of `steps` products of at most `product` in magnitude can reach, starting from `start`. Rounding to
+    // nearest moves it by no more than the product that has just joined, for the sum without that product is a value of
+    // the format, too: every product counts twice. Other modes move it by less than an ulp, or than the smallest value.
+    double bound(double start, int64_t steps, double product) const;
     // A sum becomes infinity from half an ulp above the largest finite value, which leaves room for the bound's own
     // rounding.
     bool may_overflow(double bound) const {

@@ -4,7 +4,7 @@
 namespace {
 
 Path with_modes() {
-    Path path = {&GENERIC_ARRAYS, nullptr, &GENERIC_TILES, nullptr, nullptr, nullptr, nullptr, generic_largest, {}};
+    Path path = {&GENERIC_ARRAYS, nullptr, generic_largest, {{&GENERIC_TILES}}};
     add_generic_modes<ScalarPhilox>(path);
     return path;
 }

@@ -188,8 +188,8 @@ private:
 
         const Tiles *chosen = plan_.tiles;
         if (plan_.tiles != plan_.limited) {
-            // A chain begins with the initial value, of which no bound is known.
-            if (k0 % chunk_ == 0) bound_ = plan_.is_chain ? INFINITY : 0;
+            // A chain begins with the initial value, of which no bound is known if there is one.
+            if (k0 % chunk_ == 0) bound_ = plan_.is_chain && call_.initial.data ? INFINITY : 0;
             bound_ = plan_.bound(bound_, std::min(k1 - k0, chunk_), largest_a * largest_b);
             if (plan_.may_overflow(bound_)) {
                 chosen = plan_.limited;

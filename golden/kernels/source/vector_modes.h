@@ -6,12 +6,9 @@
 
 #include "generic_modes.h"
 #include "vectors.h"
+#include "wide_steps.h"
 
 namespace {
-
-inline Rounding environment_of(Mode mode) {
-    return mode == Mode::down ? Rounding::down : mode == Mode::up ? Rounding::up : Rounding::zero;
-}
 
 // What takes the place of scaled values beyond the largest finite one.
 class Limit {
@@ -42,12 +39,13 @@ struct DirectedStep : FloatLanes {
     explicit DirectedStep(const Rule &rule)
         : positive(Lanes::words(added(rule, Mode::up))),
           change(Lanes::words(added(rule, Mode::up) ^ added(rule, Mode::down))),
-          kept(Lanes::words(~below(rule))),
-          limit(rule) {}
+          kept(Lanes::words(~below(rule))) {}
     Floats operator()(Floats a, Floats b, Floats acc) const {
-        const Words x = Lanes::as_words(Lanes::multiply_add(a, b, acc)), negative = Lanes::signs(x);
-        const Words rounded = Lanes::both(Lanes::add(x, Lanes::flipped(positive, negative, change)), kept);
-        return Lanes::as_floats(limit.apply(rounded, negative));
+        const Words x = Lanes::as_words(Lanes::multiply_add(a, b, acc));
+        return Lanes::as_floats(rounded(x, Lanes::signs(x)));
+    }
+    Words rounded(Words x, Words negative) const {
+        return Lanes::both(Lanes::add(x, Lanes::flipped(positive, negative, change)), kept);
     }
     static uint32_t below(const Rule &rule) { return (1u << (FLOAT_FRACTION - rule.format.fraction_bits)) - 1; }
     // `away` is the mode that rounds magnitudes of this sign up.
@@ -56,21 +54,46 @@ struct DirectedStep : FloatLanes {
         return rule.mode == away ? below(rule) : 0;
     }
     Words positive, change, kept;
+};
+
+struct LimitedDirectedStep : DirectedStep {
+    explicit LimitedDirectedStep(const Rule &rule) : DirectedStep(rule), limit(rule) {}
+    Floats operator()(Floats a, Floats b, Floats acc) const {
+        const Words x = Lanes::as_words(Lanes::multiply_add(a, b, acc)), negative = Lanes::signs(x);
+        return Lanes::as_floats(limit.apply(rounded(x, negative), negative));
+    }
     Limit limit;
+};
+
+struct SingleOddStep : FloatLanes {
+    static constexpr int ROWS = Lanes::SCALED_ROWS;
+    explicit SingleOddStep(const Rule &) {}
+    Floats operator()(Floats a, Floats b, Floats acc) const {
+        return Lanes::as_floats(Lanes::multiply_add_to_odd(a, b, acc));
+    }
 };
 
 struct OddStep : FloatLanes {
     static constexpr int ROWS = Lanes::SCALED_ROWS;
     explicit OddStep(const Rule &rule)
-        : below(Lanes::words(DirectedStep::below(rule))), kept(Lanes::words(~DirectedStep::below(rule))), limit(rule) {}
+        : below(Lanes::words(DirectedStep::below(rule))), kept(Lanes::words(~DirectedStep::below(rule))) {}
     Floats operator()(Floats a, Floats b, Floats acc) const {
-        const Words x = Lanes::multiply_add_to_odd(a, b, acc);
+        return Lanes::as_floats(rounded(Lanes::multiply_add_to_odd(a, b, acc)));
+    }
+    Words rounded(Words x) const {
         // Whatever is cut off carries into the last place that stays.
         const Words sticky = Lanes::add(Lanes::both(x, below), below);
-        const Words rounded = Lanes::both(Lanes::either(x, sticky), kept);
-        return Lanes::as_floats(limit.apply(rounded, Lanes::signs(x)));
+        return Lanes::both(Lanes::either(x, sticky), kept);
     }
     Words below, kept;
+};
+
+struct LimitedOddStep : OddStep {
+    explicit LimitedOddStep(const Rule &rule) : OddStep(rule), limit(rule) {}
+    Floats operator()(Floats a, Floats b, Floats acc) const {
+        const Words x = Lanes::multiply_add_to_odd(a, b, acc);
+        return Lanes::as_floats(limit.apply(rounded(x), Lanes::signs(x)));
+    }
     Limit limit;
 };
 
@@ -106,25 +129,34 @@ struct LanesPhilox {
     }
 };
 
-template <class Step>
-const Tiles *tiles_in(Mode mode) {
-    static const Tiles tiles[4] = {
-        tiles_of<Step>(Rounding::nearest, join<Step>), tiles_of<Step>(Rounding::down, join<Step>),
-        tiles_of<Step>(Rounding::up, join<Step>), tiles_of<Step>(Rounding::zero, join<Step>)};
-    return &tiles[static_cast<int>(environment_of(mode))];
+template <Mode MODE, class Single, class SingleLimited, class Scaled, class ScaledLimited, Rounding ROUNDING>
+void add_mode(Path &path) {
+    InMode &kinds = path.in(MODE);
+    kinds.single = tiles<Single, ROUNDING>();
+    kinds.single_limited = tiles<SingleLimited, ROUNDING>();
+    kinds.scaled = tiles<Scaled, ROUNDING>();
+    kinds.scaled_limited = tiles<ScaledLimited, ROUNDING>();
 }
 
-// The path with all modes; `to_odd` is the environment in which its instructions round to odd.
-Path with_modes(const Path &given, Rounding to_odd) {
-    Path path = given;
+template <Mode MODE, Rounding ROUNDING>
+void add_directed(Path &path) {
+    add_mode<MODE, SingleStep, SingleStep, DirectedStep, LimitedDirectedStep, ROUNDING>(path);
+}
+
+// The path with all modes; `TO_ODD` is the environment in which its instructions round to odd.
+template <Rounding TO_ODD>
+Path path_with_modes() {
+    Path path = *path_of_lanes<TO_ODD>();
     add_generic_modes<LanesPhilox>(path);
-    for (int code = 1; code <= 3; code++) {
-        const Mode mode = static_cast<Mode>(code);
-        path.modes[code].single = tiles_in<SingleStep>(mode);
-        path.modes[code].scaled = tiles_in<DirectedStep>(mode);
-    }
-    path.modes[static_cast<int>(Mode::nearest_away)].scaled = tiles_in<DirectedStep>(Mode::nearest_away);
-    path.modes[static_cast<int>(Mode::to_odd)].scaled = tiles<OddStep>(to_odd);
+    add_directed<Mode::toward_zero, Rounding::zero>(path);
+    add_directed<Mode::down, Rounding::down>(path);
+    add_directed<Mode::up, Rounding::up>(path);
+    add_mode<Mode::nearest_away, WideAwayStep, LimitedWideAwayStep, DirectedStep, LimitedDirectedStep, Rounding::zero>(
+        path);
+    add_mode<Mode::to_odd, SingleOddStep, SingleOddStep, OddStep, LimitedOddStep, TO_ODD>(path);
+    InMode &random = path.in(Mode::stochastic);
+    random.single = random.scaled = random_tiles<RandomStep>();
+    random.single_limited = random.scaled_limited = random_tiles<LimitedRandomStep>();
     return path;
 }
 

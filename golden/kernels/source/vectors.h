@@ -16,9 +16,9 @@ using Words = Lanes::Words;
 constexpr uint32_t SIGN = 0x80000000, INFINITY_BITS = 0x7F800000;
 
 // Scaled values rounded to odd, to nearest at the format's last place. Infinity and a canonical NaN stay.
-class Place {
+class LastPlace {
 public:
-    explicit Place(const Format &format)
+    explicit LastPlace(const Format &format)
         : shift_(Lanes::words(static_cast<uint32_t>(FLOAT_FRACTION - format.fraction_bits))),
           one_(Lanes::words(1)),
           half_less_one_(Lanes::words((1u << (FLOAT_FRACTION - format.fraction_bits - 1)) - 1)),
@@ -39,6 +39,7 @@ struct FloatLanes {
     using Vector = Floats;
     static constexpr int COUNT = Lanes::COUNT, VECTORS = Lanes::VECTORS;
     static Vector load(const float *from) { return Lanes::load(from); }
+    static Vector factors(const float *from) { return load(from); }
     static void store(float *to, Vector x) { Lanes::store(to, x); }
     static Vector all(float x) { return Lanes::floats(x); }
 };
@@ -55,7 +56,7 @@ struct ScaledStep : FloatLanes {
     Floats operator()(Floats a, Floats b, Floats acc) const {
         return Lanes::as_floats(place.round(Lanes::multiply_add_to_odd(a, b, acc)));
     }
-    Place place;
+    LastPlace place;
 };
 
 struct LimitedStep : ScaledStep {
@@ -66,9 +67,9 @@ struct LimitedStep : ScaledStep {
     Floats limit;
 };
 
-template <class Step>
-const Tiles *tiles(Rounding rounding) {
-    static const Tiles tiles = tiles_of<Step>(rounding, join<Step>);
+template <class Step, Rounding ROUNDING>
+const Tiles *tiles() {
+    static const Tiles tiles = tiles_of<Step>(ROUNDING, join<Step>);
     return &tiles;
 }
 
@@ -120,7 +121,7 @@ inline Words load_words(const Code *codes) {
 
 template <class Scale, class Code>
 void encode_into(const Format &format, int64_t count, const typename Scale::Value *values, Code *codes) {
-    const Place place(format);
+    const LastPlace place(format);
     const Scale scaled(format);
     const Words shift = Lanes::words(static_cast<uint32_t>(FLOAT_FRACTION - format.fraction_bits));
     const Words sign_shift = Lanes::words(static_cast<uint32_t>(32 - format.width()));
@@ -145,7 +146,7 @@ void encode(const Format &format, int64_t count, const typename Scale::Value *va
 
 template <class Scale>
 void quantize(const Format &format, int64_t count, const typename Scale::Value *values, float *rounded, int exponent) {
-    const Place place(format);
+    const LastPlace place(format);
     const Scale scaled(format);
     const Floats limit = Lanes::floats(float_of(format.inf() << (FLOAT_FRACTION - format.fraction_bits)));
     const Floats factor = Lanes::floats(static_cast<float>(power_of_two(exponent - format.scale())));
@@ -241,19 +242,17 @@ float largest_magnitude(int64_t count, const float *values) {
     return rest > whole ? rest : whole;
 }
 
-// The path; `to_odd` is the environment in which its instructions round to odd.
-const Path *path_of_lanes(Rounding to_odd) {
-    static const Arrays arrays = {to_odd,          encode_floats,    encode_doubles,
+// The path; `TO_ODD` is the environment in which its instructions round to odd.
+template <Rounding TO_ODD>
+const Path *path_of_lanes() {
+    static const Tiles *const single = tiles<SingleStep, Rounding::nearest>();
+    static const Arrays arrays = {TO_ODD,          encode_floats,    encode_doubles,
                                   quantize_floats, quantize_doubles, decode_codes};
     static const Path path = {&GENERIC_ARRAYS,
                               &arrays,
-                              &GENERIC_TILES,
-                              tiles<SingleStep>(Rounding::nearest),
-                              tiles<ScaledStep>(to_odd),
-                              tiles<LimitedStep>(to_odd),
-                              nullptr,
                               largest_magnitude,
-                              {}};
+                              {{&GENERIC_TILES, single, single, tiles<ScaledStep, TO_ODD>(), tiles<LimitedStep, TO_ODD>(),
+                                nullptr, nullptr}}};
     return &path;
 }
 

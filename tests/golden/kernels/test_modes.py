@@ -1,8 +1,11 @@
 """Products in every rounding mode on every compiled path: the bits of NumPy, and of the reference through it."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 
+import golden
 from golden import (
     BF16,
     CBFLOAT16,
@@ -58,8 +61,7 @@ def compared(path, function, *operands, threads=2, **options):
 @pytest.mark.usefixtures("every_call_is_served")
 def test_matmul_compiled_in_a_mode_is_numpys(path, fmt, mode):
     rng = np.random.default_rng(160 + mode.value)
-    for number, kind in enumerate(KINDS):
-        level = number % 3
+    for level, kind in product((0, 1, 2), KINDS):
         a, b = codes(kind, fmt, (7, 45), rng), codes(kind, fmt, (45, 21), rng)
         plan = Reduction.for_level(level, fmt, chunk=8, inner=fmt)
         options = {"operand": fmt, "reduction": plan, "rounding": mode, "out": FP16, "out_rounding": mode, **SEEDS}
@@ -108,6 +110,49 @@ def test_values_dots_steps_and_indexed_products_compiled_in_a_mode_are_numpys(pa
     compared(path, lambda: indexed_values(left, right, **modes))
 
 
+def tie_in_float(initial, first, second, mode="nearest_away"):
+    """Return the code of initial + first * second in float32, the factors in bfloat16."""
+    codes = (np.array([[code]], np.uint16) for code in (first, second))
+    start = np.array([[initial]], np.uint32)
+    return int(matmul(*codes, operand=BF16, level=0, initial=start, rounding=mode, **SEEDS)[0, 0])
+
+
+# initial, factors, nearest away
+TIES = {
+    "in the middle": (0x4B800000, 0x3F80, 0x3F80, 0x4B800001),
+    "in the middle, negative": (0xCB800000, 0xBF80, 0x3F80, 0xCB800001),
+    "of the smallest value and 0": (0, 0x0D80, 0x2680, 0x00000001),
+    "above the largest value": (0x7F7FFFFF, 0x7300, 0x3F80, 0x7F800000),
+    "below a power of two": (0x4B800000, 0xBF00, 0x3F80, 0x4B800000),
+}
+
+
+@pytest.mark.parametrize("path", kernels.paths())
+@pytest.mark.parametrize("tie", TIES)
+def test_matmul_tie_in_float32_goes_away_from_zero(path, tie):
+    *given, wanted = TIES[tie]
+    with kernels.use(path):
+        assert hex(tie_in_float(*given)) == hex(wanted)
+
+
+def growing():
+    """Return factors in bfloat16 whose sum grows by an ulp at every step but the first, if it is rounded up."""
+    factors = np.full((1, 4000), golden.encode(2.0**-60, BF16), np.uint16)
+    factors[0, 0] = golden.encode(2.0**57, BF16)
+    return factors, factors.T.copy()
+
+
+@COMPILED
+@pytest.mark.parametrize("mode", ["up", "nearest_even"])
+def test_matmul_of_tiny_products_rounded_up_grows_into_infinity(path, mode):
+    a, b = growing()
+    options = {"operand": BF16, "reduction": Reduction(BF16, None, FP32), "rounding": mode}
+    compared(path, matmul, a, b, **options)
+    with kernels.use(path):
+        infinite = matmul(a, b, **options)[0, 0] == 0x7F800000
+    assert infinite == (mode == "up")
+
+
 @COMPILED
 def test_more_random_bits_than_a_compiled_sum_has_are_numpys(path):
     rng = np.random.default_rng(200)
@@ -126,36 +171,67 @@ FAULTS = {
     "nearest away as toward zero": Change("vector_modes.h", "return (below(rule) + 1) / 2;", "return 0;"),
     "directed without its limit": Change(
         "vector_modes.h",
-        "return Lanes::as_floats(limit.apply(rounded, negative));",
-        "return Lanes::as_floats(rounded);",
+        "return Lanes::as_floats(limit.apply(rounded(x, negative), negative));",
+        "return Lanes::as_floats(rounded(x, negative));",
     ),
     "to odd without the sticky bit": Change("vector_modes.h", "Lanes::add(Lanes::both(x, below), below)", "below"),
+    "to odd without its limit": Change("vector_modes.h", "limit.apply(rounded(x), Lanes::signs(x))", "rounded(x)"),
+    "steps in another environment": Change(
+        "vector_modes.h", "add_directed<Mode::down, Rounding::down>", "add_directed<Mode::down, Rounding::up>"
+    ),
+    "up as if rounding moved a sum no further than to nearest": Change(
+        "plan.cpp", "case Mode::nearest_away:", "case Mode::nearest_away: case Mode::up:"
+    ),
+    "an unknown start as if it were 0": Change(
+        "product.cpp", "call_.initial.data ? INFINITY : 0", "false ? INFINITY : 0"
+    ),
+    "half a place too low": Change("wide_steps.h", "DOUBLE_FRACTION - 1 - rule", "DOUBLE_FRACTION - 2 - rule"),
+    "doubles of another scale": Change("wide_steps.h", "DOUBLE_SCALE = 896", "DOUBLE_SCALE = 800"),
+    "nearest away in doubles without its limit": Change(
+        "wide_steps.h",
+        "return limit.apply(WideAwayStep::operator()(a, b, acc));",
+        "return WideAwayStep::operator()(a, b, acc);",
+    ),
+    "stochastic without its limit": Change(
+        "wide_steps.h",
+        "return limit.apply(RandomStep::operator()(a, b, acc, random));",
+        "return RandomStep::operator()(a, b, acc, random);",
+    ),
+    "random bits too many": Change("wide_steps.h", "WideLanes::both(random, taken)", "random"),
     "a round of Philox less": Change("philox.h", "PHILOX_ROUNDS = 10", "PHILOX_ROUNDS = 9"),
-    "words of another column": Change("generic_modes.h", "index += place_.stride", "index += place_.stride + 1"),
+    "words of another column": Change("wide_steps.h", "static_cast<uint32_t>(v * COUNT)", "static_cast<uint32_t>(v)"),
+    "words of another row": Change("wide_steps.h", "static_cast<uint32_t>(row) * place_", "0 * place_"),
+    "words of another column in plain loops": Change(
+        "generic_modes.h", "index += place_.stride", "index += place_.stride + 1"
+    ),
     "words of another step": Change("product.cpp", "static_cast<uint32_t>(step);", "static_cast<uint32_t>(step + 1);"),
     "zeros of cancellation positive in mode down": Change(
         "generic_modes.h", "MODE == Mode::down && exact == 0", "false"
     ),
     "odd neighbour of an even one": Change("generic_modes.h", "(bits_of(lower + shifter) & 1) == 0", "true"),
-    "steps in another environment": Change(
-        "vector_modes.h", "mode == Mode::down ? Rounding::down", "mode == Mode::down ? Rounding::up"
-    ),
     "final conversion to nearest": Change("product.cpp", "if (plan_.convert) {", "if (false) {"),
 }
-IN_PLAIN_LOOPS = {"zeros of cancellation positive in mode down", "odd neighbour of an even one"}
+IN_PLAIN_LOOPS = {
+    "zeros of cancellation positive in mode down",
+    "odd neighbour of an even one",
+    "words of another column in plain loops",
+}
 PATHS = (*kernels.paths(), None)
 
 
 def results():
     rng = np.random.default_rng(210)
-    a, b = codes("special", CBFLOAT16, (3, 40), rng), codes("edges", CBFLOAT16, (40, 5), rng)
-    x, y = codes("small integers", CBFLOAT16, (3, 40), rng), codes("small integers", CBFLOAT16, (40, 5), rng)
-    return [
+    a, b = codes("special", CBFLOAT16, (3, 40), rng), codes("edges", CBFLOAT16, (40, 25), rng)
+    x, y = codes("small integers", CBFLOAT16, (3, 40), rng), codes("small integers", CBFLOAT16, (40, 25), rng)
+    found = [
         matmul(*operands, operand=CBFLOAT16, level=level, rounding=mode, out=FP16, out_rounding=mode, **SEEDS)
         for operands in ((a, b), (x, y), (a, y))
         for level in (0, 1, 2)
         for mode in Rounding
     ]
+    ties = [tie_in_float(*given, mode) for *given, _ in TIES.values() for mode in Rounding]
+    grown = matmul(*growing(), operand=BF16, reduction=Reduction(BF16, None, FP32), rounding="up")
+    return [*found, np.array(ties), grown]
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -166,6 +242,6 @@ def test_fault_in_a_mode_is_seen(builder, load, fault):
         pytest.skip("this machine runs no vector path")
     with kernels.use("numpy"):
         wanted = results()
-    load(builder.build("mode-" + fault.replace(" ", "-"), FAULTS[fault]), [path])
+    load(builder.build("mode-" + fault.replace(" ", "-"), FAULTS[fault], path=path), [path])
     with kernels.use(path):
         assert any((got != want).any() for got, want in zip(results(), wanted, strict=True))
