@@ -8,7 +8,7 @@ import pytest
 import golden
 from golden import BF16, CBFLOAT16
 from golden.formats import HALF_FORMATS
-from lab.speed import measure, quantise
+from lab.speed import measure, modes, quantise
 from lab.speed.__main__ import main
 from lab.speed.contestants import contestants
 
@@ -70,3 +70,33 @@ def test_speed_command_no_repetitions_is_an_error(capsys):
     with pytest.raises(SystemExit):
         main(["--repetitions", "0"])
     assert "--repetitions: got 0, must be at least 1" in capsys.readouterr().err
+
+
+@pytest.fixture
+def short_modes(monkeypatch):
+    monkeypatch.setattr(modes, "_TIMED", (8, 16, 8))
+    monkeypatch.setattr(modes, "_JUDGED", (2, 40, 3))
+    monkeypatch.setattr(modes, "HALF_FORMATS", (CBFLOAT16,))
+    if not {"avx512", "avx2"} & set(golden.kernels.paths()):
+        pytest.skip("this machine runs no vector path")
+
+
+@pytest.mark.usefixtures("short_modes")
+def test_speed_of_modes_command_shows_a_ratio_for_every_mode(capsys):
+    assert modes.main(["--repetitions", "1"]) == 0
+    first = capsys.readouterr().out.splitlines()[0]
+    assert all(f"× {mode} |" in first for mode in golden.Rounding if str(mode) != "nearest_even")
+
+
+@pytest.mark.usefixtures("short_modes")
+def test_speed_of_modes_command_wrong_bit_in_one_mode_is_an_error(monkeypatch, capsys):
+    honest = golden.matmul
+
+    def spoiled(*given, **named):
+        codes = honest(*given, **named)
+        is_numpys = golden.kernel_info()["path"] == "numpy"
+        return codes if is_numpys or named["rounding"] is not golden.Rounding.UP else codes ^ 1
+
+    monkeypatch.setattr(golden, "matmul", spoiled)
+    assert modes.main(["--repetitions", "1"]) == 1
+    assert "| 6 of 42 |" in capsys.readouterr().out

@@ -78,6 +78,10 @@ void multiply(int64_t m, int64_t n, int64_t k, int64_t batches, int64_t threads)
     const int64_t destination = FORMATS[below(KINDS)];
     const size_t size = static_cast<size_t>(batches * m * n) * bytes_of(destination, as_values);
     if (below(2)) initial.matrix.data = nullptr;
+    // Random bits: as many as fit beside the 23 fraction bits of a float.
+    const cbfloat_rounding modes = {below(CBFLOAT_STOCHASTIC + 1), below(CBFLOAT_STOCHASTIC + 1), random_bits(), below(9),
+                                    1 + below(28)};
+    const cbfloat_rounding *rounding = below(3) ? &modes : nullptr;
     std::vector<char> first;
     for (int path = CBFLOAT_PORTABLE; path <= CBFLOAT_AVX512FP16; path++) {
         if (!cbfloat_path_available(path)) continue;
@@ -85,7 +89,7 @@ void multiply(int64_t m, int64_t n, int64_t k, int64_t batches, int64_t threads)
         cbfloat_product product = {path,    threads, dot ? CBFLOAT_DOT : CBFLOAT_MATMUL, as_values, operand, inner, outer,
                                    destination, chunk, batches, m, n, k, a.matrix, b.matrix, initial.matrix,
                                    result.data()};
-        if (cbfloat_multiply(&product)) std::exit(6);
+        if (cbfloat_multiply_rounded(&product, nullptr, nullptr, rounding)) std::exit(6);
         if (path == CBFLOAT_PORTABLE) first = result;
         if (result != first) fail("product", path);
     }

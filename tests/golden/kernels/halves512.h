@@ -17,6 +17,7 @@ struct Halves {
     static constexpr int UP = _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC;
 
     static Vector load(const uint16_t *from) { return _mm512_loadu_si512(from); }
+    static Vector factors(const uint16_t *from) { return load(from); }
     static void store(uint16_t *to, Vector x) { _mm512_storeu_si512(to, x); }
     static Vector all(uint16_t code) { return _mm512_set1_epi16(static_cast<short>(code)); }
 

@@ -44,7 +44,7 @@ FAULTS = {
     ),
     "AVX2 in an environment that rounds to nearest": (
         "avx2",
-        Change("vectors.h", "tiles<ScaledStep>(to_odd)", "tiles<ScaledStep>(Rounding::nearest)"),
+        Change("vectors.h", "tiles<ScaledStep, TO_ODD>()", "tiles<ScaledStep, Rounding::nearest>()"),
     ),
     "promotion that rounds down": (
         "avx2",

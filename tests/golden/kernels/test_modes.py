@@ -136,9 +136,9 @@ def test_matmul_tie_in_float32_goes_away_from_zero(path, tie):
 
 
 def growing():
-    """Return factors in bfloat16 whose sum grows by an ulp at every step but the first, if it is rounded up."""
-    factors = np.full((1, 4000), golden.encode(2.0**-60, BF16), np.uint16)
-    factors[0, 0] = golden.encode(2.0**57, BF16)
+    """Return factors in cbfloat16 whose sum grows by an ulp at every step but the first, if it is rounded up."""
+    factors = np.full((1, 6000), golden.encode(2.0**-10, CBFLOAT16), np.uint16)
+    factors[0, 0] = golden.encode(2.0**11, CBFLOAT16)
     return factors, factors.T.copy()
 
 
@@ -146,7 +146,7 @@ def growing():
 @pytest.mark.parametrize("mode", ["up", "nearest_even"])
 def test_matmul_of_tiny_products_rounded_up_grows_into_infinity(path, mode):
     a, b = growing()
-    options = {"operand": BF16, "reduction": Reduction(BF16, None, FP32), "rounding": mode}
+    options = {"operand": CBFLOAT16, "reduction": Reduction(CBFLOAT16, None, FP32), "rounding": mode}
     compared(path, matmul, a, b, **options)
     with kernels.use(path):
         infinite = matmul(a, b, **options)[0, 0] == 0x7F800000
@@ -230,7 +230,11 @@ def results():
         for mode in Rounding
     ]
     ties = [tie_in_float(*given, mode) for *given, _ in TIES.values() for mode in Rounding]
-    grown = matmul(*growing(), operand=BF16, reduction=Reduction(BF16, None, FP32), rounding="up")
+    grown = matmul(*growing(), operand=CBFLOAT16, reduction=Reduction(CBFLOAT16, None, FP32), rounding="up")
+    options = {"operand": CBFLOAT16, "level": 2}
+    found += [matmul(a, y, rounding="stochastic", random_bits=2, **options, **SEEDS)]
+    cancelled = np.array([[CBFLOAT16.one, CBFLOAT16.one | CBFLOAT16.sign_mask]], np.uint16)
+    found += [matmul(cancelled, np.full((2, 1), CBFLOAT16.one, np.uint16), rounding="down", **options)]
     return [*found, np.array(ties), grown]
 
 
