@@ -325,9 +325,11 @@ def indexed_values(
     b: kernels.Indexed,
     *,
     operand: FloatFormat,
-    level: int,
-    chunk: int | None,
+    level: int = 1,
+    chunk: int | None = DEFAULT_CHUNK,
+    reduction: Reduction | None = None,
     initial: NDArray[np.float32] | None = None,
+    out: FloatFormat | None = None,
     rounding: Rounding | str = Rounding.NEAREST_EVEN,
     out_rounding: Rounding | str = Rounding.NEAREST_EVEN,
     seed: int = 0,
@@ -339,16 +341,16 @@ def indexed_values(
     Returns
     -------
     float32 array of shape (batches, M, N)
-        Values of `operand`.
+        Values of `out`, or of `operand`.
     """
     shape = len(a.batches), len(a.rows), len(b.columns)
-    plan = _plan_for_level(level, operand, chunk=chunk)
+    plan, destination = reduction or _plan_for_level(level, operand, chunk=chunk), out or operand
     modes = ReductionRounding.of(rounding, out_rounding, seed, call, random_bits)
     _check_length(len(a.columns), modes)
     if len(a.columns) and np.prod(shape):
         result = np.empty(shape, np.float32)
-        formats = kernels.Formats.of(carrier(operand), plan, operand, as_values=True, rounding=modes)
-        if operand.has_inf and kernels.matmul_indexed(*carried_indexed(operand, a, b), initial, result, formats):
+        formats = kernels.Formats.of(carrier(operand), plan, destination, as_values=True, rounding=modes)
+        if destination.has_inf and kernels.matmul_indexed(*carried_indexed(operand, a, b), initial, result, formats):
             return result
-    options: dict[str, Any] = {"operand": operand, "reduction": plan, "initial": initial, "out": operand}
+    options: dict[str, Any] = {"operand": operand, "reduction": plan, "initial": initial, "out": destination}
     return matmul_values(a.matrices(), b.matrices(), **options, **_arguments(modes, with_last=True))

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Literal
 
 from torch import Tensor
+from torch.optim import Optimizer
 
+from golden.formats import CBFLOAT16, FP16, NARROW_FORMATS
 from golden.loss_scaling import DynamicLossScale, as_loss_scale
 from golden.reduction import DEFAULT_CHUNK
+from golden.rounding import as_rounding
 from golden.torch.amp.grad_scaler import GradScaler
 from golden.torch.amp.optimizer_step import check_clipping
-from golden.torch.half import half_named
+from golden.torch.half import HalfType, half_named
 from golden.torch.levels import checked_level
+from golden.torch.optim.weights import keep_weights
 from golden.torch.precision import precision
 
 __all__ = ["MixedPrecision"]
 
-_NAMES = ("float16", "bfloat16", "cbfloat16", "cb16")
+_SIXTEEN_BITS = ("float16", "bfloat16", "cbfloat16", "cb16")
+_NAMES = (*_SIXTEEN_BITS, *(fmt.name for fmt in NARROW_FORMATS))
 
 
 @dataclass(frozen=True)
@@ -31,8 +35,9 @@ class MixedPrecision:
     ----------
     enabled : bool
         False: PyTorch's own fp32 products and no loss scaling; the clipping stays.
-    fp16_type : "float16", "bfloat16", "cbfloat16" or "cb16"
-        The 16-bit format of the matrix products.
+    fp16_type : str
+        The 16-bit format of the matrix products: ``"float16"``, ``"bfloat16"``, ``"cbfloat16"`` or ``"cb16"``. An
+        addition: a narrow format such as ``"float8_e4m3fn"`` for their factors alone.
     precision_opt_level : int, optional
         0, 1 or 2 (NUMERICS section 5), which a `golden.torch.pol` in the model overrides; None for the model-wide level
         in force.
@@ -49,6 +54,18 @@ class MixedPrecision:
         Write the loss scale into the log of the run.
     chunk : int or None
         Products in a chunk of the reductions at level 1, 32 unless given; None is one chunk of any length.
+    inner : str, optional
+        With a narrow `fp16_type`: the 16-bit format of sums and results, cbfloat16 unless given. This and what follows
+        are additions, which the original has not.
+    rounding, out_rounding : str
+        Modes of the steps of a product and of its last rounding, as of `golden.torch.precision`.
+    seed : int
+        Of stochastic roundings, 0 to 2**32 - 1. In a `Trainer`, random bits go on from step to step, and from a
+        checkpoint.
+    weight_type : "float16", "bfloat16", "cbfloat16" or "cb16", optional
+        The `Trainer` keeps the weights in this format (see `golden.torch.optim.keep_weights`), in float32 unless given.
+    weight_rounding : str
+        Mode in which steps of the optimizer round such weights.
 
     Raises
     ------
@@ -67,7 +84,7 @@ class MixedPrecision:
     """
 
     enabled: bool = True
-    fp16_type: Literal["float16", "bfloat16", "cbfloat16", "cb16"] = "float16"
+    fp16_type: str = "float16"
     precision_opt_level: int | None = 1
     loss_scaling_factor: float | Literal["dynamic"] | None = None
     initial_loss_scale: float | None = None
@@ -78,6 +95,12 @@ class MixedPrecision:
     max_gradient_value: float | None = None
     log_loss_scale: bool = False
     chunk: int | None = DEFAULT_CHUNK
+    inner: str | None = None
+    rounding: str = "nearest_even"
+    out_rounding: str = "nearest_even"
+    seed: int = 0
+    weight_type: str | None = None
+    weight_rounding: str = "stochastic"
 
     def __post_init__(self) -> None:
         for name in ("enabled", "log_loss_scale"):
@@ -87,7 +110,15 @@ class MixedPrecision:
             raise ValueError(f"fp16_type: got {self.fp16_type!r}, must be one of {', '.join(_NAMES)}")
         if self.precision_opt_level is not None:
             checked_level(self.precision_opt_level, "precision_opt_level")
-        self.autocast()  # checks the chunk
+        for name in ("inner", "weight_type"):
+            given = getattr(self, name)
+            if given is not None and (not isinstance(given, str) or given not in _SIXTEEN_BITS):
+                raise ValueError(f"{name}: got {given!r}, must be None or one of {', '.join(_SIXTEEN_BITS)}")
+        for name in ("rounding", "out_rounding", "weight_rounding"):
+            if not isinstance(getattr(self, name), str):  # a Rounding is none: the settings go into files
+                raise TypeError(f"{name}: got {getattr(self, name)!r}, must be the name of a Rounding")
+            as_rounding(getattr(self, name), name)
+        self.autocast()  # checks the chunk, and seed
         factor = self.loss_scaling_factor
         if isinstance(factor, str):
             if factor != "dynamic":
@@ -97,7 +128,7 @@ class MixedPrecision:
         if self.initial_loss_scale is not None:
             as_loss_scale(self.initial_loss_scale, "initial_loss_scale")
         DynamicLossScale.for_format(
-            self.fp16_type,
+            self._half.format,
             steps_per_increase=self.steps_per_increase,
             min_loss_scale=self.min_loss_scale,
             max_loss_scale=self.max_loss_scale,
@@ -107,21 +138,20 @@ class MixedPrecision:
             self._check_scaling()
 
     def _check_scaling(self) -> None:
-        if self.fp16_type == "cbfloat16" and not self.scales_loss:
+        given = f"loss_scaling_factor: got {self.loss_scaling_factor!r} with fp16_type {self.fp16_type}"
+        if self._half.format == CBFLOAT16 and not self.scales_loss:
             raise ValueError(
-                f"loss_scaling_factor: got {self.loss_scaling_factor!r} with fp16_type cbfloat16, must be 'dynamic' "
-                "or a number other than 1: without loss scaling, gradients underflow in the middle of the training"
+                f"{given}, must be 'dynamic' or a number other than 1: without loss scaling, gradients underflow in "
+                "the middle of the training"
             )
-        if self.fp16_type == "cbfloat16" and self.loss_scaling_factor != "dynamic":
+        if self._half.format == CBFLOAT16 and self.loss_scaling_factor != "dynamic":
             warnings.warn(
-                f"loss_scaling_factor: got {self.loss_scaling_factor!r} with fp16_type cbfloat16; a static scale works "
-                "here, but the public Model Zoo takes 'dynamic' only",
+                f"{given}; a static scale works here, but the public Model Zoo takes 'dynamic' only",
                 stacklevel=4,
             )
-        if self.fp16_type == "float16" and not self.scales_loss:
+        if self._half.format == FP16 and not self.scales_loss:
             warnings.warn(
-                f"loss_scaling_factor: got {self.loss_scaling_factor!r} with fp16_type float16; gradients below 2^-24 "
-                "become zero, set 'dynamic' to keep them",
+                f"{given}; gradients below 2^-24 become zero, set 'dynamic' to keep them",
                 stacklevel=4,
             )
 
@@ -130,14 +160,26 @@ class MixedPrecision:
         """Whether the loss is scaled at all."""
         return self.enabled and self.loss_scaling_factor not in (None, 1)
 
-    def autocast(self) -> AbstractContextManager[object]:
+    @property
+    def _half(self) -> HalfType:
+        return half_named(self.fp16_type, inner=self.inner, argument="fp16_type")
+
+    def autocast(self) -> precision:
         """Return a new context in which a forward pass runs in this precision."""
         return precision(
-            half=half_named(self.fp16_type, argument="fp16_type"),
+            half=self._half,
             level=self.precision_opt_level,
             chunk=self.chunk,
             enabled=self.enabled,
+            rounding=self.rounding,
+            out_rounding=self.out_rounding,
+            seed=self.seed,
         )
+
+    def keep_weights(self, optimizer: Optimizer) -> None:
+        """Keep the weights of an optimizer in `weight_type` from now on, if there is one."""
+        if self.enabled and self.weight_type is not None:
+            keep_weights(optimizer, self.weight_type, rounding=self.weight_rounding, seed=self.seed)
 
     def grad_scaler(self, named_parameters: Iterable[tuple[str, Tensor]] | None = None) -> GradScaler:
         """Return a new gradient scaler, a disabled one if the loss is not scaled."""

@@ -13,9 +13,8 @@ import torch
 import golden
 from golden.kernels.library import active, format_number
 from golden.kernels.products import Formats
-from golden.reduction import Reduction
 from golden.rounding import NEAREST
-from golden.torch.format_text import format_of, rounding_of
+from golden.torch.format_text import format_of, operand_of, rounding_of, sums_of
 
 __all__ = ["matrix_product"]
 
@@ -25,10 +24,15 @@ _FORMAT_OF_DTYPE = {torch.float16: format_number(golden.FP16), torch.bfloat16: f
 
 
 @lru_cache(maxsize=256)
+def _is_plain(half: str) -> bool:
+    """Tell whether factors and results are in one format, and everything is rounded to nearest even."""
+    return rounding_of(half) is NEAREST and operand_of(half) is None
+
+
+@lru_cache(maxsize=256)
 def _formats(half: str, level: int, chunk: int | None) -> tuple[int, ...]:
     """Return the fields of the product from its mode to its chunk."""
-    operand = format_of(half)
-    plan = Reduction.for_level(level, operand, chunk=chunk)
+    operand, plan = sums_of(half, level, chunk)
     return 0, *Formats.of(operand, plan, operand, as_values=True).numbers()
 
 
@@ -43,7 +47,7 @@ def matrix_product(
 ) -> torch.Tensor | None:
     """Multiply (..., K) by a matrix (K, N), from a row or a matrix of initial values; None if it is not served here."""
     served, shape = active(), a.shape
-    if served is None or rounding_of(half) is not NEAREST or b.dim() != 2 or len(shape) < 2 or a.is_neg() or b.is_neg():
+    if served is None or not _is_plain(half) or b.dim() != 2 or len(shape) < 2 or a.is_neg() or b.is_neg():
         return None
     length, columns = b.shape
     count = a.numel()

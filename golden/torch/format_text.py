@@ -5,19 +5,27 @@ from __future__ import annotations
 from functools import lru_cache
 
 from golden.formats import FORMATS, FloatFormat, format_named
+from golden.reduction import Reduction
 from golden.rounding import NEAREST, ReductionRounding
 
-__all__ = ["MODES", "format_of", "rounding_of", "text_of"]
+__all__ = ["MODES", "format_of", "operand_of", "rounding_of", "sums_of", "text_of"]
 
 #: Separates a format from the modes that are not to nearest even.
 MODES = "; "
+#: Separates a format from a narrower one in which the factors of its products are.
+FACTORS = " < "
 
 
-def text_of(fmt: FloatFormat, rounding: ReductionRounding = NEAREST) -> str:
-    """Return the name of a known format, else the name, the three numbers and which codes are special; then modes."""
+def text_of(fmt: FloatFormat, rounding: ReductionRounding = NEAREST, operand: FloatFormat | None = None) -> str:
+    """Return the format, that of the factors if it is another, and the modes if they are not to nearest even.
+
+    A format is the name of a known one, else the name, the three numbers and which codes are special.
+    """
     if not rounding.is_nearest_even:
         modes = rounding.rounding, rounding.out_rounding, rounding.seed, rounding.call, rounding.random_bits
-        return text_of(fmt) + MODES + " ".join(map(str, modes))
+        return text_of(fmt, NEAREST, operand) + MODES + " ".join(map(str, modes))
+    if operand is not None:
+        return text_of(fmt) + FACTORS + text_of(operand)
     if fmt in FORMATS:
         return fmt.name
     return f"{fmt.name} {fmt.exponent_bits} {fmt.fraction_bits} {fmt.bias} {fmt.specials}"
@@ -25,7 +33,25 @@ def text_of(fmt: FloatFormat, rounding: ReductionRounding = NEAREST) -> str:
 
 def format_of(text: str) -> FloatFormat:
     """Return the format of a text that `text_of` made."""
-    return _format_of(text.partition(MODES)[0])
+    return _format_of(text.partition(MODES)[0].partition(FACTORS)[0])
+
+
+def operand_of(text: str) -> FloatFormat | None:
+    """Return the narrower format of the factors, None if they are in that of the results."""
+    factors = text.partition(MODES)[0].partition(FACTORS)[2]
+    return _format_of(factors) if factors else None
+
+
+def sums_of(text: str, level: int, chunk: int | None) -> tuple[FloatFormat, Reduction]:
+    """Return the format of the factors, and the reduction at a level."""
+    return _sums_of(text.partition(MODES)[0], level, chunk)
+
+
+@lru_cache(maxsize=256)
+def _sums_of(text: str, level: int, chunk: int | None) -> tuple[FloatFormat, Reduction]:
+    half = format_of(text)
+    operand = operand_of(text) or half
+    return operand, Reduction.for_level(level, operand, chunk=chunk, inner=half)
 
 
 def rounding_of(text: str) -> ReductionRounding:

@@ -138,7 +138,7 @@ def summed(gradient: torch.Tensor, shape: torch.Size, dtype: torch.dtype, plan: 
     rest = [axis for axis in range(gradient.ndim) if axis not in axes]
     count = math.prod([gradient.shape[axis] for axis in axes])
     terms = gradient.permute(*axes, *rest).reshape(count, shape.numel())
-    return exact_product(terms.new_ones(1, count), terms, None, (half, 0, 0, chunk), dtype).reshape(shape)
+    return exact_product(terms.new_ones(1, count), terms, None, (half.of_sums, 0, 0, chunk), dtype).reshape(shape)
 
 
 class _Rounded(torch.autograd.Function):

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from golden.torch import operators
 from golden.torch.draws import branched
-from golden.torch.format_text import format_of, rounding_of, text_of
+from golden.torch.format_text import format_of, operand_of, rounding_of, text_of
 from golden.torch.gradients import branch_of, is_differentiated, is_transformed, one_by_one
 from golden.torch.half import HalfType
 
@@ -51,7 +51,7 @@ def _grouped_product(
         else:
             left, right, place = a[:, part], b[part], result[group]
         if rounding.is_random:
-            half = text_of(fmt, branched(rounding, 1 + group))
+            half = text_of(fmt, branched(rounding, 1 + group), operand_of(half))
         place.copy_(operators.multiply(left, right, None, half, level, chunk, dtype))
     return result
 

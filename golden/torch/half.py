@@ -1,16 +1,19 @@
 """The half type: which 16-bit format the matrix products use, and which torch dtype carries its values.
 
+The factors of products may be in a narrower format, of 8 bits and fewer; sums and results are in one of 16 bits then.
+
 PyTorch has no dtype for cbfloat16. Its values travel in a proxy: float32, which holds every one of them, or, on request
 as in the original, float16, which does not: beyond 65504 it gives infinity, and below 2^-14 it drops fraction bits.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 
 from golden import BF16, CB16, CBFLOAT16, FP16, FloatFormat
+from golden.formats import NARROW_FORMATS
 from golden.rounding import NEAREST, ReductionRounding
 from golden.torch import operators
 from golden.torch.draws import branched
@@ -45,22 +48,29 @@ class HalfType:
     text: str = field(init=False, repr=False, compare=False)
     #: How a product of it is rounded; operators have it from the text.
     rounding: ReductionRounding = field(default=NEAREST, repr=False, compare=False)
+    #: The format of the factors of its products where it is narrower than that of sums and results.
+    operand: FloatFormat | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "text", text_of(self.format, self.rounding))
+        object.__setattr__(self, "text", text_of(self.format, self.rounding, self.operand))
 
     def rounded_by(self, rounding: ReductionRounding) -> HalfType:
         """Return it with the modes of a product."""
-        return self if rounding == self.rounding else HalfType(self.format, self.dtype, rounding)
+        return self if rounding == self.rounding else replace(self, rounding=rounding)
 
     def branched(self, branch: int) -> HalfType:
         """Return it for a product that belongs to that of this one, from 1; itself where nothing is random."""
         return self.rounded_by(branched(self.rounding, branch)) if self.rounding.is_random else self
 
     @property
+    def of_sums(self) -> HalfType:
+        """It for a product that only adds up: its factors keep their 16 bits."""
+        return self if self.operand is None else replace(self, operand=None)
+
+    @property
     def name(self) -> str:
-        """``float16``, ``bfloat16``, ``cbfloat16`` or that of another format."""
-        return self.format.name
+        """``float16``, ``bfloat16``, ``cbfloat16`` or that of another format, which is that of the factors."""
+        return (self.operand or self.format).name
 
     @property
     def is_lossless_proxy(self) -> bool:
@@ -79,6 +89,10 @@ _NAMED: dict[object, HalfType] = {
     "cb16": HalfType(CB16, torch.float32),
 }
 _NAMED |= {half.format: half for half in _NAMED.values()}
+#: Formats of factors by their names and PyTorch's dtypes of these names; 16-bit sums are in this unless told.
+_NARROW: dict[object, FloatFormat] = {fmt.name: fmt for fmt in NARROW_FORMATS}
+_NARROW |= {getattr(torch, fmt.name): fmt for fmt in NARROW_FORMATS if hasattr(torch, fmt.name)}
+_INNER = "cbfloat16"
 
 
 class _Process:
@@ -90,7 +104,11 @@ class _Process:
 
 
 def half_named(
-    value: str | torch.dtype | FloatFormat | HalfType, proxy: torch.dtype | None = None, *, argument: str = "value"
+    value: str | torch.dtype | FloatFormat | HalfType,
+    proxy: torch.dtype | None = None,
+    *,
+    inner: str | torch.dtype | FloatFormat | None = None,
+    argument: str = "value",
 ) -> HalfType:
     """Return the half type of a name or dtype; the parameters and errors are those of `set_half_dtype`."""
     if isinstance(value, HalfType):
@@ -99,6 +117,14 @@ def half_named(
         raise TypeError(
             f"{argument}: got {value!r}, must be a name or a torch dtype, such as 'cbfloat16', or a FloatFormat"
         )
+    narrow = value if isinstance(value, FloatFormat) and value.width <= 8 else _NARROW.get(value)
+    if narrow is not None:
+        sums = half_named(_INNER if inner is None else inner, proxy, argument="inner")
+        if sums.operand is not None:
+            raise ValueError(f"inner: got {inner!r}, must be a format of 16 bits, which holds the sums")
+        return replace(sums, operand=narrow)
+    if inner is not None:
+        raise ValueError(f"inner: got {inner!r}, must be None: {argument}={value!r} is that of the sums, too")
     if isinstance(value, FloatFormat) and value.width == 16 and value.has_inf:
         half = _NAMED.get(value) or HalfType(value, torch.float32)
     elif value in _NAMED:
@@ -106,7 +132,8 @@ def half_named(
     else:
         raise ValueError(
             f"{argument}: got {value!r}, must be 'float16', 'bfloat16', 'cbfloat16', 'cb16', torch.float16, "
-            f"torch.bfloat16 or a FloatFormat of 16 bits with infinities"
+            f"torch.bfloat16, a FloatFormat of 16 bits with infinities, or a format of 8 bits and fewer, such as "
+            f"'float8_e4m3fn'"
         )
     if proxy is None or (proxy == torch.float32 == half.dtype):
         return half
@@ -119,7 +146,12 @@ def half_named(
     return _CBFLOAT16[proxy]
 
 
-def set_half_dtype(value: str | torch.dtype | FloatFormat, proxy: torch.dtype | None = None) -> torch.dtype:
+def set_half_dtype(
+    value: str | torch.dtype | FloatFormat,
+    proxy: torch.dtype | None = None,
+    *,
+    inner: str | torch.dtype | FloatFormat | None = None,
+) -> torch.dtype:
     """Set the 16-bit type of the process, and ask for mixed precision.
 
     It turns nothing on by itself: products are exact in a `golden.torch.precision`, in a model that went through
@@ -130,10 +162,13 @@ def set_half_dtype(value: str | torch.dtype | FloatFormat, proxy: torch.dtype | 
     ----------
     value : str, torch.dtype or FloatFormat
         ``"float16"``, ``"bfloat16"``, ``"cbfloat16"``, ``"cb16"``, ``torch.float16``, ``torch.bfloat16`` or any format
-        of 16 bits. What PyTorch has no dtype for is carried by float32.
+        of 16 bits. What PyTorch has no dtype for is carried by float32. A format of 8 bits and fewer, such as
+        ``"float8_e4m3fn"``, is that of the factors of products alone.
     proxy : torch.dtype, optional
         What carries cbfloat16: ``torch.float32`` (unless given), which holds every value, or ``torch.float16``, which
         makes values beyond 65504 infinite and drops fraction bits below 2^-14.
+    inner : str, torch.dtype or FloatFormat, optional
+        With factors of 8 bits and fewer: the 16-bit format of sums and results, ``"cbfloat16"`` unless given.
 
     Returns
     -------
@@ -147,7 +182,7 @@ def set_half_dtype(value: str | torch.dtype | FloatFormat, proxy: torch.dtype | 
     ValueError
         If there is no such half type, or the proxy does not fit it.
     """
-    _Process.half = half_named(value, proxy)
+    _Process.half = half_named(value, proxy, inner=inner)
     _Process.mixed_precision = True
     _Process.initialized = None
     if _Process.half.format == CBFLOAT16:

@@ -6,7 +6,6 @@ They are registered, with shapes for the compiler, so that torch.compile keeps t
 from __future__ import annotations
 
 import contextlib
-import math
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 
 import golden
 from golden.torch import direct, windows
-from golden.torch.format_text import format_of, rounding_of
+from golden.torch.format_text import format_of, rounding_of, sums_of
 from golden.torch.scopes import scopes
 from golden.torch.unscaled import note_product
 from golden.torch.windows import Geometry, Summing
@@ -75,16 +74,10 @@ def _matrix_product(
     x, y = _values(a), _values(b)
     # The bias is a 16-bit tensor, as every input of a product; the total starts from it.
     start = None if initial is None else golden.quantize(_values(initial), format_of(half))
-    shape = None
-    if x.ndim > 2 and y.ndim == 2:  # one product with many rows is quicker than many products
-        shape = (*x.shape[:-1], y.shape[-1])
-        x = x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
-        if start is not None and start.ndim > 1:
-            start = np.broadcast_to(start, shape).reshape(-1, shape[-1])
-    fmt = format_of(half)
+    operand, plan = sums_of(half, level, chunk)
     modes = vars(rounding_of(half))
-    result = golden.matmul_values(x, y, operand=fmt, level=level, chunk=chunk, initial=start, out=fmt, **modes)
-    return _tensor(result if shape is None else result.reshape(shape), dtype)
+    result = golden.matmul_values(x, y, operand=operand, reduction=plan, initial=start, out=format_of(half), **modes)
+    return _tensor(result, dtype)
 
 
 _Ints = list[int]
@@ -95,7 +88,7 @@ def _settings(
 ) -> tuple[Geometry, Summing]:
     note_product(half)
     geometry = Geometry(tuple(steps), tuple(gaps), tuple(sides), groups)
-    return geometry, Summing(format_of(half), level, chunk, rounding_of(half))
+    return geometry, Summing(format_of(half), *sums_of(half, level, chunk), rounding_of(half))
 
 
 def _convolution(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, *given: Any) -> torch.Tensor:

@@ -114,7 +114,9 @@ class precision(Interception, ContextDecorator):
     ----------
     half : str, torch.dtype or FloatFormat, optional
         ``"cbfloat16"``, ``"float16"``, ``"bfloat16"``, ``"cb16"``, such a dtype or any format of 16 bits; the half type
-        in force unless given.
+        in force unless given. A format of 8 bits and fewer, such as ``"float8_e4m3fn"``, is that of the factors of
+        products alone: they are rounded to it, forward and backward, and sums and results are in `inner`. What does not
+        fit it becomes its infinity, or NaN, or the largest value where it has neither.
     level : int, optional
         Model-wide precision optimization level 0, 1 or 2, which `golden.torch.pol` overrides; the model-wide level in
         force unless given.
@@ -124,6 +126,8 @@ class precision(Interception, ContextDecorator):
         False: PyTorch's own products until the context is left, even within another precision context.
     proxy : torch.dtype, optional
         What carries cbfloat16, as for `golden.torch.set_half_dtype`.
+    inner : str, torch.dtype or FloatFormat, optional
+        With factors of 8 bits and fewer: the 16-bit format of sums and results, ``"cbfloat16"`` unless given.
     unseen : "error", "warn" or "count"
         What becomes of a product that the exact kernels cannot run: an error that names the operator and the module, or
         PyTorch's own product with a warning for each place, or without. `unseen_products` counts them.
@@ -153,6 +157,7 @@ class precision(Interception, ContextDecorator):
         enabled: bool = True,
         *,
         proxy: torch.dtype | None = None,
+        inner: str | torch.dtype | FloatFormat | None = None,
         unseen: Unseen = "error",
         rounding: Rounding | str = Rounding.NEAREST_EVEN,
         out_rounding: Rounding | str = Rounding.NEAREST_EVEN,
@@ -163,9 +168,11 @@ class precision(Interception, ContextDecorator):
             raise TypeError(f"enabled: got {enabled!r}, must be True or False")
         if half is None and proxy is not None:
             raise ValueError(f"proxy: got {proxy} without half, must come with half='cbfloat16'")
+        if half is None and inner is not None:
+            raise ValueError(f"inner: got {inner!r} without half, must come with a half such as 'float8_e4m3fn'")
         if not isinstance(unseen, str) or unseen not in get_args(Unseen):
             raise ValueError(f"unseen: got {unseen!r}, must be 'error', 'warn' or 'count'")
-        self._half = None if half is None else half_named(half, proxy, argument="half")
+        self._half = None if half is None else half_named(half, proxy, inner=inner, argument="half")
         self._level = None if level is None else checked_level(level, "level")
         self._enabled = enabled
         self._unseen = unseen
@@ -179,6 +186,16 @@ class precision(Interception, ContextDecorator):
         self._rounding = ReductionRounding(*modes)
         self._draws = Draws(*modes, seed) if self._rounding.is_random else None
         self._chunk = Reduction.for_level(1, (self._half or current_half()).format, chunk=chunk).chunk
+
+    @property
+    def products(self) -> int:
+        """How many products have had random bits here: the number of the next one. A checkpoint of a run keeps it."""
+        return 0 if self._draws is None else self._draws.taken
+
+    @products.setter
+    def products(self, number: int) -> None:
+        if self._draws is not None:
+            self._draws.taken = number
 
     @partial(run_as_written, recursively=True)
     def __enter__(self) -> precision:

@@ -140,6 +140,9 @@ class Trainer(NotOfTensorFlow):
         self.optimizer = optimizer_of(optimizer, self.model)
         self.loss, self.loop = loss, loop
         self.precision = precision or MixedPrecision(fp16_type="cbfloat16", loss_scaling_factor="dynamic")
+        if self.optimizer is not None:
+            self.precision.keep_weights(self.optimizer)
+        self.autocast = self.precision.autocast()  # one for all steps: random bits go on in it
         self.scaler = self.precision.grad_scaler(self.model.named_parameters())
         self._settings = Settings(self.optimizer, seed)  # before a scheduler changes the learning rate
         self.schedulers = as_schedulers(schedulers, self.optimizer)

@@ -17,6 +17,7 @@ import golden
 from golden.arrays.products import indexed_values
 from golden.formats import FloatFormat
 from golden.kernels.products import Indexed
+from golden.reduction import Reduction
 from golden.rounding import NEAREST, ReductionRounding
 from golden.torch.draws import branched
 
@@ -56,11 +57,11 @@ class Geometry(NamedTuple):
 
 
 class Summing(NamedTuple):
-    """A plan for summing products: the format of operands and results, level, chunk and modes."""
+    """A plan for summing products: the formats of results and of operands, the reduction, and modes."""
 
     half: FloatFormat
-    level: int
-    chunk: int | None
+    operand: FloatFormat
+    reduction: Reduction
     rounding: ReductionRounding = NEAREST
 
 
@@ -170,7 +171,7 @@ def transposed(
     for first in range(0, len(g), items):
         part = g[first : first + items].reshape(-1, groups, outputs, count)
         each = golden.matmul_values(
-            matrices, part, operand=summing.half, level=summing.level, chunk=summing.chunk, out=summing.half,
+            matrices, part, operand=summing.operand, reduction=summing.reduction, out=summing.half,
             **vars(branched(summing.rounding, 1 + first)),
         )  # fmt: skip
         each = each.reshape(len(part), groups * channels, *lengths, *counts)
@@ -189,5 +190,5 @@ def transposed(
 
 
 def _product(left: Indexed, right: Indexed, summing: Summing, initial: Values | None = None) -> Values:
-    half, level, chunk, rounding = summing
-    return indexed_values(left, right, operand=half, level=level, chunk=chunk, initial=initial, **vars(rounding))
+    half, operand, plan, rounding = summing
+    return indexed_values(left, right, operand=operand, reduction=plan, initial=initial, out=half, **vars(rounding))

@@ -80,8 +80,8 @@ def test_set_half_dtype_takes_names_and_formats():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ((FloatFormat("e4m3", 4, 3),), r"^value: got FloatFormat\(.*\), must be .* or a FloatFormat of 16 bits"),
-        ((FloatFormat("no infinity", 6, 9, specials="fn"),), r"or a FloatFormat of 16 bits with infinities"),
+        ((FloatFormat("e4m7", 4, 7),), r"^value: got FloatFormat\(.*\), must be .* a FloatFormat of 16 bits"),
+        ((FloatFormat("no infinity", 6, 9, specials="fn"),), r"a FloatFormat of 16 bits with infinities"),
         (("cb16", torch.float16), r"^proxy: got torch.float16 for cb16, must be torch.float32"),
         ((FP16, torch.float32), r"^proxy: got torch.float32 for float16, .* must be None"),
     ],

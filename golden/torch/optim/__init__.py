@@ -11,6 +11,7 @@ from golden.torch.optim.configure import (
 )
 from golden.torch.optim.descent import ASGD, SGD, Lion, Rprop
 from golden.torch.optim.optimizer import Optimizer
+from golden.torch.optim.weights import keep_weights
 from golden.torch.optim.whole_matrix import Lamb, Muon
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "configure_optimizer",
     "configure_optimizer_params",
     "configure_scheduler_params",
+    "keep_weights",
     "lr_scheduler",
     "scheduler",
     "weight_decay_scheduler",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ __all__ = [
     "scheduler_settings",
 ]
 
+_YOUNGER = {"inner", "rounding", "out_rounding", "seed", "weight_type", "weight_rounding"}
 _SAMPLE = 1 << 18  # numbers of a tensor that are hashed; a larger one is looked at in even strides
 
 
@@ -65,8 +66,16 @@ def scheduler_settings(schedulers: Iterable[Any]) -> dict[str, Any]:
 
 
 def precision_settings(precision: MixedPrecision) -> dict[str, Any]:
-    """Return what changes the numbers of a run; what its log shows does not."""
-    return {name: value for name, value in asdict(precision).items() if name != "log_loss_scale"}
+    """Return what changes the numbers of a run; what its log shows does not.
+
+    Younger settings are left out where they are what every run had before them, so that its checkpoints still fit.
+    """
+    younger = {each.name: each.default for each in fields(precision) if each.name in _YOUNGER}
+    return {
+        name: value
+        for name, value in asdict(precision).items()
+        if name != "log_loss_scale" and (name not in younger or value != younger[name])
+    }
 
 
 def data_of(loader: Any) -> dict[str, Any]:

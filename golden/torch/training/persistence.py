@@ -92,6 +92,7 @@ def save(trainer: Trainer, position: Position, loader: Any, about: dict[str, Any
             "optimizer": trainer.optimizer.state_dict(),
             "schedulers": [each.state_dict() for each in trainer.schedulers],
             "scaler": trainer.scaler.state_dict(),
+            "products": trainer.autocast.products,
             "random": of_ranks,
             "epoch": position.epoch,
             "batch": position.batch,
@@ -121,6 +122,7 @@ def go_on(
     _load_optimizer(trainer, found, now, changed)
     if not changed & {"precision"} or _same_scaling(found.about["precision"], now["precision"]):
         trainer.scaler.load_state_dict(state["scaler"])
+    trainer.autocast.products = state.get("products", 0)  # which checkpoints from before them have not
     trainer.call("on_load_checkpoint", state.get("callbacks", {}))
     if changed & {"data", "ranks"}:
         return Position(found.step, state["epoch"]), None

@@ -76,7 +76,7 @@ def train_step(trainer: Trainer, group: list[Any], first: int, signal: int) -> t
     for number, batch in enumerate(group, 1):
         trainer.call("on_train_batch_start", model, batch, first + number - 1)
         trainer.call("on_train_step_start", model, batch)
-        with trainer.precision.autocast():
+        with trainer.autocast:
             outputs = forward(trainer, batch)
             loss = loss_of(outputs)
             part = loss if len(group) == 1 else loss / len(group)
