@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["KINDS", "Fault"]
+__all__ = ["HOLDS", "KINDS", "Fault"]
+
+#: What is remarked of a proof that a unit with a fault passes.
+HOLDS = "holds all the same"
 
 #: What goes wrong, and how.
 KINDS = {

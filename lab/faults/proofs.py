@@ -24,7 +24,7 @@ from lab.faults.campaign import Batch, Fate, Judged, judge
 from lab.faults.candidates import candidates
 from lab.faults.design import FOLDER, Design, elaborated
 from lab.faults.edit import with_faults
-from lab.faults.fault import Fault
+from lab.faults.fault import HOLDS, Fault
 from lab.proofs import yosys
 from lab.proofs.catalogue import proofs
 from lab.proofs.errors import ToolError
@@ -145,7 +145,7 @@ def try_proofs(judged: Judged, limit: int = 60) -> tuple[Judged, float]:
     reached = [remark for remark in said if "no counterpart" not in remark]
     if proven and not reached and any(fnmatchcase(judged.fault.file, pattern) for pattern in _WHOLE):
         return judged.but(Fate.NONE, "specification", f"proven all the same: {', '.join(proven)}"), seconds
-    remarks = [judged.remark, *(f"{name} holds all the same" for name in proven), *reached]
+    remarks = [judged.remark, *(f"{name} {HOLDS}" for name in proven), *reached]
     return replace(judged, remark="; ".join(remark for remark in remarks if remark)), seconds
 
 

@@ -8,15 +8,32 @@ from lab.faults.fault import Fault
 
 __all__ = ["REASONS", "reason_of"]
 
+_NO_OPERATION = "data of a place that holds no operation after a reset: nothing reads it"
+
 #: File, kind and words of faults, ``*`` for anything; and what there is to say of them. The first that fits counts.
 REASONS: tuple[tuple[str, str, str, str], ...] = (
-    ("pipeline.py", "reset", "*", "the resets in the stimulus of this unit miss it; those of other converters tell it"),
     (
         "pipeline.py",
-        "constant",
-        "shifted.*",
-        "not decided: no register has differed in simulation, no proof has been asked",
+        "reset",
+        "*",
+        "the resets in the stimulus of this unit miss it; those of other converters tell it",
     ),
+    (
+        "mac/issue.py",
+        "operand",
+        "leaving: held_valid instead of *",
+        "slower only: a product behind a refused one of its register waits as if that had been issued",
+    ),
+    (
+        "vector/promotions.py",
+        "condition",
+        "* without in_flight_*.writes",
+        "slower only: a promotion also waits for an empty place of the pipeline that once was one of its row",
+    ),
+    ("mac/flags.py", "reset", "*", _NO_OPERATION),
+    ("mac/operation.py", "reset", "*.register*", _NO_OPERATION),
+    ("mac/results.py", "reset", "behind_pack.register*", _NO_OPERATION),
+    ("mac/issue.py", "reset", "held.*", _NO_OPERATION),
 )
 
 

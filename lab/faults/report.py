@@ -8,13 +8,14 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from lab.faults.campaign import Fate, Judged
-from lab.faults.fault import KINDS
+from lab.faults.fault import HOLDS, KINDS
 from lab.faults.reasons import reason_of
 from tools.results import Table
 
 __all__ = ["NOT_KNOWN", "figures", "summary", "survivors", "write_json"]
 
 NOT_KNOWN = "nobody has looked into it yet"
+_HOLDS = f" {HOLDS}"
 
 
 def summary(judged: Sequence[Judged]) -> str:
@@ -56,7 +57,13 @@ def _table(heading: str, title: str, rows: Sequence[tuple[str, Judged]]) -> Tabl
 
 
 def _reason(one: Judged) -> str:
-    return reason_of(one.fault) or NOT_KNOWN
+    return reason_of(one.fault) or _of_proofs(one.remark) or f"open: {one.remark or NOT_KNOWN}"
+
+
+def _of_proofs(remark: str) -> str:
+    """Return what the proofs say that a unit with the same fault satisfies, if they say anything."""
+    proofs = [part.removesuffix(_HOLDS) for part in remark.split("; ") if part.endswith(_HOLDS)]
+    return f"the specification holds of a unit with it all the same: {', '.join(proofs)}" if proofs else ""
 
 
 def survivors(judged: Sequence[Judged]) -> list[str]:

@@ -13,7 +13,7 @@ from lab.faults.campaign import Fate, Judged, Target, batches, judge
 from lab.faults.candidates import candidates, choose
 from lab.faults.design import Design, design_of
 from lab.faults.equivalence import Conjectures, Pair
-from lab.faults.fault import KINDS, Fault
+from lab.faults.fault import HOLDS, KINDS, Fault
 from lab.faults.gates import gates_of
 from lab.faults.machine import Cause, Machine, Wires
 from lab.faults.proofs import faulty, proofs_of, try_proofs
@@ -202,5 +202,19 @@ def test_tables_count_what_was_judged_and_list_survivors_with_their_reason(found
     by_module, _, by_unit, survived = figures(judged)
     assert [row[1:] for row in by_unit.rows] == [("3", "1", "0", "1", "1", "50.0 %")]
     assert sum(int(row[1]) for row in by_module.rows) == 3
-    assert [row[-1] for row in survived.rows] == [NOT_KNOWN]
+    assert [row[-1] for row in survived.rows] == [f"open: {NOT_KNOWN}"]
     assert survivors(judged) == [f"{found[0].name} (adder, {found[0].module})"]
+
+
+@pytest.mark.parametrize(
+    ("remark", "why"),
+    [
+        ("not decided; 2 registers differ in simulation", "open: not decided; 2 registers differ in simulation"),
+        (
+            f"not decided; control/a/bitwuzla {HOLDS}; control/b/bitwuzla {HOLDS}",
+            "the specification holds of a unit with it all the same: control/a/bitwuzla, control/b/bitwuzla",
+        ),
+    ],
+)
+def test_tables_say_what_was_tried_of_a_survivor_without_a_reason(found, remark, why):
+    assert [row[-1] for row in figures([Judged("adder", found[0], Fate.OPEN, "", remark)])[-1].rows] == [why]
