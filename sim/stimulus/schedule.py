@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -14,7 +15,7 @@ from sim.port import Port
 from sim.scenario import Scenario
 from sim.stimulus.reductions import NO_ERROR, REFUSED_ALIGNMENT, Chain, Segment
 
-__all__ = ["POLICIES", "Beat", "cycles_of_rotation", "details_of", "interleave", "pauses_of", "to_scenario"]
+__all__ = ["POLICIES", "Beat", "Table", "cycles_of_rotation", "details_of", "interleave", "to_scenario"]
 
 #: One chain at a time, always in the same registers; in turn, over all registers; at random.
 POLICIES = ("back_to_back", "rotation", "random")
@@ -28,14 +29,22 @@ class _Open:
 
     def __init__(self, chain: Chain, register: int, registers: list[int]) -> None:
         self.registers = registers
-        self.beats = self._beats(chain, register)
-
-    def _beats(self, chain: Chain, register: int) -> Iterator[Beat]:
         for segment in chain:
             if segment.error == NO_ERROR:
                 segment.register = register | 1 if segment.odd else register
-            for k in range(max(1, len(segment.a))):
-                yield segment, k
+        self._beats = [(segment, k) for segment in chain for k in range(max(1, len(segment.a)))]
+        self._next = 0
+
+    @property
+    def left(self) -> int:
+        """Products that have not entered yet."""
+        return len(self._beats) - self._next
+
+    def take(self, count: int) -> list[Beat]:
+        """Return the next products."""
+        taken = self._beats[self._next : self._next + count]
+        self._next += count
+        return taken
 
 
 def interleave(
@@ -77,14 +86,18 @@ def interleave(
             waiting.pop()
         turn = int(rng.integers(len(under_way))) if policy == "random" else turn % len(under_way)
         chosen = under_way[turn]
-        beat = next(chosen.beats, None)
-        if beat is None:
+        if not chosen.left:
             free.extend(chosen.registers)
             free.sort()
             under_way.pop(turn)
-            continue
-        order.append(beat)
-        turn += 1
+        elif policy != "random" and (rounds := min(one.left for one in under_way)):
+            # Nothing opens or ends in these rounds, which are millions of products in long chunks.
+            order += itertools.chain.from_iterable(
+                zip(*(one.take(rounds) for one in under_way[turn:] + under_way[:turn]), strict=True)
+            )
+        else:
+            order += chosen.take(1)
+            turn += 1
     return order
 
 
@@ -115,6 +128,48 @@ def _open(
     for one in taken:
         free.remove(one)
     return _Open(chain, register, taken)
+
+
+class Table:
+    """Products in the order in which they enter, column by column: there are millions of them in long chunks.
+
+    Attributes
+    ----------
+    segments : list of Segment
+        All that occur.
+    which : int array
+        Of each product: the number of its segment in `segments`.
+    place : int array
+        Of each product: its number in its segment.
+    """
+
+    def __init__(self, beats: Sequence[Beat]) -> None:
+        unique = {id(segment): segment for segment, _ in beats}
+        self.segments = list(unique.values())
+        numbers = {key: number for number, key in enumerate(unique)}
+        self.which = np.fromiter((numbers[id(segment)] for segment, _ in beats), np.int64, len(beats))
+        self.place = np.fromiter((k for _, k in beats), np.int64, len(beats))
+
+    def of_segments(self, key: str) -> NDArray[np.int64]:
+        """Return an attribute of each product's segment."""
+        return np.array([getattr(segment, key) for segment in self.segments], np.int64)[self.which]
+
+    def of_products(self, values: Sequence[Sequence[int]]) -> NDArray[np.int64]:
+        """Return each product's value, given those of every segment's products."""
+        lengths = np.array([len(each) for each in values], np.int64)
+        every = np.fromiter(itertools.chain.from_iterable(values), np.int64, int(lengths.sum()))
+        return every[(np.cumsum(lengths) - lengths)[self.which] + self.place]
+
+    def edges(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Return which products are the first, and which are the last, of their segments."""
+        ends = np.array([max(1, len(segment.a)) - 1 for segment in self.segments], np.int64)
+        return self.place == 0, self.place == ends[self.which]
+
+    def pauses(self) -> NDArray[np.int64] | None:
+        """Return the pauses ahead of all products; None if there is none."""
+        if not any(any(segment.pauses) for segment in self.segments):
+            return None
+        return self.of_products([segment.pauses or [0] * max(1, len(segment.a)) for segment in self.segments])
 
 
 def cycles_of_rotation(mac: Any, ends_chunk: Sequence[bool]) -> int:
@@ -157,42 +212,31 @@ def to_scenario(
         Fields of the products beside the usual ones.
     """
     minus_zero = [fmt.sign_mask for fmt in operands]
-    one = [fmt.one for fmt in operands]
-    columns: dict[str, list[int]] = {key: [] for key in ("a", "b", "format", "level", "register", "first", "last")}
-    answered: list[Segment] = []
-    ends: list[int] = []
-    for at, (segment, k) in enumerate(beats):
-        is_final = k == max(1, len(segment.a)) - 1
-        row = {
-            "a": segment.a[k] if segment.a else minus_zero[segment.format],
-            "b": segment.b[k] if segment.b else one[segment.format],
-            "format": segment.format,
-            "level": segment.level,
-            "register": segment.register | segment.beyond,
-            "first": int(segment.first and k == 0),
-            "last": int(segment.last and is_final),
-        }
-        for key, value in row.items():
-            columns[key].append(value)
-        if segment.error != NO_ERROR or (segment.last and is_final):
-            answered.append(segment)
-            ends.append(at)
+    neutral = [fmt.one for fmt in operands]
+    table = Table(beats)
+    segments = table.segments
+    is_first, is_final = table.edges()
+    columns = {
+        "a": table.of_products([one.a or [minus_zero[one.format]] for one in segments]),
+        "b": table.of_products([one.b or [neutral[one.format]] for one in segments]),
+        "format": table.of_segments("format"),
+        "level": table.of_segments("level"),
+        "register": table.of_segments("register") | table.of_segments("beyond"),
+        "first": table.of_segments("first") & is_first,
+        "last": table.of_segments("last") & is_final,
+    }
+    ends = np.flatnonzero(columns["last"] | (table.of_segments("error") != NO_ERROR))
+    answered = [segments[which] for which in table.which[ends].tolist()]
     return Scenario(
         name=name,
-        payloads=port.request.pack(**{key: np.array(values, np.uint64) for key, values in columns.items()}, **further),
+        payloads=port.request.pack(**columns, **further),
         answers=_answers(answered, port),
         case=np.arange(len(answered)),
-        chunks=np.array([segment.chunk for segment, _ in beats]),
-        pauses=pauses_of(beats),
-        ends=np.array(ends),
+        chunks=table.of_segments("chunk"),
+        pauses=table.pauses(),
+        ends=ends,
         details=details_of(answered),
     )
-
-
-def pauses_of(beats: Sequence[Beat]) -> NDArray[Any] | None:
-    """Return the pauses ahead of all products; None if there is none."""
-    pauses = np.array([segment.pauses[k] if segment.pauses else 0 for segment, k in beats])
-    return pauses if pauses.any() else None
 
 
 def _answers(segments: list[Segment], port: Port) -> Any:

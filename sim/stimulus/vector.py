@@ -14,7 +14,7 @@ from sim.scenario import Scenario
 from sim.stimulus.mac import Maker
 from sim.stimulus.mac_coverage import required_edges
 from sim.stimulus.reductions import NO_ERROR, UNSUPPORTED, Chain, Segment
-from sim.stimulus.schedule import Beat, details_of, pauses_of
+from sim.stimulus.schedule import Beat, Table, details_of
 
 __all__ = ["Row", "VectorMaker", "vector_scenarios"]
 
@@ -143,53 +143,62 @@ class VectorMaker(Maker):
 
     def to_scenario(self, name: str, beats: list[Beat]) -> Scenario:
         """Return the scenario that drives these products and expects the answers of their rows."""
-        columns: dict[str, list[int]] = {key: [] for key in ("a", "b", "format", "level", "register", "first", "last")}
+        table = Table(beats)
+        is_first, is_final = table.edges()
+        operands = self._codes(table)
+        columns = {
+            "a": operands[0],
+            "b": operands[1],
+            "format": table.of_segments("format"),
+            "level": table.of_segments("level"),
+            "register": table.of_segments("register"),
+            "first": table.of_segments("first") & is_first,
+            "last": table.of_segments("last") & is_final,
+        }
         ends: list[int] = []
         answers: list[dict[str, int]] = []
         cases: list[int] = []
         answered: list[Segment] = []
-        for place, (row, k) in enumerate(beats):
+        for place in np.flatnonzero(columns["last"] | (table.of_segments("error") != NO_ERROR)).tolist():
+            row, _ = beats[place]
             assert isinstance(row, Row)
-            is_final = k == max(1, len(row.a)) - 1
-            for key, neutral in (("a", "sign_mask"), ("b", "one")):
-                columns[key].append(self._codes(row, key, k, neutral))
-            columns["format"].append(row.format)
-            columns["level"].append(row.level)
-            columns["register"].append(row.register)
-            columns["first"].append(int(row.first and k == 0))
-            columns["last"].append(int(row.last and is_final))
-            if row.error != NO_ERROR or (row.last and is_final):
-                beats_out = self._answers(row)
-                answers += beats_out
-                cases += [len(answered)] * len(beats_out)
-                ends += [place] * len(beats_out)
-                for element in row.elements:
-                    element.register = row.register
-                answered += row.elements
+            beats_out = self._answers(row)
+            answers += beats_out
+            cases += [len(answered)] * len(beats_out)
+            ends += [place] * len(beats_out)
+            for element in row.elements:
+                element.register = row.register
+            answered += row.elements
         return Scenario(
             name=name,
-            payloads=self.port.request.pack(
-                **{key: np.array(values, object) for key, values in columns.items()}, **self.further_columns(beats)
-            ),
+            payloads=self.port.request.pack(**columns, **self.further_columns(beats)),
             answers=self.port.answer.pack(
                 **{key: np.array([one[key] for one in answers], object) for key in self.port.answer.widths}
             ),
             case=np.array(cases),
-            chunks=np.array([row.chunk for row, _ in beats]),
-            pauses=pauses_of(beats),
+            chunks=table.of_segments("chunk"),
+            pauses=table.pauses(),
             ends=np.array(ends),
             details=details_of(answered),
         )
 
-    def _codes(self, row: Row, key: str, k: int, neutral: str) -> int:
-        """Return the operands of all lanes; anything in lanes that have no element."""
-        width = self.port.request.widths[key] // self.mac.lanes
-        codes = self.rng.integers(0, 1 << width, self.mac.lanes).tolist()
-        for at, element in enumerate(row.elements):
+    def _codes(self, table: Table) -> list[Any]:
+        """Return the operands a and b of all lanes, as words; anything in lanes that have no element."""
+        lanes, width = int(self.mac.lanes), self.port.request.widths["a"] // self.mac.lanes
+        codes = self.rng.integers(0, 1 << width, (len(table.which), 2, lanes))
+        beats_of = np.split(np.argsort(table.which, kind="stable"), np.cumsum(np.bincount(table.which))[:-1])
+        for row, at in zip(table.segments, beats_of, strict=True):
+            assert isinstance(row, Row)
             # A row without products is driven as one that changes nothing.
             fmt = self.operands[row.format] if row.format < len(self.operands) else self.operands[0]
-            codes[at] = getattr(element, key)[k] if row.a else getattr(fmt, neutral)
-        return sum(code << width * lane for lane, code in enumerate(codes))
+            for side, neutral in enumerate((fmt.sign_mask, fmt.one)):
+                products = [(one.b if side else one.a) or [neutral] for one in row.elements]
+                codes[at, side, : len(products)] = np.array(products)[:, table.place[at]].T
+        words = [
+            [sum(code << width * lane for lane, code in enumerate(every)) for every in codes[:, side].tolist()]
+            for side in range(2)
+        ]
+        return [np.array(side, object) for side in words]
 
     def _answers(self, row: Row) -> list[dict[str, int]]:
         """Return the fields of the answers of a row: see the tables of `hdl.VectorMac`."""
