@@ -11,10 +11,14 @@ from golden import (
     BF16,
     CB16,
     CBFLOAT16,
+    FLOAT4_E2M1FN,
+    FLOAT8_E4M3FN,
+    FLOAT8_E5M2,
     FP16,
     FP32,
     FloatFormat,
     Reduction,
+    Rounding,
     convert,
     decode,
     dot,
@@ -187,6 +191,29 @@ def dots(rng: np.random.Generator) -> Iterator[Any]:
             yield multiply_accumulate(*operands, acc, operand=fmt, accumulator=accumulator)
 
 
+def modes(rng: np.random.Generator) -> Iterator[Any]:
+    """Every rounding mode of every step; where it is stochastic, random numbers that differ from step to step."""
+    for number, mode in enumerate(Rounding):
+        options = {"rounding": mode, "seed": 11, "call": number}
+        for fmt in (CBFLOAT16, FP16, BF16, FP32, ODD_ONES[4]):
+            a, b = codes("special", fmt, (13, 40), rng), codes("normal", fmt, (40, 70), rng)
+            for level in (0, 1, 2):
+                yield matmul(a, b, operand=fmt, level=level, chunk=12, **options)
+                yield dot(a, b.T[:13], operand=fmt, level=level, chunk=12, **options)
+            tiny, huge = (codes(kind, fmt, (6, 30), rng) for kind in ("edges", "wide"))
+            yield matmul(tiny, huge.T, operand=fmt, reduction=Reduction(fmt, 8, fmt), **options)
+            yield matmul(a, b, operand=fmt, level=2, out=FP16, out_rounding=mode, **options)
+
+
+def narrow(rng: np.random.Generator) -> Iterator[Any]:
+    """Operands of 8 bits and fewer, which other kernels multiply in their place."""
+    for fmt in (FLOAT8_E4M3FN, FLOAT8_E5M2, FLOAT4_E2M1FN):
+        a, b = (rng.integers(0, 1 << fmt.width, shape, np.uint8) for shape in ((7, 70), (70, 19)))
+        for level in (0, 1, 2):
+            yield matmul(a, b, operand=fmt, level=level)
+            yield dot(a, b.T[:7], operand=fmt, level=level, return_flags=True)[0]
+
+
 def threads(rng: np.random.Generator) -> Iterator[Any]:
     """Enough steps that each thread gets a share, and many calls close upon each other."""
     path = kernels.kernel_info()["path"]
@@ -215,5 +242,6 @@ def environment(rng: np.random.Generator) -> Iterator[Any]:
 
 
 PARTS = (
-    flat, lengths, chains, edges, shapes, batches, reductions, scales, subnormals, windows, dots, threads, environment,
+    flat, lengths, chains, edges, shapes, batches, reductions, scales, subnormals, windows, dots, modes, narrow,
+    threads, environment,
 )  # fmt: skip
