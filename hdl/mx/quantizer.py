@@ -46,6 +46,13 @@ class MxQuantizer(wiring.Component):
         `hdl.mx.ports.element_beat_layout`: as many codes, the block's scale, and whether the beat is its last.
     values, blocks : Queue
         State that proofs speak of: beats of values that wait for their scale, and scales of the blocks that are whole.
+    entering, leaving : Signal
+        The same: how many beats of its block have entered the queue of values, and have left it.
+    has_entered, was_first, completes, is_complete : Signal
+        The same: whether a beat entered it in the last cycle, the first or the last of its block, and whether the last
+        one did a cycle earlier.
+    on_their_way : list of Signal
+        The same, once elaborated: whether there is a beat in each rank in front of the queue of values.
 
     Raises
     ------
@@ -63,6 +70,8 @@ class MxQuantizer(wiring.Component):
         depth = 1 << (self.beats + _WAITING - 1).bit_length()
         self.values = Queue(data.ArrayLayout(plan.value_layout, self.lanes), depth)
         self.blocks = Queue(plan.scaling_layout, depth // self.beats)
+        self.entering, self.leaving = Signal(range(self.beats)), Signal(range(self.beats))
+        self.has_entered, self.was_first, self.completes, self.is_complete = Signal(), Signal(), Signal(), Signal()
         super().__init__(
             {
                 "i": In(stream.Signature(value_beat_layout(parameters))),
@@ -82,8 +91,9 @@ class MxQuantizer(wiring.Component):
         """Convert to the wide format, into the queue of values; return whether a beat enters it, and its codes."""
         has_room = self.values.level != self.values.depth
         moves = Signal()
-        valid = rank(m, "unpacked_valid", self.i.valid, moves, reset=True)
-        valid = rank(m, "wide_valid", valid, moves, reset=True)
+        unpacked_valid = rank(m, "unpacked_valid", self.i.valid, moves, reset=True)
+        valid = rank(m, "wide_valid", unpacked_valid, moves, reset=True)
+        self.on_their_way = [unpacked_valid, valid]
         m.d.comb += [moves.eq(has_room | ~valid), self.i.ready.eq(moves)]
         codes = []
         for lane, kept in enumerate(self.values.w_data):
@@ -107,22 +117,20 @@ class MxQuantizer(wiring.Component):
         fields = [code[wide.fraction_bits : -1] for code in codes]
         of_beat = Signal(wide.exponent_bits, reset_less=True)
         m.d.sync += of_beat.eq(largest_of(m, "larger", fields))
-        is_first, is_last = self._count(m, "entering", enters)
-        has_entered, was_first = Signal(), Signal()
-        completes, is_complete = Signal(), Signal()
-        m.d.sync += [has_entered.eq(enters), was_first.eq(is_first), completes.eq(enters & is_last)]
-        m.d.sync += is_complete.eq(completes)
+        is_first, is_last = self._count(m, self.entering, enters)
+        m.d.sync += [self.has_entered.eq(enters), self.was_first.eq(is_first)]
+        m.d.sync += [self.completes.eq(enters & is_last), self.is_complete.eq(self.completes)]
         largest = Signal(wide.exponent_bits, reset_less=True)
-        with m.If(has_entered & (was_first | (of_beat > largest))):
+        with m.If(self.has_entered & (self.was_first | (of_beat > largest))):
             m.d.sync += largest.eq(of_beat)
         m.submodules.scale = scale = Scale(self.plan)
-        m.d.comb += [scale.largest.eq(largest), self.blocks.w_data.eq(scale.o), self.blocks.w_en.eq(is_complete)]
+        m.d.comb += [scale.largest.eq(largest), self.blocks.w_data.eq(scale.o), self.blocks.w_en.eq(self.is_complete)]
 
     def _leave(self, m: Module) -> None:
         """Divide each value by its scale, round it to an element."""
         moves = ~self.o.valid | self.o.ready
         leaves = moves & self.blocks.r_rdy
-        _, is_last = self._count(m, "leaving", leaves)
+        _, is_last = self._count(m, self.leaving, leaves)
         m.d.comb += [self.values.r_en.eq(leaves), self.blocks.r_en.eq(leaves & is_last)]
         valid = rank(m, "scaled_valid", self.blocks.r_rdy, moves, reset=True)
         scale, last = rank(m, "scaled_scale", self.blocks.r_data.scale, moves), rank(m, "scaled_last", is_last, moves)
@@ -143,11 +151,10 @@ class MxQuantizer(wiring.Component):
             self.o.payload.last.eq(rank(m, "result_last", last, moves)),
         ]
 
-    def _count(self, m: Module, name: str, moves: Value) -> tuple[Value, Value]:
+    def _count(self, m: Module, number: Signal, moves: Value) -> tuple[Value, Value]:
         """Count the beats of a block; return whether the next one is the first, and the last."""
         if self.beats == 1:
             return C(1, 1), C(1, 1)
-        number = Signal(range(self.beats), name=f"{name}_beat")
         with m.If(moves):
             m.d.sync += number.eq(number + 1)  # a power of two: from the last to the first
         return ~number.any(), number.all()

@@ -16,6 +16,16 @@ def _value(name: str, file: str, old: str, new: str, unit: str = _UNIT, proof: s
     return Mutant(name, f"mx/{file}.py", old, new, unit, "all_blocks", 0.3, proofs=(proof,))
 
 
+_ADDED = "mx/stream/beats_2/blocks/bitwuzla"
+_ORDER = "mx/stream/beats_1/order/0_begun/{}_beat/bitwuzla"
+
+
+def _stream(name: str, old: str, new: str, scenario: str, *proofs: str) -> Mutant:
+    return Mutant(name, "mx/quantizer.py", old, new, _UNIT, scenario, 0.3, proofs=proofs)
+
+
+_STALLED = "stream_idle_none_backpressure_random"
+
 BLOCK_FAULTS = (
     # -- the scale
     _value("block_of_zeros_has_some_scale", "scaling", "(code < 0) | is_zero", "code < 0"),
@@ -29,4 +39,26 @@ BLOCK_FAULTS = (
     _value("value_rounded_twice_to_nearest", "plan", "(Rounding.TO_ODD,)", "(Rounding.NEAREST_EVEN,)"),
     _value("wide_format_one_bit_short", "plan", "fraction_bits + self._kept_below)", "fraction_bits + 1)"),
     _value("large_value_becomes_nan", "plan", "OVERFLOWS[1]", "OVERFLOWS[0]", _RELEASED, _RELEASED_PAIR),
+    # -- the stream
+    _stream(
+        "full_queue_takes_another_beat", "moves.eq(has_room | ~valid)", "moves.eq(1)", _STALLED, _ORDER.format("a")
+    ),
+    _stream(
+        "result_is_not_held", "moves = ~self.o.valid | self.o.ready", "moves = C(1, 1)", _STALLED, _ORDER.format("no")
+    ),
+    _stream(
+        "largest_of_the_block_before", "self.was_first | (of_beat > largest)", "of_beat > largest", "all_blocks", _ADDED
+    ),
+    _stream(
+        "scale_without_the_last_beat", "w_en.eq(self.is_complete)", "w_en.eq(self.completes)", "all_blocks", _ADDED
+    ),
+    _stream("block_leaves_with_its_first_beat", "leaves & is_last)", "leaves)", "all_blocks", _ADDED),
+    _stream("last_beat_not_told", '"scaled_last", is_last, ', '"scaled_last", ~is_last, ', "all_blocks", _ADDED),
+    _stream(
+        "scale_of_the_next_beat",
+        'rank(m, "scaled_scale", self.blocks.r_data.scale, moves)',
+        "self.blocks.r_data.scale",
+        "all_blocks",
+        _ADDED,
+    ),
 )

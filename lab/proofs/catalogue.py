@@ -9,6 +9,7 @@ from lab.proofs.along_model.induction import induction_proofs
 from lab.proofs.along_vector.values import value_proofs
 from lab.proofs.along_vector.waiting import waiting_proofs
 from lab.proofs.axi_stream import axi_stream_proofs
+from lab.proofs.block_stream import block_stream_proofs
 from lab.proofs.blocks import block_proofs
 from lab.proofs.control import control_proofs
 from lab.proofs.converters import converter_proofs
@@ -42,6 +43,7 @@ def proofs() -> list[Proof]:
         *mode_pipeline_proofs(),
         *philox_proofs(),
         *block_proofs(),
+        *block_stream_proofs(),
         *widening_proofs(),
         *control_proofs(),
         *induction_proofs(),
