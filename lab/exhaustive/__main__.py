@@ -1,8 +1,9 @@
 """Run every input of the quantisers and of the netlists, and compare bit for bit.
 
 Groups of checks: quantisers (the compiled kernels, all float32 values), netlists (the converters between every two
-formats, all codes), tiny-steps (fused steps of tiny formats, all operands), steps (fused steps of the formats in use,
-10^8 biased operands for each mode; takes minutes, and runs only on request).
+formats, all codes), modes (those of up to 16 bits in every rounding mode, all codes with some random numbers),
+tiny-steps (fused steps of tiny formats, all operands), steps (fused steps of the formats in use, 10^8 biased operands
+for each mode; takes minutes, and runs only on request).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from rich.table import Column, Table
 from golden import kernels
 from lab.exhaustive.check import Check, Checked, run
 from lab.exhaustive.converters import converter_checks
+from lab.exhaustive.modes import mode_checks
 from lab.exhaustive.quantisers import quantiser_checks
 from lab.exhaustive.steps import sampled_step_checks, tiny_step_checks
 from tools.evidence import Means, Part, Record, note
@@ -38,6 +40,7 @@ def _groups() -> dict[str, list[Check]]:
     return {
         "quantisers": quantiser_checks(),
         "netlists": converter_checks(),
+        "modes": mode_checks(),
         "tiny-steps": tiny_step_checks(),
         "steps": sampled_step_checks(),
     }
@@ -50,12 +53,13 @@ _FILE_WIDTH = 130
 _EVIDENCE = {
     "quantisers": (Part.KERNELS, Means.EVERY_INPUT, ""),
     "netlists": (Part.CONVERTERS, Means.EVERY_INPUT, ""),
+    "modes": (Part.CONVERTERS, Means.EVERY_INPUT, "but random numbers"),
     "tiny-steps": (Part.STEP, Means.EVERY_INPUT, "of tiny formats"),
     "steps": (Part.STEP, Means.SAMPLED, ""),
 }
 
 #: Groups that run when none is named.
-_DEFAULT = ("quantisers", "netlists", "tiny-steps")
+_DEFAULT = ("quantisers", "netlists", "modes", "tiny-steps")
 
 
 def _parser(groups: Sequence[str]) -> argparse.ArgumentParser:

@@ -98,7 +98,7 @@ def test_compare_bits_counts_all_and_shows_the_first():
 
 def run_command(monkeypatch, compare, *arguments):
     small = [Check("float32_to_some", 1000, "nobody", compare, piece=64)]
-    monkeypatch.setattr(command, "_groups", lambda: {"quantisers": small, "netlists": [], "tiny-steps": []})
+    monkeypatch.setattr(command, "_groups", lambda: {name: [] for name in command._DEFAULT} | {"quantisers": small})
     return command.main(list(arguments))
 
 
@@ -127,7 +127,8 @@ def test_groups_and_checks_are_chosen_by_name_each_once(monkeypatch, capsys):
     def check(name):
         return Check(name, 64, "nobody", lambda start, stop: ran.append(name) or Comparison(stop - start))
 
-    groups = {"quantisers": [check("q")], "netlists": [check("n"), check("m")], "tiny-steps": [], "steps": [check("s")]}
+    groups = {"quantisers": [check("q")], "netlists": [check("n"), check("m")], "steps": [check("s")]}
+    groups = {name: [] for name in command._DEFAULT} | groups
     monkeypatch.setattr(command, "_groups", lambda: groups)
     for given, wanted in (([], ["q", "n", "m"]), (["steps"], ["s"]), (["m", "netlists", "m"], ["m", "n"])):
         ran.clear()
