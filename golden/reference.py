@@ -161,7 +161,8 @@ def _dot(
     **options: Any,
 ) -> tuple[int, Flag, list[Step]]:
     destination = None if out is None else as_format(out, "out")
-    flags, done, outer = Flag(0), [], FP32
+    flags, outer = Flag(0), FP32
+    done: list[Step] = []
     if isinstance(options.get("reduction"), Accumulator):
         code = _accumulated(a, b, place, initial, options["operand"], options["reduction"])
     else:

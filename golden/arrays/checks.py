@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from golden import formats
+from golden.code_arrays import code_dtype
 from golden.formats import FloatFormat
 
 __all__ = ["as_array", "as_codes", "as_flag", "as_floats", "as_format", "as_values", "code_dtype", "same_shape"]
@@ -21,13 +22,6 @@ def as_format(fmt: FloatFormat | str, argument: str, *, with_infinity: bool = Fa
             f"{argument}: got {given} (specials {given.specials!r}), must have infinities (specials 'ieee')"
         )
     return given
-
-
-def code_dtype(fmt: FloatFormat) -> type[np.uint8] | type[np.uint16] | type[np.uint32]:
-    """Return the dtype of code arrays: uint8 up to 8 bits, uint16 up to 16, uint32 above."""
-    if fmt.width <= 8:
-        return np.uint8
-    return np.uint16 if fmt.width <= 16 else np.uint32
 
 
 def as_array(given: ArrayLike, argument: str) -> NDArray[Any]:

@@ -7,14 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from golden.code_arrays import code_dtype
 from golden.formats import FloatFormat
 from golden.kernels.library import active, address, format_number
 
 __all__ = ["convert", "decode", "encode", "quantize"]
-
-
-def _code_dtype(fmt: FloatFormat) -> type[np.uint16] | type[np.uint32]:
-    return np.uint16 if fmt.width <= 16 else np.uint32
 
 
 def _serves(fmt: FloatFormat) -> bool:
@@ -32,7 +29,7 @@ def encode(values: NDArray[Any], fmt: FloatFormat) -> NDArray[Any] | None:
     served = active()
     if served is None or not _serves(fmt):
         return None
-    given, codes = _plain(values), np.empty(values.shape, _code_dtype(fmt))
+    given, codes = _plain(values), np.empty(values.shape, code_dtype(fmt))
     bits = 8 * given.itemsize
     served.library.cbfloat_encode(
         served.path, served.threads, format_number(fmt), given.size, address(given), bits, address(codes)
@@ -70,7 +67,7 @@ def convert(codes: NDArray[Any], source: FloatFormat, destination: FloatFormat) 
     served = active()
     if served is None or not (_serves(source) and _serves(destination)):
         return None
-    given, converted = _plain(codes), np.empty(codes.shape, _code_dtype(destination))
+    given, converted = _plain(codes), np.empty(codes.shape, code_dtype(destination))
     formats = format_number(source), format_number(destination)
     served.library.cbfloat_convert(
         served.path, served.threads, *formats, given.size, address(given), address(converted)

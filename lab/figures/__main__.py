@@ -22,7 +22,7 @@ __all__ = ["DOCS", "NAMES", "main"]
 DOCS = ROOT / "docs" / "figures"
 
 #: The modules of this package that measure and draw.
-NAMES = ("swamping", "product_error", "gradient_exponents", "loss_scale_window")
+NAMES = ("swamping", "product_error", "gradient_exponents", "loss_scale_window", "weight_updates")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -1,7 +1,7 @@
 """Run files of published vectors against the golden model and the netlists.
 
 Reads what TestFloat's testfloat_gen writes (build it with SoftFloat's RISC-V specialisation, whose NaNs are ours, and
-generate with -rnear_even -tininessafter) and IBM FPgen's .fptest files.
+generate with -tininessafter and -rnear_even, or another mode, which --rounding names) and IBM FPgen's .fptest files.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import BinaryIO
 from rich.console import Console
 from rich.progress import Progress
 
+from golden.rounding import Rounding
 from lab.suites.designs import DESIGNS
 from lab.suites.errors import VectorError
 from lab.suites.fpgen import read_fpgen
@@ -28,6 +29,15 @@ __all__ = ["main"]
 
 #: All but the reference, which takes a second for some 20,000 vectors.
 DEFAULT_DESIGNS = tuple(name for name in DESIGNS if name != "reference")
+#: Modes as options of TestFloat name them.
+ROUNDINGS = {
+    "near_even": Rounding.NEAREST_EVEN,
+    "minMag": Rounding.TOWARD_ZERO,
+    "min": Rounding.DOWN,
+    "max": Rounding.UP,
+    "near_maxMag": Rounding.NEAREST_AWAY,
+    "odd": Rounding.TO_ODD,
+}
 _FPGEN = ".fptest"
 _STANDARD_INPUT = "-"
 
@@ -38,6 +48,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     if given.show < 0:
         parser.error(f"argument --show: got {given.show}, must be 0 or more")
+    if given.rounding != "near_even" and any(Path(path).suffix == _FPGEN for path in given.files):
+        parser.error(f"argument --rounding: got {given.rounding} for a {_FPGEN} file, must be near_even there")
     functions = {path: _function_of(path, given.operation, parser) for path in given.files}
     console = Console(width=None if sys.stdout.isatty() else 120)
     tally = Tally()
@@ -45,7 +57,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress:
             for path, function in functions.items():
                 for vectors in _read(path, function, tally, progress):
-                    judge(vectors, given.design or DEFAULT_DESIGNS, path, tally, shown=given.show)
+                    judge(
+                        vectors,
+                        given.design or DEFAULT_DESIGNS,
+                        path,
+                        tally,
+                        shown=given.show,
+                        rounding=ROUNDINGS[given.rounding],
+                    )
     except (VectorError, OSError, RuntimeError) as error:
         print(f"lab.suites: {error}", file=sys.stderr)
         return 2
@@ -68,6 +87,12 @@ def _parser() -> argparse.ArgumentParser:
         choices=FUNCTIONS,
         metavar="NAME",
         help="function of the TestFloat files (default: the file's name without its suffix): " + ", ".join(FUNCTIONS),
+    )
+    parser.add_argument(
+        "--rounding",
+        choices=ROUNDINGS,
+        default="near_even",
+        help="mode of the TestFloat files, as its options name them (default %(default)s)",
     )
     parser.add_argument(
         "--design",

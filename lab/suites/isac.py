@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from golden.arrays.checks import code_dtype
+from golden.rounding import Rounding
 from lab.suites.designs import run_reference
 from lab.suites.functions import FUNCTIONS, Function
 
@@ -101,7 +102,7 @@ def write_lines(operands: Sequence[tuple[int, ...]], function: Function) -> Iter
     """Yield a line for each tuple of operands, with the result and the flags of the reference."""
     columns = zip(*operands, strict=True)
     given = [np.array(column, code_dtype(fmt)) for column, fmt in zip(columns, function.given, strict=True)]
-    results, flags = run_reference(function.unit, function.arguments(*given))
+    results, flags = run_reference(function.unit, function.arguments(*given), Rounding.NEAREST_EVEN)
     digits = [fmt.width // 4 for fmt in (*function.given, function.unit.result)]
     for codes, result, raised in zip(operands, results.tolist(), flags.tolist(), strict=True):
         words = [f"{code:0{width}X}" for code, width in zip((*codes, result), digits, strict=True)]

@@ -11,6 +11,7 @@ import numpy as np
 import golden
 from golden import FP32
 from golden.formats import SIXTEEN_BIT_FORMATS
+from golden.rounding import Rounding
 from lab.suites.designs import DESIGNS
 from lab.suites.functions import Codes, Operation, Step, Vectors
 
@@ -41,7 +42,15 @@ class Tally:
     examples: list[str] = field(default_factory=list)
 
 
-def judge(vectors: Vectors, designs: Sequence[str], name: str, tally: Tally, *, shown: int) -> None:
+def judge(
+    vectors: Vectors,
+    designs: Sequence[str],
+    name: str,
+    tally: Tally,
+    *,
+    shown: int,
+    rounding: Rounding = Rounding.NEAREST_EVEN,
+) -> None:
     """Run vectors and count.
 
     Parameters
@@ -55,11 +64,13 @@ def judge(vectors: Vectors, designs: Sequence[str], name: str, tally: Tally, *, 
         To which everything is added.
     shown : int
         Length to which the list of examples may grow.
+    rounding : Rounding
+        The mode in which the vectors were made.
     """
     was_run = np.zeros(len(vectors.lines), bool)
     for unit, chosen, operands in _ways(vectors):
         for design in designs:
-            made = DESIGNS[design](unit, operands)
+            made = DESIGNS[design](unit, operands, rounding)
             if made is None:
                 continue
             was_run[chosen] = True

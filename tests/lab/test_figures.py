@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from lab.figures import gradient_exponents, loss_scale_window, product_error, swamping
+from lab.figures import gradient_exponents, loss_scale_window, product_error, swamping, weight_updates
 from lab.figures.__main__ import NAMES, main
 
 # Used by every test here: other tests of the same process have settings of their own.
@@ -15,6 +15,7 @@ def short_runs(monkeypatch):
     monkeypatch.setattr(swamping, "_LENGTHS", (16, 8192))
     monkeypatch.setattr(product_error, "_LENGTHS", (64, 512))
     monkeypatch.setattr(gradient_exponents, "_STEPS", 2)
+    monkeypatch.setattr(weight_updates, "_STEPS", 400)
     monkeypatch.setattr(loss_scale_window, "_STEPS", 20)
     monkeypatch.setattr(loss_scale_window, "SEEDS", 1)
     monkeypatch.setattr(loss_scale_window, "EXPONENTS", (-28, 4, 36))
@@ -46,6 +47,15 @@ def test_gradient_exponents_all_are_counted():
     found = gradient_exponents.measure()
     weights = 2 * (64 * 64 + 64 + 64 * 10 + 10)
     assert sum(found["weights"]) + found["zeros"][0] == weights
+
+
+def test_weight_updates_are_lost_to_nearest_and_kept_stochastically():
+    found = weight_updates.measure()
+    gained = found["float32"]["nearest_even"][-1][0] - 1
+    assert gained == pytest.approx(400 * 2.0**-13)
+    for name in ("cbfloat16", "bfloat16"):
+        assert set(found[name]["nearest_even"][-1]) == {1.0}
+        assert np.mean(found[name]["stochastic"][-1]) - 1 == pytest.approx(gained, rel=0.1)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -163,3 +163,43 @@ def test_testfloat_file_of_an_unknown_function_is_refused(tmp_path, capsys):
 def test_testfloat_file_that_is_missing_is_an_error(tmp_path, capsys):
     assert main([str(tmp_path / "f16_add.txt")]) == 2
     assert "No such file" in capsys.readouterr().err
+
+
+# 1 + 2^-11 is half way between two values of float16; a sum of these is between 1 and its neighbour above.
+IN_MODES = {
+    "near_even": ["3F801000 3C00 01", "BF801000 BC00 01", "477FF000 7C00 05"],
+    "minMag": ["3F801000 3C00 01", "BF801000 BC00 01", "477FF000 7BFF 01"],
+    "min": ["3F801000 3C00 01", "BF801000 BC01 01", "477FF000 7BFF 01"],
+    "max": ["3F801000 3C01 01", "BF801000 BC00 01", "477FF000 7C00 05"],
+    "near_maxMag": ["3F801000 3C01 01", "BF801000 BC01 01", "477FF000 7C00 05"],
+    "odd": ["3F801000 3C01 01", "BF801000 BC01 01", "477FF000 7BFF 01"],
+}
+STEPS_IN_MODES = {
+    "near_even": ["3C00 3C00 8C00 3C00 01", "3C00 3C00 BC00 0000 00"],
+    "minMag": ["3C00 3C00 8C00 3BFF 01", "3C00 3C00 BC00 0000 00"],
+    "min": ["3C00 3C00 8C00 3BFF 01", "3C00 3C00 BC00 8000 00"],
+    "max": ["3C00 3C00 8C00 3C00 01", "3C00 3C00 BC00 0000 00"],
+    "near_maxMag": ["3C00 3C00 8C00 3C00 01", "3C00 3C00 BC00 0000 00"],
+    "odd": ["3C00 3C00 8C00 3BFF 01", "3C00 3C00 BC00 0000 00"],
+}
+
+
+@pytest.mark.parametrize("mode", IN_MODES)
+def test_testfloat_files_in_a_mode_pass_in_it_and_fail_in_another(tmp_path, capsys, mode):
+    paths = [write(tmp_path, "f32_to_f16", IN_MODES[mode]), write(tmp_path, "f16_mulAdd", STEPS_IN_MODES[mode])]
+    assert main([*paths, *ALL, "--rounding", mode]) == 0
+    assert "5 vectors read, 5 run, 0 left out, 15 comparisons" in capsys.readouterr().out
+    other = "max" if mode != "max" else "min"
+    assert main([*paths, *ALL, "--rounding", other]) == 1
+
+
+def test_testfloat_step_in_a_mode_runs_on_the_step_whose_format_is_chosen_at_run_time(tmp_path):
+    path = write(tmp_path, "f16_mulAdd", STEPS_IN_MODES["min"])
+    assert main([path, "--design", "shared-netlist", "--rounding", "min"]) == 0
+    assert main([path, "--design", "shared-netlist"]) == 1
+
+
+def test_mode_of_an_fpgen_file_is_refused(tmp_path, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main([str(tmp_path / "a.fptest"), "--rounding", "min"])
+    assert "--rounding: got min for a .fptest file, must be near_even there" in capsys.readouterr().err

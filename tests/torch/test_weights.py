@@ -181,3 +181,22 @@ def test_keep_weights_twice_is_refused():
 def test_mixed_precision_wrong_addition_is_named(given, message):
     with pytest.raises(ValueError, match=message):
         MixedPrecision(fp16_type="bfloat16", **given)
+
+
+def test_rounding_is_an_argument_of_autocast_and_a_key_of_yaml():
+    x = torch.full((1, 40), 1 / 3)
+    with cstorch.precision("cbfloat16", 2, rounding="up", out_rounding="down"):
+        wanted = x @ x.T
+    with cstorch.amp.autocast("cbfloat16", 2, rounding="up", out_rounding="down"):
+        assert torch.equal(x @ x.T, wanted)
+    settings = cstorch.precision_from_yaml(
+        {"trainer": {"init": {"precision": {
+            "fp16_type": "cbfloat16", "precision_opt_level": 2, "loss_scaling_factor": "dynamic", "rounding": "up",
+            "out_rounding": "down", "seed": 4, "weight_type": "bfloat16",
+        }}}}
+    )  # fmt: skip
+    assert (settings.seed, settings.weight_type) == (4, "bfloat16")
+    with settings.autocast():
+        assert torch.equal(x @ x.T, wanted)
+    with cstorch.precision("cbfloat16", 2):
+        assert not torch.equal(x @ x.T, wanted)

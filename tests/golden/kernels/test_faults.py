@@ -65,11 +65,15 @@ FAULTS = {
     ),
     "bound that forgets how rounding lets sums grow": (
         "avx512",
-        Change("plan.h", "return start + 2 * static_cast<double>(steps)", "return start + static_cast<double>(steps)"),
+        Change("plan.cpp", "return start + 2 * count * product;", "return start + count * product;"),
     ),
     "bound of the last block only": (
         "avx512",
-        Change("product.cpp", "if (k0 % chunk_ == 0) bound_ = plan_.is_chain ? INFINITY : 0;", "bound_ = 0;"),
+        Change(
+            "product.cpp",
+            "if (k0 % chunk_ == 0) bound_ = plan_.is_chain && call_.initial.data ? INFINITY : 0;",
+            "bound_ = 0;",
+        ),
     ),
     "chunk that does not start from zero": (
         "avx512",
