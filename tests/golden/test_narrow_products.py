@@ -165,3 +165,22 @@ def test_matmul_of_narrow_codes_of_any_unsigned_dtype_and_stride_is_the_same():
     values = quantize(decode(a, FLOAT8_E4M3FN), FLOAT8_E4M3FN)
     got = matmul_values(values, decode(b, FLOAT8_E4M3FN), operand=FLOAT8_E4M3FN)
     assert_same_bits(got.view(np.uint32), decode(wanted, FP32).view(np.uint32))
+
+
+def test_two_narrow_products_added_exactly_and_rounded_once_give_other_bits_than_two_steps():
+    # docs/extending-lanes.md: why a lane cannot take two products of 8-bit codes in one step.
+    rng, count = np.random.default_rng(1), 200_000
+    codes = [encode(rng.normal(size=count).astype(np.float32), FLOAT8_E4M3FN) for _ in range(4)]
+    acc = encode((rng.normal(size=count) * np.sqrt(32)).astype(np.float32), CBFLOAT16)
+    values = [decode(each, FLOAT8_E4M3FN).astype(np.float64) for each in codes]
+    steps = acc
+    for a, b in (codes[:2], codes[2:]):
+        steps = multiply_accumulate(a, b, steps, operand=FLOAT8_E4M3FN, accumulator=CBFLOAT16)
+    # Float64 holds each of these sums exactly.
+    total = values[0] * values[1] + values[2] * values[3] + decode(acc, CBFLOAT16).astype(np.float64)
+    once = encode(total, CBFLOAT16)
+    differ = np.flatnonzero(once != steps)
+    assert len(differ) == 22_887
+    first = differ[0]
+    assert [each[first] for each in codes] == [0x2B, 0xAC, 0x2D, 0xBB]
+    assert (acc[first], steps[first], once[first]) == (0xC2A7, 0xC300, 0xC2FF)
