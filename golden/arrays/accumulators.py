@@ -1,4 +1,4 @@
-"""Reductions by the accumulators of other machines, on NumPy."""
+"""Reductions of arrays by the accumulators of other machines."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from golden.accumulator import Accumulator, FusedSum
+from golden.arrays.conversion import decode
 from golden.arrays.fused_sums import NO_EXPONENT, Term, accumulate_block, flushed_total, rounded_sum
 from golden.arrays.rounding import Float64, codes_to_float64
 from golden.formats import FP32, FloatFormat
+from golden.kernels import accumulators as kernels
 from golden.kernels.library import warn_of_slowness
 
-__all__ = ["accumulate_codes"]
+__all__ = ["accumulate_codes", "dot_codes", "matmul_codes", "multiply"]
 
 Codes = NDArray[Any]
 
@@ -22,7 +24,7 @@ _SECONDS_PER_PRODUCT = 6e-8  # roughly
 _PIECE = 1 << 13  # results whose intermediate arrays stay in the caches
 
 
-def accumulate_codes(
+def dot_codes(
     a: Codes, b: Codes, shape: tuple[int, ...], *, operand: FloatFormat, rule: Accumulator, start: Codes | None
 ) -> Codes:
     """Reduce over the last axis of `a` and `b`, whose other axes broadcast to `shape`; return codes of float32.
@@ -34,10 +36,40 @@ def accumulate_codes(
     start : uint32 array, optional
         Codes from which the totals start, of the shape of the results; +0 unless given.
     """
-    length = a.shape[-1]
-    begin = np.zeros(shape, np.uint32) if start is None else np.broadcast_to(start, shape)
-    if not length or not prod(shape):
-        return begin.copy()
+    begin = _totals(start, shape)
+    if a.shape[-1] and begin.size:
+        x, y = (np.broadcast_to(codes, shape + codes.shape[-1:]).reshape(-1, codes.shape[-1]) for codes in (a, b))
+        totals = begin.reshape(-1).view(np.float32)
+        if not kernels.dot(decode(x, operand), decode(y, operand), totals, operand, rule):
+            return accumulate_codes(a, b, begin, operand, rule)
+    return begin
+
+
+def matmul_codes(
+    a: Codes, b: Codes, shape: tuple[int, ...], *, operand: FloatFormat, rule: Accumulator, start: Codes | None
+) -> Codes:
+    """Multiply (..., M, K) by (..., K, N) codes; parameters are those of `dot_codes`."""
+    begin = _totals(start, shape)
+    if a.shape[-1] and begin.size and not multiply(decode(a, operand), decode(b, operand), begin, operand, rule):
+        a, b = a[..., :, np.newaxis, :], np.swapaxes(b, -1, -2)[..., np.newaxis, :, :]
+        return accumulate_codes(a, b, begin, operand, rule)
+    return begin
+
+
+def multiply(
+    a: NDArray[np.float32], b: NDArray[np.float32], totals: Codes, operand: FloatFormat, rule: Accumulator
+) -> bool:
+    """Add the products of values of the operands' format to `totals`, if there are kernels for that."""
+    return kernels.matmul(a, b, totals.view(np.float32), operand, rule)
+
+
+def _totals(start: Codes | None, shape: tuple[int, ...]) -> Codes:
+    return np.zeros(shape, np.uint32) if start is None else np.array(np.broadcast_to(start, shape), order="C")
+
+
+def accumulate_codes(a: Codes, b: Codes, begin: Codes, operand: FloatFormat, rule: Accumulator) -> Codes:
+    """Reduce over the last axis of `a` and `b`, whose other axes broadcast to those of `begin`, on NumPy."""
+    length, shape = a.shape[-1], begin.shape
     warn_of_slowness(length * prod(shape) * _SECONDS_PER_PRODUCT)
     x, y = (np.broadcast_to(codes, (*shape, length)) for codes in (a, b))
     rows = max(1, _PIECE // max(1, prod(shape[1:]))) if shape else 1

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from golden.accumulator import Accumulator
-from golden.arrays.accumulators import accumulate_codes
+from golden.arrays.accumulators import dot_codes, matmul_codes
 from golden.arrays.chain import last_rounding, reduce_codes
 from golden.arrays.checks import as_codes, as_flag, as_format, as_values, code_dtype, same_shape
 from golden.arrays.conversion import convert, decode, encode, quantize
@@ -76,20 +76,9 @@ def _matmul_shape(x: NDArray[Any], y: NDArray[Any]) -> tuple[int, ...]:
     return (*same_shape("a, b", x.shape[:-2], y.shape[:-2]), x.shape[-2], y.shape[-1])
 
 
-def _accumulated(
-    x: Codes,
-    y: Codes,
-    shape: tuple[int, ...],
-    operand: FloatFormat,
-    rule: Accumulator,
-    start: Codes | None,
-    destination: FloatFormat | None,
-    modes: ReductionRounding,
-) -> Codes:
-    """Reduce over the last axis by the rule of another machine."""
+def _allowed(rule: Accumulator, modes: ReductionRounding) -> Accumulator:
     rule.refuse(nearest_even=modes.rounding is Rounding.NEAREST_EVEN)
-    total = accumulate_codes(x, y, shape, operand=operand, rule=rule, start=start)
-    return total[()] if destination is None else convert(total, FP32, destination, **last_rounding(shape, modes))
+    return rule
 
 
 def dot(
@@ -172,7 +161,8 @@ def dot(
     start = _as_start(initial, plan, shape)
     if isinstance(plan, Accumulator):
         plan.refuse(return_flags=as_flag(return_flags, "return_flags"))
-        return _accumulated(x, y, shape, operand, plan, start, destination, modes)
+        total = dot_codes(x, y, shape, operand=operand, rule=_allowed(plan, modes), start=start)
+        return total[()] if destination is None else convert(total, FP32, destination, **last_rounding(shape, modes))
     if destination is not None and not destination.has_inf:  # which the kernels have not
         options = {"operand": operand, "reduction": plan, "initial": start, **_arguments(modes)}
         last = last_rounding(shape, modes)
@@ -228,8 +218,8 @@ def matmul(
     destination = None if out is None else as_format(out, "out")
     start = _as_start(initial, plan, shape)
     if isinstance(plan, Accumulator):
-        x, y = x[..., :, np.newaxis, :], np.swapaxes(y, -1, -2)[..., np.newaxis, :, :]
-        return _accumulated(x, y, shape, operand, plan, start, destination, modes)
+        total = matmul_codes(x, y, shape, operand=operand, rule=_allowed(plan, modes), start=start)
+        return total if destination is None else convert(total, FP32, destination, **last_rounding(shape, modes))
     if destination is not None and not destination.has_inf:  # which the kernels have not
         total = matmul(x, y, operand=operand, reduction=plan, initial=start, **_arguments(modes))
         return convert(total, plan.outer, destination, **last_rounding(shape, modes))

@@ -59,6 +59,8 @@ def declared(library: ctypes.CDLL) -> ctypes.CDLL:
         library.cbfloat_multiply_indexed.argtypes = [ctypes.c_char_p] * 3
     if hasattr(library, "cbfloat_multiply_rounded"):
         library.cbfloat_multiply_rounded.argtypes = [ctypes.c_char_p] * 4
+    if hasattr(library, "cbfloat_accumulate"):
+        library.cbfloat_accumulate.argtypes = [ctypes.c_char_p]
     return library
 
 

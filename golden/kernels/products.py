@@ -16,7 +16,7 @@ from golden.kernels.library import active, address, format_number
 from golden.reduction import Reduction
 from golden.rounding import NEAREST, ReductionRounding, Rounding
 
-__all__ = ["Formats", "Indexed", "dot", "matmul", "matmul_indexed", "multiply_accumulate"]
+__all__ = ["Formats", "Indexed", "batch_offsets", "dot", "matmul", "matmul_indexed", "multiply_accumulate", "strided"]
 
 Matrix = NDArray[Any]
 
@@ -92,14 +92,14 @@ class Formats(NamedTuple):
         return hasattr(library, "cbfloat_multiply_rounded") and fits and results <= 2**32
 
 
-def _strided(array: Matrix) -> Matrix:
+def strided(array: Matrix) -> Matrix:
     """Return the array itself, or a copy if its strides are no whole numbers of aligned elements."""
     size = array.itemsize
     regular = array.dtype.isnative and array.flags.aligned and not any(stride % size for stride in array.strides)
     return array if regular else np.array(array, array.dtype.newbyteorder("="), order="C")
 
 
-def _offsets(array: Matrix, batch: tuple[int, ...]) -> NDArray[np.int64]:
+def batch_offsets(array: Matrix, batch: tuple[int, ...]) -> NDArray[np.int64]:
     """Return the first element of each matrix of a batch that the array broadcasts to, counted in elements."""
     leading = np.broadcast_to(array, batch + array.shape[-2:]).strides[:-2]
     offsets = np.zeros(1, np.int64)
@@ -123,7 +123,7 @@ def _multiply(mode: int, a: Matrix, b: Matrix, initial: Matrix | None, result: M
         size = array.itemsize
         offsets = 0
         if batches != 1:
-            kept.append(_offsets(array, tuple(batch)))  # lives until the call is over
+            kept.append(batch_offsets(array, tuple(batch)))  # lives until the call is over
             offsets = address(kept[-1])
         matrices += [address(array), array.strides[-2] // size, array.strides[-1] // size, offsets]
     if initial is None:
@@ -171,8 +171,8 @@ def matmul(a: Matrix, b: Matrix, initial: Matrix | None, result: Matrix, formats
         return False
     if result.dtype == np.uint8:
         return _narrowed(matmul, a, b, initial, result=result, formats=formats)
-    a, b = _strided(_of_two_bytes(a)), _strided(_of_two_bytes(b))
-    start = None if initial is None else _strided(_of_two_bytes(initial))
+    a, b = strided(_of_two_bytes(a)), strided(_of_two_bytes(b))
+    start = None if initial is None else strided(_of_two_bytes(initial))
     if b.ndim == 2 and a.ndim > 2:
         # One matrix for the whole batch: its rows are those of one product, which is quicker than many.
         rows, columns = prod(a.shape[:-1]), result.shape[-1]
@@ -196,8 +196,8 @@ def matmul_indexed(a: Indexed, b: Indexed, initial: Matrix | None, result: Matri
     if initial is None:
         matrices += [0, 0, 0, 0]
     else:
-        start = np.broadcast_to(_strided(initial), result.shape)
-        offsets = _offsets(start, (batches,))
+        start = np.broadcast_to(strided(initial), result.shape)
+        offsets = batch_offsets(start, (batches,))
         size = start.itemsize
         matrices += [address(start), start.strides[-2] // size, start.strides[-1] // size, address(offsets)]
     numbers = served.path, served.threads, _MATMUL, *formats.numbers(), batches, rows, columns, len(a.columns)
@@ -218,8 +218,8 @@ def dot(a: Matrix, b: Matrix, initial: Matrix | None, result: Matrix, formats: F
         return False
     if result.dtype == np.uint8:
         return _narrowed(dot, a, b, initial, result=result, formats=formats)
-    start = None if initial is None else _strided(_of_two_bytes(initial))
-    x, y = _strided(_of_two_bytes(a)), _strided(_of_two_bytes(b))
+    start = None if initial is None else strided(_of_two_bytes(initial))
+    x, y = strided(_of_two_bytes(a)), strided(_of_two_bytes(b))
     return _multiply(_DOT, x.T, y.T, start, result[np.newaxis], formats)
 
 
@@ -229,5 +229,5 @@ def multiply_accumulate(a: Matrix, b: Matrix, acc: Matrix, result: Matrix, forma
         return False
     if result.dtype == np.uint8:
         return _narrowed(multiply_accumulate, a, b, acc, result=result, formats=formats)
-    x, y, z = (_strided(np.broadcast_to(_of_two_bytes(array), result.shape).reshape(1, -1)) for array in (a, b, acc))
+    x, y, z = (strided(np.broadcast_to(_of_two_bytes(array), result.shape).reshape(1, -1)) for array in (a, b, acc))
     return _multiply(_DOT, x, y, z, result.reshape(1, -1), formats)

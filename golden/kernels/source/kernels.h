@@ -109,6 +109,44 @@ struct cbfloat_rounding {
 CBFLOAT_API int cbfloat_multiply_rounded(const struct cbfloat_product *product, const struct cbfloat_tables *a,
                                          const struct cbfloat_tables *b, const struct cbfloat_rounding *rounding);
 
+/* One sum of an accumulator's rule (golden.FusedSum). All fields are 8 bytes long. */
+struct cbfloat_fused_sum {
+    int64_t terms;
+    int64_t fraction_bits; /* -1: terms are not cut */
+    int64_t cut;           /* cbfloat_mode */
+    int64_t rounding;      /* cbfloat_mode; -1: not rounded */
+    int64_t result_bits;
+    int64_t chain, interleaved; /* 0 or 1 */
+};
+
+/* How another machine accumulates (golden.Accumulator). All fields are 8 bytes long. */
+struct cbfloat_accumulator {
+    int64_t block, stages; /* at most 64 products and 8 stages */
+    struct cbfloat_fused_sum sums[8], join;
+    const int64_t *order;            /* null: as they come */
+    int64_t total_bits, total_reach; /* -1: as the other terms; no limit */
+    int64_t zero_exponent;           /* below -10000: a product that is 0 takes no part in the alignment */
+    int64_t products_overflow;
+    int64_t flush; /* 0: none, 1: to zeros of the sign, 2: to +0 */
+    int64_t depth; /* products between flushes of the total, a multiple of the block */
+    int64_t promote; /* products between promotions; 0: none */
+    int64_t operand_emin, nan;
+};
+
+/* Products of float values of the operands' format. `result` holds the totals in float, the initial ones and then the new
+ * ones: batches x M x N, contiguous. In CBFLOAT_DOT, M is 1 and a is (K, N) as b is. All fields are 8 bytes long. */
+struct cbfloat_accumulation {
+    int64_t path, threads;
+    int64_t mode;
+    int64_t batches, m, n, k;
+    struct cbfloat_matrix a, b;
+    float *result;
+    struct cbfloat_accumulator rule;
+};
+
+/* 0 when done, 1 when memory ran out (the result is then undefined), 2 where the library does not have it. */
+CBFLOAT_API int cbfloat_accumulate(const struct cbfloat_accumulation *accumulation);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,0 +1,273 @@
+// The loops of one path, over vectors of doubles: they hold every product, every cut term and their sums exactly.
+// Whoever includes this has named its vectors' size, VECTOR_BYTES, and the functions truncated, floored and to_float.
+#include "accumulate.h"
+#include "kernels.h"
+
+namespace {
+
+constexpr int UNROLLED = 4, WIDTH = VECTOR_BYTES / 8, LANES = UNROLLED * WIDTH;
+
+using Bits __attribute__((vector_size(VECTOR_BYTES))) = long long;
+
+constexpr double SMALLEST = 0x1p-126, BEYOND = 0x1p128, SHIFTER = 0x1p52;
+constexpr long long SIGN = INT64_MIN;
+constexpr double LEAST_EXPONENT = -900;  // below that of every product; scales stay normal numbers
+
+inline V all(double value) { return V{} + value; }
+inline Bits bits_of(V value) { return (Bits)value; }
+inline V with_bits(Bits bits) { return (V)bits; }
+inline V magnitude(V value) { return with_bits(bits_of(value) & ~SIGN); }
+inline V choose(Bits mask, V yes, V no) { return with_bits((bits_of(yes) & mask) | (bits_of(no) & ~mask)); }
+inline V largest(V a, V b) { return choose(a > b, a, b); }
+inline V zero_of(V value) { return with_bits(bits_of(value) & SIGN); }
+inline V infinity_of(V value) { return with_bits((bits_of(value) & SIGN) | 0x7FF0000000000000); }
+
+// 2 to a whole power from -1022 to 1023.
+inline V power(V exponent) { return with_bits(bits_of(exponent + (SHIFTER + 1023)) << 52); }
+
+// Exponents of values of float32, that of a zero or subnormal one the smallest.
+inline V exponent_of(V value) {
+    const Bits field = bits_of(value) >> 52 & 0x7FF;
+    return largest(with_bits(field | bits_of(all(SHIFTER))) - (SHIFTER + 1023), all(-126));
+}
+
+inline V odd(V quotient) {
+    const V even = truncated(quotient * 0.5) * 2;
+    const V one = with_bits((bits_of(quotient) & SIGN) | bits_of(all(1)));
+    return choose(quotient == even, even, even + one);
+}
+
+inline V cut(V quotient, int how) {
+    if (how == CBFLOAT_DOWN) return floored(quotient);
+    return how == CBFLOAT_TO_ODD ? odd(quotient) : truncated(quotient);
+}
+
+// a + b rounded to odd, so that a second rounding to fewer bits finds what one would.
+inline V sum_to_odd(V a, V b) {
+    const V sum = a + b, of_b = sum - a, lost = (a - (sum - of_b)) + (b - of_b);
+    const Bits inexact = magnitude(lost) > 0;  // false for a NaN
+    const Bits back = ((lost < 0) ^ (sum < 0)) & inexact;
+    return with_bits((bits_of(sum) + back) | (inexact & 1));
+}
+
+inline V rounded(V exact, const FusedSum &sum) {
+    if (sum.rounding == CBFLOAT_NEAREST_EVEN) return to_float(exact);
+    const long long step = 1ll << (52 - sum.result_bits), rest = step - 1;
+    const V unit = power(all(126 + sum.result_bits)), back = power(all(-126 - sum.result_bits));
+    const Bits kept = bits_of(exact) & ~rest;
+    V normal, small;
+    if (sum.rounding == CBFLOAT_TO_ODD) {
+        normal = with_bits(kept | (((bits_of(exact) & rest) != 0) & step));
+        small = odd(exact * unit) * back;
+    } else {
+        normal = with_bits(kept);
+        small = truncated(exact * unit) * back + 0.0;  // +0 where a negative sum is lost
+    }
+    const V result = choose(magnitude(exact) < SMALLEST, small, normal);
+    return choose(magnitude(result) >= BEYOND, infinity_of(result), result);
+}
+
+inline V finished(V exact, const FusedSum &sum, Flush flush) {
+    const V result = rounded(exact, sum);
+    if (flush == Flush::none) return result;
+    // With a sign, what is tiny is told with an unbounded exponent: the limit is where rounding reaches the smallest.
+    const bool before = flush == Flush::with_sign && sum.rounding == CBFLOAT_NEAREST_EVEN;
+    const Bits tiny = before ? magnitude(exact) < SMALLEST - 0x1p-151 : magnitude(result) < SMALLEST;
+    return choose(tiny, zero_of(result), result);
+}
+
+struct Lanes {
+    V v[UNROLLED];
+};
+
+struct Terms {
+    Lanes value[MOST_PRODUCTS + 1], exponent[MOST_PRODUCTS + 1];
+};
+
+#define EACH _Pragma("GCC unroll 4") for (int u = 0; u < UNROLLED; u++)
+
+// Of float32 values and of a product and a float32 value, doubles are added well enough to be rounded to nearest again;
+// of two products, and to round to odd, the sum has to tell what it lost.
+inline V added(V a, V b, const FusedSum &sum, bool products) {
+    return products || sum.rounding != CBFLOAT_NEAREST_EVEN ? sum_to_odd(a, b) : a + b;
+}
+
+class Block {
+public:
+    Block(const AccumulatorRule &rule) : rule_(rule) {}
+
+    Terms terms;
+
+    void join(Lanes &total) {
+        Lanes natural;
+        if (rule_.products_overflow) natural = overflow(total);
+        int count = rule_.block;
+        for (int number = 0; number < rule_.stages; number++) count = stage(rule_.stage[number], count, number == 0);
+        if (rule_.join.chain) {
+            for (int i = 0; i < count; i++) add(terms.value[place(i)], rule_.join, total);
+        } else {
+            terms.value[count] = total;
+            EACH terms.exponent[count].v[u] = exponent_of(total.v[u]);
+            total = sum(rule_.join, 0, 1, count == rule_.block && !rule_.stages, count).value;
+        }
+        if (rule_.products_overflow)
+            EACH total.v[u] = choose((natural.v[u] - natural.v[u]) == 0, total.v[u], natural.v[u]);
+    }
+
+private:
+    struct Made {
+        Lanes value, exponent;
+    };
+
+    int place(int i) const { return rule_.ordered ? rule_.order[i] : i; }
+
+    // Finite products too large for float32 become infinite; return the sum without that.
+    Lanes overflow(const Lanes &total) {
+        Lanes natural = total;
+        for (int i = 0; i < rule_.block; i++) EACH {
+                V &value = terms.value[i].v[u];
+                natural.v[u] += value;
+                value = choose(magnitude(value) >= BEYOND, infinity_of(value), value);
+            }
+        return natural;
+    }
+
+    void add(const Lanes &term, const FusedSum &spec, Lanes &total) const {
+        EACH total.v[u] = finished(added(term.v[u], total.v[u], spec, false), spec, rule_.flush);
+    }
+
+    int stage(const FusedSum &spec, int count, bool first) {
+        const int sums = count / spec.terms;
+        Made made[MOST_PRODUCTS];
+        for (int i = 0; i < sums; i++) {
+            const int start = spec.interleaved ? i : i * spec.terms, step = spec.interleaved ? sums : 1;
+            if (spec.chain) {
+                Lanes total{};
+                for (int j = 0; j < spec.terms; j++) add(terms.value[start + j * step], spec, total);
+                made[i].value = total;
+                EACH made[i].exponent.v[u] = exponent_of(total.v[u]);
+            } else {
+                made[i] = sum(spec, start, step, first, -1);
+            }
+        }
+        for (int i = 0; i < sums; i++) {
+            terms.value[i] = made[i].value;
+            terms.exponent[i] = made[i].exponent;
+        }
+        return sums;
+    }
+
+    // The sum of the terms from `start` on; `total` is the number of the one that is the total, or -1.
+    Made sum(const FusedSum &spec, int start, int step, bool products, int total) const {
+        Made made;
+        if (spec.fraction_bits < 0) {
+            const Lanes &a = terms.value[start];
+            made.value = a;
+            if (spec.terms == 2) {
+                const Lanes &b = terms.value[start + step];
+                EACH made.value.v[u] = added(a.v[u], b.v[u], spec, products && total < 0);
+            }
+        } else {
+            align(spec, start, step, total, made);
+        }
+        if (spec.rounding >= 0) {
+            EACH made.value.v[u] = finished(made.value.v[u], spec, rule_.flush);
+            if (total < 0) EACH made.exponent.v[u] = exponent_of(made.value.v[u]);
+        }
+        return made;
+    }
+
+    void align(const FusedSum &spec, int start, int step, int total, Made &made) const {
+        Lanes exponent, scale, sum{};
+        EACH exponent.v[u] = all(LEAST_EXPONENT);
+        for (int j = 0; j < spec.terms; j++) EACH {
+                exponent.v[u] = largest(exponent.v[u], terms.exponent[start + j * step].v[u]);
+            }
+        EACH scale.v[u] = power(spec.fraction_bits - exponent.v[u]);
+        const int others = total < 0 ? spec.terms : spec.terms - 1;
+        for (int j = 0; j < others; j++) EACH {
+                sum.v[u] += cut(terms.value[start + j * step].v[u] * scale.v[u], spec.cut);
+            }
+        EACH sum.v[u] *= power(exponent.v[u] - spec.fraction_bits);
+        if (total >= 0) {
+            const int kept = rule_.total_bits < 0 ? spec.fraction_bits : rule_.total_bits;
+            EACH {
+                V value = terms.value[total].v[u];
+                if (rule_.total_reach >= 0) {
+                    const Bits far = terms.exponent[total].v[u] < exponent.v[u] - rule_.total_reach;
+                    value = choose(far, zero_of(value), value);
+                }
+                value = cut(value * power(kept - exponent.v[u]), spec.cut);
+                sum.v[u] += value * power(exponent.v[u] - kept);
+            }
+        }
+        made.value = sum;
+        made.exponent = exponent;
+    }
+
+    const AccumulatorRule &rule_;
+};
+
+inline V flushed(V total, Flush flush) {
+    return choose(magnitude(total) < SMALLEST, flush == Flush::positive ? V{} : zero_of(total), total);
+}
+
+inline Lanes loaded(const double *from) {
+    Lanes lanes;
+    __builtin_memcpy(&lanes, from, sizeof lanes);
+    return lanes;
+}
+
+inline Lanes operand(const double *from, int64_t stride) {
+    if (stride > 1) return loaded(from);
+    Lanes lanes;
+    EACH lanes.v[u] = all(*from);
+    return lanes;
+}
+
+void run(const AccumulatorRule &rule, int64_t k0, int64_t k1, const PackedOperand &a, const PackedOperand &b,
+         double *totals, double *outer) {
+    Block block(rule);
+    Lanes total = loaded(totals), promoted = loaded(outer);
+    for (int64_t k = k0; k < k1; k += rule.block) {
+        if (rule.promote && k % rule.promote == 0 && k) {
+            EACH promoted.v[u] = to_float(promoted.v[u] + total.v[u]);
+            total = Lanes{};
+        }
+        if (rule.flush != Flush::none && k % rule.depth == 0) EACH total.v[u] = flushed(total.v[u], rule.flush);
+        for (int j = 0; j < rule.block; j++) {
+            const int64_t at = k - k0 + j;
+            const Lanes x = operand(a.values + at * a.stride, a.stride), y = loaded(b.values + at * LANES);
+            const Lanes of_x = operand(a.exponents + at * a.stride, a.stride), of_y = loaded(b.exponents + at * LANES);
+            EACH {
+                block.terms.value[j].v[u] = x.v[u] * y.v[u];
+                block.terms.exponent[j].v[u] = of_x.v[u] + of_y.v[u];
+            }
+        }
+        block.join(total);
+    }
+    __builtin_memcpy(totals, &total, sizeof total);
+    __builtin_memcpy(outer, &promoted, sizeof promoted);
+}
+
+void pack(const AccumulatorRule &rule, int64_t count, const float *from, int64_t stride, double *values,
+          double *exponents) {
+    const double smallest = __builtin_ldexp(1.0, rule.operand_emin);
+    for (int64_t i = 0; i < count; i++) {
+        const float given = from[i * stride];
+        int32_t bits;
+        __builtin_memcpy(&bits, &given, sizeof bits);
+        const int field = (bits >> 23 & 0xFF) - 127;
+        double value = given;
+        if (rule.flush != Flush::none && __builtin_fabs(value) < smallest)
+            value = rule.flush == Flush::positive ? 0.0 : __builtin_copysign(0.0, value);
+        values[i] = value;
+        exponents[i] = value == 0 ? rule.zero_exponent : field < rule.operand_emin ? rule.operand_emin : field;
+    }
+}
+
+#undef EACH
+
+const AccumulatingPath PATH = {LANES, pack, run};
+
+}  // namespace
