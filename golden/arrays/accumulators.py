@@ -16,7 +16,7 @@ from golden.formats import FP32, FloatFormat
 from golden.kernels import accumulators as kernels
 from golden.kernels.library import warn_of_slowness
 
-__all__ = ["accumulate_codes", "dot_codes", "matmul_codes", "multiply"]
+__all__ = ["accumulate_codes", "dot_codes", "matmul_codes", "multiply", "totals_of"]
 
 Codes = NDArray[Any]
 
@@ -36,7 +36,7 @@ def dot_codes(
     start : uint32 array, optional
         Codes from which the totals start, of the shape of the results; +0 unless given.
     """
-    begin = _totals(start, shape)
+    begin = totals_of(start, shape)
     if a.shape[-1] and begin.size:
         x, y = (np.broadcast_to(codes, shape + codes.shape[-1:]).reshape(-1, codes.shape[-1]) for codes in (a, b))
         totals = begin.reshape(-1).view(np.float32)
@@ -49,8 +49,8 @@ def matmul_codes(
     a: Codes, b: Codes, shape: tuple[int, ...], *, operand: FloatFormat, rule: Accumulator, start: Codes | None
 ) -> Codes:
     """Multiply (..., M, K) by (..., K, N) codes; parameters are those of `dot_codes`."""
-    begin = _totals(start, shape)
-    if a.shape[-1] and begin.size and not multiply(decode(a, operand), decode(b, operand), begin, operand, rule):
+    begin = totals_of(start, shape)
+    if not multiply(decode(a, operand), decode(b, operand), begin, operand, rule):
         a, b = a[..., :, np.newaxis, :], np.swapaxes(b, -1, -2)[..., np.newaxis, :, :]
         return accumulate_codes(a, b, begin, operand, rule)
     return begin
@@ -59,12 +59,17 @@ def matmul_codes(
 def multiply(
     a: NDArray[np.float32], b: NDArray[np.float32], totals: Codes, operand: FloatFormat, rule: Accumulator
 ) -> bool:
-    """Add the products of values of the operands' format to `totals`, if there are kernels for that."""
+    """Add the products of values of the operands' format to `totals`; False if there are no kernels for that."""
+    if not a.shape[-1] or not totals.size:
+        return True
     return kernels.matmul(a, b, totals.view(np.float32), operand, rule)
 
 
-def _totals(start: Codes | None, shape: tuple[int, ...]) -> Codes:
-    return np.zeros(shape, np.uint32) if start is None else np.array(np.broadcast_to(start, shape), order="C")
+def totals_of(start: NDArray[Any] | None, shape: tuple[int, ...]) -> Codes:
+    """Return codes of float32 that are free to change: those of `start`, codes or values, or +0."""
+    if start is None:
+        return np.zeros(shape, np.uint32)
+    return np.array(np.broadcast_to(start, shape), order="C").view(np.uint32)
 
 
 def accumulate_codes(a: Codes, b: Codes, begin: Codes, operand: FloatFormat, rule: Accumulator) -> Codes:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from golden.accumulator import Accumulator
-from golden.arrays.accumulators import dot_codes, matmul_codes
+from golden.arrays.accumulators import dot_codes, matmul_codes, multiply, totals_of
 from golden.arrays.chain import last_rounding, reduce_codes
 from golden.arrays.checks import as_codes, as_flag, as_format, as_values, code_dtype, same_shape
 from golden.arrays.conversion import convert, decode, encode, quantize
@@ -290,7 +290,11 @@ def matmul_values(
     start = None if initial is None else as_values(initial, "initial")
     if start is not None:
         _check_initial(start, shape)
-    if not destination.has_inf:  # which the kernels have not
+    if isinstance(plan, Accumulator):
+        begin = totals_of(start, shape)
+        if multiply(quantize(x, operand), quantize(y, operand), begin, operand, _allowed(plan, modes)):
+            return quantize(begin.view(np.float32), destination, **last_rounding(shape, modes))
+    elif not destination.has_inf:  # which the kernels have not
         result = matmul_values(x, y, operand=operand, reduction=plan, initial=start, **_arguments(modes))
         return quantize(result, destination, out=result, **last_rounding(shape, modes))
     if x.shape[-1] and isinstance(plan, Reduction):

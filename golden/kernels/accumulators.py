@@ -1,4 +1,4 @@
-"""Calls of the compiled library for the accumulators of other machines. Each returns False if NumPy has to do the work."""
+"""Calls of the compiled library for the accumulators of other machines; each returns False if NumPy has to do it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["dot", "matmul"]
 Matrix = NDArray[np.float32]
 
 # struct cbfloat_accumulation of kernels.h: 7 numbers, two matrices of 4, the result; struct cbfloat_accumulator.
-_CALL, _MOST_STAGES = struct.Struct("91q"), 8
+_CALL, _MOST_STAGES = struct.Struct("92q"), 8
 _MATMUL, _DOT = 0, 1
 _FLUSHES = {"none": 0, "signed": 1, "positive": 2}
 _NO_EXPONENT = -(1 << 20)
@@ -44,7 +44,7 @@ def _rule(rule: Accumulator, operand: FloatFormat, order: NDArray[np.int64]) -> 
         *(rule.block, len(rule.stages), *stages, *_sum(rule.join)),
         *(address(order) if order.size else 0, _or(rule.total_fraction_bits, -1), _or(rule.total_reach, -1)),
         *(_or(rule.zero_exponent, _NO_EXPONENT), rule.products_overflow, _FLUSHES[rule.flush]),
-        *(rule.depth or rule.block, rule.promote_every or 0, operand.emin, rule.nan),
+        *(rule.depth or rule.block, rule.promote_every or 0, operand.emin, operand.fraction_bits, rule.nan),
     )
 
 

@@ -46,6 +46,9 @@ AccumulatorRule rule_of(const cbfloat_accumulator &given) {
     rule.depth = given.depth;
     rule.promote = given.promote;
     rule.operand_emin = static_cast<int>(given.operand_emin);
+    rule.products_are_floats = 2 * (given.operand_bits + 1) <= 24;
+    rule.aligns = rule.join.fraction_bits >= 0;
+    for (int i = 0; i < rule.stages; i++) rule.aligns |= rule.stage[i].fraction_bits >= 0;
     return rule;
 }
 

@@ -28,6 +28,8 @@ struct AccumulatorRule {
     Flush flush;
     int64_t depth, promote;  // promote 0: never
     int operand_emin;
+    bool products_are_floats;  // a float's 24 bits hold the significand of every product
+    bool aligns;               // some sum aligns its terms: exponents are needed
 };
 
 // Operands as the loops take them: values and exponents, `lanes` of each for every product, or one for all lanes.

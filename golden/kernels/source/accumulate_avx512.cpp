@@ -17,6 +17,7 @@ namespace {
 
 using V __attribute__((vector_size(VECTOR_BYTES))) = double;
 
+inline V all(double value) { return _mm512_set1_pd(value); }
 inline V truncated(V value) { return _mm512_roundscale_pd(value, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC); }
 inline V floored(V value) { return _mm512_roundscale_pd(value, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC); }
 inline V to_float(V value) { return _mm512_cvtps_pd(_mm512_cvtpd_ps(value)); }

@@ -1,5 +1,6 @@
 // The loops of one path, over vectors of doubles: they hold every product, every cut term and their sums exactly.
-// Whoever includes this has named its vectors' size, VECTOR_BYTES, and the functions truncated, floored and to_float.
+// Whoever includes this has named its vectors' size, VECTOR_BYTES, and the functions all (not `V{} + value`, which has no
+// -0), truncated, floored and to_float.
 #include "accumulate.h"
 #include "kernels.h"
 
@@ -8,12 +9,12 @@ namespace {
 constexpr int UNROLLED = 4, WIDTH = VECTOR_BYTES / 8, LANES = UNROLLED * WIDTH;
 
 using Bits __attribute__((vector_size(VECTOR_BYTES))) = long long;
+using Unaligned __attribute__((vector_size(VECTOR_BYTES), aligned(8), may_alias)) = double;
 
 constexpr double SMALLEST = 0x1p-126, BEYOND = 0x1p128, SHIFTER = 0x1p52;
 constexpr long long SIGN = INT64_MIN;
 constexpr double LEAST_EXPONENT = -900;  // below that of every product; scales stay normal numbers
 
-inline V all(double value) { return V{} + value; }
 inline Bits bits_of(V value) { return (Bits)value; }
 inline V with_bits(Bits bits) { return (V)bits; }
 inline V magnitude(V value) { return with_bits(bits_of(value) & ~SIGN); }
@@ -50,30 +51,34 @@ inline V sum_to_odd(V a, V b) {
     return with_bits((bits_of(sum) + back) | (inexact & 1));
 }
 
+inline V limited(V result) { return choose(magnitude(result) >= BEYOND, infinity_of(result), result); }
+
+inline V normal_to_odd(V exact, int bits) {
+    const long long step = 1ll << (52 - bits), rest = step - 1;
+    const Bits low = bits_of(exact) & rest;
+    return with_bits((bits_of(exact) & ~rest) | ((low + rest) & step));  // carries where a bit is lost
+}
+
 inline V rounded(V exact, const FusedSum &sum) {
     if (sum.rounding == CBFLOAT_NEAREST_EVEN) return to_float(exact);
-    const long long step = 1ll << (52 - sum.result_bits), rest = step - 1;
-    const V unit = power(all(126 + sum.result_bits)), back = power(all(-126 - sum.result_bits));
-    const Bits kept = bits_of(exact) & ~rest;
-    V normal, small;
-    if (sum.rounding == CBFLOAT_TO_ODD) {
-        normal = with_bits(kept | (((bits_of(exact) & rest) != 0) & step));
-        small = odd(exact * unit) * back;
-    } else {
-        normal = with_bits(kept);
-        small = truncated(exact * unit) * back + 0.0;  // +0 where a negative sum is lost
-    }
-    const V result = choose(magnitude(exact) < SMALLEST, small, normal);
-    return choose(magnitude(result) >= BEYOND, infinity_of(result), result);
+    const long long rest = (1ll << (52 - sum.result_bits)) - 1;
+    const V scaled = exact * power(all(126 + sum.result_bits)), back = power(all(-126 - sum.result_bits));
+    const Bits small = magnitude(exact) < SMALLEST;
+    if (sum.rounding == CBFLOAT_TO_ODD)
+        return limited(choose(small, odd(scaled) * back, normal_to_odd(exact, sum.result_bits)));
+    // `+ 0.0`: a negative sum that is lost is +0.
+    return limited(choose(small, truncated(scaled) * back + 0.0, with_bits(bits_of(exact) & ~rest)));
 }
 
 inline V finished(V exact, const FusedSum &sum, Flush flush) {
+    if (flush == Flush::none) return rounded(exact, sum);
+    if (sum.rounding == CBFLOAT_TO_ODD)  // which leaves small results small
+        return limited(choose(magnitude(exact) < SMALLEST, zero_of(exact), normal_to_odd(exact, sum.result_bits)));
     const V result = rounded(exact, sum);
-    if (flush == Flush::none) return result;
     // With a sign, what is tiny is told with an unbounded exponent: the limit is where rounding reaches the smallest.
-    const bool before = flush == Flush::with_sign && sum.rounding == CBFLOAT_NEAREST_EVEN;
-    const Bits tiny = before ? magnitude(exact) < SMALLEST - 0x1p-151 : magnitude(result) < SMALLEST;
-    return choose(tiny, zero_of(result), result);
+    if (flush == Flush::with_sign && sum.rounding == CBFLOAT_NEAREST_EVEN)
+        return choose(magnitude(exact) < SMALLEST - 0x1p-151, zero_of(result), result);
+    return choose(magnitude(result) < SMALLEST, zero_of(result), result);
 }
 
 struct Lanes {
@@ -107,7 +112,7 @@ public:
             for (int i = 0; i < count; i++) add(terms.value[place(i)], rule_.join, total);
         } else {
             terms.value[count] = total;
-            EACH terms.exponent[count].v[u] = exponent_of(total.v[u]);
+            if (rule_.join.fraction_bits >= 0) EACH terms.exponent[count].v[u] = exponent_of(total.v[u]);
             total = sum(rule_.join, 0, 1, count == rule_.block && !rule_.stages, count).value;
         }
         if (rule_.products_overflow)
@@ -133,7 +138,7 @@ private:
     }
 
     void add(const Lanes &term, const FusedSum &spec, Lanes &total) const {
-        EACH total.v[u] = finished(added(term.v[u], total.v[u], spec, false), spec, rule_.flush);
+        EACH total.v[u] = finished(added(term.v[u], total.v[u], spec, !rule_.products_are_floats), spec, rule_.flush);
     }
 
     int stage(const FusedSum &spec, int count, bool first) {
@@ -145,7 +150,7 @@ private:
                 Lanes total{};
                 for (int j = 0; j < spec.terms; j++) add(terms.value[start + j * step], spec, total);
                 made[i].value = total;
-                EACH made[i].exponent.v[u] = exponent_of(total.v[u]);
+                if (rule_.aligns) EACH made[i].exponent.v[u] = exponent_of(total.v[u]);
             } else {
                 made[i] = sum(spec, start, step, first, -1);
             }
@@ -165,14 +170,15 @@ private:
             made.value = a;
             if (spec.terms == 2) {
                 const Lanes &b = terms.value[start + step];
-                EACH made.value.v[u] = added(a.v[u], b.v[u], spec, products && total < 0);
+                const bool exactly = products && (total < 0 || !rule_.products_are_floats);
+                EACH made.value.v[u] = added(a.v[u], b.v[u], spec, exactly);
             }
         } else {
             align(spec, start, step, total, made);
         }
         if (spec.rounding >= 0) {
             EACH made.value.v[u] = finished(made.value.v[u], spec, rule_.flush);
-            if (total < 0) EACH made.exponent.v[u] = exponent_of(made.value.v[u]);
+            if (total < 0 && rule_.aligns) EACH made.exponent.v[u] = exponent_of(made.value.v[u]);
         }
         return made;
     }
@@ -214,7 +220,7 @@ inline V flushed(V total, Flush flush) {
 
 inline Lanes loaded(const double *from) {
     Lanes lanes;
-    __builtin_memcpy(&lanes, from, sizeof lanes);
+    EACH lanes.v[u] = *reinterpret_cast<const Unaligned *>(from + u * WIDTH);
     return lanes;
 }
 
@@ -238,16 +244,15 @@ void run(const AccumulatorRule &rule, int64_t k0, int64_t k1, const PackedOperan
         for (int j = 0; j < rule.block; j++) {
             const int64_t at = k - k0 + j;
             const Lanes x = operand(a.values + at * a.stride, a.stride), y = loaded(b.values + at * LANES);
+            EACH block.terms.value[j].v[u] = x.v[u] * y.v[u];
+            if (!rule.aligns) continue;
             const Lanes of_x = operand(a.exponents + at * a.stride, a.stride), of_y = loaded(b.exponents + at * LANES);
-            EACH {
-                block.terms.value[j].v[u] = x.v[u] * y.v[u];
-                block.terms.exponent[j].v[u] = of_x.v[u] + of_y.v[u];
-            }
+            EACH block.terms.exponent[j].v[u] = of_x.v[u] + of_y.v[u];
         }
         block.join(total);
     }
-    __builtin_memcpy(totals, &total, sizeof total);
-    __builtin_memcpy(outer, &promoted, sizeof promoted);
+    EACH *reinterpret_cast<Unaligned *>(totals + u * WIDTH) = total.v[u];
+    EACH *reinterpret_cast<Unaligned *>(outer + u * WIDTH) = promoted.v[u];
 }
 
 void pack(const AccumulatorRule &rule, int64_t count, const float *from, int64_t stride, double *values,

@@ -10,10 +10,13 @@
 namespace {
 
 using V __attribute__((vector_size(VECTOR_BYTES))) = double;
+using Floats __attribute__((vector_size(VECTOR_BYTES / 2))) = float;
 
+inline V all(double value) { return V{value, value}; }
 inline V truncated(V value) { return V{std::trunc(value[0]), std::trunc(value[1])}; }
 inline V floored(V value) { return V{std::floor(value[0]), std::floor(value[1])}; }
-inline V to_float(V value) { return V{static_cast<float>(value[0]), static_cast<float>(value[1])}; }
+// Not element by element: GCC 12 then leaves both conversions out.
+inline V to_float(V value) { return __builtin_convertvector(__builtin_convertvector(value, Floats), V); }
 
 }  // namespace
 

@@ -130,7 +130,8 @@ struct cbfloat_accumulator {
     int64_t flush; /* 0: none, 1: to zeros of the sign, 2: to +0 */
     int64_t depth; /* products between flushes of the total, a multiple of the block */
     int64_t promote; /* products between promotions; 0: none */
-    int64_t operand_emin, nan;
+    int64_t operand_emin, operand_bits; /* smallest normal exponent and fraction bits of the operands */
+    int64_t nan;
 };
 
 /* Products of float values of the operands' format. `result` holds the totals in float, the initial ones and then the new

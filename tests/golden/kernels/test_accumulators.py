@@ -1,0 +1,103 @@
+"""Compiled accumulators of other machines: every path, shape and format gives the bits of NumPy's."""
+
+import numpy as np
+import pytest
+
+import golden
+from golden import BF16, FLOAT8_E4M3FN, FP16, FloatFormat, accumulators, kernels, reference
+from lab.suites.accumulators.cases import draw
+
+from ..judges import assert_same_bits
+
+NAMES = pytest.mark.parametrize("name", accumulators)
+#: Products of these do not fit a float.
+LONG = FloatFormat("e3m12", 3, 12), FloatFormat("e2m13", 2, 13)
+
+
+def formats(rule):
+    return (BF16, FP16, *LONG) if rule.operand_bits == 16 else (FLOAT8_E4M3FN, FloatFormat("e5m2", 5, 2))
+
+
+def on_numpy(a, b, **options):
+    with kernels.use("numpy"):
+        return golden.matmul(a, b, **options)
+
+
+@pytest.fixture(params=[path for path in kernels.paths() if path != "numpy"])
+def path(request):
+    with kernels.use(request.param):
+        yield request.param
+
+
+@NAMES
+def test_every_path_gives_the_bits_of_numpy(path, name):
+    rule = accumulators[name]
+    rng = np.random.default_rng(5)
+    for fmt in formats(rule):
+        for m, k, n in ((3, 37, 40), (9, 150, 5), (1, 64, 33)):
+            a, b, totals = draw(rng, fmt, m, k, n)
+            options = {"operand": fmt, "reduction": rule, "initial": totals}
+            assert_same_bits(golden.matmul(a, b, **options), on_numpy(a, b, **options))
+
+
+@NAMES
+def test_long_sums_over_several_segments_and_threads_give_the_bits_of_numpy(name):
+    rule = accumulators[name]
+    fmt = formats(rule)[0]
+    a, b, totals = draw(np.random.default_rng(6), fmt, 70, 700, 33)
+    options = {"operand": fmt, "reduction": rule}
+    wanted = on_numpy(a[:, :], b, initial=totals, **options)
+    for threads in (1, 2, 3):
+        with kernels.use(threads=threads):
+            assert_same_bits(golden.matmul(a, b, initial=totals, **options), wanted)
+            assert_same_bits(golden.dot(a, b[:, 0], initial=totals[:, 0], **options), wanted[:, 0])
+            assert_same_bits(golden.dot(a[3], b[:, 1], **options), on_numpy(a[3:4], b[:, 1:2], **options)[0, 0])
+
+
+def test_batches_strides_and_broadcasting_give_the_bits_of_numpy():
+    rng = np.random.default_rng(7)
+    a = golden.encode(rng.normal(size=(2, 1, 5, 20)).astype(np.float32), BF16)
+    b = golden.encode(rng.normal(size=(3, 20, 6)).astype(np.float32), BF16)
+    options = {"operand": BF16, "reduction": accumulators["nvidia_ampere"]}
+    start = golden.encode(rng.normal(size=(3, 1, 6)).astype(np.float32), "fp32")
+    for x, y in ((a, b), (a[:, :, ::-2], b[:, :, ::3]), (a.swapaxes(-1, -2)[..., :3, :], b[:, :5])):
+        got = golden.matmul(x, y, **options)
+        assert got.shape == (2, 3, x.shape[-2], y.shape[-1])
+        assert_same_bits(got, on_numpy(x, y, **options))
+    assert_same_bits(golden.matmul(a, b, initial=start, **options), on_numpy(a, b, initial=start, **options))
+    before = start.copy()
+    golden.matmul(a, b, initial=start, **options)
+    assert_same_bits(start, before)  # the initial totals are the caller's
+
+
+def test_products_that_no_float_holds_are_still_added_once_rounded(path):
+    # 1 + 2^-24 + 2^-26, of which the last comes from a product of 26 bits: rounded twice it would be 1.
+    fmt = FloatFormat("e3m12", 3, 12)
+    x = int(golden.encode(1 + 2.0**-12, fmt))
+    options = {"operand": fmt, "reduction": accumulators["x86_vdpbf16ps"]}
+    got = golden.dot(np.uint16([x, 0]), np.uint16([x, 0]), initial=np.uint32(0xBA000000), **options)
+    assert got == reference.dot([x, 0], [x, 0], initial=0xBA000000, **options)[0]
+
+
+@NAMES
+def test_signs_of_zeros_are_those_of_numpy_where_a_row_is_broadcast(path, name):
+    # 0x8000 as a factor of the first operand was +0 in the lanes: -0 + (-0 * 1) came out as +0.
+    rule = accumulators[name]
+    fmt = formats(rule)[0]
+    zero, one = fmt.sign_mask, fmt.one
+    dtype = np.uint16 if fmt.width > 8 else np.uint8
+    a, b = np.full((2, 8), zero, dtype), np.full((8, 20), one, dtype)
+    totals = np.full((2, 20), 0x80000000, np.uint32)
+    options = {"operand": fmt, "reduction": rule, "initial": totals}
+    got = golden.matmul(a, b, **options)
+    assert_same_bits(got, on_numpy(a, b, **options))
+    assert got[0, 0] == reference.dot([zero] * 8, [one] * 8, operand=fmt, reduction=rule, initial=0x80000000)[0]
+
+
+def test_fault_in_the_numbers_of_a_rule_changes_the_results():
+    rng = np.random.default_rng(8)
+    a, b, totals = draw(rng, BF16, 16, 64, 16)
+    results = [golden.matmul(a, b, operand=BF16, reduction=accumulators[name], initial=totals) for name in accumulators
+               if accumulators[name].operand_bits == 16]  # fmt: skip
+    distinct = {each.tobytes() for each in results}
+    assert len(distinct) >= 8
