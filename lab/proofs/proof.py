@@ -36,6 +36,8 @@ Z3_CADICAL, BITWUZLA, CVC5 = "z3+cadical", "bitwuzla", "cvc5"
 ENGINES = (Z3_CADICAL, BITWUZLA, CVC5)
 #: Address space that a solver may use.
 MEBIBYTES = 8192
+#: A solver that has not had its processor time after this many times as long ends, too: it may share a processor.
+_PATIENCE = 10
 #: Raised when what an engine does with a formula changes: answers that were kept then count no longer.
 _REVISION = 2
 _ROOT = Path(__file__).resolve().parents[2]
@@ -82,7 +84,7 @@ class Proof:
     build : function
         Takes the folder that keeps netlists and gives SMT-LIB text, which has a solution exactly if the property fails.
     timeout : int
-        Seconds.
+        Seconds of processor time: what others do on the machine at the same time changes no verdict.
     fast : bool
         Whether it belongs to the fast tier.
     explain : function, optional
@@ -211,7 +213,7 @@ def _ask(engine: str, text: str, file: Path, timeout: int) -> dict[str, object]:
     """Let an engine decide in a process of its own, which ends with all that it has started."""
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text, encoding="utf-8")
-    command = [sys.executable, "-m", "lab.proofs.engines", engine, str(file), str(MEBIBYTES)]
+    command = [sys.executable, "-m", "lab.proofs.engines", engine, str(file), str(MEBIBYTES), str(timeout)]
     process = subprocess.Popen(
         command,
         cwd=_ROOT,
@@ -223,9 +225,9 @@ def _ask(engine: str, text: str, file: Path, timeout: int) -> dict[str, object]:
     )
     _RUNNING.add(process)
     try:
-        out, said = process.communicate(timeout=timeout)
+        out, said = process.communicate(timeout=_PATIENCE * timeout)
     except subprocess.TimeoutExpired:
-        return {"answer": "unknown", "seconds": float(timeout), "why": f"not decided within {timeout} s"}
+        return {"answer": "unknown", "seconds": float(timeout), "why": f"not decided within {_PATIENCE * timeout} s"}
     finally:
         _RUNNING.discard(process)
         _end(process)
@@ -234,6 +236,9 @@ def _ask(engine: str, text: str, file: Path, timeout: int) -> dict[str, object]:
                 pipe.close()
         for path in (file, file.with_suffix(".cnf")):
             path.unlink(missing_ok=True)
+    if process.returncode == -signal.SIGXCPU:
+        why = f"not decided within {timeout} s of processor time"
+        return {"answer": "unknown", "seconds": float(timeout), "why": why}
     try:
         answer: dict[str, object] = json.loads(out)
     except json.JSONDecodeError:

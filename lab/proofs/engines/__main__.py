@@ -1,4 +1,6 @@
-"""Entry of ``python -m lab.proofs.engines ENGINE FILE MEBIBYTES``: decide one formula and say so in JSON."""
+"""Entry of ``python -m lab.proofs.engines ENGINE FILE MEBIBYTES SECONDS``: decide one formula and say so in JSON.
+
+After SECONDS of processor time the process ends by SIGXCPU."""
 
 from __future__ import annotations
 
@@ -7,12 +9,15 @@ import resource
 import sys
 from pathlib import Path
 
+from lab.proofs.engines.limits import limit_processor_time
 from lab.proofs.errors import ToolError
 
 
-def _main(engine: str, file: str, mebibytes: str) -> int:
+def _main(engine: str, file: str, mebibytes: str, seconds: str) -> int:
     limit = int(mebibytes) << 20
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    limit_processor_time(int(seconds))
     text = Path(file).read_text(encoding="utf-8")
     try:
         if engine == "z3+cadical":
@@ -37,8 +42,8 @@ def _main(engine: str, file: str, mebibytes: str) -> int:
         print(json.dumps({"error": f"{engine}: {error or 'out of memory'} (within {mebibytes} MiB)"}))
         return 3
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    seconds = sum(usage.ru_utime + usage.ru_stime for usage in used)
-    print(json.dumps({"answer": answer, "model": model, "seconds": seconds}))
+    took = sum(usage.ru_utime + usage.ru_stime for usage in used)
+    print(json.dumps({"answer": answer, "model": model, "seconds": took}))
     return 0
 
 

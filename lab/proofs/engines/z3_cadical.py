@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import z3
 
+from lab.proofs.engines.limits import run_within_limit
 from lab.proofs.errors import ToolError, cadical
 
 __all__ = ["TACTICS", "decide"]
@@ -47,7 +47,7 @@ def decide(text: str, clauses: Path) -> tuple[str, dict[str, str]]:
         number, _, name = line.removeprefix("c ").partition(" ")
         numbers[name.strip("|")] = int(number)
     path, _ = cadical()
-    done = subprocess.run([path, "-q", str(clauses)], capture_output=True, text=True)
+    done = run_within_limit([path, "-q", str(clauses)])
     clauses.unlink()
     if done.returncode == _UNSATISFIABLE:
         return "unsat", {}
