@@ -73,7 +73,7 @@ class Model:
         source = translate("\n".join(each.read_text(encoding="utf-8") for each in sources), TOP, folder)
         self.registers = registers_of(source, TOP)
         complete = source + self._constants() + _DRIVER.read_text("utf-8")
-        self._library = ctypes.CDLL(str(library(complete, headers(), ("-O1",))))
+        self._library = ctypes.CDLL(str(library(complete, headers())))
         self._library.create.restype = ctypes.c_void_p
         self._library.seen.restype = ctypes.POINTER(ctypes.c_uint32)
         for function in (self._library.destroy, self._library.reset, self._library.run):
