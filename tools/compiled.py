@@ -230,10 +230,29 @@ def library(source: str, include: Path | None = None, options: Sequence[str] = (
         FOLDER.mkdir(parents=True, exist_ok=True)
         # Several processes may compile the same source: each its own file, and the last to finish stays.
         mine = path.with_suffix(f".{os.getpid()}.so")
-        headers = ["-I", str(include)] if include else []
-        command = [compiler, *options, *headers, "-x", "c++", "-", "-o", str(mine)]
+        folders = [_precompiled(compiler, options, include), include] if include else []
+        command = [compiler, *options, *(f"-I{folder}" for folder in folders), "-x", "c++", "-", "-o", str(mine)]
         made = subprocess.run(command, input=source, capture_output=True, text=True, check=False)
         if made.returncode:
             raise RuntimeError(f"{' '.join(command)} failed with status {made.returncode}:\n{made.stderr}")
         mine.replace(path)
     return path
+
+
+def _precompiled(compiler: str, options: Sequence[str], include: Path) -> Path:
+    """Return a folder with CXXRTL's header precompiled, made unless it has been: to read it takes half a second.
+
+    A compiler that cannot use what it finds there reads the header itself.
+    """
+    ingredients = [compiler.encode(), *(option.encode() for option in options)]
+    ingredients += [file.read_bytes() for file in sorted(include.rglob("*.h"))]
+    folder = FOLDER / f"headers-{hashlib.sha256(b'|'.join(ingredients)).hexdigest()[:20]}"
+    header = folder / "cxxrtl" / "cxxrtl.h.gch"
+    if not header.exists():
+        header.parent.mkdir(parents=True, exist_ok=True)
+        mine = header.with_suffix(f".{os.getpid()}")
+        source = include / "cxxrtl" / "cxxrtl.h"
+        command = [compiler, *options, f"-I{include}", "-x", "c++-header", str(source), "-o", str(mine)]
+        if subprocess.run(command, capture_output=True, check=False).returncode == 0:
+            mine.replace(header)
+    return folder

@@ -186,10 +186,10 @@ def test_convert_with_a_single_mode_has_no_choice_and_gives_what_the_reference_g
 
 def test_convert_in_a_mode_that_was_not_built_gives_nothing():
     modes = (Rounding.NEAREST_EVEN, Rounding.UP)
-    units = {"some": Convert(FP16, FLOAT8_E4M3FN, roundings=modes)}
+    unit = Compiled(Together({"some": Convert(FP16, FLOAT8_E4M3FN, roundings=modes)}))
     codes = np.array([0x3C01, 0x7C00, 0x7E00, 0xFBFF])
     for code in range(8):
-        got = Compiled(Together(units))(code_float16=codes, controls_3=code)["some"]
+        got = unit(code_float16=codes, controls_3=code)["some"]
         assert (got != 0).all() if code in {mode.value for mode in modes} else not got.any()
 
 
