@@ -33,7 +33,15 @@ from golden.arrays.products import indexed_values
 from golden.kernels.products import Formats, Indexed, matmul_indexed
 
 from ..golden.judges import boundary_codes, code_dtype, values_around
-from ..golden.kernels.operands import KINDS, ODD_ONES, beyond_double, codes, grown_by_rounding, late_overflow
+from ..golden.kernels.operands import (
+    KINDS,
+    ODD_ONES,
+    beyond_double,
+    codes,
+    grown_by_rounding,
+    grown_by_ulps,
+    late_overflow,
+)
 from ..golden.kernels.test_environment import FLUSH_TO_ZERO, LIBM, MASKED, ROUND_UP, SUBNORMALS_ARE_ZERO, ControlWord
 from ..golden.kernels.test_indexed import tables
 
@@ -203,6 +211,9 @@ def modes(rng: np.random.Generator) -> Iterator[Any]:
             tiny, huge = (codes(kind, fmt, (6, 30), rng) for kind in ("edges", "wide"))
             yield matmul(tiny, huge.T, operand=fmt, reduction=Reduction(fmt, 8, fmt), **options)
             yield matmul(a, b, operand=fmt, level=2, out=FP16, out_rounding=mode, **options)
+            start = codes("edges", FP32, (13, 70), rng)
+            yield matmul(a, b, operand=fmt, level=0, initial=start, random_bits=3, **options)
+        yield matmul(*grown_by_ulps(), operand=CBFLOAT16, reduction=Reduction(CBFLOAT16, None, FP32), **options)
 
 
 def narrow(rng: np.random.Generator) -> Iterator[Any]:

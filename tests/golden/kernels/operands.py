@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from golden import FP32, FloatFormat, encode, kernels
+from golden import CBFLOAT16, FP32, FloatFormat, encode, kernels
 from golden.formats import SIXTEEN_BIT_FORMATS
 
 from ..judges import code_dtype
@@ -92,3 +92,10 @@ def beyond_double(fmt: FloatFormat) -> tuple[np.ndarray, np.ndarray]:
     large_value, tiny = large * 2.0 ** (fmt.emax - 3 - fmt.precision), 2.0 ** (fmt.emin - fmt.fraction_bits)
     a = np.array([[-tiny, large_value], [tiny, large_value]])
     return encode(a, fmt), encode(np.array([[1.0], [small]]), fmt)
+
+
+def grown_by_ulps() -> tuple[np.ndarray, np.ndarray]:
+    """Factors (1, 6000) and (6000, 1) in cbfloat16: rounded up, their sum grows by an ulp at every step but the first."""
+    factors = np.full((1, 6000), encode(2.0**-10, CBFLOAT16), np.uint16)
+    factors[0, 0] = encode(2.0**11, CBFLOAT16)
+    return factors, factors.T.copy()

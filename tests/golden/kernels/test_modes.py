@@ -5,7 +5,6 @@ from itertools import product
 import numpy as np
 import pytest
 
-import golden
 from golden import (
     BF16,
     CBFLOAT16,
@@ -25,7 +24,7 @@ from golden.kernels.products import Indexed
 
 from ..judges import assert_same_bits
 from .build import Change
-from .operands import COMPILED, KINDS, ODD_ONES, codes
+from .operands import COMPILED, KINDS, ODD_ONES, codes, grown_by_ulps
 
 MODES = pytest.mark.parametrize("mode", [mode for mode in Rounding if mode is not Rounding.NEAREST_EVEN], ids=str)
 WITH_ONE = [fmt for fmt in ODD_ONES if fmt.has_one]
@@ -135,17 +134,10 @@ def test_matmul_tie_in_float32_goes_away_from_zero(path, tie):
         assert hex(tie_in_float(*given)) == hex(wanted)
 
 
-def growing():
-    """Return factors in cbfloat16 whose sum grows by an ulp at every step but the first, if it is rounded up."""
-    factors = np.full((1, 6000), golden.encode(2.0**-10, CBFLOAT16), np.uint16)
-    factors[0, 0] = golden.encode(2.0**11, CBFLOAT16)
-    return factors, factors.T.copy()
-
-
 @COMPILED
 @pytest.mark.parametrize("mode", ["up", "nearest_even"])
 def test_matmul_of_tiny_products_rounded_up_grows_into_infinity(path, mode):
-    a, b = growing()
+    a, b = grown_by_ulps()
     options = {"operand": CBFLOAT16, "reduction": Reduction(CBFLOAT16, None, FP32), "rounding": mode}
     compared(path, matmul, a, b, **options)
     with kernels.use(path):
@@ -230,7 +222,7 @@ def results():
         for mode in Rounding
     ]
     ties = [tie_in_float(*given, mode) for *given, _ in TIES.values() for mode in Rounding]
-    grown = matmul(*growing(), operand=CBFLOAT16, reduction=Reduction(CBFLOAT16, None, FP32), rounding="up")
+    grown = matmul(*grown_by_ulps(), operand=CBFLOAT16, reduction=Reduction(CBFLOAT16, None, FP32), rounding="up")
     options = {"operand": CBFLOAT16, "level": 2}
     found += [matmul(a, y, rounding="stochastic", random_bits=2, **options, **SEEDS)]
     cancelled = np.array([[CBFLOAT16.one, CBFLOAT16.one | CBFLOAT16.sign_mask]], np.uint16)
