@@ -95,7 +95,7 @@ def beyond_double(fmt: FloatFormat) -> tuple[np.ndarray, np.ndarray]:
 
 
 def grown_by_ulps() -> tuple[np.ndarray, np.ndarray]:
-    """Factors (1, 6000) and (6000, 1) in cbfloat16: rounded up, their sum grows by an ulp at every step but the first."""
+    """Factors (1, 6000) and (6000, 1) in cbfloat16: rounded up, their sum grows by an ulp at each step but one."""
     factors = np.full((1, 6000), encode(2.0**-10, CBFLOAT16), np.uint16)
     factors[0, 0] = encode(2.0**11, CBFLOAT16)
     return factors, factors.T.copy()
