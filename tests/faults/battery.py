@@ -211,6 +211,9 @@ def modes(rng: np.random.Generator) -> Iterator[Any]:
             tiny, huge = (codes(kind, fmt, (6, 30), rng) for kind in ("edges", "wide"))
             yield matmul(tiny, huge.T, operand=fmt, reduction=Reduction(fmt, 8, fmt), **options)
             yield matmul(a, b, operand=fmt, level=2, out=FP16, out_rounding=mode, **options)
+            few = rng.integers(0, 2 * fmt.min_normal, (13, 3)).astype(a.dtype)  # subnormal sums, rounded
+            yield matmul(few, b[:3], operand=fmt, level=2, **options)
+            yield matmul(few, few.T, operand=fmt, level=0, **options)
             start = codes("edges", FP32, (13, 70), rng)
             yield matmul(a, b, operand=fmt, level=0, initial=start, random_bits=3, **options)
         yield matmul(*grown_by_ulps(), operand=CBFLOAT16, reduction=Reduction(CBFLOAT16, None, FP32), **options)

@@ -13,7 +13,7 @@ ELSEWHERE = "seen elsewhere: tests/golden/kernels/"
 
 _REASONS = (
     ("", r"VECTORS|ROWS|STEPS_PER_THREAD|KEPT_BYTES|REGION|_SECONDS_PER", ".*", SPEED),
-    ("", r"step\(factor|multiply_add\(|fmadd|Words both|Words add\(|Words either", r"^(\w+), ", COMMUTES),
+    ("", r"step\(factor|rounded\(a, b|multiply_add\(|fmadd|Words both|Words add\(|Words either", r"^(\w+), ", COMMUTES),
     ("lanes256.h", "xor_pd", "high, sign", COMMUTES),
     ("arrays.cpp", "Environment environment", "Rounding", "equivalent: changed before anything is rounded"),
     ("environment.h", "!= current_", "true", "speed only: the register is written again with what it holds"),
@@ -25,6 +25,7 @@ _REASONS = (
     ("pack.h", r"__m128 row", "4 -> 5", "equivalent: a row that nobody uses"),
     ("pack.h", "lanes < width", "true", "speed only: zeros are written before values take their places"),
     ("paths.cpp", "__builtin_cpu", ".*", "equivalent on a processor that has all of it"),
+    ("wide_steps.h", "round < PHILOX_ROUNDS;", "<=", OVERWRITTEN),
     ("path.h", "fast && ", r"&&", SPEED),
     ("plan.cpp", "return exponent == 0", "true", "speed only: the generic path serves, to the same bits"),
     ("plan.cpp", "total_exponent >= -126", ".*", "equivalent: a format that float32 holds has a scale of -126 to 22"),

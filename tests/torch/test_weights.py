@@ -73,6 +73,21 @@ def test_stochastic_weights_repeat_by_seed():
     first = moved(100, 2.0**-12, BF16, 9, seed=3)
     assert (first == moved(100, 2.0**-12, BF16, 9, seed=3)).all()
     assert (first != moved(100, 2.0**-12, BF16, 9, seed=4)).any()
+    assert (moved(100, 2.0**-12, BF16, 9) == moved(100, 2.0**-12, BF16, 9, seed=0)).all()
+
+
+def test_steps_beyond_32_bits_begin_again():
+    weights = []
+    for done in (0, 2**32):
+        weight = nn.Parameter(torch.ones(50))
+        optimizer = torch.optim.SGD([weight], lr=1.0)
+        keep_weights(optimizer, BF16)
+        optimizer.param_groups[0][STEPS] = done
+        weight.grad = torch.full_like(weight, -(2.0**-9))
+        optimizer.step()
+        weights.append(weight.detach())
+    assert torch.equal(*weights)
+    assert (weights[0] != 1).any()
 
 
 def test_weights_no_longer_kept_are_float32_again():
@@ -148,8 +163,8 @@ def test_younger_settings_leave_what_older_checkpoints_say():
         ({"fmt": "float8_e5m2"}, ValueError, "^fmt: got float8_e5m2, must be a format of 16 bits"),
         ({"fmt": "float32"}, ValueError, "^fmt: got float32, must be a format of 16 bits"),
         ({"rounding": "odd"}, ValueError, "^rounding: got 'odd', must be"),
-        ({"seed": -1}, ValueError, "^seed: got -1, must be 0 to"),
-        ({"seed": 1.5}, TypeError, "^seed: got 1.5, must be an int"),
+        ({"seed": -1}, ValueError, "^seed: got -1, must be 0 to 4294967295$"),
+        ({"seed": 1.5}, TypeError, "^seed: got 1.5, must be an int from 0 to 4294967295$"),
         ({"optimizer": None}, TypeError, "^optimizer: got None, must be a torch.optim.Optimizer"),
         ({"optimizer": torch.optim.SGD([torch.ones(1).bfloat16()], lr=1)}, TypeError, "^optimizer: .* torch.bfloat16"),
     ],
