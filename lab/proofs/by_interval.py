@@ -36,7 +36,7 @@ from lab.proofs.terms import (
     verdict,
 )
 
-__all__ = ["addition", "conversion", "decode", "fused_step"]
+__all__ = ["addition", "conversion", "decode", "exact_product", "exact_sum", "fused_step"]
 
 
 def decode(code: str, fmt: FloatFormat, carrier: Sort, *, fraction_bits: int | None = None) -> str:
@@ -84,6 +84,11 @@ def fused_step(
 
     The carrier must hold every product: ``2 * operand.precision`` bits, and twice the operand's range.
     """
+    return exact_product(a, b, acc, operand, accumulator, carrier) + addition(acc, accumulator, out, flags, carrier)
+
+
+def exact_product(a: str, b: str, acc: str, operand: FloatFormat, accumulator: FloatFormat, carrier: Sort) -> str:
+    """Define number, class and sign of a product, and number and class of an accumulator."""
     text, codes = "", ((a, operand), (b, operand), (acc, accumulator))
     for name, (code, fmt) in zip(("x", "y", "z"), codes, strict=True):
         text += define(name, carrier, decode(code, fmt, carrier))
@@ -95,12 +100,22 @@ def fused_step(
     text += define("product_is_negative", "Bool", f"(xor {sign_bit(a, operand)} {sign_bit(b, operand)})")
     is_invalid = either(both("x_is_infinite", "y_is_zero"), both("x_is_zero", "y_is_infinite"))
     text += define("product_is_invalid", "Bool", either(is_invalid, *(is_signalling(code, fmt) for code, fmt in codes)))
-    text += define("operand_is_nan", "Bool", either(*(is_nan(code, fmt) for code, fmt in codes)))
-    return text + addition(acc, accumulator, out, flags, carrier)
+    return text + define("operand_is_nan", "Bool", either(*(is_nan(code, fmt) for code, fmt in codes)))
 
 
 def addition(acc: str, accumulator: FloatFormat, out: str, flags: str, carrier: Sort) -> str:
     """Define ``correct`` from number, class and sign of the product, and number and class of the accumulator."""
+    return exact_sum(acc, accumulator, carrier) + conclusion(accumulator, carrier, out, flags)
+
+
+def exact_sum(acc: str, accumulator: FloatFormat, carrier: Sort, *, zero_is_negative: bool = False) -> str:
+    """Define what `conclusion` says of the sum.
+
+    Parameters
+    ----------
+    zero_is_negative : bool
+        An exact zero sum of addends of different signs is negative: in the mode ``down``.
+    """
     text = define("below", carrier, "(fp.add RTN product z)") + define("above", carrier, "(fp.add RTP product z)")
     text += define("acc_is_negative", "Bool", sign_bit(acc, accumulator))
     signs_differ = "(xor product_is_negative acc_is_negative)"
@@ -111,10 +126,10 @@ def addition(acc: str, accumulator: FloatFormat, out: str, flags: str, carrier: 
     text += define("is_nan", "Bool", either("is_invalid", "operand_is_nan"))
     text += define("is_infinite", "Bool", both(inverse("is_nan"), either("product_is_infinite", "z_is_infinite")))
     # An exact zero is negative only if both addends are, whether or not they are zeros: then they are.
-    both_negative = both("product_is_negative", "acc_is_negative")
+    join = either if zero_is_negative else both
+    of_zero = join("product_is_negative", "acc_is_negative")
     of_infinity = "(ite product_is_infinite product_is_negative acc_is_negative)"
-    text += define("is_negative", "Bool", f"(ite is_infinite {of_infinity} {both_negative})")
-    return text + conclusion(accumulator, carrier, out, flags)
+    return text + define("is_negative", "Bool", f"(ite is_infinite {of_infinity} {of_zero})")
 
 
 def conclusion(destination: FloatFormat, carrier: Sort, out: str, flags: str) -> str:

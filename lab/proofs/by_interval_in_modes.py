@@ -17,7 +17,8 @@ from __future__ import annotations
 
 from golden.formats import FloatFormat
 from golden.rounding import Rounding
-from lab.proofs.rounded import conclusion, moves_away
+from lab.proofs.by_interval import exact_product, exact_sum
+from lab.proofs.rounded import conclusion, moves_away, settled
 from lab.proofs.terms import (
     DOUBLE,
     Sort,
@@ -34,7 +35,7 @@ from lab.proofs.terms import (
     widened,
 )
 
-__all__ = ["conversion", "rounding"]
+__all__ = ["addition", "conversion", "fused_step", "rounding"]
 
 
 def _value(word: str, width: int, fraction_bits: int, bias: int, carrier: Sort) -> str:
@@ -125,10 +126,13 @@ def rounding(
     random: str = "",
     random_bits: int = 1,
     carrier: Sort = DOUBLE,
+    low: str = "magnitude",
+    high: str = "magnitude",
 ) -> str:
     """Return definitions of ``is_beyond``, ``is_rounded``, ``is_exact`` and ``is_tiny``, as `conclusion` says.
 
-    Defined already: ``magnitude``, of the number that `out` rounds. `is_negative` tells its sign.
+    Defined already: ``magnitude``, of the number that `out` rounds; or `low` and `high`, that number rounded down and
+    up to the carrier, which holds all that it is compared with. `is_negative` tells its sign.
     """
     extra = random_bits if mode is Rounding.STOCHASTIC else 1
     fraction_bits = destination.fraction_bits + extra
@@ -140,7 +144,7 @@ def rounding(
         """Tell whether the number is rounded to a code or beyond; ``digits`` fraction bits stand in its word."""
         end, belongs = interval.lower(word, is_odd)
         value = _value(end, width, digits, destination.bias, carrier)
-        return f"(ite {belongs} (fp.geq magnitude {value}) (fp.gt magnitude {value}))"
+        return f"(ite {belongs} (fp.geq {low} {value}) (fp.gt {high} {value}))"
 
     kept = slice_of(out, destination.width - 2, 0)
     text = define("kept", f"(_ BitVec {destination.width - 1})", kept)
@@ -161,13 +165,59 @@ def rounding(
     within = both(
         f"(bvule kept {bits(destination.max_finite, destination.width - 1)})",
         either(is_zero, reaches("word", "is_odd", fraction_bits)),
-        f"(ite {belongs} (fp.leq magnitude {value}) (fp.lt magnitude {value}))",
+        f"(ite {belongs} (fp.leq {high} {value}) (fp.lt {low} {value}))",
         sign,
     )
     text += define("is_rounded", "Bool", within)
-    text += define(
-        "is_exact", "Bool", f"(fp.eq magnitude {_value('word', width, fraction_bits, destination.bias, carrier)})"
-    )
+    own = _value("word", width, fraction_bits, destination.bias, carrier)
+    text += define("is_exact", "Bool", both(f"(fp.eq {low} {own})", f"(fp.eq {high} {own})"))
     # With an unbounded exponent, the numbers below the smallest normal one have one more fraction bit than those above.
     smallest = bits(1 << fraction_bits + 1, width)
     return text + define("is_tiny", "Bool", inverse(reaches(smallest, "false", fraction_bits + 1)))
+
+
+def fused_step(
+    a: str,
+    b: str,
+    acc: str,
+    operand: FloatFormat,
+    accumulator: FloatFormat,
+    out: str,
+    flags: str,
+    mode: Rounding,
+    *,
+    random: str = "",
+    random_bits: int = 1,
+    carrier: Sort = DOUBLE,
+) -> str:
+    """Return definitions up to ``correct``: `out` and `flags` are ``round(a * b + acc)`` in a mode."""
+    text = exact_product(a, b, acc, operand, accumulator, carrier)
+    options = {"random": random, "random_bits": random_bits}
+    return text + addition(acc, accumulator, out, flags, mode, carrier=carrier, **options)
+
+
+def addition(
+    acc: str,
+    accumulator: FloatFormat,
+    out: str,
+    flags: str,
+    mode: Rounding,
+    *,
+    random: str = "",
+    random_bits: int = 1,
+    carrier: Sort = DOUBLE,
+) -> str:
+    """Define ``correct`` from number, class and sign of the product, and number and class of the accumulator.
+
+    The carrier brackets the sum, which it need not hold.
+    """
+    zero = f"(_ +zero {carrier.exponent_bits} {carrier.precision})"
+    text = exact_sum(acc, accumulator, carrier, zero_is_negative=mode is Rounding.DOWN)
+    is_zero = both("(fp.isZero below)", "(fp.isZero above)")
+    text += define("sum_is_negative", "Bool", f"(ite {is_zero} is_negative (fp.lt below {zero}))")
+    text += define("low", carrier, "(ite sum_is_negative (fp.neg above) below)")
+    text += define("high", carrier, "(ite sum_is_negative (fp.neg below) above)")
+    options = {"random": random, "random_bits": random_bits, "carrier": carrier}
+    text += rounding("sum_is_negative", accumulator, out, mode, low="low", high="high", **options)
+    text += define("is_number", "Bool", inverse(either("is_nan", "is_infinite")))
+    return text + settled(accumulator, mode, "special", out, flags, sign="(ite is_number sum_is_negative is_negative)")

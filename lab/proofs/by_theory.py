@@ -66,11 +66,20 @@ def conversion(code: str, source: FloatFormat, destination: FloatFormat, out: st
     return text + _conclusion(destination, unbounded, out, flags)
 
 
-def fused_step(a: str, b: str, acc: str, operand: FloatFormat, accumulator: FloatFormat, out: str, flags: str) -> str:
+def fused_step(
+    a: str,
+    b: str,
+    acc: str,
+    operand: FloatFormat,
+    accumulator: FloatFormat,
+    out: str,
+    flags: str,
+    mode: str = "RNE",
+) -> str:
     """Return definitions up to ``correct``: `out` and `flags` are ``round(a * b + acc)``.
 
     That is ``fp.fma`` in the accumulator's format, which mostly holds the operands' numbers, too. Where it does not, or
-    an offset differs, so that the first factor takes a power of two: see `_step_rounded_twice`.
+    an offset differs, so that the first factor takes a power of two: see `_step_rounded_twice`, to nearest even alone.
     """
     sort, codes = sort_of(accumulator), ((a, operand), (b, operand), (acc, accumulator))
     wide = Sort(max(operand.exponent_bits, accumulator.exponent_bits) + 2, accumulator.precision)
@@ -79,12 +88,13 @@ def fused_step(a: str, b: str, acc: str, operand: FloatFormat, accumulator: Floa
         text += define(name, sort_of(fmt), from_bits(code, sort_of(fmt)))
     move = offset(accumulator) - 2 * offset(operand)
     if move or operand.precision > sort.precision or operand.exponent_bits > sort.exponent_bits:
+        assert mode == "RNE", f"{operand} into {accumulator} is rounded twice"
         text += _step_rounded_twice(move, max(operand.precision, sort.precision) + 2, sort, wide)
     else:
-        text += define("unbounded", wide, f"(fp.fma RNE {' '.join(round_to(wide, name) for name in 'xyz')})")
+        text += define("unbounded", wide, f"(fp.fma {mode} {' '.join(round_to(wide, name) for name in 'xyz')})")
         factors = " ".join(round_to(sort, name) if sort_of(operand) != sort else name for name in ("x", "y"))
-        for mode in ("RNE", "RTP", "RTN"):
-            text += define(f"rounded_{mode}", sort, f"(fp.fma {mode} {factors} z)")
+        for each in dict.fromkeys((mode, "RTP", "RTN")):
+            text += define(f"rounded_{each}", sort, f"(fp.fma {each} {factors} z)")
     text += define("is_nan", "Bool", "(fp.isNaN unbounded)")
     times_zero = either(both("(fp.isInfinite x)", "(fp.isZero y)"), both("(fp.isZero x)", "(fp.isInfinite y)"))
     given_nan = either(*(is_nan(code, fmt) for code, fmt in codes))
@@ -92,7 +102,7 @@ def fused_step(a: str, b: str, acc: str, operand: FloatFormat, accumulator: Floa
     text += define("is_invalid", "Bool", either(*signalling, times_zero, both("is_nan", inverse(given_nan))))
     operands_are_finite = (inverse(f"(fp.isInfinite {name})") for name in "xyz")
     text += define("is_number", "Bool", both(inverse("is_nan"), *operands_are_finite))
-    return text + _conclusion(accumulator, wide, out, flags)
+    return text + _conclusion(accumulator, wide, out, flags, mode)
 
 
 def _step_rounded_twice(move: int, precision: int, sort: Sort, wide: Sort) -> str:
@@ -116,8 +126,8 @@ def _step_rounded_twice(move: int, precision: int, sort: Sort, wide: Sort) -> st
     return text
 
 
-def _conclusion(destination: FloatFormat, unbounded: Sort, out: str, flags: str) -> str:
-    """Define ``correct`` from what the operation has defined: the same exact result rounded in four ways."""
+def _conclusion(destination: FloatFormat, unbounded: Sort, out: str, flags: str, mode: str = "RNE") -> str:
+    """Define ``correct`` from what the operation has defined: the same exact result rounded in several ways."""
     sort = sort_of(destination)
     largest = (2 - Fraction(1, 1 << destination.fraction_bits)) * Fraction(2) ** sort.bias
     smallest = Fraction(2) ** (1 - sort.bias)
@@ -126,6 +136,6 @@ def _conclusion(destination: FloatFormat, unbounded: Sort, out: str, flags: str)
     text += define("overflows", "Bool", both("is_number", f"(fp.gt magnitude {number(largest, unbounded)})"))
     is_tiny = f"(fp.lt magnitude {number(smallest, unbounded)})"
     text += define("underflows", "Bool", both("is_inexact", is_tiny))
-    result = equal(from_bits(out, sort), "rounded_RNE")
+    result = equal(from_bits(out, sort), f"rounded_{mode}")
     correct = f"(ite is_nan {equal(out, bits(destination.nan, destination.width))} {result})"
     return text + verdict(correct, flags)

@@ -21,6 +21,7 @@ from lab.proofs.philox import philox_proofs
 from lab.proofs.pipelines import mode_pipeline_proofs, pipeline_proofs, primitive_proofs
 from lab.proofs.proof import Proof
 from lab.proofs.steps import step_proofs
+from lab.proofs.steps_in_modes import rounded_step_proofs
 from lab.proofs.vector_control import vector_control_proofs
 from lab.proofs.vector_steady import steady_proofs
 from lab.proofs.widening import widening_proofs
@@ -37,6 +38,7 @@ def proofs() -> list[Proof]:
         *converter_proofs(),
         *mode_proofs(),
         *step_proofs(),
+        *rounded_step_proofs(),
         *lane_proofs(),
         *primitive_proofs(),
         *pipeline_proofs(),

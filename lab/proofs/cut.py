@@ -18,7 +18,7 @@ widths, so it is proven to be that: its words differ only in length, which solve
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from golden.formats import FP32, FloatFormat
@@ -189,8 +189,16 @@ def first_half(netlist: Instance, mode: Mode, carrier: Sort) -> str:
     return text + refute(both(*claims))
 
 
-def second_half(netlist: Instance, mode: Mode, carrier: Sort, distances: Distances = (None, None)) -> str:
+def second_half(
+    netlist: Instance,
+    mode: Mode,
+    carrier: Sort,
+    distances: Distances = (None, None),
+    specification: Callable[..., str] | None = None,
+) -> str:
     """Return what has a solution if the second half rounds the sum of product and accumulator wrongly.
+
+    `specification` takes the arguments of `lab.proofs.by_interval.addition`, which it is unless given.
 
     With `distances`, only if the exponent of the product, biased, less the exponent field of the accumulator is one of
     ``range(*distances)``, where None is no limit.
@@ -223,7 +231,7 @@ def second_half(netlist: Instance, mode: Mode, carrier: Sort, distances: Distanc
     invalid = either(_holds(netlist, "invalid"), is_signalling(code, accumulator))
     text += define("product_is_invalid", "Bool", invalid)
     text += split_result(netlist, accumulator)
-    return text + addition(code, accumulator, "out", "flags", carrier) + refute("correct")
+    return text + (specification or addition)(code, accumulator, "out", "flags", carrier) + refute("correct")
 
 
 def same_second_half(netlist: Instance, model: Netlist, mode: Mode) -> str:

@@ -101,6 +101,8 @@ class SecondHalf(wiring.Component):
     significand, exponent, low_exponent, sign, is_infinite, is_nan, invalid : in
         What `FirstHalf` hands on; the bias follows from the formats.
     acc, format, accumulator_format : in
+    rounding, random : in
+        The fields of `formats.controls`, as far as it has any.
     o : result_layout(formats.accumulator_width), out
     """
 
@@ -114,9 +116,15 @@ class SecondHalf(wiring.Component):
                 **{name: In(1) for name in ("sign", "is_infinite", "is_nan", "invalid")},
                 "acc": In(formats.accumulator_width),
                 **_choices(formats),
+                **{name: In(field.shape) for name, field in formats.controls},
                 "o": Out(result_layout(formats.accumulator_width)),
             }
         )
+
+    @property
+    def controls(self) -> SecondHalf:
+        """The ports ``rounding`` and ``random``."""
+        return self
 
     def after(self, step: str, bundle: Bundle) -> Bundle:
         """Go on in the same cycle."""

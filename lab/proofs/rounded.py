@@ -21,7 +21,7 @@ from lab.proofs.terms import (
     verdict,
 )
 
-__all__ = ["conclusion", "moves_away"]
+__all__ = ["conclusion", "moves_away", "settled"]
 
 #: The modes that keep a result which is too large at the largest finite value: of which sign.
 _KEPT = {Rounding.TOWARD_ZERO: "+-", Rounding.DOWN: "+", Rounding.UP: "-", Rounding.TO_ODD: "+-"}
@@ -42,31 +42,41 @@ def conclusion(
     is the number's; ``is_tiny``, the number rounded with an unbounded exponent is below the smallest normal one. They
     may be anything if the code is no number's.
     """
-    width = destination.width
-    largest = [bits(destination.max_finite | sign * destination.sign_mask, width) for sign in (0, 1)]
-    special = [bits(destination.overflow(sign), width) for sign in (0, 1)]
-    infinite, beyond = special, list(special)
-    if overflow == "saturate":
-        infinite = beyond = largest
-    for sign, name in enumerate("+-"):
-        if name in _KEPT.get(mode, ""):
-            beyond[sign] = largest[sign]
-    infinity_overflows = overflow == "saturate" or destination.specials == "finite"
-
     text = define("is_negative", "Bool", sign_bit(code, source))
     text += define("is_nan", "Bool", is_nan(code, source))
     text += define("is_infinite", "Bool", is_infinite(code, source))
     text += define("is_number", "Bool", inverse(either("is_nan", "is_infinite")))
-    number_overflows = both("is_number", "is_beyond")
-    infinite_overflows = both("is_infinite", "true" if infinity_overflows else "false")
-    text += define("overflows", "Bool", either(number_overflows, infinite_overflows))
-    text += define("is_inexact", "Bool", either("overflows", both("is_number", inverse("is_exact"))))
-    text += define("underflows", "Bool", both("is_number", "is_tiny", "is_inexact"))
     loses_nan = both("is_nan", "true" if destination.specials == "finite" else "false")
     text += define("is_invalid", "Bool", either(is_signalling(code, source), loses_nan))
+    return text + settled(destination, mode, overflow, out, flags)
+
+
+def settled(
+    destination: FloatFormat, mode: Rounding, overflow: str, out: str, flags: str, *, sign: str = "is_negative"
+) -> str:
+    """Return definitions up to ``correct`` of what rounds to `destination`, a conversion or a step.
+
+    Defined already, beside what `conclusion` asks for: ``is_nan``, ``is_infinite`` and ``is_number``, of which one
+    holds; ``is_invalid``; and the sign, by a name of its own.
+    """
+    width = destination.width
+    largest = [bits(destination.max_finite | at * destination.sign_mask, width) for at in (0, 1)]
+    special = [bits(destination.overflow(at), width) for at in (0, 1)]
+    infinite, beyond = special, list(special)
+    if overflow == "saturate":
+        infinite = beyond = largest
+    for at, name in enumerate("+-"):
+        if name in _KEPT.get(mode, ""):
+            beyond[at] = largest[at]
+    infinity_overflows = overflow == "saturate" or destination.specials == "finite"
+    number_overflows = both("is_number", "is_beyond")
+    infinite_overflows = both("is_infinite", "true" if infinity_overflows else "false")
+    text = define("overflows", "Bool", either(number_overflows, infinite_overflows))
+    text += define("is_inexact", "Bool", either("overflows", both("is_number", inverse("is_exact"))))
+    text += define("underflows", "Bool", both("is_number", "is_tiny", "is_inexact"))
 
     def of_sign(codes: list[str]) -> str:
-        return f"(ite is_negative {codes[1]} {codes[0]})"
+        return f"(ite {sign} {codes[1]} {codes[0]})"
 
     nan = bits(destination.nan if destination.specials != "finite" else 0, width)
     number = f"(ite is_beyond {equal(out, of_sign(beyond))} is_rounded)"
