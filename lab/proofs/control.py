@@ -19,11 +19,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from amaranth import Module
+from amaranth import Cat, Module
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from golden.formats import FloatFormat
+from golden.rounding import Rounding
 from hdl.mac.lane import class_layout, number_layout, operand_layout
 from hdl.mac.ports import product_beat_layout, result_beat_layout
 from lab.proofs.left_out import OpenMac, pass_on
@@ -34,7 +35,7 @@ from lab.proofs.terms import bits, both, either, equal, field_of, inverse, refut
 from lab.proofs.unknown_step import UnknownStep
 from lab.proofs.yosys import netlist_of_verilog
 
-__all__ = ["ControlAlone", "control_proofs", "formula"]
+__all__ = ["MODES", "ControlAlone", "control_proofs", "formula"]
 
 #: As small as can be: nothing is computed in it here.
 TINY = FloatFormat("1-2-1", 2, 1)
@@ -51,6 +52,8 @@ class ControlAlone(wiring.Component):
         As of `MultiplyAccumulate`.
     a, b, stored, stored_class, accumulator_format : out
         What the lane is given; the last one with `a` and `b`.
+    controls : out
+        How the lane is to round, of the operation at rank ``normalise``; only of a unit with several modes.
     number, word, result, result_class, code, promoted : in
         What it gives.
     """
@@ -70,6 +73,7 @@ class ControlAlone(wiring.Component):
                 "stored": Out(number),
                 "stored_class": Out(its_class),
                 "accumulator_format": Out(1),
+                **({"controls": Out(controls.size)} if (controls := parameters.formats.controls).size else {}),
                 "number": In(number),
                 "word": In(number.size - parameters.formats.low_fraction_bits),
                 "result": In(number),
@@ -86,12 +90,17 @@ class ControlAlone(wiring.Component):
         m.d.comb += [getattr(self, name).eq(getattr(lane, name)) for name in _LANE_INPUTS]
         m.d.comb += self.accumulator_format.eq(lane.steps[0].accumulator_format)
         m.d.comb += [getattr(lane, name).eq(getattr(self, name)) for name in _LANE_OUTPUTS]
+        rounded = lane.steps[unit.parameters.position("normalise")]
+        if controls := unit.parameters.formats.controls.members:
+            m.d.comb += self.controls.eq(Cat(rounded[name] for name in controls))
         m.d.comb += pass_on(self, unit)
         return m
 
 
 #: Depth of the unit; cycles in which beats may enter; cycles until all results must have left.
 _SIZES = ((1, 6, 12), (3, 6, 14))
+#: Products bring one of these modes, or another that is refused, and random numbers.
+MODES: dict[str, Any] = {"roundings": (Rounding.NEAREST_EVEN, Rounding.UP, Rounding.STOCHASTIC), "random_bits": 1}
 
 
 def control_proofs() -> Iterator[Proof]:
@@ -104,10 +113,14 @@ def control_proofs() -> Iterator[Proof]:
             fast = engine == BITWUZLA and size == _SIZES[1]
             claim = f"control/bounded/stages_{stages}"
             yield Proof(claim, "mac: control", name, "sequential model", engine, build, timeout=900, fast=fast)
+        title, claim = f"{name}, with a choice of modes", f"control/modes/stages_{stages}"
+        build = partial(_build, *size, **MODES)
+        fast = size == _SIZES[1]
+        yield Proof(claim, "mac: control", title, "sequential model", BITWUZLA, build, timeout=900, fast=fast)
 
 
-def _build(stages: int, cycles: int, drain: int, folder: Path) -> str:
-    component = ControlAlone(operands=(TINY,), levels=(0, 1, 2), registers=2, chunk_bits=2, stages=stages)
+def _build(stages: int, cycles: int, drain: int, folder: Path, **given: Any) -> str:
+    component = ControlAlone(operands=(TINY,), levels=(0, 1, 2), registers=2, chunk_bits=2, stages=stages, **given)
     return formula(component, netlist_of_verilog(component, folder), cycles, drain)
 
 
@@ -146,7 +159,8 @@ def _lane(unknown: UnknownStep, component: ControlAlone, instances: list[Instanc
     text = ""
     for cycle, unit in enumerate(instances):
         places = {"stored": cycle + parameters.position("read"), "stored_class": cycle + parameters.position("align")}
-        if max(places.values(), default=0) >= len(instances):
+        rounds_at = cycle + parameters.position("normalise")
+        if max(*places.values(), rounds_at) >= len(instances):
             break
         term = unknown.step(
             unit.port("a"),
@@ -154,6 +168,7 @@ def _lane(unknown: UnknownStep, component: ControlAlone, instances: list[Instanc
             instances[places["stored"]].port("stored"),
             instances[places["stored_class"]].port("stored_class"),
             unit.port("accumulator_format"),
+            instances[rounds_at].port("controls") if unknown.controls.size else "",
         )
         text += f"(define-fun given_{cycle} () {unknown.sort} {term})\n"
         wide = unit.port("accumulator_format")

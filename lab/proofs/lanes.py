@@ -14,12 +14,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from amaranth import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from golden.formats import FloatFormat
+from golden.formats import CBFLOAT16, FloatFormat
+from golden.rounding import Rounding
 from hdl.catalogue import Kind, released
 from hdl.cores.words import select_width
 from hdl.mac.lane import Lane, class_layout, number_layout, operand_layout
@@ -32,6 +34,7 @@ from lab.proofs.yosys import EVERTED_LANE, SEQUENTIAL_LANE, netlist_of
 
 __all__ = ["LaneAlone", "lane_proofs", "no_ranks"]
 
+_OWN = CBFLOAT16
 _QUIET = {"rst": "#b0", "clk": "#b0"}
 
 
@@ -57,8 +60,8 @@ class LaneAlone(wiring.Component):
     a, b, stored, stored_class : in
     number, word, result, result_class, code, promoted : out
         As of `hdl.mac.lane.Lane`.
-    format_0, accumulator_format_0, ... : in
-        Of the operation after this number of ranks.
+    format_0, accumulator_format_0, rounding_0, random_0, ... : in
+        Of the operation after this number of ranks, as far as it has them.
     """
 
     def __init__(self, parameters: MacParameters) -> None:
@@ -70,6 +73,7 @@ class LaneAlone(wiring.Component):
         choices = {
             "format": select_width(len(formats.operands)),
             "accumulator_format": select_width(len(formats.accumulators)),
+            **{name: field.width for name, field in formats.controls},
         }
         super().__init__(
             {
@@ -94,6 +98,10 @@ class LaneAlone(wiring.Component):
             m.d.comb += [
                 lane.steps[at].format.eq(getattr(self, f"format_{at}")),
                 lane.steps[at].accumulator_format.eq(getattr(self, f"accumulator_format_{at}")),
+                *(
+                    lane.steps[at][name].eq(getattr(self, f"{name}_{at}"))
+                    for name in self.parameters.formats.controls.members
+                ),
             ]
         m.d.comb += [getattr(lane, name).eq(getattr(self, name)) for name in ("a", "b", "stored", "stored_class")]
         outputs = ("number", "word", "result", "result_class", "code", "promoted")
@@ -101,9 +109,9 @@ class LaneAlone(wiring.Component):
         return m
 
 
-def no_ranks(operands: tuple[FloatFormat, ...]) -> MacParameters:
+def no_ranks(operands: tuple[FloatFormat, ...], **given: Any) -> MacParameters:
     """Return the parameters of a lane that is all gates."""
-    return _NoRanks(operands=operands, stages=1)
+    return _NoRanks(operands=operands, stages=1, **given)
 
 
 def lane_proofs() -> Iterator[Proof]:
@@ -123,16 +131,21 @@ def lane_proofs() -> Iterator[Proof]:
                     timeout=300,
                     fast=engine == BITWUZLA and stages in (1, recommended),
                 )
+    for stages in range(1, 14):
+        claim, title = f"lane/pipeline/modes/stages_{stages}", f"{_OWN}, every mode, {stages} stage{'s' * (stages > 1)}"
+        build = partial(_pipeline, (_OWN,), stages, roundings=tuple(Rounding))
+        fast = stages == MacParameters(operands=(_OWN,)).stages
+        yield Proof(claim, "lane: pipeline", title, "lane without ranks", BITWUZLA, build, 300, fast=fast)
 
 
-def _pipeline(operands: tuple[FloatFormat, ...], stages: int, folder: Path) -> str:
+def _pipeline(operands: tuple[FloatFormat, ...], stages: int, folder: Path, **given: Any) -> str:
     """Return what has a solution if a lane with ranks gives another result than the one without.
 
     The multiplier, with the ranks that it has inside, is left out: see `lab.proofs.pipelines.primitive_proofs`.
     """
-    parameters = MacParameters(operands=operands, stages=stages)
+    parameters = MacParameters(operands=operands, stages=stages, **given)
     unit = netlist_of(LaneAlone(parameters), folder, SEQUENTIAL_LANE)
-    core = netlist_of(LaneAlone(no_ranks(operands)), folder, EVERTED_LANE)
+    core = netlist_of(LaneAlone(no_ranks(operands, **given)), folder, EVERTED_LANE)
     gates = core.instance("core", given={name: term for name, term in _QUIET.items() if name in core.inputs})
     last = len(parameters.operation_ranks)
     cycles: list[dict[str, str]] = [dict(_QUIET) for _ in range(last + 2)]
@@ -146,7 +159,7 @@ def _pipeline(operands: tuple[FloatFormat, ...], stages: int, folder: Path) -> s
     (product,) = (name for name in unit.inputs if name.startswith("lane.multiplier."))
     cycles[multiplied][product] = gates.port("lane.multiplier.o")
     for at in range(last + 1):
-        for name in ("format", "accumulator_format"):
+        for name in ("format", "accumulator_format", *parameters.formats.controls.members):
             cycles[at][f"{name}_{at}"] = gates.port(f"{name}_0")
     first = unit.instance("at0", given={name: term for name, term in cycles[0].items() if name in unit.inputs})
     units = [first, *following(unit, last + 1, "later", first, cycles[1:])]

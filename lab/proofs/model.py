@@ -6,11 +6,12 @@ from collections.abc import Mapping
 
 from amaranth import Const
 
+from hdl.mac.parameters import MacParameters
 from hdl.mac.ports import Error
 from lab.proofs.terms import bits, both, define, either, equal, inverse
 from lab.proofs.unknown_step import UnknownStep
 
-__all__ = ["ALIGNMENT", "NO_LEVEL", "REGISTERS", "UNSUPPORTED", "Chunk", "Model"]
+__all__ = ["ALIGNMENT", "NO_LEVEL", "REGISTERS", "UNSUPPORTED", "Chunk", "Model", "is_built"]
 
 #: A pair, so that it can be used as one, too.
 REGISTERS = (0, 1)
@@ -18,6 +19,15 @@ ALIGNMENT, UNSUPPORTED = (Const.cast(error).value for error in (Error.ALIGNMENT,
 #: Nothing has used the register yet.
 NO_LEVEL = bits(3, 2)
 _COUNT = 5
+
+
+def is_built(beat: Mapping[str, str], parameters: MacParameters) -> str:
+    """Tell whether a unit of all levels was built for the level and the rounding mode of a beat."""
+    is_level = inverse(equal(beat["level"], bits(3, 2)))
+    if "rounding" not in beat:
+        return is_level
+    modes = (bits(mode.value, 3) for mode in parameters.formats.roundings)
+    return both(is_level, either(*(equal(beat["rounding"], mode) for mode in modes)))
 
 
 class Chunk:
@@ -93,10 +103,12 @@ class Model:
         wide_bit = f"(ite {is_wide} #b1 #b0)"
         misaligned = both(is_wide, equal(beat["register"], "#b1"))
         error = f"(ite {misaligned} {bits(ALIGNMENT, 2)} {bits(0, 2)})"
-        error = f"(ite {equal(level, bits(3, 2))} {bits(UNSUPPORTED, 2)} {error})"
+        error = f"(ite {is_built(beat, unknown.parameters)} {error} {bits(UNSUPPORTED, 2)})"
         text += define(f"error_{cycle}", "(_ BitVec 2)", error)
         refused = inverse(equal(f"error_{cycle}", bits(0, 2)))
         a, b = unknown.entering(beat["a"]), unknown.entering(beat["b"])
+        own_rounding = {"controls": unknown.controls_of(beat)}
+        rounding = {"controls": unknown.controls_of(beat, promotion=True)}
         legal, answer = [either(inverse(takes), refused, first)], unknown.zero
         for register in REGISTERS:
             at = f"{register}_{cycle}"
@@ -107,15 +119,16 @@ class Model:
             text += define(f"counts_{at}", "Bool", both(f"sound_{at}", inverse(is_chain)))
             # A chain of level 0 has only a total; a chunk of the others starts at zero and ends in the total.
             wide = state["wide_0"] if register == 0 else unknown.zero
-            chain = unknown.add(a, b, f"(ite {first} {unknown.zero} {wide})", "#b1")
+            chain = unknown.add(a, b, f"(ite {first} {unknown.zero} {wide})", "#b1", **own_rounding)
             text += define(f"chain_{at}", unknown.sort, chain)
             chunk = Chunk(at, own, first, last, f"counts_{at}", self.chunk_bits, port)
             text += chunk.text
-            partial = unknown.add(a, b, f"(ite {chunk.starts} {unknown.zero} {own['partial']})", "#b0")
+            partial = unknown.add(a, b, f"(ite {chunk.starts} {unknown.zero} {own['partial']})", "#b0", **own_rounding)
             text += define(f"chunk_{at}", unknown.sort, partial)
             onto = f"(ite {chunk.is_first} {unknown.zero} (ite {is_wide} {wide} {own['narrow']}))"
             promoted, flags = unknown.promoted(f"chunk_{at}"), unknown.flags_of(f"chunk_{at}")
-            text += define(f"promotion_{at}", unknown.sort, unknown.add(promoted, unknown.one, onto, wide_bit, flags))
+            promotion = unknown.add(promoted, unknown.one, onto, wide_bit, flags, **rounding)
+            text += define(f"promotion_{at}", unknown.sort, promotion)
             promotes = both(f"counts_{at}", chunk.ends)
 
             after |= {f"{name}_{register}": term for name, term in chunk.after.items()}

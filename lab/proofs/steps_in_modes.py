@@ -21,8 +21,10 @@ from lab.proofs.by_theory_in_modes import SMT_MODES
 from lab.proofs.converters import say_result
 from lab.proofs.cut import Mode
 from lab.proofs.halves import SecondHalf
+from lab.proofs.lanes import no_ranks
 from lab.proofs.netlist import Instance
 from lab.proofs.proof import BITWUZLA, Z3_CADICAL, Proof
+from lab.proofs.stored import lane_is_step
 from lab.proofs.terms import DOUBLE, Sort, bits, equal, refute, split_result
 from lab.proofs.yosys import netlist_of
 
@@ -83,11 +85,18 @@ def rounded_step_proofs() -> Iterator[Proof]:
                 explain=step.explain,
             )  # fmt: skip
         for accumulator in _OWN.accumulators:
+            yield _own_form(RoundedStep(_OWN, CBFLOAT16, accumulator, rounding))
             own = RoundedStep(_OWN, CBFLOAT16, accumulator, rounding)
             claim = f"step/modes/second_half/{own}/{rounding}".replace(" ", "_")
             build, title = partial(_second_half, own, DOUBLE), f"{own}, {rounding} of all"
             fast = accumulator == CBFLOAT16 and rounding in (Rounding.DOWN, Rounding.STOCHASTIC)
             yield Proof(claim, "step: second half, any mode", title, _INTERVAL, BITWUZLA, build, 900, fast=fast)
+
+
+def _own_form(step: RoundedStep) -> Proof:
+    claim, title = f"lane/own_form/modes/{step}/{step.rounding}".replace(" ", "_"), f"{step}, {step.rounding} of all"
+    build = partial(lane_is_step, no_ranks(_OWN.operands, roundings=_EVERY), step)
+    return Proof(claim, "lane: own form", title, "step", BITWUZLA, build, timeout=300)
 
 
 def _whole(step: RoundedStep, specification: str, folder: Path) -> str:

@@ -168,7 +168,11 @@ def lane_is_step(parameters: MacParameters, mode: Mode, folder: Path) -> str:
         "stored": "lane_number",
         "stored_class": "lane_class",
         "lane.multiplier.o": "lane_product",
-        **{f"{name}_0": step.port(name) for name in ("format", "accumulator_format") if name in step.inputs},
+        **{
+            f"{name}_0": step.port(name)
+            for name in ("format", "accumulator_format", "rounding", "random")
+            if name in step.inputs
+        },
     }
     lane = netlist_of(LaneAlone(parameters), folder, EVERTED_LANE).instance("lane", given=given)
     text += lane.text

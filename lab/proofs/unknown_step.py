@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from hdl.mac.lane import number_layout, operand_layout
 from hdl.mac.parameters import MacParameters
 from lab.proofs.stored import plain_operand
@@ -32,6 +34,7 @@ class UnknownStep:
         self.width = self.number + CLASS_WIDTH + FLAGS_WIDTH
         self.sort = f"(_ BitVec {self.width})"
         self.zero = bits(0, self.width)
+        self.controls = parameters.formats.controls
         fmt = parameters.formats.operands[0]
         self.one = plain_operand(bits(fmt.one, fmt.width), fmt, self.operand)
 
@@ -39,8 +42,9 @@ class UnknownStep:
     def declarations(self) -> str:
         """The functions."""
         operand, number, classes = (f"(_ BitVec {width})" for width in (self.operand.size, self.number, CLASS_WIDTH))
+        last = f"(_ BitVec 1) (_ BitVec {self.controls.size})" if self.controls.size else "(_ BitVec 1)"
         return (
-            f"(declare-fun step{self.tag} ({operand} {operand} {number} {classes} (_ BitVec 1)) {self.sort})\n"
+            f"(declare-fun step{self.tag} ({operand} {operand} {number} {classes} {last}) {self.sort})\n"
             f"(declare-fun code_of{self.tag} ({number} {classes} (_ BitVec 1)) (_ BitVec {self.code_width}))\n"
             f"(declare-fun promoted_of{self.tag} ({number} {classes}) {operand})\n"
         )
@@ -49,16 +53,28 @@ class UnknownStep:
         """Return a code as an operand."""
         return plain_operand(code, self.parameters.formats.operands[0], self.operand)
 
-    def step(self, a: str, b: str, number: str, classes: str, wide: str) -> str:
+    def controls_of(self, beat: Mapping[str, str], *, promotion: bool = False) -> str:
+        """Return what a beat brings for the rounding of its step, or of its promotion; nothing to a unit of one mode.
+
+        That is one word, as `StepFormats.controls` has it.
+        """
+        names = ["random_promotion" if promotion and name == "random" else name for name, _ in self.controls]
+        return (
+            f"(concat {' '.join(beat[name] for name in reversed(names))})"
+            if len(names) > 1
+            else "".join(beat[name] for name in names)
+        )
+
+    def step(self, a: str, b: str, number: str, classes: str, wide: str, controls: str = "") -> str:
         """Apply a step; of a narrow number only the bits that it has count."""
         formats = self.parameters.formats
         spare = (1 << formats.accumulator_precision - 1 - formats.operands[0].fraction_bits) - 1
         used = f"(bvand {number} (ite {equal(wide, '#b1')} {bits(-1, self.number)} {bits(~spare, self.number)}))"
-        return f"(step{self.tag} {a} {b} {used} {slice_of(classes, CLASS_WIDTH - 1, 0)} {wide})"
+        return f"(step{self.tag} {a} {b} {used} {slice_of(classes, CLASS_WIDTH - 1, 0)} {wide} {controls})"
 
-    def add(self, a: str, b: str, value: str, wide: str, flags: str = bits(0, FLAGS_WIDTH)) -> str:
+    def add(self, a: str, b: str, value: str, wide: str, flags: str = bits(0, FLAGS_WIDTH), controls: str = "") -> str:
         """Return the value after a step; its flags are those of the step, of the value before, and others."""
-        given = self.step(a, b, self.number_of(value), self.class_of(value), wide)
+        given = self.step(a, b, self.number_of(value), self.class_of(value), wide, controls)
         earlier = f"(concat (bvor {flags} {self.flags_of(value)}) {bits(0, self.number + CLASS_WIDTH)})"
         return f"(bvor {given} {earlier})"
 

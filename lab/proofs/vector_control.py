@@ -22,13 +22,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from amaranth import Module
+from amaranth import Cat, Module
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hdl.mac.lane import class_layout, number_layout, operand_layout
 from hdl.vector.ports import vector_beat_layout, vector_result_layout
-from lab.proofs.control import TINY
+from lab.proofs.control import MODES, TINY
 from lab.proofs.left_out import OpenVectorMac, pass_on
 from lab.proofs.netlist import Instance, Netlist
 from lab.proofs.proof import BITWUZLA, Z3_CADICAL, Proof
@@ -51,6 +51,8 @@ class VectorControlAlone(wiring.Component):
         As of `VectorMac`.
     a_0, b_0, stored_0, stored_class_0 and so on : out
         What the lanes are given.
+    controls_0 and so on : out
+        How they are to round, of the operation at rank ``normalise``; only of a unit with several modes.
     accumulator_format : out
         What all of them are given with ``a`` and ``b``.
     number_0, result_class_0, code_0, promoted_0 and so on : in
@@ -75,6 +77,7 @@ class VectorControlAlone(wiring.Component):
             shapes = {"number": number, "result_class": its_class, "code": formats.accumulator_width}
             shapes |= {"promoted": operand}
             ports |= {f"{name}_{lane}": In(shapes[name]) for name in _LANE_OUTPUTS}
+            ports |= {f"controls_{lane}": Out(formats.controls.size)} if formats.controls.size else {}
         super().__init__(ports)
 
     def elaborate(self, platform: object) -> Module:
@@ -83,6 +86,9 @@ class VectorControlAlone(wiring.Component):
         for number, lane in unit.lane_parts.items():
             m.d.comb += [getattr(self, f"{name}_{number}").eq(getattr(lane, name)) for name in _LANE_INPUTS]
             m.d.comb += [getattr(lane, name).eq(getattr(self, f"{name}_{number}")) for name in _LANE_OUTPUTS]
+            if controls := unit.parameters.formats.controls.members:
+                rounded = lane.steps[unit.parameters.position("normalise")]
+                m.d.comb += getattr(self, f"controls_{number}").eq(Cat(rounded[name] for name in controls))
         m.d.comb += [
             self.accumulator_format.eq(unit.lane_parts[0].steps[0].accumulator_format),
             *pass_on(self, unit),
@@ -132,6 +138,8 @@ _SIZES = (
     Size(2, 3, 8, beats=4, drain=26),
     Size(2, 11, 16, beats=3, apart=7, drain=44),
 )
+#: Of units whose beats bring a mode, and random numbers.
+_MODE_SIZES = (_SIZES[0], _SIZES[3])
 
 
 def vector_control_proofs() -> Iterator[Proof]:
@@ -151,10 +159,21 @@ def vector_control_proofs() -> Iterator[Proof]:
                 fast=fast,
             )
 
+    for size in _MODE_SIZES:
+        title, claim = f"{size}, with a choice of modes", f"vector/modes/{size.slug}"
+        build = partial(_build, size, **MODES)
+        yield Proof(claim, "vector: control", title, "sequential model", BITWUZLA, build, timeout=900)
 
-def _build(size: Size, folder: Path) -> str:
+
+def _build(size: Size, folder: Path, **given: Any) -> str:
     component = VectorControlAlone(
-        lanes=size.lanes, operands=(TINY,), levels=(0, 1, 2), registers=size.rows, chunk_bits=2, stages=size.stages
+        lanes=size.lanes,
+        operands=(TINY,),
+        levels=(0, 1, 2),
+        registers=size.rows,
+        chunk_bits=2,
+        stages=size.stages,
+        **given,
     )
     return formula(component, netlist_of_verilog(component, folder), size)
 
@@ -196,8 +215,9 @@ def _moves(unit: Instance, name: str) -> str:
 
 def _beat(payload: str, layout: data.StructLayout) -> dict[str, str]:
     """Return the fields of a beat, each lane's operands apart."""
-    beat = {name: field_of(payload, layout, name) for name in ("level", "register", "first", "last")}
-    for name in ("a", "b"):
+    shared, of_lanes = ("level", "register", "first", "last", "rounding"), ("a", "b", "random", "random_promotion")
+    beat = {name: field_of(payload, layout, name) for name in shared if name in layout.members}
+    for name in (name for name in of_lanes if name in layout.members):
         codes, word = layout[name].shape, field_of(payload, layout, name)
         beat |= {f"{name}_{lane}": field_of(word, codes, lane) for lane in range(codes.length)}
     return beat
@@ -206,7 +226,7 @@ def _beat(payload: str, layout: data.StructLayout) -> dict[str, str]:
 def _lanes(model: VectorModel, instances: list[Instance]) -> str:
     """Assert what the lanes give of what they were given, cycles before."""
     parameters = model.parameters
-    depth = len(parameters.operation_ranks)
+    depth, rounds_at = len(parameters.operation_ranks), parameters.position("normalise")
     number_read, class_read = parameters.position("read"), parameters.position("align")
     # Cycles from the operands to what stands at a port.
     delays = {
@@ -217,12 +237,13 @@ def _lanes(model: VectorModel, instances: list[Instance]) -> str:
     }
     text = ""
     for lane, step in enumerate(model.steps):
-        for cycle in range(len(instances) - class_read):
+        for cycle in range(len(instances) - (max(class_read, rounds_at) if step.controls.size else class_read)):
             a, b = (instances[cycle].port(f"{name}_{lane}") for name in ("a", "b"))
             stored = instances[cycle + number_read].port(f"stored_{lane}")
             stored_class = instances[cycle + class_read].port(f"stored_class_{lane}")
+            controls = instances[cycle + rounds_at].port(f"controls_{lane}") if step.controls.size else ""
             wide, given = instances[cycle].port("accumulator_format"), f"given_{lane}_{cycle}"
-            text += define(given, step.sort, step.step(a, b, stored, stored_class, wide))
+            text += define(given, step.sort, step.step(a, b, stored, stored_class, wide, controls))
             for port, delay in delays.items():
                 if cycle + delay < len(instances):
                     wanted = step.lane_output(port, given, wide)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from hdl.vector.parameters import VectorParameters
 from hdl.vector.ports import RESULT_WIDTH
-from lab.proofs.model import ALIGNMENT, UNSUPPORTED, Chunk
+from lab.proofs.model import ALIGNMENT, UNSUPPORTED, Chunk, is_built
 from lab.proofs.terms import bits, both, define, either, equal, inverse, slice_of, widened
 from lab.proofs.unknown_step import FLAGS_WIDTH, UnknownStep
 
@@ -66,7 +66,8 @@ class VectorModel:
         ----------
         takes : str
         beat : mapping of str to str
-            ``level``, ``register``, ``first``, ``last``; ``a_0``, ``b_0`` and so on.
+            ``level``, ``register``, ``first``, ``last``; ``a_0``, ``b_0`` and so on; in a unit with several modes
+            ``rounding``, ``random_0``, ``random_promotion_0`` and so on.
         port : str
             What the port ``chunk`` says.
         """
@@ -77,7 +78,7 @@ class VectorModel:
         text += define(f"register_{now}", f"(_ BitVec {parameters.register_width})", beat["register"])
         misaligned = both(equal(level, bits(1, 2)), equal(slice_of(beat["register"], 0, 0), "#b1"))
         error = f"(ite {misaligned} {bits(ALIGNMENT, 2)} {bits(0, 2)})"
-        error = f"(ite {equal(level, bits(3, 2))} {bits(UNSUPPORTED, 2)} {error})"
+        error = f"(ite {is_built(beat, parameters)} {error} {bits(UNSUPPORTED, 2)})"
         text += define(f"error_{now}", "(_ BitVec 2)", error)
         is_refused = inverse(equal(f"error_{now}", bits(0, 2)))
         text += define(f"refused_{now}", "Bool", both(takes, is_refused))
@@ -122,7 +123,8 @@ class VectorModel:
         def promotion(of: int, by: int, onto: str, wide: str) -> str:
             value, step = f"product_{of}_{now}", self.steps[by]
             operand, flags = self.steps[of].promoted(value), self.steps[of].flags_of(value)
-            return step.add(operand, step.one, starting(chunk.is_first, step, own[onto]), wide, flags)
+            controls = step.controls_of(self._brought(beat, of), promotion=True)
+            return step.add(operand, step.one, starting(chunk.is_first, step, own[onto]), wide, flags, controls)
 
         for lane, step in enumerate(self.steps):
             is_even = lane % 2 == 0
@@ -132,8 +134,13 @@ class VectorModel:
                 # A chain of level 0 has only a total; a chunk of the others starts at zero and ends in the total.
                 codes = [f"(ite {is_chain} {beat[f'{name}_{lane // 2}']} {beat[f'{name}_{lane}']})" for name in "ab"]
                 onto = f"(ite {is_chain} {starting(first, step, own[f'total_{lane}'])} {onto})"
+                controls = step.controls_of(self._brought(beat, lane // 2))
+                if step.controls.size:
+                    controls = f"(ite {is_chain} {controls} {step.controls_of(self._brought(beat, lane))})"
+            else:
+                controls = step.controls_of(self._brought(beat, lane))
             a, b = map(step.entering, codes)
-            product = step.add(a, b, onto, f"(ite {is_chain} #b1 #b0)" if is_even else "#b0")
+            product = step.add(a, b, onto, f"(ite {is_chain} #b1 #b0)" if is_even else "#b0", controls=controls)
             text += define(f"product_{lane}_{now}", step.sort, product)
             after[f"partial_{lane}"] = f"product_{lane}_{now}"
         for lane in range(len(self.steps)):
@@ -146,6 +153,11 @@ class VectorModel:
                 second = promotion(lane + 1, lane, f"second_{lane}", "#b1")
                 after[f"second_{lane}"] = f"(ite {promotes} {second} {own[f'second_{lane}']})"
         return text + "".join(define(f"{name}_after_{now}", self._state[name][0], term) for name, term in after.items())
+
+    def _brought(self, beat: Mapping[str, str], lane: int) -> Mapping[str, str]:
+        """Return what a beat brings for the rounding in a lane."""
+        names = ("random", "random_promotion")
+        return {**beat, **{name: beat[f"{name}_{lane}"] for name in names if f"{name}_{lane}" in beat}}
 
     def _answers(self, now: int, last: str) -> str:
         """Define the results of a beat."""
