@@ -7,6 +7,7 @@ from lab.mutants.control_faults import CONTROL_FAULTS
 from lab.mutants.converter_faults import CONVERTER_FAULTS
 from lab.mutants.mutant import Mutant
 from lab.mutants.proofs import AXI_STREAM, CONTROL, NARROWING, STREAM, WIDENING
+from lab.mutants.rounding_faults import ROUNDING_FAULTS
 from lab.mutants.step_faults import STEP_FAULTS
 from lab.mutants.vector_faults import VECTOR_FAULTS
 
@@ -20,6 +21,7 @@ MUTANTS = (
     *CONTROL_FAULTS,
     *CONVERTER_FAULTS,
     *BLOCK_FAULTS,
+    *ROUNDING_FAULTS,
     # -- chunks
     Mutant(
         "chunk_one_too_long",

@@ -35,10 +35,10 @@ from lab.proofs.terms import (
     widened,
 )
 
-__all__ = ["addition", "conversion", "fused_step", "rounding"]
+__all__ = ["addition", "conversion", "fused_step", "magnitude_of", "rounding"]
 
 
-def _value(word: str, width: int, fraction_bits: int, bias: int, carrier: Sort) -> str:
+def magnitude_of(word: str, width: int, fraction_bits: int, bias: int, carrier: Sort) -> str:
     """Return the number of an exponent field and a fraction, without sign, as one of the carrier."""
     exponent_bits = width - fraction_bits
     parts = [
@@ -109,7 +109,7 @@ def conversion(
     `random` is the random number of the mode ``stochastic``, of `random_bits` bits.
     """
     top = source.width - 1
-    magnitude = _value(slice_of(code, top - 1, 0), top, source.fraction_bits, source.bias, carrier)
+    magnitude = magnitude_of(slice_of(code, top - 1, 0), top, source.fraction_bits, source.bias, carrier)
     text = define("magnitude", carrier, magnitude)
     text += rounding(
         sign_bit(code, source), destination, out, mode, random=random, random_bits=random_bits, carrier=carrier
@@ -143,7 +143,7 @@ def rounding(
     def reaches(word: str, is_odd: str, digits: int) -> str:
         """Tell whether the number is rounded to a code or beyond; ``digits`` fraction bits stand in its word."""
         end, belongs = interval.lower(word, is_odd)
-        value = _value(end, width, digits, destination.bias, carrier)
+        value = magnitude_of(end, width, digits, destination.bias, carrier)
         return f"(ite {belongs} (fp.geq {low} {value}) (fp.gt {high} {value}))"
 
     kept = slice_of(out, destination.width - 2, 0)
@@ -157,7 +157,7 @@ def rounding(
         "is_beyond", "Bool", reaches(bits(above << extra, width), "true" if above & 1 else "false", fraction_bits)
     )
     end, belongs = interval.upper("word", "is_odd")
-    value = _value(end, width, fraction_bits, destination.bias, carrier)
+    value = magnitude_of(end, width, fraction_bits, destination.bias, carrier)
     is_zero = equal("kept", bits(0, destination.width - 1))
     sign = equal(sign_bit(out, destination), is_negative)
     if destination.specials == "fnuz":
@@ -169,7 +169,7 @@ def rounding(
         sign,
     )
     text += define("is_rounded", "Bool", within)
-    own = _value("word", width, fraction_bits, destination.bias, carrier)
+    own = magnitude_of("word", width, fraction_bits, destination.bias, carrier)
     text += define("is_exact", "Bool", both(f"(fp.eq {low} {own})", f"(fp.eq {high} {own})"))
     # With an unbounded exponent, the numbers below the smallest normal one have one more fraction bit than those above.
     smallest = bits(1 << fraction_bits + 1, width)

@@ -32,7 +32,7 @@ __all__ = ["RoundedStep", "rounded_step_proofs"]
 
 _EVERY = tuple(Rounding)
 #: Proven whole, multiplier included, with few random bits.
-_SMALL, _FEW = FloatFormat("1-4-3", 4, 3), 4
+_SMALL, _FEW = FloatFormat("1-4-3", 4, 3), 6
 #: Released widths.
 _OWN = StepFormats((CBFLOAT16,), (CBFLOAT16, FP32), _EVERY)
 _THEORY, _INTERVAL = "fp.fma", "interval"
