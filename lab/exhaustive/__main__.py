@@ -2,8 +2,9 @@
 
 Groups of checks: quantisers (the compiled kernels, all float32 values), netlists (the converters between every two
 formats, all codes), modes (those of up to 16 bits in every rounding mode, all codes with some random numbers),
-tiny-steps (fused steps of tiny formats, all operands), steps (fused steps of the formats in use, 10^8 biased operands
-for each mode; takes minutes, and runs only on request).
+tiny-steps (fused steps of tiny formats, all operands), rounded-steps (fused steps in every rounding mode: of a tiny
+format on all operands, of cbfloat16 on 10^6 biased ones), steps (fused steps of the formats in use, 10^8 biased
+operands for each mode; takes minutes, and runs only on request).
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from lab.exhaustive.converters import converter_checks
 from lab.exhaustive.modes import mode_checks
 from lab.exhaustive.quantisers import quantiser_checks
 from lab.exhaustive.steps import sampled_step_checks, tiny_step_checks
+from lab.exhaustive.steps_in_modes import sampled_rounded_checks, tiny_rounded_checks
 from tools.evidence import Means, Part, Record, note
 
 __all__ = ["main"]
@@ -42,6 +44,7 @@ def _groups() -> dict[str, list[Check]]:
         "netlists": converter_checks(),
         "modes": mode_checks(),
         "tiny-steps": tiny_step_checks(),
+        "rounded-steps": [*tiny_rounded_checks(), *sampled_rounded_checks()],
         "steps": sampled_step_checks(),
     }
 
@@ -55,11 +58,12 @@ _EVIDENCE = {
     "netlists": (Part.CONVERTERS, Means.EVERY_INPUT, ""),
     "modes": (Part.CONVERTERS, Means.EVERY_INPUT, "but random numbers"),
     "tiny-steps": (Part.STEP, Means.EVERY_INPUT, "of tiny formats"),
+    "rounded-steps": (Part.STEP, Means.SAMPLED, "in every rounding mode"),
     "steps": (Part.STEP, Means.SAMPLED, ""),
 }
 
 #: Groups that run when none is named.
-_DEFAULT = ("quantisers", "netlists", "modes", "tiny-steps")
+_DEFAULT = ("quantisers", "netlists", "modes", "tiny-steps", "rounded-steps")
 
 
 def _parser(groups: Sequence[str]) -> argparse.ArgumentParser:

@@ -18,7 +18,7 @@ from lab.exhaustive.operands import drawn_operands
 from lab.exhaustive.softfloat import fused_steps
 from tools.sliced import Sliced
 
-__all__ = ["MODES", "TINY", "sampled_step_checks", "tiny_step_checks"]
+__all__ = ["MODES", "TINY", "all_operands", "biased_operands", "sampled_step_checks", "tiny_step_checks"]
 
 _E3M2, _E3M3 = FloatFormat("e3m2", 3, 2), FloatFormat("e3m3", 3, 3)
 
@@ -90,7 +90,7 @@ def tiny_step_checks(formats: Sequence[tuple[FloatFormat, FloatFormat]] = TINY) 
     """Return one check for each operand and accumulator format: all (a, b, acc)."""
     checks = []
     for operand, accumulator in formats:
-        step = _Step(operand, accumulator, StepFormats((operand,), (accumulator,)), _all_operands(operand, accumulator))
+        step = _Step(operand, accumulator, StepFormats((operand,), (accumulator,)), all_operands(operand, accumulator))
         total = 1 << (2 * operand.width + accumulator.width)
         checks.append(_check(step, total))
     return checks
@@ -98,7 +98,7 @@ def tiny_step_checks(formats: Sequence[tuple[FloatFormat, FloatFormat]] = TINY) 
 
 def sampled_step_checks(modes: Sequence[tuple[FloatFormat, FloatFormat]] = MODES, sample: int = SAMPLE) -> list[Check]:
     """Return one check for each mode of the core that is built for three formats: operands of `drawn_operands`."""
-    return [_check(_Step(*mode, _SHARED, _biased_operands(*mode)), sample) for mode in modes]
+    return [_check(_Step(*mode, _SHARED, biased_operands(*mode)), sample) for mode in modes]
 
 
 def _check(step: _Step, total: int) -> Check:
@@ -109,7 +109,9 @@ def _check(step: _Step, total: int) -> Check:
     return Check(name, total, against, step.compare, prepare=step.build)
 
 
-def _all_operands(operand: FloatFormat, accumulator: FloatFormat) -> Callable[[int, int], Sequence[NDArray]]:
+def all_operands(operand: FloatFormat, accumulator: FloatFormat) -> Callable[[int, int], Sequence[NDArray]]:
+    """Return what gives the triples (a, b, acc) of a range of all."""
+
     def operands(start: int, stop: int) -> Sequence[NDArray]:
         index = np.arange(start, stop, dtype=np.uint32)
         factors = index >> np.uint32(accumulator.width)
@@ -120,6 +122,7 @@ def _all_operands(operand: FloatFormat, accumulator: FloatFormat) -> Callable[[i
     return operands
 
 
-def _biased_operands(operand: FloatFormat, accumulator: FloatFormat) -> Callable[[int, int], Sequence[NDArray]]:
+def biased_operands(operand: FloatFormat, accumulator: FloatFormat) -> Callable[[int, int], Sequence[NDArray]]:
+    """Return what gives the triples of `drawn_operands` of a range of a sample."""
     # The place in the sample is the seed, so that a difference comes again.
     return lambda start, stop: drawn_operands(operand, accumulator, stop - start, start)

@@ -57,7 +57,6 @@ ROUNDING_FAULTS = (
         "Mux(to_largest, word, rounded.word)",
         "rounded.word",
         _OWN_FORM,
-        "mixed_*",
     ),
     _fault(
         "largest_value_without_overflow",

@@ -15,6 +15,8 @@ belongs to it, to 2**R k + 2**R - r, which does not. No number here is ever roun
 
 from __future__ import annotations
 
+from typing import Any
+
 from golden.formats import FloatFormat
 from golden.rounding import Rounding
 from lab.proofs.by_interval import exact_product, exact_sum
@@ -192,7 +194,7 @@ def fused_step(
 ) -> str:
     """Return definitions up to ``correct``: `out` and `flags` are ``round(a * b + acc)`` in a mode."""
     text = exact_product(a, b, acc, operand, accumulator, carrier)
-    options = {"random": random, "random_bits": random_bits}
+    options: dict[str, Any] = {"random": random, "random_bits": random_bits}
     return text + addition(acc, accumulator, out, flags, mode, carrier=carrier, **options)
 
 
@@ -217,7 +219,7 @@ def addition(
     text += define("sum_is_negative", "Bool", f"(ite {is_zero} is_negative (fp.lt below {zero}))")
     text += define("low", carrier, "(ite sum_is_negative (fp.neg above) below)")
     text += define("high", carrier, "(ite sum_is_negative (fp.neg below) above)")
-    options = {"random": random, "random_bits": random_bits, "carrier": carrier}
+    options: dict[str, Any] = {"random": random, "random_bits": random_bits, "carrier": carrier}
     text += rounding("sum_is_negative", accumulator, out, mode, low="low", high="high", **options)
     text += define("is_number", "Bool", inverse(either("is_nan", "is_infinite")))
     return text + settled(accumulator, mode, "special", out, flags, sign="(ite is_number sum_is_negative is_negative)")

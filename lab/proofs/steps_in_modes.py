@@ -89,8 +89,7 @@ def rounded_step_proofs() -> Iterator[Proof]:
             own = RoundedStep(_OWN, CBFLOAT16, accumulator, rounding)
             claim = f"step/modes/second_half/{own}/{rounding}".replace(" ", "_")
             build, title = partial(_second_half, own, DOUBLE), f"{own}, {rounding} of all"
-            fast = accumulator == CBFLOAT16 and rounding in (Rounding.DOWN, Rounding.STOCHASTIC)
-            yield Proof(claim, "step: second half, any mode", title, _INTERVAL, BITWUZLA, build, 900, fast=fast)
+            yield Proof(claim, "step: second half, any mode", title, _INTERVAL, BITWUZLA, build, timeout=900)
 
 
 def _own_form(step: RoundedStep) -> Proof:

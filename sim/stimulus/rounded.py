@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -152,6 +153,8 @@ class RoundedMaker(Maker):
                         [Segment(index, level, [c, a], [d, b], chunk=0)] for c, d, a, b in zip(*columns, strict=True)
                     ]
             chains += [[segment] for segment in self._edges(index, level)]
+            if level == 2 and not self.inner:
+                chains += self._kept_finite(index)
         self.rng.shuffle(chains)
         return chains
 
@@ -176,6 +179,27 @@ class RoundedMaker(Maker):
                         index, level, [operand.one, a], [operand.one, b], chunk=0 if at == "step" else 1,
                         modes=[exact, mode], random=random, random_promotion=promotion,
                     )  # fmt: skip
+
+        # Taken from 1: the lowest place that a random number decides on, where the difference has lost its first one.
+        accumulator = self.accumulator(index, level)
+        place = -(accumulator.precision + self.random_bits)
+        if _STOCHASTIC in self.modes and place // 2 >= operand.emin:
+            a, b = (int(encode(2.0**power, operand)) for power in (place // 2, place - place // 2))
+            for number in (0, 1):
+                yield Segment(
+                    index, level, [operand.one, a | operand.sign_mask], [operand.one, b], chunk=0,
+                    modes=[exact, _STOCHASTIC], random=[number] * 2,
+                )  # fmt: skip
+
+    def _kept_finite(self, index: int) -> Iterator[Chain]:
+        """Yield sums that are too large and stay finite, read again: from an even register, then from an odd one."""
+        operand = self.operands[index]
+        largest, minus = operand.max_finite, operand.sign_mask
+        for mode, sign in itertools.product(self.modes, (0, minus)):
+            if _beyond(operand, Rounding(mode), int(sign > 0)) == "largest":
+                a, b = [largest | sign, largest | sign ^ minus], [largest, operand.one]
+                modes = [mode, self.modes[0]]
+                yield [Segment(index, 2, a, b, chunk=0, odd=odd, modes=list(modes)) for odd in (False, True)]
 
     def _met(self, segment: Segment) -> str:
         """Return the bin of a reduction of two products: what the second one's step, or its promotion, came to."""
@@ -262,8 +286,15 @@ def _rows(operand: FloatFormat, level: int) -> Iterator[tuple[int, int, int, int
     # Three of the smallest numbers by three quarters: in every mode two or three of them.
     for sign in (0, minus):
         yield 0, one, 3 * smallest | sign, one - (1 << operand.fraction_bits - 1)
-    # Of exponents one apart: the difference is a negative word in the near path, and a power of two.
-    yield largest, one, largest | minus, one + (1 << operand.fraction_bits)
+    for sign in (0, minus):
+        # Three eighths of the spacing below the smallest normal number, from which it takes a sticky bit to come back.
+        down = operand.emin - operand.fraction_bits - 2
+        a, b = (int(encode(x, operand)) for x in (1.5 * 2.0 ** (down // 2), 2.0 ** (down - down // 2)))
+        yield operand.min_normal | sign, one, a | sign ^ minus, b
+        # 2^emax less 3 times 2^emax: a power of two beyond the largest value, which as a negative word looks smaller.
+        half = operand.emax // 2
+        a, b = (int(encode(x, operand)) for x in (1.5 * 2.0**half, 2.0 ** (operand.emax + 1 - half)))
+        yield operand.max_finite_field << operand.fraction_bits | sign, one, a | sign ^ minus, b
 
 
 def _narrow_rows(operand: FloatFormat, rng: np.random.Generator) -> list[tuple[int, int, int, int]]:

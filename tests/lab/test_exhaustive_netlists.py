@@ -6,6 +6,7 @@ from amaranth import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+import golden
 from golden import BF16, CB16, CBFLOAT16, FP16, FP32, Flag, FloatFormat, reference
 from golden.formats import CONVERSIONS, SIXTEEN_BIT_FORMATS
 from hdl import FloatConverter
@@ -14,6 +15,7 @@ from lab.exhaustive.check import Check, run
 from lab.exhaustive.converters import converter_checks
 from lab.exhaustive.rounding import codes_from_float32, flags_from_float32, round_float32
 from lab.exhaustive.steps import sampled_step_checks, tiny_step_checks
+from lab.exhaustive.steps_in_modes import sampled_rounded_checks, tiny_rounded_checks
 from tools.sliced import Sliced, netlist
 
 NARROW = pytest.mark.parametrize("fmt", SIXTEEN_BIT_FORMATS, ids=str)
@@ -116,14 +118,26 @@ def test_checks_are_of_every_pair_of_formats_and_of_every_operand():
         assert min(2**23, check.total) % check.piece == 0
     assert [check.total for check in tiny_step_checks()] == [2**18, 2**24, 2**21, 2**28]
     assert [check.total for check in sampled_step_checks()] == [10**8] * 6
+    assert [check.total for check in tiny_rounded_checks()] == [2**18] * 7
+    assert [check.total for check in sampled_rounded_checks()] == [10**6] * 14
 
 
 def test_step_of_a_tiny_format_is_checked_on_every_operand(monkeypatch):
     (check,) = tiny_step_checks([(E3M2, E3M2)])
     outcome = run(check, 2)
     assert (outcome.count, outcome.passed) == (2**18, True)
-    a, b, acc = (each.astype(int) for each in steps._all_operands(E3M2, E3M2)(0, 2**18))
+    a, b, acc = (each.astype(int) for each in steps.all_operands(E3M2, E3M2)(0, 2**18))
     assert np.unique(a << 12 | b << 6 | acc).size == 2**18
+
+
+def test_step_of_a_tiny_format_with_random_numbers_is_checked_and_a_wrong_one_is_seen(monkeypatch):
+    *_, check = tiny_rounded_checks(FloatFormat("e2m1", 2, 1))
+    assert run(check, 1).passed
+    right = golden.multiply_accumulate
+    monkeypatch.setattr(
+        golden, "multiply_accumulate", lambda *given, random, **options: right(*given, random=random ^ 1, **options)
+    )
+    assert run(check, 1).wrong > 0
 
 
 def test_steps_in_a_mode_of_the_shared_core_are_checked_on_a_sample():
@@ -133,7 +147,7 @@ def test_steps_in_a_mode_of_the_shared_core_are_checked_on_a_sample():
 
 
 def test_softfloat_gives_the_references_steps():
-    operands = steps._biased_operands(FP16, FP16)(0, 3000)
+    operands = steps.biased_operands(FP16, FP16)(0, 3000)
     codes, flags = softfloat.fused_steps(operands)
     rows = zip(*(each.tolist() for each in operands), strict=True)
     wanted = [reference.multiply_accumulate(a, b, acc, operand=FP16, accumulator=FP16) for a, b, acc in rows]
