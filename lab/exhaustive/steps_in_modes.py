@@ -46,11 +46,13 @@ class _Step:
 
     def compare(self, start: int, stop: int) -> Comparison:
         a, b, acc = self.operands(start, stop)
-        given, options = {"a": a, "b": b, "acc": acc}, {"rounding": self.mode}
+        given: dict[str, Any] = {"a": a, "b": b, "acc": acc}
+        options: dict[str, Any] = {"rounding": self.mode}
         told: list[Any] = [a, b, acc]
         if self.is_random:
             random = np.random.default_rng(start).integers(0, 1 << self.formats.random_bits, len(a), np.uint32)
-            given["random"], options = random, options | {"random": random, "random_bits": self.formats.random_bits}
+            given["random"] = random
+            options |= {"random": random, "random_bits": self.formats.random_bits}
             told.append(random)
         got = self.netlist(**given)
         codes, flags = golden.multiply_accumulate(

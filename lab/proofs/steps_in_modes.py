@@ -101,7 +101,8 @@ def _own_form(step: RoundedStep) -> Proof:
 def _whole(step: RoundedStep, specification: str, folder: Path) -> str:
     unit = netlist_of(FusedStep(step.formats), folder).instance()
     text = unit.text + unit.shown + step.chosen(unit) + split_result(unit, step.accumulator)
-    given = (*(unit.port(name) for name in ("a", "b", "acc")), step.operand, step.accumulator, "out", "flags")
+    a, b, acc = (unit.port(name) for name in ("a", "b", "acc"))
+    given = (a, b, acc, step.operand, step.accumulator, "out", "flags")
     if specification == _THEORY:
         return text + by_theory.fused_step(*given, SMT_MODES[step.rounding]) + refute("correct")
     return text + by_interval_in_modes.fused_step(*given, step.rounding, **step.random(unit)) + refute("correct")

@@ -309,7 +309,7 @@ def _narrow_rows(operand: FloatFormat, rng: np.random.Generator) -> list[tuple[i
 
 def _beyond(fmt: FloatFormat, mode: Rounding, sign: int) -> str:
     """Say what a result beyond the largest finite value becomes."""
-    random = {"random": 0} if mode is Rounding.STOCHASTIC else {}
+    random: dict[str, Any] = {"random": 0} if mode is Rounding.STOCHASTIC else {}
     value = reference.Value(reference.Class.FINITE, sign, 1, fmt.emax + 1)
     code, _ = reference.round_value(value, fmt, rounding=mode, **random)
     return "largest" if fmt.is_finite(code) else "infinity"
