@@ -37,8 +37,11 @@ class Monitor:
                 self.broken_promises.append(f"cycle {cycle}: valid fell before the answer was taken")
                 self._refused = None
             return False
-        value = self._answer.value
-        word = int(value) if value.is_resolvable else None
+        try:
+            # By its text: to ask the array bit by bit takes as long as to simulate a converter.
+            word = int(str(self._answer.value), 2)
+        except ValueError:
+            word = None
         if self._refused is not None and self._refused[0] != word:
             self.broken_promises.append(f"cycle {cycle}: the answer changed before it was taken")
         self._refused = None if takes else (word,)
