@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from golden import FP32, Reduction, reference
+from golden import FP32, Reduction, exact_steps, reference
 from hdl.vector.parameters import VectorParameters
 from hdl.vector.promotions import QueuedPromotions
 from lab.proofs.along_model.induction import induction, told
@@ -32,7 +32,7 @@ def number(step, code, is_wide):
 def reduced(monkeypatch, model, level):
     """Let golden reduce, and return its results with what that says of the steps of the lanes."""
     facts, results = [], []
-    multiply_accumulate = reference.multiply_accumulate
+    multiply_accumulate = exact_steps.multiply_accumulate
     for element in range(LANES // (2 if level == 0 else 1)):
         its_lane = 2 * element if level == 0 else element
 
@@ -53,11 +53,12 @@ def reduced(monkeypatch, model, level):
             return code, flags
 
         with monkeypatch.context() as patched:
-            patched.setattr(reference, "multiply_accumulate", spy)
+            patched.setattr(exact_steps, "multiply_accumulate", spy)
             columns = [[beat[element] for beat in rows] for rows in (A, B)]
             # The unit that is proven reduces in the operand format itself, as narrow as that is.
             own = Reduction.for_level(level, TINY, chunk=None if level == 0 else CHUNK, inner=TINY)
             results.append(reference.dot(*columns, operand=TINY, reduction=own))
+    assert facts, "nobody has listened to golden"
     return results, facts
 
 
