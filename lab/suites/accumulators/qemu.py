@@ -52,7 +52,7 @@ def _executable(instruction: int) -> bytes:
 class Qemu:
     """Sums of both instructions, which have to agree."""
 
-    m, k, n = 16, 8, 16
+    m, k, n = 128, 8, 128
 
     def __init__(self, emulator: Path, name: str, fmt: FloatFormat) -> None:
         if name not in QEMU_PRESETS or fmt not in QEMU_PRESETS[name]:
