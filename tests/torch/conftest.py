@@ -1,5 +1,7 @@
 """Every test starts from the process's defaults (float16, level 1, no mixed precision) and from one seed."""
 
+import signal
+
 import pytest
 import torch
 
@@ -15,6 +17,13 @@ def defaults_of_the_process(monkeypatch):
     monkeypatch.setattr(current._Process, "backend", None)
     monkeypatch.setattr(notices, "_said", set())
     monkeypatch.setattr(levels._Process, "level", 1)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def ctrl_c_counts():
+    # A shell ignores Ctrl-C for what it starts in the background, and Trainer leaves an ignored signal ignored.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
