@@ -196,7 +196,7 @@ def prepare(unit: Unit, seed: int, effort: float) -> tuple[list[Scenario], set[s
         names = [source.name, destination.name]
         if not component.parameters.plan.is_plain:
             return mode_scenarios(component, port, rng, effort), required_mode_bins(component), names
-        scenarios = converter_scenarios(source, destination, port, rng, effort)
+        scenarios = converter_scenarios(component, port, rng, effort)
         return scenarios, required_bins(source, destination, component.latency), names
     if unit.kind is Kind.MX_QUANTIZER:
         names = [component.source.name, component.element.name]

@@ -7,12 +7,13 @@ from collections import Counter
 import numpy as np
 
 from golden import Flag, FloatFormat, convert, decode
+from hdl import FloatConverter
 from sim.port import Port
 from sim.scenario import Scenario
 from sim.stimulus.coverage import classes, count_bins, rounding_cases
 from sim.stimulus.operands import Codes, boundary, random_codes, specials
 from sim.stimulus.patterns import PATTERNS, pattern
-from sim.stimulus.resets import EPISODES, cut_off, required_resets
+from sim.stimulus.resets import EPISODES, required_resets, stalled_and_cut_off
 
 __all__ = ["converter_scenarios", "required_bins"]
 
@@ -23,9 +24,10 @@ _SAMPLE = 6000
 
 
 def converter_scenarios(
-    source: FloatFormat, destination: FloatFormat, port: Port, rng: np.random.Generator, effort: float
+    component: FloatConverter, port: Port, rng: np.random.Generator, effort: float
 ) -> list[Scenario]:
     """Return every code of a narrow source or the interesting ones of float32, and the stream matrix."""
+    source, destination = component.source, component.destination
     codes = _all_codes(source, rng) if source.width <= 16 else _wide_codes(source, destination, rng, effort)
     if effort < 0.5:
         keep = max(2000, int(len(codes) * effort))
@@ -36,7 +38,7 @@ def converter_scenarios(
     some = rng.choice(codes, min(len(codes), int(_SAMPLE * min(2 * effort, 1.0))), replace=False)
     sampled = np.concatenate([specials(source), _near_boundaries(source, destination, rng), some])
     scenarios = [every, _scenario("sampled_codes", sampled, source, destination, port)]
-    scenarios.append(_resets(codes, source, destination, port, rng))
+    scenarios.append(_resets(codes, component, port, rng))
     for idle in PATTERNS:
         for backpressure in PATTERNS:
             few = rng.choice(codes, int(_STREAM_VECTORS * min(effort, 1.0)))
@@ -47,13 +49,11 @@ def converter_scenarios(
     return scenarios
 
 
-def _resets(
-    codes: Codes, source: FloatFormat, destination: FloatFormat, port: Port, rng: np.random.Generator
-) -> Scenario:
+def _resets(codes: Codes, component: FloatConverter, port: Port, rng: np.random.Generator) -> Scenario:
     """Reset the unit in the middle of a stream, again and again."""
-    scenario = _scenario("resets", rng.choice(codes, EPISODES * _EPISODE_VECTORS), source, destination, port)
-    scenario.offers, scenario.takes = pattern("random", rng), pattern("bursts", rng)
-    return cut_off(scenario, range(0, len(scenario.payloads), _EPISODE_VECTORS), rng)
+    drawn = rng.choice(codes, EPISODES * _EPISODE_VECTORS)
+    scenario = _scenario("resets", drawn, component.source, component.destination, port)
+    return stalled_and_cut_off(scenario, range(0, len(drawn), _EPISODE_VECTORS), component.latency, rng)
 
 
 def _all_codes(source: FloatFormat, rng: np.random.Generator) -> Codes:

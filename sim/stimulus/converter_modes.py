@@ -15,7 +15,7 @@ from sim.scenario import Scenario
 from sim.stimulus.coverage import classes, count_bins
 from sim.stimulus.operands import Codes, boundary, random_codes, specials
 from sim.stimulus.patterns import PATTERNS, pattern
-from sim.stimulus.resets import EPISODES, cut_off, required_resets
+from sim.stimulus.resets import EPISODES, required_resets, stalled_and_cut_off
 
 __all__ = ["mode_scenarios", "required_mode_bins"]
 
@@ -44,8 +44,8 @@ def mode_scenarios(component: FloatConverter, port: Port, rng: np.random.Generat
     some = rng.choice(codes, int(_SAMPLE * min(2 * effort, 1.0)))
     scenarios = [every, maker.scenario("sampled_codes", some, each_in_all_modes=specials(source))]
     resets = maker.scenario("resets", rng.choice(codes, EPISODES * _EPISODE_VECTORS))
-    resets.offers, resets.takes = pattern("random", rng), pattern("bursts", rng)
-    scenarios.append(cut_off(resets, range(0, len(resets.payloads), _EPISODE_VECTORS), rng))
+    starts = range(0, len(resets.payloads), _EPISODE_VECTORS)
+    scenarios.append(stalled_and_cut_off(resets, starts, component.latency, rng))
     for idle in PATTERNS:
         for backpressure in PATTERNS:
             few = rng.choice(codes, int(_STREAM_VECTORS * min(effort, 1.0)))

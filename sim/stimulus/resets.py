@@ -7,13 +7,16 @@ from collections.abc import Sequence
 import numpy as np
 
 from sim.scenario import Scenario
+from sim.stimulus.patterns import pattern
 
-__all__ = ["EPISODES", "cut_off", "required_resets"]
+__all__ = ["EPISODES", "cut_off", "required_resets", "stalled_and_cut_off"]
 
 #: Episodes of a scenario; the last one runs to its end.
 EPISODES = 32
 #: After how many cycles, in turn: soon, and when much is under way.
 _EARLIEST, _SOON, _LATEST = 2, 14, 90
+#: Cycles after which a unit is surely full, beyond its latency.
+_SPARE = 6
 
 
 def cut_off(scenario: Scenario, starts: Sequence[int], rng: np.random.Generator) -> Scenario:
@@ -31,6 +34,27 @@ def cut_off(scenario: Scenario, starts: Sequence[int], rng: np.random.Generator)
     cuts = rng.integers(_EARLIEST, np.resize([_SOON, _LATEST], len(starts)))
     cuts[-1] = 0
     scenario.episodes = np.stack([np.asarray(starts), np.searchsorted(scenario.ends, starts), cuts], 1)
+    return scenario
+
+
+def stalled_and_cut_off(scenario: Scenario, starts: Sequence[int], latency: int, rng: np.random.Generator) -> Scenario:
+    """Reset a unit that answers every payload: when it has just begun, when it is full and nobody takes, and at random.
+
+    An episode begins with payloads in every cycle and a receiver that waits: the patterns of chance come afterwards.
+    So the first two episodes meet what `required_resets` names, whatever is drawn.
+
+    Parameters
+    ----------
+    scenario, starts, rng
+        As of `cut_off`; at least two episodes are cut off.
+    latency : int
+        Cycles from a payload to its answer.
+    """
+    full = latency + _SPARE
+    scenario.offers = np.concatenate([np.ones(full, np.bool_), pattern("random", rng)])
+    scenario.takes = np.concatenate([np.zeros(full, np.bool_), pattern("bursts", rng)])
+    cut_off(scenario, starts, rng)
+    scenario.episodes[:2, 2] = _EARLIEST, full
     return scenario
 
 

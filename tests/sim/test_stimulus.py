@@ -17,6 +17,7 @@ from sim.stimulus.mac import mac_scenarios
 from sim.stimulus.mac_coverage import accumulator_of, count_steps, required_steps
 from sim.stimulus.operands import one_of_each_class
 from sim.stimulus.patterns import PATTERNS, pattern
+from sim.stimulus.resets import stalled_and_cut_off
 from sim.stimulus.step_operands import Steps, directed_steps
 from sim.stimulus.vector import vector_scenarios
 from sim.units import UNITS, port_of
@@ -28,7 +29,7 @@ def scenarios_of(name: str, seed: int) -> list[Scenario]:
     port = port_of(unit, component)
     if unit.kind is Kind.CONVERTER:
         rng = generator_for(seed, name)
-        return converter_scenarios(component.source, component.destination, port, rng, 0.1)
+        return converter_scenarios(component, port, rng, 0.1)
     return mac_scenarios(component, port, seed, name, 0.1)[0]
 
 
@@ -67,6 +68,21 @@ def test_converter_stimulus_meets_every_required_bin_with_every_seed(name: str) 
         scenarios = mode_scenarios(component, port_of(UNITS[name], component), rng, UNITS[name].effort)
         met = {found for scenario in scenarios for found in scenario.coverage}
         assert required <= met, f"seed {seed}: {required - met}"
+
+
+@pytest.mark.parametrize("latency", [1, 2, 5])
+def test_resets_of_a_unit_that_answers_everything_meet_it_empty_and_full_with_every_seed(latency: int) -> None:
+    # Seed 16146515 reset float8_e4m3fn_to_float8_e4m3fnuz only when no answer was on its way.
+    for seed in range(20):
+        count = 32 * 100
+        scenario = Scenario("resets", *(np.zeros(count, np.uint64) for _ in range(2)), np.arange(count))
+        scenario.ends = np.arange(count)
+        stalled_and_cut_off(scenario, range(0, count, 100), latency, np.random.default_rng(seed))
+        soon, full = scenario.episodes[:2, 2].tolist()
+        assert scenario.offers[:full].all()
+        assert not scenario.takes[:full].any()
+        assert (0 < soon <= latency + 1, full > latency + 2) == (True, True)
+        assert scenario.episodes[-1, 2] == 0
 
 
 @pytest.mark.parametrize("level", LEVELS)
