@@ -50,6 +50,9 @@ Answer = tuple[str, Any]
 _SCALED_BY_THE_RANGE = FloatFormat("e8m7", 8, 7, bias=135), FloatFormat("e8m7_low", 8, 7, bias=143)
 _SCALED_BY_THE_FACTOR = FloatFormat("e6m9", 6, 9, bias=12), FloatFormat("e8m1_low", 8, 1, bias=149)
 
+#: The narrowest format whose codes take 32 bits.
+_ONE_BIT_MORE = FloatFormat("e8m8", 8, 8)
+
 
 def answers() -> Iterator[Answer]:
     """Give every answer of the path in force; what numbers they are does not depend on it."""
@@ -62,7 +65,7 @@ def answers() -> Iterator[Answer]:
 def flat(rng: np.random.Generator) -> Iterator[Any]:
     patterns = rng.integers(0, 2**32, 3001, dtype=np.uint32)
     doubles = rng.integers(0, 2**64, 1001, dtype=np.uint64).view(np.float64)
-    for fmt in (CBFLOAT16, BF16, FP16, CB16, FP32, *ODD_ONES):
+    for fmt in (CBFLOAT16, BF16, FP16, CB16, FP32, _ONE_BIT_MORE, *ODD_ONES):
         near = np.concatenate([boundary_codes(FP32, near=(fmt,)), patterns]).astype(np.uint32).view(np.float32)
         around = values_around(fmt)[::7] if fmt.width <= 16 else doubles
         for values in (near, np.concatenate([around, -around, doubles, [2.0**-160, -0.0, 1e308]])):
