@@ -19,6 +19,7 @@ from golden import (
     FloatFormat,
     Reduction,
     Rounding,
+    accumulators,
     convert,
     decode,
     dot,
@@ -31,6 +32,7 @@ from golden import (
 )
 from golden.arrays.products import indexed_values
 from golden.kernels.products import Formats, Indexed, matmul_indexed
+from lab.suites.accumulators.cases import draw
 
 from ..golden.judges import boundary_codes, code_dtype, values_around
 from ..golden.kernels.operands import (
@@ -231,6 +233,26 @@ def narrow(rng: np.random.Generator) -> Iterator[Any]:
             yield dot(a, b.T[:7], operand=fmt, level=level, return_flags=True)[0]
 
 
+def other_machines(rng: np.random.Generator) -> Iterator[Any]:
+    """The accumulators of other machines: short and long sums, values that cancel, overflow or are tiny, strides."""
+    for rule in accumulators.values():
+        wide = rule.operand_bits == 16
+        for fmt in (BF16, FP16, FloatFormat("e3m12", 3, 12)) if wide else (FLOAT8_E4M3FN, FLOAT8_E5M2):
+            for m, k, n in ((3, 37, 40), (9, 150, 5), (1, 64, 33), (70, 11, 33)):
+                a, b, totals = draw(rng, fmt, m, k, n)
+                yield matmul(a, b, operand=fmt, reduction=rule, initial=totals)
+                yield matmul(a[::-1], b[:, ::-2], operand=fmt, reduction=rule)
+                yield dot(a, b[:, 0], operand=fmt, reduction=rule, initial=totals[:, 0])
+    a, b = codes("normal", BF16, (2, 1, 5, 20), rng), codes("special", BF16, (3, 20, 6), rng)
+    for rule in (accumulators["nvidia_ampere"], accumulators["x86_vdpbf16ps"]):
+        start = codes("normal", FP32, (3, 1, 6), rng)
+        yield matmul(a, b, operand=BF16, reduction=rule, initial=start)
+        yield matmul(a.swapaxes(-1, -2)[..., :3, :], b[:, :5], operand=BF16, reduction=rule)
+        long = codes("normal", BF16, (40, 1500), rng)
+        with kernels.use(threads=2):
+            yield matmul(long, long.T[:, ::3], operand=BF16, reduction=rule)
+
+
 def threads(rng: np.random.Generator) -> Iterator[Any]:
     """Enough steps that each thread gets a share, and many calls close upon each other."""
     path = kernels.kernel_info()["path"]
@@ -260,5 +282,5 @@ def environment(rng: np.random.Generator) -> Iterator[Any]:
 
 PARTS = (
     flat, lengths, chains, edges, shapes, batches, reductions, scales, subnormals, windows, dots, modes, narrow,
-    threads, environment,
+    other_machines, threads, environment,
 )  # fmt: skip
