@@ -12,9 +12,17 @@ OVERWRITTEN = "equivalent: what is written too much lies in spare room or is wri
 ELSEWHERE = "seen elsewhere: tests/golden/kernels/"
 
 _REASONS = (
-    ("", r"VECTORS|ROWS|STEPS_PER_THREAD|KEPT_BYTES|REGION|_SECONDS_PER", ".*", SPEED),
+    ("", r"VECTORS|ROWS|STEPS_PER_THREAD|PRODUCTS_PER_THREAD|SEGMENT|KEPT_BYTES|REGION|_SECONDS_PER", ".*", SPEED),
     ("", r"step\(factor|rounded\(a, b|multiply_add\(|fmadd|Words both|Words add\(|Words either", r"^(\w+), ", COMMUTES),
     ("lanes256.h", "xor_pd", "high, sign", COMMUTES),
+    ("accumulate.cpp", "memset.memory", "0 -> 1", "equivalent: results of idle lanes are thrown away"),
+    ("accumulate.cpp", "release_above", ".*", "speed only: how much memory a thread keeps"),
+    ("accumulate.cpp", "if .used", "true", "equivalent: packing nothing writes nothing"),
+    ("accumulate.cpp", "if ..path", "! -> ", "speed only: NumPy gives the same bits"),
+    ("accumulate.h", "MOST_STAGES", "8 -> 7", "equivalent: more room than any preset takes"),
+    ("accumulate_lanes.h", "exponent_of", "true", "speed only: exponents that nobody reads"),
+    ("accumulate_lanes.h", "step, first, -1", "1 -> 2", "equivalent: any negative number stands for no total"),
+    ("accumulate_lanes.h", "total >= 0", "0 -> 1", "equivalent: the total is never the first of its terms"),
     ("arrays.cpp", "Environment environment", "Rounding", "equivalent: changed before anything is rounded"),
     ("environment.h", "!= current_", "true", "speed only: the register is written again with what it holds"),
     ("avx512fp16.cpp", "extended.*half", ";", "speed only: float16 runs without native steps, to the same bits"),
