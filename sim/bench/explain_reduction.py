@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from golden import FP32, FloatFormat, Rounding, explain, format_named
+from golden import FP32, FloatFormat, Reduction, Rounding, explain, format_named
 from sim.bench.explain import distance_in_ulp, flag_names, show
 from sim.bench.findings import Context
 from sim.scenario import Scenario
@@ -19,6 +19,7 @@ PER_PRODUCT = ("a", "b", "modes")
 _SHOWN = 3
 #: Reductions of so many products are explained step by step.
 _EXPLAINED = 8
+_MODES = {mode.value: str(mode) for mode in Rounding}
 
 
 def explain_reduction(context: Context, scenario: Scenario, index: int, actual: int | str | None) -> str:
@@ -49,16 +50,18 @@ def explain_reduction(context: Context, scenario: Scenario, index: int, actual: 
         lines.append(f"  got      {actual or 'unknown bits'}")
     # One mode for all of them is what can be explained.
     if 0 < detail["products"] <= _EXPLAINED and not detail["error"] and "modes" not in scenario.details:
-        lines += [f"    {line}".rstrip() for line in _steps(scenario, detail, operand)]
+        steps = _steps(scenario, detail, operand, inner_format(formats, operand))
+        lines += [f"    {line}".rstrip() for line in steps]
     return "\n".join(lines)
 
 
-def _steps(scenario: Scenario, detail: dict[str, Any], operand: FloatFormat) -> list[str]:
+def _steps(scenario: Scenario, detail: dict[str, Any], operand: FloatFormat, inner: FloatFormat) -> list[str]:
     """Return what each step had to do."""
     reduced = slice(detail["start"], detail["start"] + detail["products"])
     factors = [scenario.details[key][reduced].tolist() for key in ("a", "b")]
     start = 0 if detail["first"] else detail["initial"]
-    explained = explain(*factors, operand=operand, level=detail["level"], chunk=detail["chunk"] or None, initial=start)
+    reduction = Reduction.for_level(detail["level"], operand, chunk=detail["chunk"] or None, inner=inner)
+    explained = explain(*factors, operand=operand, reduction=reduction, initial=start)
     return explained.table(codes=True).splitlines()
 
 
@@ -84,5 +87,10 @@ def products(scenario: Scenario, detail: dict[str, Any], operand: FloatFormat) -
     pairs = ["..." if k < 0 else " * ".join(show(int(codes[k]), operand) for codes in factors) for k in places]
     if "modes" in scenario.details:
         modes = scenario.details["modes"][start : start + count].tolist()
-        pairs = [pair if k < 0 else f"{pair} {Rounding(modes[k])}" for pair, k in zip(pairs, places, strict=True)]
+        pairs = [pair if k < 0 else f"{pair} {_mode(modes[k])}" for pair, k in zip(pairs, places, strict=True)]
     return ", ".join(pairs)
+
+
+def _mode(code: int) -> str:
+    """Return the name of a mode; a product that is to be refused may have a code that names none."""
+    return _MODES.get(code, f"mode {code}")

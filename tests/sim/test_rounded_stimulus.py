@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from golden import CBFLOAT16, FLOAT8_E4M3FN, FLOAT8_E5M2, FP32, Reduction, Rounding, dot
+from sim.bench.explain_reduction import products
 from sim.run.simulate import prepare
+from sim.scenario import Scenario
 from sim.stimulus.reductions import Segment
 from sim.stimulus.stepwise import predict_steps
 from sim.units import UNITS
@@ -51,3 +53,13 @@ def test_prediction_step_by_step_of_narrow_operands_is_that_of_whole_reductions(
         result, flags = dot(a, b, operand=fmt, reduction=plan, return_flags=True)
         assert (hex(segment.result), segment.flags) == (hex(result), flags)
         assert plan.outer in (FP32, CBFLOAT16)
+
+
+def test_failure_line_of_a_mode_without_a_name_shows_its_code() -> None:
+    # It once ended the run of the fault mode_that_is_not_built_accepted, in place of telling what differs.
+    one = np.array([0x3E00, 0x3E00])
+    details = {"a": one, "b": one, "modes": np.array([2, 7])}
+    scenario = Scenario("one", *(np.zeros(1, np.uint64) for _ in range(2)), np.zeros(1, int), details=details)
+    assert products(scenario, {"products": 2, "start": 0}, CBFLOAT16) == (
+        "0x3e00 (1.0) * 0x3e00 (1.0) down, 0x3e00 (1.0) * 0x3e00 (1.0) mode 7"
+    )
