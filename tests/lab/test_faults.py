@@ -17,6 +17,7 @@ from lab.faults.fault import HOLDS, KINDS, Fault
 from lab.faults.gates import gates_of
 from lab.faults.machine import Cause, Machine, Wires
 from lab.faults.proofs import faulty, proofs_of, try_proofs
+from lab.faults.reasons import reason_of
 from lab.faults.report import NOT_KNOWN, figures, survivors
 from lab.proofs.proof import Verdict, prove
 from sim.fields import Fields
@@ -218,3 +219,10 @@ def test_tables_count_what_was_judged_and_list_survivors_with_their_reason(found
 )
 def test_tables_say_what_was_tried_of_a_survivor_without_a_reason(found, remark, why):
     assert [row[-1] for row in figures([Judged("adder", found[0], Fate.OPEN, "", remark)])[-1].rows] == [why]
+
+
+@pytest.mark.parametrize(("bit", "is_known"), [(0, True), (3, True), (13, False), (15, False)])
+def test_reason_of_a_reset_holds_for_the_register_of_an_operation_and_not_for_its_valid_bit(bit, is_known):
+    # Bit 15 says that the operation writes: one that nobody issued would.
+    what = f"at__3.register[15:0] is reset to another value, bit {bit}"
+    assert bool(reason_of(Fault("mac/operation.py:106", "reset", what, "top", "cell", "Q", (), 0))) is is_known
