@@ -54,8 +54,8 @@ class MultiplyAccumulate(wiring.Component):
     within a chunk. The promotion of a chunk takes the mode of the product that ended the chunk, and that product's
     ``random_promotion``.
 
-    A reset loses what is in the pipeline and in the queue of results. The registers keep what they hold: start the next
-    reduction with ``first``.
+    A reset loses what is in the pipeline and in the queue of results. A register for which nothing is in flight keeps
+    what it holds, and its reduction may continue. Start all others with ``first``.
 
     Attributes
     ----------

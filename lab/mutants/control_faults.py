@@ -16,8 +16,10 @@ def _chunk(name: str, old: str, new: str, unit: str = "mac_cbfloat16", effort: f
     return Mutant(name, "mac/chunks.py", old, new, unit, "long_chunks", effort, **refuted)
 
 
-def _reset(name: str, file: str, old: str, new: str, unit: str = "mac_cbfloat16", **refuted: Any) -> Mutant:
-    return Mutant(name, file, old, new, unit, "resets", 1.0 if unit == _VECTOR else 0.15, **refuted)
+def _reset(
+    name: str, file: str, old: str, new: str, unit: str = "mac_cbfloat16", scenarios: str = "resets", **refuted: Any
+) -> Mutant:
+    return Mutant(name, file, old, new, unit, scenarios, 1.0 if unit == _VECTOR else 0.15, **refuted)
 
 
 def _waits(name: str, file: str, old: str, new: str, unit: str = "mac_cbfloat16", **refuted: Any) -> Mutant:
@@ -65,6 +67,14 @@ CONTROL_FAULTS = (
         "mac/operation.py",
         'Signal(layout, name=f"operation_{position + 1}")',
         'Signal(layout, name=f"operation_{position + 1}", reset_less=True)',
+        proofs=control(11),
+    ),
+    _reset(
+        "reset_writes_a_register",
+        "mac/operation.py",
+        'Signal(layout, name=f"operation_{position + 1}")',
+        'Signal(layout, name=f"operation_{position + 1}", init={"writes": 1})',
+        scenarios="kept_over_resets",
         proofs=control(11),
     ),
     _reset(

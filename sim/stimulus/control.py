@@ -8,6 +8,7 @@ import numpy as np
 
 from sim.scenario import Scenario
 from sim.stimulus.distances import distance_chains, required_distances
+from sim.stimulus.kept import KEPT
 from sim.stimulus.long_chunks import required_long_chunks
 from sim.stimulus.patterns import pattern
 from sim.stimulus.reductions import Chain, Segment
@@ -66,7 +67,7 @@ def required_control(maker: Maker) -> set[str]:
     mac = maker.mac
     beyond = range(mac.parameters.register_width, maker.port.request.widths["register"])
     required = {f"register_beyond/bit_{bit}" for bit in beyond} | required_long_chunks(maker)
-    required |= required_distances(maker) | required_resets(mac.latency, answers_wait_for_more=True)
+    required |= required_distances(maker) | required_resets(mac.latency, answers_wait_for_more=True) | {KEPT}
     if mac.parameters.has_input_rank:
         required.add("reset/held_payload_with_answer")
     if mac.parameters.has_chunks:

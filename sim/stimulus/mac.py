@@ -15,6 +15,7 @@ from sim.scenario import Scenario
 from sim.stimulus.control import distances, port_changes, required_control, resets
 from sim.stimulus.directed import directed_segments, required_directed
 from sim.stimulus.generators import generator_for
+from sim.stimulus.kept import kept_over_resets
 from sim.stimulus.long_chunks import long_chains, long_lengths
 from sim.stimulus.mac_coverage import CHUNKS, accumulator_of, chunk_lengths, count_steps, required_edges, required_steps
 from sim.stimulus.operands import one_of_each_class, random_codes, specials, with_exponents
@@ -70,7 +71,8 @@ class Maker:
     def control(self) -> list[Scenario]:
         """Return scenarios of resets, of the port `chunk`, and of when products come."""
         changes = [port_changes(self)] if self.mac.parameters.has_chunks else []
-        return [*resets(self), distances(self), *changes, *([self.long_chunks()] if self.long_lengths else [])]
+        long = [self.long_chunks()] if self.long_lengths else []
+        return [*resets(self), kept_over_resets(self), distances(self), *changes, *long]
 
     def long_chunks(self) -> Scenario:
         """Reduce with chunks of every length around a power of two, and without a limit."""

@@ -239,3 +239,17 @@ def test_dot_in_a_mode_of_no_products_converts_the_initial_value_by_out_rounding
         for mode in ("up", "down"):
             got = dot(nothing, nothing, operand=FP16, initial=third, out=FP16, rounding="to_odd", out_rounding=mode)
             assert got[0] == reference.convert(int(third[0]), FP32, FP16, rounding=mode)[0]
+
+
+@pytest.mark.parametrize("level", [1, 2])
+def test_neutral_product_on_minus_zero_keeps_the_sign_in_mode_down_alone(level: int) -> None:
+    """Units have no empty reduction: a product -0 * 1.0 stands for it, +0 * 1.0 in mode down (docs/numerics.md)."""
+    minus_zero, one = CBFLOAT16.sign_mask, CBFLOAT16.one
+    total = (FP32 if level == 1 else CBFLOAT16).sign_mask
+    given = {"operand": CBFLOAT16, "level": level}
+
+    # 0x3E00 - 0x3E00, rounded down, is the only way to a total of -0.
+    assert dot([one, one | minus_zero], [one, one], **given, rounding="down") == total
+    assert dot([], [], **given, initial=total) == total
+    assert dot([minus_zero], [one], **given, initial=total) == 0
+    assert dot([0], [one], **given, initial=total, rounding="down") == total
