@@ -8,7 +8,8 @@ from golden.accumulator import Accumulator, FusedSum, Provenance
 from golden.arrays.accumulation import multiply_accumulate
 from golden.arrays.conversion import convert, decode, encode, quantize
 from golden.arrays.normalisation import softmax
-from golden.arrays.products import dot, matmul, matmul_values
+from golden.arrays.products import dot, matmul
+from golden.arrays.value_products import matmul_values
 from golden.counts import Counts
 from golden.explanation import explain
 from golden.flags import Flag

@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any
 
-__all__ = ["Counts", "Events"]
+__all__ = ["NO_EXPONENT", "Counts", "Events"]
+
+#: `Counts.largest_exponent` where no step left anything but zeros, infinities and NaNs: below every exponent.
+NO_EXPONENT = -(2**15)
 
 
 @dataclass(frozen=True)
@@ -15,7 +18,7 @@ class Events:
     Parameters
     ----------
     steps : int or int64 array of the results' shape
-        Here and below: ints in `golden.reference` and of `sum`, arrays elsewhere.
+        Here and below: ints in `golden.reference`, of `sum` and of ``counts="sum"``, arrays elsewhere.
     inexact, underflow, overflow, invalid : int or int64 array
         Steps that raised the flag.
     swamped : int or int64 array
@@ -50,19 +53,34 @@ class Counts:
         Of the steps that add a product; at level 0 those are all.
     promotions : Events
         Of the steps by which a partial sum joins the total. The final conversion is counted nowhere.
+    largest_exponent : int or int64 array
+        floor(log2(abs(x))) of the largest finite x that a step left in its accumulator, be it a partial sum or a total;
+        `NO_EXPONENT` if every step left a zero, an infinity or a NaN, or there was none. Of many results it is the
+        largest.
     """
 
     products: Events
     promotions: Events
+    largest_exponent: Any = NO_EXPONENT
 
     def sum(self) -> Counts:
         """Return the counts of all results together, as ints."""
-        return Counts(self.products.sum(), self.promotions.sum())
+        exponent = self.largest_exponent
+        largest = int(exponent.max(initial=NO_EXPONENT)) if hasattr(exponent, "max") else int(exponent)
+        return Counts(self.products.sum(), self.promotions.sum(), largest)
 
     def __add__(self, other: Counts) -> Counts:
         if not isinstance(other, Counts):
             return NotImplemented
-        return Counts(self.products + other.products, self.promotions + other.promotions)
+        pair = self.largest_exponent, other.largest_exponent
+        # The larger, of ints and of arrays alike, without NumPy, which `golden.reference` does without.
+        largest = max(pair) if all(isinstance(each, int) for each in pair) else _larger(*pair)
+        return Counts(self.products + other.products, self.promotions + other.promotions, largest)
+
+
+def _larger(x: Any, y: Any) -> Any:
+    """Return the larger of two, of which one at least is an array."""
+    return x + (y - x) * (y > x)
 
 
 def _total(count: Any) -> int:

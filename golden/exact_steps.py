@@ -9,9 +9,9 @@ from enum import Enum
 from fractions import Fraction
 from typing import Any
 
-from golden.counts import Counts, Events
+from golden.counts import NO_EXPONENT, Counts, Events
 from golden.exact import Class, Value, as_sequence, number_value
-from golden.exact_rounding import decode, decoded, round_value
+from golden.exact_rounding import decode, decoded, floor_log2, round_value
 from golden.flags import Flag
 from golden.formats import FloatFormat, as_format
 from golden.philox import FINAL_CONVERSION, FIRST_PROMOTION, MOST_STEPS, random_at
@@ -256,8 +256,11 @@ def reduced(
 def counted(done: Iterable[Step]) -> Counts:
     """Return what occurred in these steps."""
     tallies: dict[Kind, Counter[str]] = {kind: Counter() for kind in Kind}
+    largest = Fraction(0)
     for step in done:
+        largest = max(largest, abs(step.value_after or Fraction(0)))
         raised = [str(flag.name).lower() for flag in Flag if flag in step.flags]
         tallies[step.kind].update(["steps", *raised, *(["swamped"] if step.is_swamped else [])])
     names = ("steps", "inexact", "underflow", "overflow", "invalid", "swamped")
-    return Counts(*(Events(*(tallies[kind][name] for name in names)) for kind in Kind))
+    products, promotions = (Events(*(tallies[kind][name] for name in names)) for kind in Kind)
+    return Counts(products, promotions, floor_log2(largest) if largest else NO_EXPONENT)

@@ -115,8 +115,8 @@ def multiply_accumulate(
     with np.errstate(all="ignore"):
         x, y = codes_to_float64(given[0], operand), codes_to_float64(given[1], operand)
         z = codes_to_float64(given[2], accumulator)
-        result = chain.step(x, y, z, accumulator, choice)
-    for codes, fmt in zip(given, (operand, operand, accumulator), strict=True):
-        chain.note_signalling(fmt.is_signalling(codes))
+        signalling = operand.is_signalling(given[0]) | operand.is_signalling(given[1])
+        signalling = signalling | accumulator.is_signalling(given[2])
+        result = chain.step(x, y, z, accumulator, choice, signalling=signalling)
     codes = float64_to_codes(np.broadcast_to(result, shape), accumulator)[()]
     return (codes, chain.flags[()]) if return_flags else codes

@@ -1,84 +1,38 @@
-"""Reductions of code arrays and of values (NUMERICS section 5)."""
+"""Reductions of code arrays (NUMERICS section 5)."""
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import Any
+from typing import Any, Literal, Unpack, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from golden.accumulator import Accumulator
-from golden.arrays.accumulators import dot_codes, matmul_codes, multiply, totals_of
+from golden.arrays.accumulators import dot_codes, matmul_codes
 from golden.arrays.chain import last_rounding, reduce_codes
-from golden.arrays.checks import as_codes, as_flag, as_format, as_values, code_dtype, same_shape
-from golden.arrays.conversion import convert, decode, encode, quantize
-from golden.arrays.operands import carried_codes, carried_indexed, carried_values, carrier
-from golden.arrays.rounding import Flags
+from golden.arrays.checks import as_codes, as_flag, as_format, code_dtype, same_shape
+from golden.arrays.conversion import convert
+from golden.arrays.counting import Tally, as_counting, counts_in_form
+from golden.arrays.multiplication import counted, multiplied
+from golden.arrays.operands import carried_codes, carrier
+from golden.arrays.plans import (
+    ReductionOptions,
+    allowed,
+    arguments_of,
+    as_start,
+    check_length,
+    matmul_shape,
+    plan_of,
+)
+from golden.counts import Counts
 from golden.formats import FP32, FloatFormat
 from golden.kernels import products as kernels
-from golden.philox import MOST_STEPS
 from golden.reduction import DEFAULT_CHUNK, Reduction
 from golden.rounding import DEFAULT_RANDOM_BITS, ReductionRounding, Rounding
 
-__all__ = ["dot", "indexed_values", "matmul", "matmul_values"]
+__all__ = ["dot", "matmul"]
 
 Codes = NDArray[Any]
-
-
-_plan_for_level = lru_cache(maxsize=256)(Reduction.for_level)
-
-
-def _plan(
-    operand: FloatFormat, level: int, chunk: int | None, reduction: Reduction | Accumulator | None
-) -> Reduction | Accumulator:
-    if reduction is None:
-        plain = type(level) is int and (chunk is None or type(chunk) is int)  # what the cache tells apart
-        return (_plan_for_level if plain else Reduction.for_level)(level, operand, chunk=chunk)
-    if isinstance(reduction, Accumulator):
-        reduction.check_operand(operand)
-    elif not isinstance(reduction, Reduction):
-        raise TypeError(f"reduction: got {reduction!r}, must be a Reduction, one of golden.accumulators, or None")
-    return reduction
-
-
-def _arguments(modes: ReductionRounding, *, with_last: bool = False) -> dict[str, Any]:
-    """Return the modes as arguments, the last conversion to nearest even unless `with_last`."""
-    last = {"out_rounding": modes.out_rounding} if with_last else {}
-    seeds = {"seed": modes.seed, "call": modes.call, "random_bits": modes.random_bits}
-    return {"rounding": modes.rounding, **last, **seeds}
-
-
-def _check_length(length: int, rounding: ReductionRounding) -> None:
-    if length > MOST_STEPS and rounding.is_random:
-        raise ValueError(f"a, b: got {length} products a result, must be at most {MOST_STEPS} to round stochastically")
-
-
-def _check_initial(start: NDArray[Any], shape: tuple[int, ...]) -> None:
-    if start.shape != shape and same_shape("initial", start.shape, shape) != shape:
-        raise ValueError(f"initial: got shape {start.shape}, must broadcast to the result's shape {shape}")
-
-
-def _as_start(initial: ArrayLike | None, plan: Reduction | Accumulator, shape: tuple[int, ...]) -> Codes | None:
-    if initial is None:
-        return None
-    start = as_codes(initial, plan.outer, "initial")
-    _check_initial(start, shape)
-    return start
-
-
-def _matmul_shape(x: NDArray[Any], y: NDArray[Any]) -> tuple[int, ...]:
-    for argument, given in (("a", x), ("b", y)):
-        if given.ndim < 2:
-            raise ValueError(f"{argument}: got shape {given.shape}, must have at least two axes")
-    if x.shape[-1] != y.shape[-2]:
-        raise ValueError(f"a, b: got shapes {x.shape} and {y.shape}, must be (..., M, K) and (..., K, N)")
-    return (*same_shape("a, b", x.shape[:-2], y.shape[:-2]), x.shape[-2], y.shape[-1])
-
-
-def _allowed(rule: Accumulator, modes: ReductionRounding) -> Accumulator:
-    rule.refuse(nearest_even=modes.rounding is Rounding.NEAREST_EVEN)
-    return rule
 
 
 def dot(
@@ -97,7 +51,8 @@ def dot(
     call: int = 0,
     random_bits: int = DEFAULT_RANDOM_BITS,
     return_flags: bool = False,
-) -> Codes | tuple[Codes, Flags]:
+    counts: bool | str = False,
+) -> Any:
     """Sum ``a[..., k] * b[..., k]`` over the last axis, in the order and formats of a precision level.
 
     Its hardware twins are `hdl.MultiplyAccumulate`, which gives the same bits and flags one result at a time, and
@@ -131,6 +86,9 @@ def dot(
         How many bits such a rounding has, 1 to 32.
     return_flags : bool
         Also return a uint8 array: the OR of the flags of all steps, promotions and the conversion.
+    counts : bool or "sum"
+        Also return how often what occurred in the steps (NUMERICS section 11): True for each result, ``"sum"`` for all
+        together.
 
     Returns
     -------
@@ -138,6 +96,8 @@ def dot(
         In `out` or the outer format; shape of the operands without the last axis.
     flags : uint8 array
         Only if `return_flags`.
+    counts : Counts
+        Only if `counts`: int64 arrays of the result's shape, or ints.
 
     Raises
     ------
@@ -154,25 +114,26 @@ def dot(
     if x.shape[-1] != y.shape[-1]:
         raise ValueError(f"a, b: got {x.shape[-1]} and {y.shape[-1]} products on the last axis, must be equal")
     shape = same_shape("a, b", x.shape[:-1], y.shape[:-1])
-    plan = _plan(operand, level, chunk, reduction)
+    plan = plan_of(operand, level, chunk, reduction)
     modes = ReductionRounding.of(rounding, out_rounding, seed, call, random_bits)
-    _check_length(x.shape[-1], modes)
+    check_length(x.shape[-1], modes)
     destination = None if out is None else as_format(out, "out")
-    start = _as_start(initial, plan, shape)
+    start = as_start(initial, plan, shape)
+    with_flags, counting = as_flag(return_flags, "return_flags"), as_counting(counts)
     if isinstance(plan, Accumulator):
-        plan.refuse(return_flags=as_flag(return_flags, "return_flags"))
-        total = dot_codes(x, y, shape, operand=operand, rule=_allowed(plan, modes), start=start)
+        plan.refuse(return_flags=with_flags, counts=counting is not None)
+        total = dot_codes(x, y, shape, operand=operand, rule=allowed(plan, modes), start=start)
         return total[()] if destination is None else convert(total, FP32, destination, **last_rounding(shape, modes))
     if destination is not None and not destination.has_inf:  # which the kernels have not
-        options = {"operand": operand, "reduction": plan, "initial": start, **_arguments(modes)}
+        options = {"operand": operand, "reduction": plan, "initial": start, **arguments_of(modes)}
         last = last_rounding(shape, modes)
-        if not as_flag(return_flags, "return_flags"):
+        if not with_flags and counting is None:
             return convert(dot(x, y, **options), plan.outer, destination, **last)
-        total, raised = dot(x, y, return_flags=True, **options)
+        total, raised, *found = dot(x, y, return_flags=True, counts=counts, **options)
         codes, more = convert(total, plan.outer, destination, return_flags=True, **last)
-        return codes, raised | more
+        return (codes, raised | more, *found) if with_flags else (codes, *found)
     x, y = (np.broadcast_to(codes, shape + codes.shape[-1:]) for codes in (x, y))
-    if not as_flag(return_flags, "return_flags") and x.size:
+    if not with_flags and counting is None and x.size:
         result = np.empty(shape, code_dtype(destination or plan.outer))
         rows, columns = (codes.reshape(-1, codes.shape[-1]) for codes in carried_codes(operand, x, y))
         begin = None if start is None else np.broadcast_to(start, shape).ravel()
@@ -180,12 +141,45 @@ def dot(
         if kernels.dot(rows, columns, begin, result.reshape(-1), formats):
             return result[()]
     x, y = np.moveaxis(x, -1, 0), np.moveaxis(y, -1, 0)
-    codes, flags = reduce_codes(
-        x, y, shape, operand=operand, plan=plan, start=start, out=destination, with_flags=return_flags, rounding=modes
-    )
-    return (codes, flags) if return_flags else codes
+    tally = None if counting is None else Tally(shape)
+    options = {"operand": operand, "plan": plan, "start": start, "out": destination, "rounding": modes}
+    codes, flags = reduce_codes(x, y, shape, with_flags=with_flags, tally=tally, **options)
+    answer = (codes, flags) if with_flags else (codes,)
+    if counting is not None and tally is not None:
+        return (*answer, counts_in_form(tally.counts(), counting.form))
+    return answer if with_flags else codes
 
 
+@overload
+def matmul(
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    operand: FloatFormat | str,
+    counts: Literal[False] = ...,
+    counted_rows: None = ...,
+    **options: Unpack[ReductionOptions],
+) -> Codes: ...
+@overload
+def matmul(
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    operand: FloatFormat | str,
+    counts: Literal[True, "rows", "sum"],
+    counted_rows: int | slice | ArrayLike | None = ...,
+    **options: Unpack[ReductionOptions],
+) -> tuple[Codes, Counts]: ...
+@overload
+def matmul(
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    operand: FloatFormat | str,
+    counts: bool | str,
+    counted_rows: int | slice | ArrayLike | None = ...,
+    **options: Unpack[ReductionOptions],
+) -> Codes | tuple[Codes, Counts]: ...
 def matmul(
     a: ArrayLike,
     b: ArrayLike,
@@ -201,150 +195,45 @@ def matmul(
     seed: int = 0,
     call: int = 0,
     random_bits: int = DEFAULT_RANDOM_BITS,
-) -> Codes:
+    counts: bool | str = False,
+    counted_rows: int | slice | ArrayLike | None = None,
+) -> Codes | tuple[Codes, Counts]:
     """Matrix product ``(..., M, K) @ (..., K, N)`` of codes; every element is a `dot`, with its parameters and errors.
-
-    Returns
-    -------
-    unsigned array of shape (..., M, N)
-        Codes in `out` or the outer format.
-    """
-    operand = as_format(operand, "operand")
-    x, y = as_codes(a, operand, "a"), as_codes(b, operand, "b")
-    shape = _matmul_shape(x, y)
-    plan = _plan(operand, level, chunk, reduction)
-    modes = ReductionRounding.of(rounding, out_rounding, seed, call, random_bits)
-    _check_length(x.shape[-1], modes)
-    destination = None if out is None else as_format(out, "out")
-    start = _as_start(initial, plan, shape)
-    if isinstance(plan, Accumulator):
-        total = matmul_codes(x, y, shape, operand=operand, rule=_allowed(plan, modes), start=start)
-        return total if destination is None else convert(total, FP32, destination, **last_rounding(shape, modes))
-    if destination is not None and not destination.has_inf:  # which the kernels have not
-        total = matmul(x, y, operand=operand, reduction=plan, initial=start, **_arguments(modes))
-        return convert(total, plan.outer, destination, **last_rounding(shape, modes))
-    if x.shape[-1]:
-        result = np.empty(shape, code_dtype(destination or plan.outer))
-        formats = kernels.Formats.of(carrier(operand), plan, destination or plan.outer, rounding=modes)
-        if kernels.matmul(*carried_codes(operand, x, y), start, result, formats):
-            return result
-    batch = shape[:-2]
-    x = np.moveaxis(np.broadcast_to(x, batch + x.shape[-2:]), -1, 0)[..., :, np.newaxis]
-    y = np.moveaxis(np.broadcast_to(y, batch + y.shape[-2:]), -2, 0)[..., np.newaxis, :]
-    return reduce_codes(
-        x, y, shape, operand=operand, plan=plan, start=start, out=destination, with_flags=False, rounding=modes
-    )[0]
-
-
-def matmul_values(
-    a: ArrayLike,
-    b: ArrayLike,
-    *,
-    operand: FloatFormat | str,
-    level: int = 1,
-    chunk: int | None = DEFAULT_CHUNK,
-    reduction: Reduction | Accumulator | None = None,
-    initial: ArrayLike | None = None,
-    out: FloatFormat | str | None = None,
-    rounding: Rounding | str = Rounding.NEAREST_EVEN,
-    out_rounding: Rounding | str = Rounding.NEAREST_EVEN,
-    seed: int = 0,
-    call: int = 0,
-    random_bits: int = DEFAULT_RANDOM_BITS,
-) -> NDArray[np.float32]:
-    """Matrix product ``(..., M, K) @ (..., K, N)`` of float32 values: `quantize`, `matmul` and `decode` in one call.
 
     Parameters
     ----------
-    a, b : float32 arrays of at least two axes, of any strides
-        Every value is rounded once to `operand`.
-    operand : FloatFormat or str
-    level, chunk, reduction
-        As of `dot`.
-    initial : float32 array, optional
-        Values, rounded once to the outer format, from which the totals start; it broadcasts to the result.
-    out : FloatFormat or str, optional
-        Rounds the result once more; the outer format of the reduction unless given.
-    rounding, out_rounding, seed, call, random_bits
-        As of `dot`; operands and initial values are rounded to nearest even.
+    counts : bool, "rows" or "sum"
+        Also return how often what occurred in the steps (NUMERICS section 11): True for each result, ``"rows"`` for
+        each row of `a`, ``"sum"`` for all together. The codes are the same with and without.
+    counted_rows : int, slice or array of ints, optional
+        Which rows of `a` are counted, the same ones of every matrix of a batch; all unless given. An int n is n rows,
+        evenly spread: row i * M // n for i from 0 to n - 1. The others cost what they cost without `counts`.
 
     Returns
     -------
-    float32 array of shape (..., M, N)
-        Values of `out` or the outer format; the canonical NaN for every NaN.
-
-    Raises
-    ------
-    TypeError
-        If values are not float32 (or float16), or another argument has the wrong type.
-    ValueError
-        If shapes do not fit, or another argument is out of range or names nothing.
+    codes : unsigned array of shape (..., M, N)
+        In `out` or the outer format.
+    counts : Counts
+        Only if `counts`: int64 arrays of shape (..., M, N) or (..., M), with `counted_rows` in place of M, or ints.
     """
     operand = as_format(operand, "operand")
-    x, y = as_values(a, "a"), as_values(b, "b")
-    shape = _matmul_shape(x, y)
-    plan = _plan(operand, level, chunk, reduction)
+    x, y = as_codes(a, operand, "a"), as_codes(b, operand, "b")
+    shape = matmul_shape(x, y)
+    plan = plan_of(operand, level, chunk, reduction)
     modes = ReductionRounding.of(rounding, out_rounding, seed, call, random_bits)
-    _check_length(x.shape[-1], modes)
-    destination = plan.outer if out is None else as_format(out, "out")
-    start = None if initial is None else as_values(initial, "initial")
-    if start is not None:
-        _check_initial(start, shape)
+    check_length(x.shape[-1], modes)
+    destination = None if out is None else as_format(out, "out")
+    start = as_start(initial, plan, shape)
+    counting = as_counting(counts, counted_rows, shape[-2])
     if isinstance(plan, Accumulator):
-        begin = totals_of(start, shape)
-        if multiply(quantize(x, operand), quantize(y, operand), begin, operand, _allowed(plan, modes)):
-            return quantize(begin.view(np.float32), destination, **last_rounding(shape, modes))
-    elif not destination.has_inf:  # which the kernels have not
-        result = matmul_values(x, y, operand=operand, reduction=plan, initial=start, **_arguments(modes))
-        return quantize(result, destination, out=result, **last_rounding(shape, modes))
-    if x.shape[-1] and isinstance(plan, Reduction):
-        result = np.empty(shape, np.float32)
-        formats = kernels.Formats.of(carrier(operand), plan, destination, as_values=True, rounding=modes)
-        if kernels.matmul(*carried_values(operand, x, y), start, result, formats):
-            return result
-    codes = matmul(
-        encode(x, operand),
-        encode(y, operand),
-        operand=operand,
-        reduction=plan,
-        initial=None if start is None else encode(start, plan.outer),
-        out=destination,
-        **_arguments(modes, with_last=True),
-    )
-    return decode(codes, destination)
-
-
-def indexed_values(
-    a: kernels.Indexed,
-    b: kernels.Indexed,
-    *,
-    operand: FloatFormat,
-    level: int = 1,
-    chunk: int | None = DEFAULT_CHUNK,
-    reduction: Reduction | None = None,
-    initial: NDArray[np.float32] | None = None,
-    out: FloatFormat | None = None,
-    rounding: Rounding | str = Rounding.NEAREST_EVEN,
-    out_rounding: Rounding | str = Rounding.NEAREST_EVEN,
-    seed: int = 0,
-    call: int = 0,
-    random_bits: int = DEFAULT_RANDOM_BITS,
-) -> NDArray[np.float32]:
-    """Matrix products like `matmul_values`, with operands addressed by tables, such as the windows of a convolution.
-
-    Returns
-    -------
-    float32 array of shape (batches, M, N)
-        Values of `out`, or of `operand`.
-    """
-    shape = len(a.batches), len(a.rows), len(b.columns)
-    plan, destination = reduction or _plan_for_level(level, operand, chunk=chunk), out or operand
-    modes = ReductionRounding.of(rounding, out_rounding, seed, call, random_bits)
-    _check_length(len(a.columns), modes)
-    if len(a.columns) and np.prod(shape):
-        result = np.empty(shape, np.float32)
-        formats = kernels.Formats.of(carrier(operand), plan, destination, as_values=True, rounding=modes)
-        if destination.has_inf and kernels.matmul_indexed(*carried_indexed(operand, a, b), initial, result, formats):
-            return result
-    options: dict[str, Any] = {"operand": operand, "reduction": plan, "initial": initial, "out": destination}
-    return matmul_values(a.matrices(), b.matrices(), **options, **_arguments(modes, with_last=True))
+        plan.refuse(counts=counting is not None)
+        total = matmul_codes(x, y, shape, operand=operand, rule=allowed(plan, modes), start=start)
+        return total if destination is None else convert(total, FP32, destination, **last_rounding(shape, modes))
+    if counting is None:
+        return multiplied(x, y, start, shape, operand=operand, plan=plan, destination=destination, modes=modes)
+    codes, found = counted(x, y, start, shape, counting, operand=operand, plan=plan, modes=modes)
+    if counting.rows is not None:
+        codes = multiplied(x, y, start, shape, operand=operand, plan=plan, destination=destination, modes=modes)
+    elif destination is not None:
+        codes = convert(codes, plan.outer, destination, **last_rounding(shape, modes))
+    return codes, found

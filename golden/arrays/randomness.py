@@ -30,9 +30,15 @@ def philox4x32_10(counter: tuple[Words, Words, Words, Words], key: tuple[int, in
     return c0, c1, c2, c3
 
 
-def random_words(shape: tuple[int, ...], rounding: ReductionRounding) -> Callable[[int], NDArray[np.uint32]]:
-    """Return a function of the step: the random bits of each result of a call there (NUMERICS section 10)."""
-    index = np.arange(prod(shape), dtype=np.uint64).reshape(shape)
+def random_words(
+    shape: tuple[int, ...], rounding: ReductionRounding, index: NDArray[np.uint64] | None = None
+) -> Callable[[int], NDArray[np.uint32]]:
+    """Return a function of the step: the random bits of each result of a call there (NUMERICS section 10).
+
+    The results are those of a whole call, of this shape, unless `index` has their numbers in it.
+    """
+    if index is None:
+        index = np.arange(prod(shape), dtype=np.uint64).reshape(shape)
     low, high, call = index & _LOW, index >> _HIGH, np.uint64(rounding.call)
     key, unused = (rounding.seed % 2**32, rounding.seed // 2**32), np.uint64(32 - rounding.random_bits)
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import golden
-from golden.arrays.products import indexed_values
+from golden.arrays.value_products import indexed_values
 from golden.formats import FloatFormat
 from golden.kernels.products import Indexed
 from golden.reduction import Reduction

@@ -30,7 +30,7 @@ from golden import (
     multiply_accumulate,
     quantize,
 )
-from golden.arrays.products import indexed_values
+from golden.arrays.value_products import indexed_values
 from golden.kernels.products import Formats, Indexed, matmul_indexed
 from lab.suites.accumulators.cases import draw
 

@@ -1,5 +1,6 @@
 """A reduction explained: its steps are those of the contract, its counts those of an outside judge, its words true."""
 
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 import golden
 from golden import BF16, CBFLOAT16, FP16, FP32, Flag, Reduction, dot, encode, explain, reference
 from golden.cli import main
-from golden.counts import Counts, Events
+from golden.counts import NO_EXPONENT, Counts, Events
 from golden.exact_steps import Kind, Step, counted
 from golden.formats import SIXTEEN_BIT_FORMATS
 
@@ -56,18 +57,20 @@ def test_counts_swamped_and_inexact_are_those_of_numpy_float16():
     # Values of 11 bits between 1 and 2: float64 holds their products and sums exactly.
     random = np.random.default_rng(3)
     a, b = random.uniform(0.01, 1, (2, 400)).astype(np.float16)
-    total, swamped, inexact = np.float16(0), 0, 0
+    total, swamped, inexact, largest = np.float16(0), 0, 0, 0.0
     for x, y in zip(a.astype(float), b.astype(float), strict=True):
         exact = x * y + float(total)
         before, total = total, np.float16(exact)
         swamped += before == total
         inexact += float(total) != exact
+        largest = max(largest, abs(float(total)))
     one_chunk = Reduction(FP16, None, FP16)
     code, _, counts = reference.dot(
         a.view(np.uint16).tolist(), b.view(np.uint16).tolist(), operand=FP16, reduction=one_chunk, counts=True
     )
     assert code == int(total.view(np.uint16))
-    assert counts == Counts(Events(400, inexact, 0, 0, 0, swamped), Events(1, 0, 0, 0, 0, 0))
+    exponent = math.frexp(largest)[1] - 1
+    assert counts == Counts(Events(400, inexact, 0, 0, 0, swamped), Events(1, 0, 0, 0, 0, 0), exponent)
     assert 10 < swamped < inexact
 
 
@@ -98,6 +101,28 @@ def test_counts_add_up_and_sum_over_arrays():
     array = Events(*(np.array([1, 2]) for _ in range(6)))
     assert array.sum() == Events(3, 3, 3, 3, 3, 3)
     assert Counts(array, array).sum() + Counts(NOTHING, array.sum()) == Counts(array.sum(), (array + array).sum())
+    exponents = Counts(array, array, np.array([-3, 5])) + Counts(array, array, np.array([7, -9]))
+    assert exponents.largest_exponent.tolist() == [7, 5]
+    assert (exponents.sum() + Counts(NOTHING, NOTHING, 11)).largest_exponent == 11
+    assert (Counts(NOTHING, NOTHING) + Counts(NOTHING, NOTHING)).largest_exponent == NO_EXPONENT < -10_000
+
+
+@pytest.mark.parametrize(
+    ("codes", "exponent"),
+    [
+        ([0x3F80, 0x3F80], 1),  # 1, then 2
+        ([0x4080, 0xC080], 2),  # 4, then 0
+        ([0x0000, 0x8000], NO_EXPONENT),  # zeros only
+        ([0x7F80, 0x7FC0], NO_EXPONENT),  # infinity, then NaN
+        ([0x3F00, 0x7F80], -1),  # 0.5, then infinity
+        ([0x0001], -133),  # the smallest subnormal
+        ([], NO_EXPONENT),
+    ],
+)
+def test_largest_exponent_is_that_of_the_largest_finite_value_left(codes, exponent):
+    ones = [0x3F80] * len(codes)
+    *_, counts = reference.dot(codes, ones, operand=BF16, level=2, counts=True)
+    assert counts.largest_exponent == exponent
 
 
 def test_explain_long_sum_shows_first_and_last_steps():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from golden import Reduction, decode, kernels, matmul, matmul_values
-from golden.arrays.products import indexed_values
+from golden.arrays.value_products import indexed_values
 from golden.kernels import library
 from golden.kernels.products import Formats, Indexed, matmul_indexed
 

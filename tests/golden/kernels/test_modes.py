@@ -18,7 +18,7 @@ from golden import (
     matmul_values,
     multiply_accumulate,
 )
-from golden.arrays.products import indexed_values
+from golden.arrays.value_products import indexed_values
 from golden.kernels import products
 from golden.kernels.products import Indexed
 

@@ -1,0 +1,81 @@
+"""Matrix products of codes, plain and counted, of arguments that have been checked."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from golden.arrays.chain import last_rounding, reduce_codes
+from golden.arrays.checks import code_dtype
+from golden.arrays.conversion import convert
+from golden.arrays.counting import Counting, Tally, counts_in_form
+from golden.arrays.operands import carried_codes, carrier
+from golden.counts import Counts
+from golden.formats import FloatFormat
+from golden.kernels import products as kernels
+from golden.reduction import Reduction
+from golden.rounding import ReductionRounding, Rounding
+
+__all__ = ["counted", "multiplied"]
+
+Codes = NDArray[Any]
+
+
+def multiplied(
+    x: Codes,
+    y: Codes,
+    start: Codes | None,
+    shape: tuple[int, ...],
+    *,
+    operand: FloatFormat,
+    plan: Reduction,
+    destination: FloatFormat | None,
+    modes: ReductionRounding,
+) -> Codes:
+    """Return the codes of a matrix product that counts nothing."""
+    if destination is not None and not destination.has_inf:  # which the kernels have not
+        last = last_rounding(shape, modes)
+        modes = replace(modes, out_rounding=Rounding.NEAREST_EVEN)
+        total = multiplied(x, y, start, shape, operand=operand, plan=plan, destination=None, modes=modes)
+        return convert(total, plan.outer, destination, **last)
+    if x.shape[-1]:
+        result = np.empty(shape, code_dtype(destination or plan.outer))
+        formats = kernels.Formats.of(carrier(operand), plan, destination or plan.outer, rounding=modes)
+        if kernels.matmul(*carried_codes(operand, x, y), start, result, formats):
+            return result
+    batch = shape[:-2]
+    x = np.moveaxis(np.broadcast_to(x, batch + x.shape[-2:]), -1, 0)[..., :, np.newaxis]
+    y = np.moveaxis(np.broadcast_to(y, batch + y.shape[-2:]), -2, 0)[..., np.newaxis, :]
+    return reduce_codes(
+        x, y, shape, operand=operand, plan=plan, start=start, out=destination, with_flags=False, rounding=modes
+    )[0]
+
+
+def counted(
+    x: Codes,
+    y: Codes,
+    start: Codes | None,
+    shape: tuple[int, ...],
+    counting: Counting,
+    *,
+    operand: FloatFormat,
+    plan: Reduction,
+    modes: ReductionRounding,
+) -> tuple[Codes, Counts]:
+    """Return the codes of the rows that are counted of a matrix product, and their counts."""
+    index = np.arange(np.prod(shape), dtype=np.uint64).reshape(shape) if modes.is_random else None
+    if counting.rows is not None:
+        rows = counting.rows
+        x = x[..., rows, :]
+        start = None if start is None else np.broadcast_to(start, shape)[..., rows, :]
+        index = None if index is None else index[..., rows, :]
+        shape = (*shape[:-2], len(rows), shape[-1])
+    batch, tally = shape[:-2], Tally(shape)
+    x = np.moveaxis(np.broadcast_to(x, batch + x.shape[-2:]), -1, 0)[..., :, np.newaxis]
+    y = np.moveaxis(np.broadcast_to(y, batch + y.shape[-2:]), -2, 0)[..., np.newaxis, :]
+    options: dict[str, Any] = {"operand": operand, "plan": plan, "start": start, "rounding": modes, "out": None}
+    codes, _ = reduce_codes(x, y, shape, with_flags=False, tally=tally, index=index, **options)
+    return codes, counts_in_form(tally.counts(), counting.form)
