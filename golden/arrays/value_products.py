@@ -182,7 +182,7 @@ def indexed_values(
     operand: FloatFormat,
     level: int = 1,
     chunk: int | None = DEFAULT_CHUNK,
-    reduction: Reduction | None = None,
+    reduction: Reduction | Accumulator | None = None,
     initial: NDArray[np.float32] | None = None,
     out: FloatFormat | None = None,
     rounding: Rounding | str = Rounding.NEAREST_EVEN,
@@ -202,6 +202,8 @@ def indexed_values(
     plan, destination = reduction or plan_for_level(level, operand, chunk=chunk), out or operand
     modes = ReductionRounding.of(rounding, out_rounding, seed, call, random_bits)
     check_length(len(a.columns), modes)
+    if isinstance(plan, Accumulator):
+        return _one_by_one(a, b, shape, operand, plan, initial, destination)
     if len(a.columns) and np.prod(shape):
         result = np.empty(shape, np.float32)
         formats = kernels.Formats.of(carrier(operand), plan, destination, as_values=True, rounding=modes)
@@ -209,3 +211,22 @@ def indexed_values(
             return result
     options: dict[str, Any] = {"operand": operand, "reduction": plan, "initial": initial, "out": destination}
     return matmul_values(a.matrices(), b.matrices(), counts=False, **options, **arguments_of(modes, with_last=True))
+
+
+def _one_by_one(
+    a: kernels.Indexed,
+    b: kernels.Indexed,
+    shape: tuple[int, int, int],
+    operand: FloatFormat,
+    rule: Accumulator,
+    initial: NDArray[np.float32] | None,
+    out: FloatFormat,
+) -> NDArray[np.float32]:
+    """Gather the matrices one after the other, since all of them together may take too much memory."""
+    result = np.empty(shape, np.float32)
+    starts = None if initial is None else np.broadcast_to(initial, shape)
+    for at, product in enumerate(result):
+        left, right = (each._replace(batches=each.batches[at : at + 1]).matrices()[0] for each in (a, b))
+        start = None if starts is None else starts[at]
+        product[...] = matmul_values(left, right, operand=operand, reduction=rule, initial=start, out=out)
+    return result

@@ -62,6 +62,9 @@ class MixedPrecision:
     seed : int
         Of stochastic roundings, 0 to 2**32 - 1. In a `Trainer`, random bits go on from step to step, and from a
         checkpoint.
+    reduction : str, optional
+        The name of one of `golden.accumulators`, such as ``"nvidia_hopper"``, which sums all products in place of a
+        level; `precision_opt_level` and `chunk` then keep their defaults.
     weight_type : "float16", "bfloat16", "cbfloat16" or "cb16", optional
         The `Trainer` keeps the weights in this format (see `golden.torch.optim.keep_weights`), in float32 unless given.
     weight_rounding : str
@@ -99,6 +102,7 @@ class MixedPrecision:
     rounding: str = "nearest_even"
     out_rounding: str = "nearest_even"
     seed: int = 0
+    reduction: str | None = None
     weight_type: str | None = None
     weight_rounding: str = "stochastic"
 
@@ -118,7 +122,15 @@ class MixedPrecision:
             if not isinstance(getattr(self, name), str):  # a Rounding is none: the settings go into files
                 raise TypeError(f"{name}: got {getattr(self, name)!r}, must be the name of a Rounding")
             as_rounding(getattr(self, name), name)
-        self.autocast()  # checks the chunk, and seed
+        if self.reduction is not None:
+            if not isinstance(self.reduction, str):  # an Accumulator is none: the settings go into files
+                raise TypeError(f"reduction: got {self.reduction!r}, must be the name of one of golden.accumulators")
+            if self.precision_opt_level not in (None, 1):
+                raise ValueError(
+                    f"precision_opt_level: got {self.precision_opt_level} with reduction {self.reduction!r}, must be "
+                    "left out: the accumulators of other machines have no levels"
+                )
+        self.autocast()  # checks the chunk, reduction and seed
         factor = self.loss_scaling_factor
         if isinstance(factor, str):
             if factor != "dynamic":
@@ -168,11 +180,12 @@ class MixedPrecision:
         """Return a new context in which a forward pass runs in this precision."""
         return precision(
             half=self._half,
-            level=self.precision_opt_level,
+            level=self.precision_opt_level if self.reduction is None else None,
             chunk=self.chunk,
             enabled=self.enabled,
             rounding=self.rounding,
             out_rounding=self.out_rounding,
+            reduction=self.reduction,
             seed=self.seed,
         )
 

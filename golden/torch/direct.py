@@ -14,7 +14,7 @@ import golden
 from golden.kernels.library import active, format_number
 from golden.kernels.products import Formats
 from golden.rounding import NEAREST
-from golden.torch.format_text import format_of, operand_of, rounding_of, sums_of
+from golden.torch.format_text import accumulator_of, format_of, operand_of, rounding_of, sums_of
 
 __all__ = ["matrix_product"]
 
@@ -25,14 +25,15 @@ _FORMAT_OF_DTYPE = {torch.float16: format_number(golden.FP16), torch.bfloat16: f
 
 @lru_cache(maxsize=256)
 def _is_plain(half: str) -> bool:
-    """Tell whether factors and results are in one format, and everything is rounded to nearest even."""
-    return rounding_of(half) is NEAREST and operand_of(half) is None
+    """Tell whether factors and results are in one format, summed at a level, and everything rounded to nearest even."""
+    return rounding_of(half) is NEAREST and operand_of(half) is None and accumulator_of(half) is None
 
 
 @lru_cache(maxsize=256)
 def _formats(half: str, level: int, chunk: int | None) -> tuple[int, ...]:
     """Return the fields of the product from its mode to its chunk."""
     operand, plan = sums_of(half, level, chunk)
+    assert isinstance(plan, golden.Reduction)
     return 0, *Formats.of(operand, plan, operand, as_values=True).numbers()
 
 

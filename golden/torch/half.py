@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import torch
 
-from golden import BF16, CB16, CBFLOAT16, FP16, FloatFormat
+from golden import BF16, CB16, CBFLOAT16, FP16, Accumulator, FloatFormat
 from golden.formats import NARROW_FORMATS
 from golden.rounding import NEAREST, ReductionRounding
 from golden.torch import operators
@@ -50,9 +50,11 @@ class HalfType:
     rounding: ReductionRounding = field(default=NEAREST, repr=False, compare=False)
     #: The format of the factors of its products where it is narrower than that of sums and results.
     operand: FloatFormat | None = None
+    #: What sums its products where no level does.
+    accumulator: Accumulator | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "text", text_of(self.format, self.rounding, self.operand))
+        object.__setattr__(self, "text", text_of(self.format, self.rounding, self.operand, self.accumulator))
 
     def rounded_by(self, rounding: ReductionRounding) -> HalfType:
         """Return it with the modes of a product."""
@@ -62,10 +64,26 @@ class HalfType:
         """Return it for a product that belongs to that of this one, from 1; itself where nothing is random."""
         return self.rounded_by(branched(self.rounding, branch)) if self.rounding.is_random else self
 
+    def summed_by(self, accumulator: Accumulator | None) -> HalfType:
+        """Return it with products that the accumulator of another machine sums.
+
+        Raises
+        ------
+        ValueError
+            If that machine has no operands as wide as the factors.
+        """
+        if accumulator == self.accumulator:
+            return self
+        if accumulator is not None:
+            accumulator.check_operand(self.operand or self.format)
+        return replace(self, accumulator=accumulator)
+
     @property
     def of_sums(self) -> HalfType:
-        """It for a product that only adds up: its factors keep their 16 bits."""
-        return self if self.operand is None else replace(self, operand=None)
+        """It for a product that only adds up: its factors keep their 16 bits, and a level says how they are summed."""
+        if self.operand is None and self.accumulator is None:
+            return self
+        return replace(self, operand=None, accumulator=None)
 
     @property
     def name(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections import Counter
 from collections.abc import Callable
 from contextlib import ContextDecorator
@@ -12,7 +13,9 @@ import torch
 from torch.overrides import TorchFunctionMode, resolve_name
 from torch.utils.checkpoint import checkpoint
 
+from golden.accumulator import Accumulator
 from golden.formats import FloatFormat
+from golden.presets import accumulators
 from golden.reduction import DEFAULT_CHUNK, Reduction
 from golden.rounding import ReductionRounding, Rounding, as_rounding
 from golden.torch.compiled import MARK, OFF, hides_products
@@ -136,6 +139,10 @@ class precision(Interception, ContextDecorator):
         given. Operands are rounded to nearest even in any mode; so is the softmax of attention.
     out_rounding : Rounding or str
         Mode of the last rounding of a product, to the half format, likewise.
+    reduction : str or Accumulator, optional
+        The accumulator of another machine, one of `golden.accumulators` or its name, such as ``"nvidia_hopper"``: it
+        sums every product, forward and backward, in place of a level. Sums over broadcast axes are at level 0, and the
+        softmax of attention is in fp32.
     seed : int
         Where a mode is ``stochastic``: 0 to 2**32 - 1. Each product has random bits of its own, those of its number in
         this context, which goes on when the same object is entered again; a new object with the same seed repeats them.
@@ -161,6 +168,7 @@ class precision(Interception, ContextDecorator):
         unseen: Unseen = "error",
         rounding: Rounding | str = Rounding.NEAREST_EVEN,
         out_rounding: Rounding | str = Rounding.NEAREST_EVEN,
+        reduction: str | Accumulator | None = None,
         seed: int = 0,
     ) -> None:
         super().__init__()
@@ -185,6 +193,11 @@ class precision(Interception, ContextDecorator):
             raise ValueError(f"seed: got {seed}, must be 0 to {2**32 - 1}")
         self._rounding = ReductionRounding(*modes)
         self._draws = Draws(*modes, seed) if self._rounding.is_random else None
+        self._accumulator = None if reduction is None else _accumulator(reduction, level, chunk, self._rounding)
+        if self._accumulator is not None:
+            self._level = 0
+            if self._half is not None:
+                self._half = self._half.summed_by(self._accumulator)
         self._chunk = Reduction.for_level(1, (self._half or current_half()).format, chunk=chunk).chunk
 
     @property
@@ -200,7 +213,7 @@ class precision(Interception, ContextDecorator):
     @partial(run_as_written, recursively=True)
     def __enter__(self) -> precision:
         settings = Settings(
-            half=(self._half or current_half()).rounded_by(self._rounding),
+            half=(self._half or current_half()).rounded_by(self._rounding).summed_by(self._accumulator),
             level=model_level() if self._level is None else self._level,
             chunk=self._chunk,
             enabled=self._enabled,
@@ -223,6 +236,29 @@ class precision(Interception, ContextDecorator):
         if not torch.compiler.is_compiling():
             unwatch()
             scopes.timeline.note(scopes.precisions[-1] if scopes.precisions else None)
+
+
+def _accumulator(
+    given: str | Accumulator, level: int | None, chunk: int | None, rounding: ReductionRounding
+) -> Accumulator:
+    """Return the accumulator of a `reduction`; refuse what it has not."""
+    if not isinstance(given, str | Accumulator):
+        raise TypeError(
+            f"reduction: got {given!r}, must be the name of one of golden.accumulators, or an Accumulator; levels and "
+            f"chunk say how Cerebras' reductions are made"
+        )
+    if isinstance(given, str) and given not in accumulators:
+        near = difflib.get_close_matches(given, accumulators, 3) or list(accumulators)
+        raise ValueError(f"reduction: got {given!r}, must be one of golden.accumulators, such as {', '.join(near)}")
+    rule = accumulators[given] if isinstance(given, str) else given
+    for argument, value, allowed in (("level", level, None), ("chunk", chunk, DEFAULT_CHUNK)):
+        if value != allowed:
+            raise ValueError(
+                f"{argument}: got {value} with reduction, must be left out: the accumulator of "
+                f"{rule.provenance.machine} has no levels and no chunks"
+            )
+    rule.refuse(nearest_even=rounding.rounding is Rounding.NEAREST_EVEN)
+    return rule
 
 
 def _traced(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], mark: str) -> Any:

@@ -28,6 +28,11 @@ def current_plan() -> tuple[HalfType, int, int, int | None]:
     if not scopes.precisions:
         return current_half(), fwd, bwd, DEFAULT_CHUNK
     settings, half = scopes.precisions[-1], current_half()
+    if half.accumulator is not None and scopes.pols:
+        raise ValueError(
+            f"pol: got {scopes.pols[-1]} in a precision with reduction=, must not be given: the accumulator of "
+            f"{half.accumulator.provenance.machine} has no levels; leave the reduction out, or the pol"
+        )
     if settings.draws is not None:
         if torch.compiler.is_compiling():
             raise NotImplementedError(

@@ -15,7 +15,7 @@ import torch
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from golden import CBFLOAT16
-from golden.torch.format_text import MODES
+from golden.torch.format_text import ACCUMULATOR, MODES
 from golden.torch.scopes import Process
 
 __all__ = ["note_product", "scaled_step", "watch_steps"]
@@ -46,7 +46,7 @@ def note_product(half: str) -> None:
     """Note that an exact product runs now."""
     Process.products += 1
     now = torch._C._current_graph_task_id()
-    if half.partition(MODES)[0] != CBFLOAT16.name:
+    if half.partition(MODES)[0].partition(ACCUMULATOR)[0] != CBFLOAT16.name:
         _Latest.other = max(_Latest.other, now)
     elif now > _Latest.backward:
         _Latest.backward = now

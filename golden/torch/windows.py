@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import golden
+from golden.accumulator import Accumulator
 from golden.arrays.value_products import indexed_values
 from golden.formats import FloatFormat
 from golden.kernels.products import Indexed
@@ -61,7 +62,7 @@ class Summing(NamedTuple):
 
     half: FloatFormat
     operand: FloatFormat
-    reduction: Reduction
+    reduction: Reduction | Accumulator
     rounding: ReductionRounding = NEAREST
 
 

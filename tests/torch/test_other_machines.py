@@ -1,0 +1,177 @@
+"""Training on the accumulators of other machines: precision(reduction=...), forward and backward."""
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+import golden
+import golden.torch as cstorch
+from golden import Accumulator, FusedSum
+from golden.torch.format_text import accumulator_of, format_of, operand_of, text_of
+
+from .oracle import array, normal
+
+RULES = ["nvidia_volta", "nvidia_hopper", "x86_vdpbf16ps", "amd_cdna3", "arm_bfdot"]
+OWN = Accumulator(16, 2, FusedSum(3, 12), golden.accumulators["nvidia_volta"].provenance)
+
+
+def exact(a, b, rule, half="bfloat16", operand=None, initial=None):
+    """Return the product of two tensors by golden.dot, one result at a time."""
+    x, y = (golden.encode(array(each), operand or half) for each in (a, b))
+    start = None if initial is None else golden.encode(golden.quantize(array(initial), half), "float32")
+    rule = golden.accumulators[rule] if isinstance(rule, str) else rule
+    codes = [
+        [
+            golden.dot(
+                row, column, operand=operand or half, reduction=rule, out=half,
+                initial=None if start is None else start[at],
+            )
+            for at, column in enumerate(y.T)
+        ]
+        for row in x
+    ]  # fmt: skip
+    return golden.decode(np.array(codes, np.uint16), half)
+
+
+def assert_values(tensor, wanted):
+    np.testing.assert_array_equal(array(tensor).view(np.uint32), np.ascontiguousarray(wanted).view(np.uint32))
+
+
+@pytest.mark.parametrize("rule", [*RULES, OWN], ids=str)
+def test_linear_by_another_machine_is_goldens_forward_and_backward(rule):
+    x, weight = normal(5, 37, seed=1, grad=True), normal(4, 37, seed=2, grad=True)
+    bias, upstream = normal(4, seed=3, grad=True), normal(5, 4, seed=4).to(torch.bfloat16)
+    with cstorch.precision("bfloat16", reduction=rule):
+        result = F.linear(x, weight, bias)
+        result.backward(upstream)
+    assert_values(result, exact(x, weight.T, rule, initial=bias))
+    assert_values(x.grad, exact(upstream, weight, rule))
+    assert_values(weight.grad, exact(upstream.T, x, rule))
+    # What only adds up is a chain of fp32 sums.
+    with cstorch.precision("bfloat16", level=0):
+        assert_values(bias.grad, array(torch.ones(1, 5) @ upstream)[0])
+
+
+def test_products_by_another_machine_differ_from_those_of_every_level():
+    x, y = normal(16, 600, seed=5), normal(600, 16, seed=6)
+    results = []
+    for given in ({"level": 0}, {"level": 1}, {"level": 2}, {"reduction": "nvidia_hopper_fp8"}):
+        with cstorch.precision("float8_e4m3fn", inner="float16", **given):
+            results.append(x @ y)
+    assert not any(torch.equal(results[-1], each) for each in results[:-1])
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+def test_convolution_by_another_machine_is_the_product_of_its_windows(groups):
+    x, kernel = normal(2, 4, 6, 6, seed=7, grad=True), normal(6, 4 // groups, 3, 3, seed=8, grad=True)
+    bias = normal(6, seed=9)
+    with cstorch.precision("bfloat16", reduction="nvidia_hopper"):
+        result = F.conv2d(x, kernel, bias, padding=1, groups=groups)
+        result.float().sum().backward()
+    windows = F.unfold(x, 3, padding=1).detach()
+    for item in range(2):
+        for group in range(groups):
+            rows, part = slice(3 * 2 // groups * group, 6 // groups * (group + 1)), 36 // groups
+            columns = windows[item, part * group : part * (group + 1)]
+            wanted = exact(kernel[rows].reshape(-1, part).detach(), columns, "nvidia_hopper")
+            with_bias = [
+                exact(kernel[row : row + 1].reshape(1, part).detach(), columns, "nvidia_hopper",
+                      initial=bias[row].expand(36))
+                for row in range(6)[rows]
+            ]  # fmt: skip
+            assert wanted.shape == (6 // groups, 36)
+            assert_values(result[item, rows].reshape(-1, 36), np.concatenate(with_bias))
+    assert x.grad.isfinite().all()
+    assert kernel.grad.isfinite().all()
+
+
+def test_narrow_factors_by_another_machine_are_goldens():
+    x, y = normal(5, 70, seed=10), normal(70, 6, seed=11)
+    with cstorch.precision("float8_e4m3fn", inner="bfloat16", reduction="nvidia_hopper_fp8"):
+        result = x @ y
+    assert_values(result, exact(x, y, "nvidia_hopper_fp8", operand="float8_e4m3fn"))
+
+
+def test_backward_outside_the_precision_uses_the_same_machine():
+    x, weight = normal(5, 37, seed=12, grad=True), normal(4, 37, seed=13, grad=True)
+    with cstorch.precision("bfloat16", reduction="nvidia_volta"):
+        result = F.linear(x, weight)
+    result.backward(torch.ones_like(result))
+    assert_values(weight.grad, exact(torch.ones(4, 5), x, "nvidia_volta"))
+
+
+def test_text_of_a_half_type_names_its_accumulator_again():
+    for operand, rule in ((None, OWN), (golden.FLOAT8_E5M2, golden.accumulators["nvidia_hopper_fp8"])):
+        text = text_of(golden.BF16, operand=operand, accumulator=rule)
+        assert (format_of(text), operand_of(text), accumulator_of(text)) == (golden.BF16, operand, rule)
+        assert text_of(golden.BF16, operand=operand, accumulator=rule) == text
+
+
+# The compiler makes an instance of torch.autograd.Function, against the advice of its own project.
+@pytest.mark.filterwarnings("ignore:<class 'torch.autograd.function.Function'> should not be instantiated")
+def test_compiled_model_by_another_machine_gives_the_same():
+    model, x = torch.nn.Linear(37, 4), normal(5, 37, seed=14)
+    results = []
+    for each in (model, torch.compile(model, backend="aot_eager")):
+        with cstorch.precision("bfloat16", reduction="nvidia_hopper"):
+            results.append(each(x))
+    assert torch.equal(*results)
+
+
+def test_pol_within_the_precision_of_another_machine_is_refused():
+    x = normal(3, 3, seed=15)
+    with (
+        cstorch.precision("bfloat16", reduction="nvidia_hopper"),
+        cstorch.pol(level=0),
+        pytest.raises(ValueError, match=r"^pol: got pol\(fwd_level=0.* has no levels"),
+    ):
+        x @ x
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        ({"reduction": "nvidia_hoper"}, ValueError, r"^reduction: got 'nvidia_hoper', .* nvidia_hopper"),
+        ({"reduction": 3}, TypeError, r"^reduction: got 3, must be the name"),
+        ({"reduction": "nvidia_hopper", "level": 1}, ValueError, r"^level: got 1 with reduction, must be left out"),
+        ({"reduction": "nvidia_hopper", "chunk": 16}, ValueError, r"^chunk: got 16 with reduction, must be left out"),
+        ({"reduction": "nvidia_hopper", "rounding": "down"}, ValueError, r"^rounding: got another mode"),
+        ({"reduction": "nvidia_hopper_fp8"}, ValueError, r"^operand: got bfloat16 of 16 bits, must have 1 to 8"),
+    ],
+)
+def test_precision_reduction_that_cannot_be_is_refused(given, error, message):
+    with pytest.raises(error, match=message):
+        cstorch.precision("bfloat16", **given)
+
+
+def test_precision_reduction_that_does_not_fit_the_half_type_in_force_is_refused():
+    cstorch.set_half_dtype("bfloat16")
+    with (
+        pytest.raises(ValueError, match=r"^operand: got bfloat16 of 16 bits"),
+        cstorch.precision(reduction="nvidia_hopper_fp8"),
+    ):
+        pass
+
+
+def test_mixed_precision_of_another_machine_and_a_level_is_refused():
+    with pytest.raises(ValueError, match=r"^precision_opt_level: got 2 with reduction 'nvidia_volta'"):
+        cstorch.MixedPrecision(fp16_type="bfloat16", reduction="nvidia_volta", precision_opt_level=2)
+
+
+def test_trainer_by_another_machine_learns_and_differs():
+    losses = {}
+    for reduction in (None, "nvidia_hopper_fp8"):
+        torch.manual_seed(16)
+        x = torch.randn(64, 40)
+        data = [(x, (x[:, :1] > 0).float())] * 20
+        model = torch.nn.Sequential(torch.nn.Linear(40, 16), torch.nn.ReLU(), torch.nn.Linear(16, 1))
+        settings = cstorch.MixedPrecision(fp16_type="float8_e4m3fn", inner="bfloat16", reduction=reduction)
+        trainer = cstorch.Trainer(
+            model, torch.optim.AdamW(model.parameters(), lr=0.02), F.binary_cross_entropy_with_logits, settings,
+            progress=False,
+        )  # fmt: skip
+        losses[reduction] = trainer.fit(data, steps=20)
+    first, other = losses.values()
+    assert other[-1] < other[0] / 2
+    assert first != other
