@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-__all__ = ["check_flags", "check_items", "check_mapping", "check_name"]
+from golden.reduction import LEVELS
+
+__all__ = ["check_flags", "check_items", "check_mapping", "check_name", "checked_level"]
 
 
 def check_flags(**given: object) -> None:
@@ -37,3 +39,14 @@ def check_name(given: object, argument: str = "name") -> str | None:
     if given is not None and not isinstance(given, str):
         raise TypeError(f"{argument}: got {given!r}, must be a string or None")
     return given
+
+
+def checked_level(level: object, argument: str) -> int:
+    """Accept a precision optimization level, name what is wrong otherwise."""
+    if not isinstance(level, int) or isinstance(level, bool):
+        raise TypeError(f"{argument}: got {level!r}, must be 0, 1 or 2")
+    if level not in LEVELS:
+        raise ValueError(
+            f"{argument}: got {level}, must be 0 (fp32), 1 (16 bits in a chunk, fp32 across) or 2 (16 bits)"
+        )
+    return level

@@ -24,6 +24,7 @@ _OPTIONS = {
     "pass resume=True to go on with it": "pass --resume to go on with it, or --restart to delete it",
     "pass resume=": "pass --resume-from ",
     "pass override=True": "pass --override",
+    "within the model that is called, or that model= names": "within the model",
     "or choose another folder, or delete this one": "or choose another folder with --model-dir",
 }
 _PLACES = {
@@ -36,6 +37,7 @@ _PLACES = {
     "backend": "trainer.init.backend",
     "device": "trainer.init.device",
     "loss": "trainer.init.model",
+    "levels": "trainer.init.precision.levels",
     "steps": "--steps",
 }
 

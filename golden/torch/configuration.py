@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
-from torch import Tensor
+from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from golden.formats import CBFLOAT16, FP16, NARROW_FORMATS
@@ -16,8 +16,9 @@ from golden.reduction import DEFAULT_CHUNK
 from golden.rounding import as_rounding
 from golden.torch.amp.grad_scaler import GradScaler
 from golden.torch.amp.optimizer_step import check_clipping
+from golden.torch.arguments import checked_level
 from golden.torch.half import HalfType, half_named
-from golden.torch.levels import checked_level
+from golden.torch.level_map import LevelMap
 from golden.torch.optim.weights import keep_weights
 from golden.torch.precision import precision
 
@@ -69,6 +70,8 @@ class MixedPrecision:
         The `Trainer` keeps the weights in this format (see `golden.torch.optim.keep_weights`), in float32 unless given.
     weight_rounding : str
         Mode in which steps of the optimizer round such weights.
+    levels : mapping, optional
+        A level map, as of `golden.torch.precision`: levels of modules by patterns of their paths in the model.
 
     Raises
     ------
@@ -105,6 +108,7 @@ class MixedPrecision:
     reduction: str | None = None
     weight_type: str | None = None
     weight_rounding: str = "stochastic"
+    levels: Mapping[str, Any] | None = field(default=None, hash=False)
 
     def __post_init__(self) -> None:
         for name in ("enabled", "log_loss_scale"):
@@ -130,6 +134,8 @@ class MixedPrecision:
                     f"precision_opt_level: got {self.precision_opt_level} with reduction {self.reduction!r}, must be "
                     "left out: the accumulators of other machines have no levels"
                 )
+        if self.levels is not None:
+            object.__setattr__(self, "levels", LevelMap.of(self.levels).document)
         self.autocast()  # checks the chunk, reduction and seed
         factor = self.loss_scaling_factor
         if isinstance(factor, str):
@@ -176,8 +182,8 @@ class MixedPrecision:
     def _half(self) -> HalfType:
         return half_named(self.fp16_type, inner=self.inner, argument="fp16_type")
 
-    def autocast(self) -> precision:
-        """Return a new context in which a forward pass runs in this precision."""
+    def autocast(self, model: nn.Module | None = None) -> precision:
+        """Return a new context in which a forward pass runs in this precision; the level map is that of `model`."""
         return precision(
             half=self._half,
             level=self.precision_opt_level if self.reduction is None else None,
@@ -187,6 +193,8 @@ class MixedPrecision:
             out_rounding=self.out_rounding,
             reduction=self.reduction,
             seed=self.seed,
+            levels=self.levels,
+            model=model if self.levels is not None else None,
         )
 
     def keep_weights(self, optimizer: Optimizer) -> None:

@@ -209,8 +209,13 @@ def set_half_dtype(
 
 
 def current_half() -> HalfType:
-    """Return the half type in force: that of the innermost precision context, else the process's (float16 at first)."""
-    return scopes.precisions[-1].half if scopes.precisions else _Process.half
+    """Return the half type in force: that of a level map, of the innermost precision context, else of the process."""
+    half = scopes.precisions[-1].half if scopes.precisions else _Process.half
+    if scopes.mapped:
+        for scope in reversed(scopes.pols):
+            if scope.half is not None:
+                return scope.half.rounded_by(half.rounding).summed_by(half.accumulator)
+    return half
 
 
 def expected_half() -> HalfType:

@@ -11,17 +11,19 @@ import copy
 import functools
 import inspect
 import types
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from typing import Any, NamedTuple
 
 import torch
 
-from golden.reduction import LEVELS
+from golden.torch.arguments import checked_level
 from golden.torch.frames import run_as_written
 from golden.torch.guard import unwatch, watch
+from golden.torch.level_map import LevelMap
+from golden.torch.mapped import enter_map, leave_map
 from golden.torch.scopes import scopes
 
-__all__ = ["Levels", "checked_level", "current_pol", "pol", "set_model_level"]
+__all__ = ["Levels", "current_pol", "pol", "set_model_level"]
 
 
 class Levels(NamedTuple):
@@ -35,17 +37,6 @@ class _Process:
     """The model-wide level of the process; a precision context overrides it in its thread."""
 
     level = 1
-
-
-def checked_level(level: object, argument: str) -> int:
-    """Accept a precision optimization level, name what is wrong otherwise."""
-    if not isinstance(level, int) or isinstance(level, bool):
-        raise TypeError(f"{argument}: got {level!r}, must be 0, 1 or 2")
-    if level not in LEVELS:
-        raise ValueError(
-            f"{argument}: got {level}, must be 0 (fp32), 1 (16 bits in a chunk, fp32 across) or 2 (16 bits)"
-        )
-    return level
 
 
 def set_model_level(level: int) -> None:
@@ -91,13 +82,16 @@ class pol:
         Level of one pass, in place of `level`.
     enable_fwd, enable_bwd : bool
         False leaves the surrounding level to this pass.
+    levels : mapping, optional
+        A level map, as for `golden.torch.precision`: levels of the modules within the module that this wraps, or
+        within each model that is called inside.
 
     Raises
     ------
     TypeError
         If a level is not an int, an `enable_` not a bool; or what is wrapped cannot be called.
     ValueError
-        If a level is not 0, 1 or 2, or no level is given.
+        If a level is not 0, 1 or 2, no level is given, or a pattern of `levels` matches no module.
     RuntimeError
         When PyTorch is about to compute a product inside, and the process has never entered a precision.
 
@@ -121,13 +115,15 @@ class pol:
         bwd_level: int | None = None,
         enable_fwd: bool = True,
         enable_bwd: bool = True,
+        *,
+        levels: Mapping[str, Any] | None = None,
     ) -> None:
         if callable(level):
             raise TypeError(f"level: got {level!r}; pol takes a level first, as in @pol(level=1)")
-        levels = (("level", level), ("fwd_level", fwd_level), ("bwd_level", bwd_level))
-        if all(given is None for _, given in levels):
-            raise ValueError("level: got None, must be 0, 1 or 2 unless fwd_level or bwd_level is given")
-        for argument, given in levels:
+        own = (("level", level), ("fwd_level", fwd_level), ("bwd_level", bwd_level))
+        if levels is None and all(given is None for _, given in own):
+            raise ValueError("level: got None, must be 0, 1 or 2 unless fwd_level or bwd_level is given, or levels")
+        for argument, given in own:
             if given is not None:
                 checked_level(given, argument)
         for argument, enabled in (("enable_fwd", enable_fwd), ("enable_bwd", enable_bwd)):
@@ -136,12 +132,21 @@ class pol:
         #: The level that it sets for each pass, None where it leaves the surrounding one.
         self.fwd = (level if fwd_level is None else fwd_level) if enable_fwd else None
         self.bwd = (level if bwd_level is None else bwd_level) if enable_bwd else None
+        #: The level map, None where there is none.
+        self.levels = None if levels is None else LevelMap.of(levels)
+
+    # What a level map sets besides.
+    chunk = ...
+    half = None
 
     def __repr__(self) -> str:
-        return f"pol(fwd_level={self.fwd}, bwd_level={self.bwd})"
+        levels = "" if self.levels is None else f", levels={self.levels.document}"
+        return f"pol(fwd_level={self.fwd}, bwd_level={self.bwd}{levels})"
 
     @functools.partial(run_as_written, recursively=True)
     def __enter__(self) -> pol:
+        if self.levels is not None:
+            enter_map(self, self.levels)
         scopes.pols = (*scopes.pols, self)
         if not torch.compiler.is_compiling():
             watch()
@@ -149,6 +154,8 @@ class pol:
 
     @functools.partial(run_as_written, recursively=True)
     def __exit__(self, *_: object) -> None:
+        if self.levels is not None:
+            leave_map(self)
         # Its own entry and not merely the last: a generator may be closed while another block is open.
         last = len(scopes.pols) - 1 - scopes.pols[::-1].index(self)
         scopes.pols = scopes.pols[:last] + scopes.pols[last + 1 :]
@@ -233,11 +240,18 @@ class _ForwardAtLevel:
         is_eager = not torch.compiler.is_compiling()
         if is_eager:
             watch()
+        maps = []
         try:
+            for scope in self.scopes:
+                if scope.levels is not None:
+                    enter_map(scope, scope.levels, self.module)
+                    maps.append(scope)
             if self.own is not None:
                 return self.own(*args, **kwargs)
             return type(self.module).forward(self.module, *args, **kwargs)
         finally:
+            for scope in reversed(maps):
+                leave_map(scope)
             scopes.pols = outside
             if is_eager:
                 unwatch()

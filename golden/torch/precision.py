@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ContextDecorator
 from functools import partial
 from typing import Any, get_args
 
 import torch
+from torch import nn
 from torch.overrides import TorchFunctionMode, resolve_name
 from torch.utils.checkpoint import checkpoint
 
@@ -18,13 +19,16 @@ from golden.formats import FloatFormat
 from golden.presets import accumulators
 from golden.reduction import DEFAULT_CHUNK, Reduction
 from golden.rounding import ReductionRounding, Rounding, as_rounding
+from golden.torch.arguments import checked_level
 from golden.torch.compiled import MARK, OFF, hides_products
 from golden.torch.draws import Draws
 from golden.torch.frames import run_as_written
 from golden.torch.guard import refuse, unwatch, watch, watching
 from golden.torch.half import HalfType, current_half, half_named
 from golden.torch.interception import COMPOSITES, EXACT, kind_of
-from golden.torch.levels import checked_level, model_level
+from golden.torch.level_map import LevelMap
+from golden.torch.levels import model_level
+from golden.torch.mapped import enter_map, leave_map
 from golden.torch.products import ELIGIBLE
 from golden.torch.scopes import Process, Settings, Unseen, scopes
 
@@ -147,13 +151,22 @@ class precision(Interception, ContextDecorator):
         Where a mode is ``stochastic``: 0 to 2**32 - 1. Each product has random bits of its own, those of its number in
         this context, which goes on when the same object is entered again; a new object with the same seed repeats them.
         So does the second forward pass of a checkpoint.
+    levels : mapping, optional
+        A level map: levels of modules by patterns of their paths, such as
+        ``{"blocks.*.mlp": {"fwd": 2, "bwd": 1}, "head": 0}``. A value is a level of both passes, or a mapping with some
+        of the keys ``level``, ``fwd``, ``bwd``, ``chunk``, ``half`` and ``inner``. It is in force while the module
+        runs, as a `golden.torch.pol` on it would be: that of an inner module wins, and so does a `pol` within. Where
+        several patterns match one module, the more specific one wins.
+    model : nn.Module, optional
+        The model that `levels` is of. Unless given, each model that is called inside.
 
     Raises
     ------
     TypeError
         If a parameter has the wrong type.
     ValueError
-        If it has a value that is not listed.
+        If it has a value that is not listed; or a pattern of `levels` matches no module, here if there is a `model`,
+        when one is called if not.
     """
 
     def __init__(
@@ -170,6 +183,8 @@ class precision(Interception, ContextDecorator):
         out_rounding: Rounding | str = Rounding.NEAREST_EVEN,
         reduction: str | Accumulator | None = None,
         seed: int = 0,
+        levels: Mapping[str, Any] | None = None,
+        model: nn.Module | None = None,
     ) -> None:
         super().__init__()
         if not isinstance(enabled, bool):
@@ -182,6 +197,13 @@ class precision(Interception, ContextDecorator):
             raise ValueError(f"unseen: got {unseen!r}, must be 'error', 'warn' or 'count'")
         self._half = None if half is None else half_named(half, proxy, inner=inner, argument="half")
         self._level = None if level is None else checked_level(level, "level")
+        if model is not None and not isinstance(model, nn.Module):
+            raise TypeError(f"model: got {model!r}, must be a torch.nn.Module or None")
+        if model is not None and levels is None:
+            raise ValueError("model: got a model without levels, must come with a level map of it")
+        self._levels, self._model = None if levels is None else LevelMap.of(levels), model
+        if self._levels is not None and model is not None:
+            self._levels.table(model)
         self._enabled = enabled
         self._unseen = unseen
         #: The products that `unseen` let pass: (operator, place) -> how often.
@@ -193,7 +215,7 @@ class precision(Interception, ContextDecorator):
             raise ValueError(f"seed: got {seed}, must be 0 to {2**32 - 1}")
         self._rounding = ReductionRounding(*modes)
         self._draws = Draws(*modes, seed) if self._rounding.is_random else None
-        self._accumulator = None if reduction is None else _accumulator(reduction, level, chunk, self._rounding)
+        self._accumulator = None if reduction is None else _accumulator(reduction, level, levels, chunk, self._rounding)
         if self._accumulator is not None:
             self._level = 0
             if self._half is not None:
@@ -221,6 +243,8 @@ class precision(Interception, ContextDecorator):
             counted=self.unseen_products,
             draws=self._draws,
         )
+        if self._levels is not None:
+            enter_map(self, self._levels, self._model)
         scopes.precisions = (*scopes.precisions, settings)
         if not torch.compiler.is_compiling():
             Process.entered |= self._enabled
@@ -232,6 +256,8 @@ class precision(Interception, ContextDecorator):
     @partial(run_as_written, recursively=True)
     def __exit__(self, *exception: Any) -> None:
         super().__exit__(*exception)
+        if self._levels is not None:
+            leave_map(self)
         scopes.precisions = scopes.precisions[:-1]
         if not torch.compiler.is_compiling():
             unwatch()
@@ -239,7 +265,7 @@ class precision(Interception, ContextDecorator):
 
 
 def _accumulator(
-    given: str | Accumulator, level: int | None, chunk: int | None, rounding: ReductionRounding
+    given: str | Accumulator, level: int | None, levels: Any, chunk: int | None, rounding: ReductionRounding
 ) -> Accumulator:
     """Return the accumulator of a `reduction`; refuse what it has not."""
     if not isinstance(given, str | Accumulator):
@@ -251,7 +277,7 @@ def _accumulator(
         near = difflib.get_close_matches(given, accumulators, 3) or list(accumulators)
         raise ValueError(f"reduction: got {given!r}, must be one of golden.accumulators, such as {', '.join(near)}")
     rule = accumulators[given] if isinstance(given, str) else given
-    for argument, value, allowed in (("level", level, None), ("chunk", chunk, DEFAULT_CHUNK)):
+    for argument, value, allowed in (("level", level, None), ("levels", levels, None), ("chunk", chunk, DEFAULT_CHUNK)):
         if value != allowed:
             raise ValueError(
                 f"{argument}: got {value} with reduction, must be left out: the accumulator of "

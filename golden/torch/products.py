@@ -13,6 +13,7 @@ from golden.reduction import DEFAULT_CHUNK
 from golden.torch.gradients import exact_product
 from golden.torch.half import HalfType, current_half
 from golden.torch.levels import current_pol
+from golden.torch.mapped import note_maps
 from golden.torch.operators import unwatched
 from golden.torch.scopes import scopes
 
@@ -25,8 +26,10 @@ ELIGIBLE = frozenset({torch.float32, torch.float16, torch.bfloat16})
 def current_plan() -> tuple[HalfType, int, int, int | None]:
     """Return the half type, the levels and the chunk length in force."""
     fwd, bwd = current_pol()
+    if scopes.maps:
+        note_maps()
     if not scopes.precisions:
-        return current_half(), fwd, bwd, DEFAULT_CHUNK
+        return current_half(), fwd, bwd, _chunk(DEFAULT_CHUNK)
     settings, half = scopes.precisions[-1], current_half()
     if half.accumulator is not None and scopes.pols:
         raise ValueError(
@@ -40,7 +43,16 @@ def current_plan() -> tuple[HalfType, int, int, int | None]:
                 "every run; run it without torch.compile"
             )
         half = half.rounded_by(settings.draws.next())
-    return half, fwd, bwd, settings.chunk
+    return half, fwd, bwd, _chunk(settings.chunk)
+
+
+def _chunk(around: int | None) -> int | None:
+    """Return the chunk length in force, where `around` is that of the precision."""
+    if scopes.mapped:
+        for scope in reversed(scopes.pols):
+            if scope.chunk is not ...:
+                return scope.chunk
+    return around
 
 
 def check_tensors(**tensors: torch.Tensor | None) -> None:

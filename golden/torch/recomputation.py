@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import torch.utils.checkpoint as checkpointing
 
 from golden.torch.draws import rewound, taken
 from golden.torch.guard import unwatch, watch
+from golden.torch.mapped import watching_modules
 from golden.torch.precision import Interception
 from golden.torch.scopes import scopes
 
@@ -27,6 +29,7 @@ class _InItsScopes:
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
         self.precisions, self.pols, self.entries = scopes.precisions, scopes.pols, scopes.entries
+        self.maps, self.mapped = scopes.maps, scopes.mapped
         self.taken = taken()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -40,17 +43,20 @@ class _InItsScopes:
 
     def _run(self, *args: Any, **kwargs: Any) -> Any:
         precisions, pols, entries = scopes.precisions, scopes.pols, scopes.entries
-        if precisions is self.precisions and pols is self.pols:  # the first time
+        maps, mapped = scopes.maps, scopes.mapped
+        if precisions is self.precisions and pols is self.pols and maps is self.maps:  # the first time
             return self.function(*args, **kwargs)
         scopes.precisions, scopes.pols, scopes.entries = self.precisions, self.pols, self.entries
+        scopes.maps, scopes.mapped = self.maps, self.mapped
         scopes.timeline.note(self.precisions[-1] if self.precisions else None)
         watch()
         try:
-            with Interception():
+            with Interception(), watching_modules() if self.maps else nullcontext():
                 return self.function(*args, **kwargs)
         finally:
             unwatch()
             scopes.precisions, scopes.pols, scopes.entries = precisions, pols, entries
+            scopes.maps, scopes.mapped = maps, mapped
             scopes.timeline.note(precisions[-1] if precisions else None)
 
 

@@ -16,7 +16,9 @@ from golden.torch.timeline import Timeline
 if TYPE_CHECKING:
     from golden.torch.draws import Draws
     from golden.torch.half import HalfType
+    from golden.torch.level_map import LayerSettings
     from golden.torch.levels import pol
+    from golden.torch.mapped import MapScope
 
 __all__ = ["Process", "Settings", "Unseen", "scopes"]
 
@@ -51,7 +53,10 @@ class Process:
 
 class _Scopes(threading.local):
     precisions: tuple[Settings, ...] = ()
-    pols: tuple[pol, ...] = ()
+    pols: tuple[pol | LayerSettings, ...] = ()
+    #: The level maps in force; and the modules that run at levels of theirs, by `id`, with `pols` and `maps` before it.
+    maps: tuple[MapScope, ...] = ()
+    mapped: tuple[tuple[int, tuple[pol | LayerSettings, ...], tuple[MapScope, ...]], ...] = ()
     #: The initialised models (`golden.torch.amp.initialize`) that are running.
     entries: tuple[Any, ...] = ()
     #: The precisions around each backward pass that is under way, innermost last.

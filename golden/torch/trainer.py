@@ -142,7 +142,7 @@ class Trainer(NotOfTensorFlow):
         self.precision = precision or MixedPrecision(fp16_type="cbfloat16", loss_scaling_factor="dynamic")
         if self.optimizer is not None:
             self.precision.keep_weights(self.optimizer)
-        self.autocast = self.precision.autocast()  # one for all steps: random bits go on in it
+        self.autocast = self.precision.autocast(self.model)  # one for all steps: random bits go on in it
         self.scaler = self.precision.grad_scaler(self.model.named_parameters())
         self._settings = Settings(self.optimizer, seed)  # before a scheduler changes the learning rate
         self.schedulers = as_schedulers(schedulers, self.optimizer)
@@ -326,7 +326,7 @@ class Trainer(NotOfTensorFlow):
         """
         was_training = self.model.training
         self.model.eval()
-        with self.precision.autocast():
+        with self.precision.autocast(self.model):
             values = [
                 measure(self.model(inputs), targets).double().reshape(-1)
                 for inputs, targets in shown(loader, "evaluating", visible=self._progress and rank() == 0)

@@ -107,6 +107,6 @@ def precision_of_an_evaluation(trainer_class):
 def test_trainer_evaluate_runs_in_the_precision():
     precision_of_an_evaluation(cstorch.Trainer)
     trainer = sys.modules[cstorch.Trainer.__module__]
-    evaluation = "with self.precision.autocast():\n            values"
+    evaluation = "with self.precision.autocast(self.model):\n            values"
     fault = changed(trainer.__name__, evaluation, "if True:\n            values")
     assert not holds(precision_of_an_evaluation, fault.Trainer)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from golden.torch.arguments import checked_level
 from golden.torch.backend.kinds import check_names
-from golden.torch.levels import checked_level
 from golden.torch.notices import say_once
 
 __all__ = ["CSConfig"]

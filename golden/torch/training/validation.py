@@ -45,7 +45,7 @@ def validate(
             if interruption is not None and interruption.signal:
                 break
             trainer.call("on_validate_batch_start", model, batch, number)
-            with trainer.precision.autocast():
+            with trainer.precision.autocast(model):
                 outputs = forward(trainer, batch)
             total += torch.tensor([loss_of(outputs).item(), 1.0], dtype=torch.float64)
             trainer.call("on_validate_batch_end", model, outputs, batch, number)
