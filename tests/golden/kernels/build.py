@@ -85,6 +85,12 @@ class Builder:
         assert units, f"nothing includes {changed}"
         return self.link(folder, self.compiled(folder / "source", units, folder / "objects"))
 
+    def unchanged(self) -> Path:
+        """Return the shared library built without a change, of the objects that all changed ones share."""
+        folder = self.folder / "unchanged"
+        folder.mkdir()
+        return self.link(folder, {})
+
     def link(self, folder: Path, objects: dict[str, Path]) -> Path:
         """Return the shared library of these objects and the unchanged ones."""
         library = folder / "changed.so"

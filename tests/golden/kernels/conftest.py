@@ -8,7 +8,7 @@ from ...shared import shared_folder
 from .build import SOURCE, UNITS, Builder, compiled
 
 #: Quick to compile.
-OPTIMISATION = "-O1"
+OPTIMISATION = "-O0"
 
 
 @pytest.fixture(scope="session")

@@ -30,7 +30,7 @@ class Sanitized:
         folder.mkdir()
         options = [option for option in extension()["extra-compile-args"] if not option.startswith(("-O", "-fvis"))]
         self.folder, self.flags = folder, flags
-        self.command = [shutil.which("c++"), *options, "-O1"]
+        self.command = [shutil.which("c++"), *options, "-O0"]
         sources = [*sorted(SOURCE.glob("*.cpp")), DRIVER]
         self.objects = {each.name: self.compiled(each, flags if each.name in units else ()) for each in sources}
 
