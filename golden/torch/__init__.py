@@ -66,6 +66,7 @@ from golden.torch.half import (
     set_half_dtype,
 )
 from golden.torch.levels import Levels, current_pol, pol, set_model_level
+from golden.torch.observing import observe
 from golden.torch.operator_kinds import declare_operator
 from golden.torch.precision import precision
 from golden.torch.products import bmm, linear, matmul
@@ -146,6 +147,7 @@ __all__ = [
     "mixed_precision",
     "mx",
     "name_scope",
+    "observe",
     "ones",
     "ones_like",
     "optim",

@@ -79,7 +79,7 @@ def scaled_dot_product_attention(
     if enable_gqa:
         key, value = (_shared_heads(query, given, name) for given, name in ((key, "key"), (value, "value")))
     factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
-    scores = matmul(query, key.mT).float() * factor
+    scores = _scores(query, key) * factor
     if is_causal:
         scores = scores.masked_fill(torch.ones(scores.shape[-2:], dtype=torch.bool).tril().logical_not(), -math.inf)
     hidden = None
@@ -94,7 +94,16 @@ def scaled_dot_product_attention(
     weights = weights_of(scores)
     if hidden is not None:
         weights = weights.masked_fill(hidden, 0.0)
-    return matmul(F.dropout(weights, dropout_p) if dropout_p else weights, value)
+    return _mixed(F.dropout(weights, dropout_p) if dropout_p else weights, value)
+
+
+# Two products with names of their own, by which `golden.torch.observe` tells them apart.
+def _scores(query: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
+    return matmul(query, key.mT).float()
+
+
+def _mixed(weights: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+    return matmul(weights, value)
 
 
 def weights_of(scores: torch.Tensor) -> torch.Tensor:

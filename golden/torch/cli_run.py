@@ -18,6 +18,7 @@ from rich.console import Console
 
 import golden
 from golden.torch.configuration import MixedPrecision
+from golden.torch.observing import NAME as OBSERVATIONS
 from golden.torch.older_form import as_today, is_older
 from golden.torch.progress import scale_text
 from golden.torch.random_state import seed_everything
@@ -121,6 +122,7 @@ def _built(given: argparse.Namespace, document: dict[str, Any]) -> _Run:
         callbacks=[RunRecord(document, notes, init.model_dir), *callbacks_of(init)],
         seed=init.seed,
         progress=not given.no_progress,
+        observe=None if init.observe is None else init.observe.model_dump(),
     )
     return _Run(settings, parts, trainer, notes)
 
@@ -207,7 +209,7 @@ def _delete_run(folder: Path) -> None:
         shutil.rmtree(folder / name, ignore_errors=True)
     for path in (
         *folder.glob("run_to_step_*.yaml"),
-        *(folder / name for name in ("log.csv", "metrics.csv", "run.yaml")),
+        *(folder / name for name in ("log.csv", "metrics.csv", "run.yaml", OBSERVATIONS)),
     ):
         path.unlink(missing_ok=True)
 

@@ -55,10 +55,11 @@ class _MatrixProduct(torch.autograd.Function):
             ctx.has_run = True  # `golden.torch.provenance` asks
         a, b = ctx.saved_tensors
         for_a, for_b, for_initial = ctx.needs_input_grad[:3]
-        shape, dtype = ctx.initial
+        (shape, dtype), of = ctx.initial, operators.gradient_of
         with operators.unwatched(a, b, gradient):
-            grad_a = _gradient_of_left(a, b, gradient, branch_of(ctx.plan, 1)) if for_a else None
-            grad_b = _gradient_of_right(a, b, gradient, branch_of(ctx.plan, 2)) if for_b else None
+            grad_a = _gradient_of_left(of(a), b, gradient, branch_of(ctx.plan, 1)) if for_a else None
+            grad_b = _gradient_of_right(a, of(b), gradient, branch_of(ctx.plan, 2)) if for_b else None
+            of(None)  # that of a bias
             grad_initial = summed(gradient, shape, dtype, branch_of(ctx.plan, 3)) if for_initial else None
         return grad_a, grad_b, grad_initial, None, None
 

@@ -84,10 +84,11 @@ class _GroupedProduct(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
         (gradient,), (a, b, ends) = gradients, ctx.saved_tensors
+        of = operators.gradient_of
         for_a, for_b = ctx.needs_input_grad[:2]
         return (
-            grouped_product(gradient, b.mT, ends, branch_of(ctx.plan, 1), a.dtype) if for_a else None,
-            grouped_product(a.mT, gradient, ends, branch_of(ctx.plan, 2), b.dtype) if for_b else None,
+            grouped_product(gradient, b.mT, ends, branch_of(ctx.plan, 1), of(a).dtype) if for_a else None,
+            grouped_product(a.mT, gradient, ends, branch_of(ctx.plan, 2), of(b).dtype) if for_b else None,
             None,
             None,
             None,

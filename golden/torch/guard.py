@@ -251,6 +251,8 @@ _run_backward = torch.autograd.graph._engine_run_backward
 @functools.wraps(_run_backward)
 def _watched_backward(*args: Any, **kwargs: Any) -> Any:
     """Run a backward pass with the guard, if any forward pass of this thread may have run in a precision."""
+    if scopes.observation is not None and args:
+        scopes.observation.note_backward(args[0])
     if not scopes.timeline or torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.PROXY) is not None:
         return _run_backward(*args, **kwargs)
     outside = scopes.backwards

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -24,13 +24,17 @@ __all__ = [
     "convolution",
     "convolution_of_kernels",
     "convolution_transposed",
+    "gradient_of",
     "is_plain",
     "matrix_product",
     "multiply",
+    "note_node",
     "rounded",
     "softmax16",
     "unwatched",
 ]
+
+Operand = TypeVar("Operand", bound=torch.Tensor | None)
 
 _library = torch.library.Library("cbfloat", "DEF")
 _library.define(
@@ -69,15 +73,22 @@ def _matrix_product(
 ) -> torch.Tensor:
     note_product(half)
     done = direct.matrix_product(a, b, initial, half, level, chunk, dtype)
-    if done is not None:
-        return done
+    if done is None:
+        done = _tensor(_product_of_values(a, b, initial, half, level, chunk), dtype)
+    if scopes.observer is not None:
+        scopes.observer.matrix_product(a, b, initial, half, level, chunk, done)
+    return done
+
+
+def _product_of_values(
+    a: torch.Tensor, b: torch.Tensor, initial: torch.Tensor | None, half: str, level: int, chunk: int | None
+) -> NDArray[np.float32]:
     x, y = _values(a), _values(b)
     # The bias is a 16-bit tensor, as every input of a product; the total starts from it.
     start = None if initial is None else golden.quantize(_values(initial), format_of(half))
     operand, plan = sums_of(half, level, chunk)
     modes = vars(rounding_of(half))
-    result = golden.matmul_values(x, y, operand=operand, reduction=plan, initial=start, out=format_of(half), **modes)
-    return _tensor(result, dtype)
+    return golden.matmul_values(x, y, operand=operand, reduction=plan, initial=start, out=format_of(half), **modes)
 
 
 _Ints = list[int]
@@ -92,20 +103,29 @@ def _settings(
 
 
 def _convolution(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, *given: Any) -> torch.Tensor:
-    start = None if bias is None else _values(bias)
-    return _tensor(windows.convolution(_values(x), _values(weight), start, *_settings(*given[:-1])), given[-1])
+    start, settings = None if bias is None else _values(bias), _settings(*given[:-1])
+    done = _tensor(windows.convolution(_values(x), _values(weight), start, *settings), given[-1])
+    if scopes.observer is not None:
+        scopes.observer.convolution(x, weight, bias, settings, *given[4:6], done)
+    return done
 
 
 def _convolution_transposed(
     x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, size: _Ints, *given: Any
 ) -> torch.Tensor:
     start, settings = None if bias is None else _values(bias), _settings(*given[:-1])
-    return _tensor(windows.transposed(_values(x), _values(weight), start, tuple(size), *settings), given[-1])
+    done = _tensor(windows.transposed(_values(x), _values(weight), start, tuple(size), *settings), given[-1])
+    if scopes.observer is not None:
+        scopes.observer.transposed(x, weight, settings, *given[4:6], done)
+    return done
 
 
 def _convolution_of_kernels(gradient: torch.Tensor, x: torch.Tensor, size: _Ints, *given: Any) -> torch.Tensor:
     settings = _settings(*given[:-1])
-    return _tensor(windows.kernel_product(_values(gradient), _values(x), tuple(size), *settings), given[-1])
+    done = _tensor(windows.kernel_product(_values(gradient), _values(x), tuple(size), *settings), given[-1])
+    if scopes.observer is not None:
+        scopes.observer.kernel_product(gradient, x, tuple(size), settings, *given[4:6], done)
+    return done
 
 
 def _rounded(x: torch.Tensor, half: str, dtype: torch.dtype) -> torch.Tensor:
@@ -182,6 +202,19 @@ def is_plain(*tensors: torch.Tensor | None) -> bool:
 def unwatched(*tensors: torch.Tensor | None) -> AbstractContextManager[object]:
     """Return a context in which the guard does not look at every view that an exact product takes of its operands."""
     return torch._C._DisableTorchDispatch() if is_plain(*tensors) else _WATCHED
+
+
+def gradient_of(operand: Operand) -> Operand:
+    """Return an operand whose gradient is computed next, None for a parameter; `golden.torch.observe` wants to know."""
+    if not torch.compiler.is_compiling() and scopes.observer is not None:
+        scopes.observer.note_gradient_of(operand)
+    return operand
+
+
+def note_node() -> None:
+    """Say where a node of the graph is made that multiplies in its backward pass alone, from within its `forward`."""
+    if not torch.compiler.is_compiling() and scopes.observer is not None:
+        scopes.observer.note_node()
 
 
 def multiply(a: torch.Tensor, b: torch.Tensor, initial: torch.Tensor | None, *given: Any) -> torch.Tensor:

@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from golden.torch.gradients import branch_of, exact_product, round_to_half, summed
-from golden.torch.operators import multiply
+from golden.torch.operators import gradient_of, multiply, note_node
 from golden.torch.products import ELIGIBLE, check_tensors, current_plan, linear
 from golden.torch.scopes import scopes
 
@@ -61,12 +61,13 @@ class _Collected(torch.autograd.Function):
         half, _, bwd, chunk = plan
         ctx.plan, ctx.widths, ctx.dtype = (half, bwd, bwd, chunk), list(weight.shape), weight.dtype
         ctx.bias = None if bias is None else (bias.shape, bias.dtype)
+        note_node()
         return weight.new_zeros((), dtype=torch.float32).expand(rows, sum(weight.shape))
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
         gradient, operands = gradients[0].split(ctx.widths, -1)
-        weight = bias = None
+        weight = bias = gradient_of(None)
         if ctx.needs_input_grad[0]:
             weight = exact_product(gradient.mT, operands, None, branch_of(ctx.plan, 1), ctx.dtype)
         if ctx.bias is not None and ctx.needs_input_grad[1]:
@@ -91,7 +92,8 @@ class _Step(torch.autograd.Function):
         rounded = gradient.to(ctx.plan[0].dtype)
         for_operand = None
         if ctx.needs_input_grad[0]:
-            for_operand = exact_product(rounded, weight, None, branch_of(ctx.plan, 1), operand.dtype)
+            plan = branch_of(ctx.plan, 1)
+            for_operand = exact_product(rounded, weight, None, plan, gradient_of(operand).dtype)
         return for_operand, None, None, torch.cat([gradient, operand.float()], -1)
 
 

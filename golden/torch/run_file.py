@@ -103,6 +103,12 @@ class _Logging(Section):
     log_steps: PositiveInt = 1
 
 
+class _Observe(Section):
+    every: PositiveInt = 20
+    rows: PositiveInt = 16
+    tensorboard: bool = False
+
+
 class _Backend(Section):
     model_config = ConfigDict(extra="allow", frozen=True)  # what only a cluster could use
 
@@ -158,6 +164,7 @@ class Init(Section):
     logger: list[_Named] | _Named | None = None
     loggers: list[_Named] | _Named | None = None
     callbacks: list[_Named] | _Named | None = None
+    observe: _Observe | None = None
 
     @model_validator(mode="after")
     def _loss_is_for_other_models(self) -> Init:

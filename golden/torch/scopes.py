@@ -70,6 +70,9 @@ class _Scopes(threading.local):
     place: str | None = None
     #: Who counts the products, for `golden.torch.audit`.
     recorder: Any = None
+    #: The run that `golden.torch.observe` looks at, and who looks at the products of a step that it observes.
+    observation: Any = None
+    observer: Any = None
 
     def __init__(self) -> None:
         self.timeline: Timeline[Settings] = Timeline()

@@ -15,6 +15,9 @@ from torch.optim import Optimizer
 
 from golden.torch.checkpoint import read_checkpoint
 from golden.torch.configuration import MixedPrecision
+from golden.torch.observing.callback import ObservedRun
+from golden.torch.observing.observation import as_settings
+from golden.torch.observing.report import ObservationReport
 from golden.torch.progress import shown
 from golden.torch.random_state import RandomState, capture, seed_everything
 from golden.torch.ranks import rank
@@ -87,6 +90,9 @@ class Trainer(NotOfTensorFlow):
     seed : int, optional
         Seeds PyTorch, Python and NumPy before the model is made, and again before the first step, with the number of
         the process added.
+    observe : int or mapping, optional
+        Steps from one whose products are looked into to the next, as `golden.torch.observe` does it; or a mapping of
+        its `every`, `rows` and `tensorboard`. ``observations.jsonl`` is written into `model_dir`.
 
     Raises
     ------
@@ -115,6 +121,7 @@ class Trainer(NotOfTensorFlow):
         logger: Logger | Iterable[Logger] | None = None,
         loggers: Logger | Iterable[Logger] | None = None,
         seed: int | None = None,
+        observe: Any = None,
     ) -> None:
         if loss is not None and not callable(loss):
             raise TypeError(f"loss: got {loss!r}, must be callable, as loss(outputs, targets), or None")
@@ -155,6 +162,10 @@ class Trainer(NotOfTensorFlow):
         own = [] if self.model_dir is None else [CsvLogger()]
         self.loggers = [*own, *as_loggers(logger, loggers)]
         self.callbacks = one_or_several(callbacks)
+        settings = as_settings(observe)
+        self._observed = None if settings is None else ObservedRun(settings, self.model_dir)
+        if self._observed is not None:
+            self.callbacks.append(self._observed)
         if not any(isinstance(each, Divergence) for each in self.callbacks):
             self.callbacks.append(Divergence())
         self._callbacks = Callbacks([*self.callbacks, *self.loggers])
@@ -170,6 +181,11 @@ class Trainer(NotOfTensorFlow):
     def global_step(self) -> int:
         """`step` under the name of the Model Zoo."""
         return self.step
+
+    @property
+    def observations(self) -> ObservationReport | None:
+        """What the latest `fit` observed; None without `observe`."""
+        return None if self._observed is None else self._observed.report
 
     def call(self, hook: str, *arguments: Any) -> None:
         """Call a hook of all callbacks and loggers."""

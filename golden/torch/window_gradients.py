@@ -13,6 +13,7 @@ import torch
 from golden.torch import operators
 from golden.torch.gradients import branch_of, is_transformed, one_by_one, summed
 from golden.torch.half import HalfType
+from golden.torch.operators import gradient_of
 from golden.torch.windows import Geometry
 
 __all__ = ["convolved", "transposed"]
@@ -38,6 +39,7 @@ def _keep(ctx: Any, operands: tuple[torch.Tensor | None, ...], geometry: Geometr
 
 def _of_bias(gradient: torch.Tensor, bias: torch.Tensor, plan: _Plan) -> torch.Tensor:
     """Sum over items and positions, in order, in fp32, and round once."""
+    gradient_of(None)
     return summed(gradient.movedim(1, -1).flatten(0, -2), bias.shape, bias.dtype, plan)
 
 
@@ -61,8 +63,10 @@ class _Convolved(torch.autograd.Function):
         geometry, plan = ctx.geometry, ctx.plan
         for_x, for_weight, for_bias = ctx.needs_input_grad[:3]
         return (
-            transposed(gradient, weight, None, x.shape[2:], geometry, branch_of(plan, 1), x.dtype) if for_x else None,
-            _of_kernels(gradient, x, weight.shape[2:], geometry, branch_of(plan, 2), weight.dtype)
+            transposed(gradient, weight, None, gradient_of(x).shape[2:], geometry, branch_of(plan, 1), x.dtype)
+            if for_x
+            else None,
+            _of_kernels(gradient, x, gradient_of(weight).shape[2:], geometry, branch_of(plan, 2), weight.dtype)
             if for_weight
             else None,
             _of_bias(gradient, bias, branch_of(plan, 3)) if for_bias else None,
@@ -93,8 +97,8 @@ class _Transposed(torch.autograd.Function):
         geometry, plan = ctx.geometry, ctx.plan
         for_x, for_weight, for_bias = ctx.needs_input_grad[:3]
         return (
-            convolved(gradient, weight, None, geometry, branch_of(plan, 1), x.dtype) if for_x else None,
-            _of_kernels(x, gradient, weight.shape[2:], geometry, branch_of(plan, 2), weight.dtype)
+            convolved(gradient, weight, None, geometry, branch_of(plan, 1), gradient_of(x).dtype) if for_x else None,
+            _of_kernels(x, gradient, gradient_of(weight).shape[2:], geometry, branch_of(plan, 2), weight.dtype)
             if for_weight
             else None,
             _of_bias(gradient, bias, branch_of(plan, 3)) if for_bias else None,
@@ -125,8 +129,10 @@ class _OfKernels(torch.autograd.Function):
         for_gradient, for_x = ctx.needs_input_grad[:2]
         plans = branch_of(ctx.plan, 1), branch_of(ctx.plan, 2)
         return (
-            convolved(x, kernels, None, ctx.geometry, plans[0], gradient.dtype) if for_gradient else None,
-            transposed(gradient, kernels, None, x.shape[2:], ctx.geometry, plans[1], x.dtype) if for_x else None,
+            convolved(x, kernels, None, ctx.geometry, plans[0], gradient_of(gradient).dtype) if for_gradient else None,
+            transposed(gradient, kernels, None, gradient_of(x).shape[2:], ctx.geometry, plans[1], x.dtype)
+            if for_x
+            else None,
             None,
             None,
             None,

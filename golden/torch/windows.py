@@ -22,7 +22,7 @@ from golden.reduction import Reduction
 from golden.rounding import NEAREST, ReductionRounding
 from golden.torch.draws import branched
 
-__all__ = ["Geometry", "Summing", "convolution", "kernel_product", "transposed"]
+__all__ = ["Geometry", "Summing", "convolution", "kernel_product", "padded", "tables", "transposed"]
 
 Values = NDArray[np.float32]
 _Table = NDArray[np.int64]
@@ -74,7 +74,7 @@ def _grid(counts: tuple[int, ...], strides: list[int]) -> _Table:
 
 
 @lru_cache(maxsize=256)
-def _tables(
+def tables(
     shape: tuple[int, ...],
     kernel: tuple[int, ...],
     counts: tuple[int, ...],
@@ -114,7 +114,8 @@ def _shifted(values: Values, offsets: tuple[int, ...], size: tuple[int, ...]) ->
     return result
 
 
-def _padded(x: Values, geometry: Geometry) -> Values:
+def padded(x: Values, geometry: Geometry) -> Values:
+    """Return `x` (B, C, ...) with the zeros around it that the geometry asks for, contiguous."""
     return _shifted(x, tuple(-side for side in geometry.sides[::2]), geometry.padded(x.shape[2:]))
 
 
@@ -122,8 +123,8 @@ def convolution(x: Values, kernels: Values, bias: Values | None, geometry: Geome
     """Multiply windows of `x` (B, C, ...) by `kernels` (N, C / groups, ...): (B, N, ...)."""
     groups, size = geometry.groups, kernels.shape[2:]
     counts = geometry.positions(x.shape[2:], size)
-    data, flat = _padded(x, geometry), np.ascontiguousarray(kernels)
-    items, starts, window, places = _tables(data.shape, size, counts, geometry.steps, geometry.gaps, groups)
+    data, flat = padded(x, geometry), np.ascontiguousarray(kernels)
+    items, starts, window, places = tables(data.shape, size, counts, geometry.steps, geometry.gaps, groups)
     outputs, length = kernels.shape[0] // groups, len(window)
     left = Indexed(
         flat.reshape(-1),
@@ -143,8 +144,8 @@ def convolution(x: Values, kernels: Values, bias: Values | None, geometry: Geome
 def kernel_product(g: Values, x: Values, size: tuple[int, ...], geometry: Geometry, summing: Summing) -> Values:
     """Multiply `g` (B, N, positions) by the windows of `x` (B, C, ...) at them: kernels (N, C / groups, *size)."""
     groups, counts = geometry.groups, g.shape[2:]
-    data, flat = _padded(x, geometry), np.ascontiguousarray(g)
-    items, starts, window, places = _tables(data.shape, size, counts, geometry.steps, geometry.gaps, groups)
+    data, flat = padded(x, geometry), np.ascontiguousarray(g)
+    items, starts, window, places = tables(data.shape, size, counts, geometry.steps, geometry.gaps, groups)
     outputs, count = g.shape[1] // groups, math.prod(counts)
     left = Indexed(
         flat.reshape(-1),

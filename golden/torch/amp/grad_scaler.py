@@ -18,6 +18,7 @@ from golden.torch.amp.iteration import Iteration, as_optimizer, as_optimizers
 from golden.torch.amp.scale import LossScale
 from golden.torch.notices import say_once
 from golden.torch.ranks import highest_rank_where, rank
+from golden.torch.scopes import scopes
 from golden.torch.unscaled import scaled_step
 
 __all__ = ["GradScaler"]
@@ -130,6 +131,8 @@ class GradScaler:
         self._iteration.scaled = True
         scaled = (outputs.float() if outputs.itemsize < 4 else outputs) * self.get_scale()
         self._iteration.note_scaled(outputs, scaled)
+        if scopes.observation is not None:
+            scopes.observation.note_scaled(outputs, self.get_scale(), self.get_num_skipped_steps())
         return scaled
 
     def backward_has_run(self, loss: Tensor) -> bool:
@@ -322,6 +325,8 @@ class GradScaler:
         if scale is not None:
             self._scale.set(scale)
             self._iteration = Iteration()
+        if scopes.observation is not None:
+            scopes.observation.note_update(self.get_num_skipped_steps())
 
     def state_dict(self) -> dict[str, float | int]:
         """Return what a checkpoint has to keep, nothing when scaling is disabled.

@@ -1,0 +1,23 @@
+"""What low precision does inside the products of a training, by module, pass and operation: ``cstorch.observe``.
+
+Exact products pass by an `Observer` in the steps that are observed, and by nothing else in the others. It finds the
+place of a product (`attribution`), takes a few rows of it (`samples`), counts what occurs in them (`counting`), and the
+exponents of all values (`histograms`). What is gathered in a step (`tallies`) is summed over the processes, judged
+(`causes`), and written (`rows`, `file`, `board`).
+"""
+
+from golden.torch.observing.file import NAME
+from golden.torch.observing.observation import Observation, ObservationSettings, as_settings, observe
+from golden.torch.observing.report import ObservationReport, WorstPlace
+from golden.torch.observing.rows import read_rows
+
+__all__ = [
+    "NAME",
+    "Observation",
+    "ObservationReport",
+    "ObservationSettings",
+    "WorstPlace",
+    "as_settings",
+    "observe",
+    "read_rows",
+]

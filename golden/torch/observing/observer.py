@@ -1,0 +1,164 @@
+"""The observer of one step: it takes every exact product as it runs, and changes none of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from golden.torch.format_text import format_of, rounding_of, sums_of
+from golden.torch.observing.attribution import Attribution
+from golden.torch.observing.samples import (
+    Piece,
+    Shape,
+    chosen_rows,
+    of_convolution,
+    of_kernels,
+    of_matrices,
+    of_transposed,
+)
+from golden.torch.observing.tallies import Key, Tally
+from golden.torch.scopes import Settings, scopes
+from golden.torch.windows import Geometry, Summing
+
+__all__ = ["Observer"]
+
+Values = NDArray[np.float32]
+# Whether each row of a result, numbered as those of `samples`, is other than finite.
+_BadRows = Callable[[Values], NDArray[np.bool_]]
+_Pieces = Callable[[NDArray[np.int64] | None], tuple[Shape, list[Piece]]]
+
+
+class Observer:
+    """Gathers the products of a step.
+
+    Parameters
+    ----------
+    model : nn.Module
+    step : int
+        Number of the step, from 1.
+    rows : int
+        Rows of each product that are counted.
+    """
+
+    def __init__(self, model: nn.Module, step: int, rows: int) -> None:
+        self.step = step
+        self.tallies: dict[Key, Tally] = {}
+        self._model, self._rows = model, rows
+        self._was_training = model.training
+        self.precision: Settings | None = None  # in force at the first product
+        self._attribution = Attribution(model)
+        self.note_gradient_of = self._attribution.note_gradient_of
+        self.note_node = self._attribution.note_node
+
+    def matrix_product(
+        self, a: Tensor, b: Tensor, initial: Tensor | None, half: str, level: int, chunk: int | None, result: Tensor
+    ) -> None:
+        """Take ``initial + a @ b``."""
+        summing = Summing(format_of(half), *sums_of(half, level, chunk), rounding_of(half))
+        x, y, start = _values(a), _values(b), None if initial is None else _values(initial)
+        self._product(
+            (a, b), (x, y), result, summing, level,
+            lambda rows: of_matrices(x, y, start, rows),
+            lambda values: ~np.isfinite(values).all(-1),
+        )  # fmt: skip
+
+    def convolution(
+        self,
+        x: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        settings: tuple[Geometry, Summing],
+        half: str,
+        level: int,
+        result: Tensor,
+    ) -> None:
+        """Take a convolution."""
+        geometry, summing = settings
+        data, kernels, start = _values(x), _values(weight), None if bias is None else _values(bias)
+
+        def bad(values: Values) -> NDArray[np.bool_]:
+            each = values.reshape(len(values), geometry.groups, -1, int(np.prod(values.shape[2:])))
+            return np.swapaxes(~np.isfinite(each).all(2), 0, 1)
+
+        self._product(
+            (x, weight), (data, kernels), result, summing, level,
+            lambda rows: of_convolution(data, kernels, start, geometry, rows), bad,
+        )  # fmt: skip
+
+    def transposed(
+        self, x: Tensor, weight: Tensor, settings: tuple[Geometry, Summing], half: str, level: int, result: Tensor
+    ) -> None:
+        """Take a transposed convolution."""
+        geometry, summing = settings
+        data, kernels = _values(x), _values(weight)
+        self._product(
+            (x, weight), (data, kernels), result, summing, level,
+            lambda rows: of_transposed(data, kernels, geometry, rows), None,
+        )  # fmt: skip
+
+    def kernel_product(
+        self,
+        gradient: Tensor,
+        x: Tensor,
+        size: tuple[int, ...],
+        settings: tuple[Geometry, Summing],
+        half: str,
+        level: int,
+        result: Tensor,
+    ) -> None:
+        """Take the gradient of kernels."""
+        geometry, summing = settings
+        g, data = _values(gradient), _values(x)
+
+        def bad(values: Values) -> NDArray[np.bool_]:
+            each = values.reshape(geometry.groups, len(values) // geometry.groups, -1)
+            return ~np.isfinite(each).all(1)
+
+        self._product(
+            (x, gradient), (data, g), result, summing, level,
+            lambda rows: of_kernels(g, data, size, geometry, rows), bad,
+        )  # fmt: skip
+
+    def _product(
+        self,
+        operands: tuple[Tensor, Tensor],
+        values: tuple[Values, Values],
+        result: Tensor,
+        summing: Summing,
+        level: int,
+        pieces: _Pieces,
+        bad_rows: _BadRows | None,
+    ) -> None:
+        self._was_training |= self._model.training
+        if self._was_training and not self._model.training:  # a validation between two steps
+            return
+        if self.precision is None and scopes.precisions:
+            self.precision = scopes.precisions[-1]
+        shape = pieces(None)[0]
+        if not shape.matrices * shape.rows * shape.columns:
+            return
+        place = self._attribution.place(*operands, shape)
+        tally = self.tallies.setdefault(place[:3], Tally(summing, level, shape))
+        if not tally.takes_next(recomputed=place.is_recomputed):
+            return
+        results, not_finite = _values(result), tally.output.not_finite
+        tally.left.add(values[0])
+        tally.right.add(values[1])
+        tally.output.add(results)
+        rows = chosen_rows(shape, self._rows, self.step)
+        tally.rows += shape.matrices * shape.rows
+        tally.rows_counted += len(rows)
+        tally.counted.add(pieces(rows)[1], summing)
+        is_new = tally.output.not_finite > not_finite and not tally.witness.results
+        if is_new and bad_rows is not None and not tally.left.not_finite + tally.right.not_finite:
+            first = np.flatnonzero(bad_rows(results))[:1]
+            tally.witness.add(pieces(first)[1], summing)
+
+
+def _values(tensor: Tensor) -> Any:
+    """Return the values as float32, whatever the strides."""
+    return tensor.detach().float().numpy(force=True)
