@@ -50,6 +50,7 @@ GOOD: dict[str, dict[str, Any]] = {
         "equation": "ij,jk->ik", "mat_a": _TENSOR, "mat_b": _TENSOR, "module": nn.Identity(), "name": "float16",
         "optimizer": optim.SGD([_PARAMETER], 0.1),
     },
+    "golden.torch.observe": {"model": nn.Identity()},
     "golden.torch.mx": {"x": _TENSOR, "weight": _TENSOR, "element": "float8_e5m2"},
     "golden.torch.backend": {"backend_type": BackendType.CPU},
     "golden.torch.optim": {

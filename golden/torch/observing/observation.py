@@ -273,10 +273,9 @@ class Observation:
             cause = cause_of(tally)
             if cause is None or self.report.is_bad(module, direction) or (module, direction) in bad:
                 continue
+            where = {"step": observer.step, "module": module, "pass": direction}
             evidence = {"operation": operation, **cause.evidence}
-            bad[module, direction] = FirstBadRow(
-                step=observer.step, module=module, direction=direction, cause=cause.words, evidence=evidence
-            )
+            bad[module, direction] = FirstBadRow.model_validate({**where, "cause": cause.words, "evidence": evidence})
         return [*products, *bad.values()]
 
     def _tell(self, rows: list[Row]) -> None:

@@ -63,7 +63,7 @@ class Observer:
         self._product(
             (a, b), (x, y), result, summing, level,
             lambda rows: of_matrices(x, y, start, rows),
-            lambda values: ~np.isfinite(values).all(-1),
+            lambda values: np.logical_not(np.isfinite(values).all(-1)),
         )  # fmt: skip
 
     def convolution(
@@ -82,7 +82,7 @@ class Observer:
 
         def bad(values: Values) -> NDArray[np.bool_]:
             each = values.reshape(len(values), geometry.groups, -1, int(np.prod(values.shape[2:])))
-            return np.swapaxes(~np.isfinite(each).all(2), 0, 1)
+            return np.swapaxes(np.logical_not(np.isfinite(each).all(2)), 0, 1)
 
         self._product(
             (x, weight), (data, kernels), result, summing, level,
@@ -116,7 +116,7 @@ class Observer:
 
         def bad(values: Values) -> NDArray[np.bool_]:
             each = values.reshape(geometry.groups, len(values) // geometry.groups, -1)
-            return ~np.isfinite(each).all(1)
+            return np.logical_not(np.isfinite(each).all(1))
 
         self._product(
             (x, gradient), (data, g), result, summing, level,

@@ -51,13 +51,6 @@ class WorstPlace:
     relative: float
     first_bad: FirstBadRow | None
 
-    @property
-    def badness(self) -> tuple[float, ...]:
-        """Sorts places from good to bad: first by what is no number, then by the distance from fp32."""
-        bad = self.overflow + self.invalid + self.not_finite
-        first = float("-inf") if self.first_bad is None else -float(self.first_bad.step)
-        return (bool(bad), first, bad, self.relative, self.swamped)
-
 
 class ObservationReport:
     """What `golden.torch.observe` gives: it grows as the run goes.
@@ -106,7 +99,7 @@ class ObservationReport:
         return (module, direction) in self._bad
 
     def worst(self, n: int = _SHOWN) -> list[WorstPlace]:
-        """Return the worst places, the worst first.
+        """Return the worst places: first those that went bad, in this order, then the farthest from fp32.
 
         Parameters
         ----------
@@ -123,7 +116,13 @@ class ObservationReport:
         for row in self.rows:
             places.setdefault((row.module, row.direction, row.operation), []).append(row)
         found = [self._place(*key, rows) for key, rows in places.items()]
-        return sorted(found, key=lambda each: each.badness, reverse=True)[:n]
+        order = {id(bad): number for number, bad in enumerate(self.all_first_bad)}
+
+        def goodness(place: WorstPlace) -> tuple[float, ...]:
+            bad = len(order) if place.first_bad is None else order[id(place.first_bad)]
+            return bad, -place.overflow - place.invalid - place.not_finite, -place.relative, -place.swamped
+
+        return sorted(found, key=goodness)[:n]
 
     def _place(self, module: str, direction: str, operation: str, rows: list[ProductRow]) -> WorstPlace:
         events = [each for row in rows for each in (row.products, row.promotions)]

@@ -35,7 +35,7 @@ __all__ = [
     "read_rows",
 ]
 
-VERSION = 1
+VERSION: Literal[1] = 1
 
 _Pass = Literal["forward", "gradient_of_input", "gradient_of_weight"]
 _Count = Annotated[int, Field(ge=0)]
@@ -43,7 +43,7 @@ _Count = Annotated[int, Field(ge=0)]
 
 class _Row(BaseModel):
     # In Python a field named `pass` is `direction`.
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, populate_by_name=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     def line(self) -> str:
         """Return it as a line of the file."""

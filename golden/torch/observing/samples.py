@@ -66,7 +66,7 @@ def of_matrices(a: Values, b: Values, initial: Values | None, rows: _Rows | None
     if prod(b.shape[:-2]) == 1:  # one matrix for the whole batch: its rows are those of one product
         shape = Shape(1, prod(whole[:-1]), b.shape[-1], a.shape[-1])
     else:
-        shape = Shape(prod(batch), *whole[-2:], a.shape[-1])
+        shape = Shape(prod(batch), whole[-2], whole[-1], a.shape[-1])
     if rows is None:
         return shape, []
     x, start = np.broadcast_to(a, (*whole[:-1], a.shape[-1])), None

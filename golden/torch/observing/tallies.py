@@ -73,24 +73,22 @@ class Tally:
         module, direction, operation = key
         counts = self.counted.counts
         given: dict[str, Any] = {
+            "step": step,
+            "module": module,
+            "pass": direction,
+            "operation": operation,
+            "calls": self.calls,
+            "calls_counted": self.calls_counted,
+            "recomputed": self.recomputed,
+            "level": self.level,
+            "operand": self.summing.operand.name,
+            "shape": (self.shape.matrices * self.shape.rows, self.shape.columns, self.shape.length),
+            "rows": self.rows,
+            "rows_counted": self.rows_counted,
             "products": asdict(counts.products),
             "promotions": asdict(counts.promotions),
             "largest_exponent": None if counts.largest_exponent == NO_EXPONENT else int(counts.largest_exponent),
             "distance": self.counted.distance.record(),
             "tensors": {name: getattr(self, name).record() for name in ("left", "right", "output")},
         }
-        return ProductRow(
-            step=step,
-            module=module,
-            direction=direction,
-            operation=operation,
-            calls=self.calls,
-            calls_counted=self.calls_counted,
-            recomputed=self.recomputed,
-            level=self.level,
-            operand=self.summing.operand.name,
-            shape=(self.shape.matrices * self.shape.rows, self.shape.columns, self.shape.length),
-            rows=self.rows,
-            rows_counted=self.rows_counted,
-            **given,
-        )
+        return ProductRow.model_validate(given)
