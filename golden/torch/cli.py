@@ -1,4 +1,4 @@
-"""The command line of the training layer: train or validate the model of a YAML file."""
+"""The command line of the training layer: train or validate the model of a YAML file, and report on a run."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import TextIO
 import torch.distributed as dist
 from rich.console import Console
 
+from golden.torch.cli_report import add_report, report
 from golden.torch.cli_run import fit, read_document, validate
 from golden.torch.older_form import is_older, older_place
 from golden.torch.run_file import example_names
@@ -44,7 +45,7 @@ _PLACES = {
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m golden.torch", description=__doc__)
-    commands = parser.add_subparsers(dest="command", required=True, metavar="{fit,validate,examples}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="{fit,validate,report,examples}")
     training = commands.add_parser(
         "fit",
         help="train a model",
@@ -66,6 +67,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="CHECKPOINT",
         help="the checkpoint, a folder step_...; the newest of the run unless given",
     )
+    add_report(commands)
     commands.add_parser("examples", help="list the bundled runs")
     return parser
 
@@ -122,6 +124,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.command == "examples":
         print("\n".join(example_names()))
         return 0
+    if given.command == "report":
+        return report(given, parser)
     console = Console(highlight=False)
     parallel = int(os.environ.get("WORLD_SIZE", "1")) > 1
     if parallel:

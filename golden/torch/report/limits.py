@@ -1,0 +1,48 @@
+"""The limits by which a layer is judged, each with its reason; a page shows them, and a manual explains them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["EVENTS", "LIMITS", "RARE", "Limit"]
+
+#: Shares below this one are shown as "less than".
+RARE = 1e-6
+
+
+@dataclass(frozen=True)
+class Limit:
+    """What a share of a layer's steps may be.
+
+    Parameters
+    ----------
+    label : str
+    share : float
+        Beyond it, the layer is called bad; 0 allows none at all.
+    unit : float
+        So much counts once in the score of a layer.
+    meaning : str
+    """
+
+    label: str
+    share: float
+    unit: float
+    meaning: str
+
+    @property
+    def allowed(self) -> str:
+        """The limit in words."""
+        return f"{100 * self.share:g}\u00a0%" if self.share else "none"
+
+
+#: Events by their name in a line, and the distance from the fp32 result, in the order in which they are shown.
+LIMITS: dict[str, Limit] = {
+    "swamped": Limit("swamped", 0.10, 0.10, "steps that lost their addend whole: it was too small to change the sum"),
+    "underflow": Limit("underflow", 0.01, 0.01, "steps whose result was rounded below the smallest normal number"),
+    "overflow": Limit("overflow", 0.0, RARE, "steps whose result was beyond the largest number, and became infinite"),
+    "invalid": Limit("invalid", 0.0, RARE, "steps without a meaningful result, such as inf − inf; they give NaN"),
+    "distance": Limit(
+        "distance", 0.05, 0.05, "mean distance of the results from those of fp32, relative to their size"
+    ),
+}
+EVENTS = tuple(name for name in LIMITS if name != "distance")

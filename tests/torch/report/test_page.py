@@ -1,0 +1,185 @@
+"""The page: it holds all parts, needs nothing else, escapes what the file says, and stays small."""
+
+import html
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from golden.torch.cli import main
+from golden.torch.report.page import names_of, page, write_report
+from golden.torch.report.reading import read_run
+from tests.torch.report.big import write_big
+from tests.torch.report.made_up import WRONG, events, gpt, product, run_of, settings, step, write
+
+EVIL = "a.<script>alert(1)</script>&\"'"
+LARGEST = 3_000_000  # bytes of a page about 200 layers
+
+
+class Tags(HTMLParser):
+    """Gathers the tags of a page and its text; checks that tags are closed in order."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.open, self.text = [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append((tag, dict(attributes)))
+        if tag not in ("meta", "wbr", "input"):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        self.tags.append((tag, dict(attributes)))
+
+    def handle_endtag(self, tag):
+        # HTML lets these end where the next one begins.
+        while self.open and self.open[-1] != tag and self.open[-1] in ("td", "th", "tr"):
+            self.open.pop()
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+    def said(self):
+        return " ".join(" ".join(self.text).replace("\u00a0", " ").split())
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs")
+    write(folder / "level2", gpt(level=2, wrong=WRONG))
+    write(folder / "level1", gpt(seed=2, scale=2.0**27))
+    return [read_run(folder / name, name) for name in ("level2", "level1")]
+
+
+def test_page_of_one_run_has_every_part_in_its_order(two):
+    tags = Tags(page(two[:1]))
+    assert tags.open == []
+    headings = re.findall(r"<h[123][^>]*>([^<]*)<", page(two[:1]))
+    assert [html.unescape(each) for each in headings] == [
+        "level2", "At a glance", "What to change", "Timeline", "Worst layers first", "Heat map: layer × pass × event",
+        "Loss scale", "Exponents against the formats' ranges", "How this page judges", "Rules of the advice",
+    ]  # fmt: skip
+    said = tags.said()
+    assert "Totals overflow at level 2, while the sum of each chunk fits." in said
+    assert "blocks.3.mlp.out: {fwd: 1}" in said
+    assert "4 places went bad, the earliest first" in said
+
+
+def test_every_link_and_drawing_of_the_page_leads_to_a_place_in_it(two):
+    tags = Tags(page(two)).tags
+    ids = [attributes["id"] for _, attributes in tags if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    links = [attributes["href"] for _, attributes in tags if "href" in attributes]
+    assert links
+    assert {link[1:] for link in links} <= set(ids)
+    assert all(link.startswith("#") for link in links)
+
+
+def test_page_needs_no_network_and_no_other_file(two):
+    text = page(two)
+    assert [attributes for _, attributes in Tags(text).tags if "src" in attributes] == []
+    assert re.findall(r"https?://|@import|url\((?!#)", text) == []
+    assert "default-src 'none'" in text.replace("&#39;", "'")
+
+
+def test_same_runs_give_the_same_page(two):
+    assert page(two) == page(two)
+
+
+def test_names_of_the_file_are_escaped_wherever_they_stand(tmp_path):
+    lines = [
+        product(1, EVIL, operation=EVIL, products=events(1000, swamped=0.5)),
+        {"kind": "first_bad", "step": 1, "module": EVIL, "pass": "forward", "cause": EVIL, "evidence": {EVIL: EVIL}},
+        step(1),
+        {"kind": EVIL},
+    ]
+    changes = {"model": EVIL, "started": EVIL, "torch": EVIL, "rounding": EVIL, "cbfloat": EVIL}
+    runs = [run_of(tmp_path / name, lines, EVIL + name, **changes) for name in ("one", "two")]
+    tags = Tags(page(runs))
+    assert [tag for tag, _ in tags.tags].count("script") == 1
+    assert tags.open == []
+    assert tags.said().count("alert(1)") > 20
+    assert [name for _, attributes in tags.tags for name in attributes if name.startswith("on")] == []
+
+
+def test_comparison_shows_what_differs_and_the_layers_that_differ_most(two):
+    text = page(two)
+    said = Tags(text).said()
+    assert "Comparison" in said
+    assert re.findall(r'<tr class="differs"><th scope="row">(.*?)</th>', text)[:2] == ["level", "last loss"]
+    table = text.partition("Layers that differ most")[2].partition("</table>")[0]
+    assert re.findall(r'<th scope="row">(.*?)</th>', table)[0].replace("<wbr>", "") == "blocks.3.mlp.out"
+    assert "Comparison" not in Tags(page(two[:1])).said()
+
+
+def test_equal_runs_do_not_differ(two):
+    assert "No layer differs by a fifth" in page([two[1], two[1]])
+
+
+def test_quiet_run_is_told_to_change_nothing(tmp_path):
+    lines = [line for number in range(1, 31) for line in (product(number), step(number))]
+    assert "None of the 17 rules speaks" in Tags(page([run_of(tmp_path, lines)])).said()
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [step(1, observed=False)],
+        [step(1, loss=None, loss_scale=None), product(1, distance=None)],
+        [product(1)],
+        [step(1, loss=float("nan")), product(1, "", largest_exponent=None)],
+        [product(1, tensors={name: {"format": "my own", "total": 0, "zero": 0, "subnormal": 0, "infinite": 0, "nan": 0,
+                                    "exponents": {}} for name in ("left", "right", "output")}), step(1)],
+        [step(n, loss=10.0**-n, loss_scale=2.0**-n) for n in range(1, 9)],
+    ],
+)  # fmt: skip
+def test_run_with_little_in_it_has_a_page_all_the_same(tmp_path, lines):
+    assert Tags(page([run_of(tmp_path, lines)])).open == []
+
+
+def test_names_of_runs_are_those_of_their_folders_unless_two_are_alike(tmp_path):
+    places = [tmp_path / "a" / "run", tmp_path / "b" / "run", tmp_path / "other"]
+    for place in places:
+        write(place, [settings()])
+    assert names_of([places[0], places[2]]) == ["run", "other"]
+    assert names_of(places) == [str(places[0]), str(places[1]), "other"]
+    assert names_of([places[2], places[2]]) == [str(places[2]), f"{places[2]} (2)"]
+    assert names_of([places[2] / "observations.jsonl"]) == ["other"]
+
+
+def test_page_of_many_layers_stays_small(tmp_path):
+    # What is observed more often makes no larger page.
+    folder = write_big(tmp_path, layers=200, observed=2)
+    write_report([folder], tmp_path / "page.html")
+    assert (tmp_path / "page.html").stat().st_size < LARGEST
+
+
+def test_command_writes_the_page_beside_the_run_or_where_it_is_told(tmp_path, capsys):
+    one = write(tmp_path / "one", [settings(), product(1), step(1)])
+    two = write(tmp_path / "two", [settings(level=2), product(1), step(1)])
+    assert main(["report", str(one)]) == 0
+    assert capsys.readouterr().out == f"{one / 'report.html'}\n"
+    assert "<h1>one</h1>" in (one / "report.html").read_text()
+    assert main(["report", str(one), str(two), "-o", str(tmp_path / "new" / "both.html")]) == 0
+    assert "<h1>one and two</h1>" in (tmp_path / "new" / "both.html").read_text()
+
+
+def test_command_without_a_run_says_what_is_wrong_and_writes_nothing(tmp_path, capsys):
+    for place, said in (("nowhere", "which is not there"), ("", "has no observations.jsonl; train with Trainer")):
+        with pytest.raises(SystemExit) as stopped:
+            main(["report", str(tmp_path / place)])
+        assert stopped.value.code == 2
+        assert said in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_output_that_cannot_be_written_is_named_and_nothing_is_left(tmp_path, capsys):
+    run = write(tmp_path / "run", [settings(), product(1), step(1)])
+    (tmp_path / "folder").mkdir()
+    for output in (tmp_path / "folder", run / "observations.jsonl" / "below.html"):
+        with pytest.raises(SystemExit):
+            main(["report", str(run), "-o", str(output)])
+        assert f"output: got {output}, which cannot be written" in capsys.readouterr().err
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["folder", "observations.jsonl", "run"]
