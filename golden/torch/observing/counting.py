@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import golden
+from golden.accumulator import Accumulator
 from golden.counts import NO_EXPONENT, Counts, Events
 from golden.formats import FloatFormat
 from golden.torch.observing.samples import Piece
@@ -71,7 +72,7 @@ class Counted:
     Parameters
     ----------
     counts : golden.Counts
-        Of all their steps.
+        Of all their steps; the accumulator of another machine counts none.
     distance : Distance
     lost : int
         Results that are 0 although they are not in fp32.
@@ -89,11 +90,15 @@ class Counted:
         modes = vars(summing.rounding)
         for left, right, initial in pieces:
             start = None if initial is None else golden.quantize(initial, summing.half)
-            options: dict[str, Any] = {"operand": summing.operand, "reduction": summing.reduction, "initial": start}
-            values, counts = golden.matmul_values(left, right, **options, out=summing.half, counts="sum", **modes)
+            options: dict[str, Any] = {"operand": summing.operand, "initial": start, "out": summing.half, **modes}
+            if isinstance(summing.reduction, Accumulator):
+                values, counts = golden.matmul_values(left, right, reduction=summing.reduction, **options), None
+            else:
+                values, counts = golden.matmul_values(left, right, reduction=summing.reduction, counts="sum", **options)
             with np.errstate(all="ignore"):
                 reference = left @ right if initial is None else left @ right + initial
-            self.counts += counts
+            if counts is not None:
+                self.counts += counts
             self.distance.add(values, reference, summing.half)
             self.lost += int(np.count_nonzero((values == 0) & (reference != 0)))
             self.results += values.size

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TextIO
 
 from golden.torch.observing.rows import Row, RunRow, read_rows
 
@@ -19,7 +20,7 @@ class ObservationFile:
     Parameters
     ----------
     folder : Path
-        Folder of the run; it is made.
+        Folder of the run; it is made with the first step.
     step : int
         Steps trained already. Lines of the file up to this step stay; those after it, which the run repeats, go.
 
@@ -30,21 +31,27 @@ class ObservationFile:
     """
 
     def __init__(self, folder: Path, step: int = 0) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        path = folder / NAME
-        found = read_rows(path) if step and path.is_file() else []
+        self._path = folder / NAME
+        found = read_rows(self._path) if step and self._path.is_file() else []
         #: What the file has already.
         self.kept: list[Row] = [row for row in found if isinstance(row, RunRow) or row.step <= step]
-        partial = path.with_name(f"{NAME}.partial")
-        partial.write_text("".join(row.line() for row in self.kept), encoding="utf-8")
-        os.replace(partial, path)
-        self._file = path.open("a", encoding="utf-8")
+        self._file: TextIO | None = None
 
     def write(self, rows: Iterable[Row]) -> None:
-        """Append the lines of a step."""
+        """Append the lines of a step; the first make the file."""
+        if self._file is None:
+            self._file = self._made()
         self._file.write("".join(row.line() for row in rows))
         self._file.flush()
 
+    def _made(self) -> TextIO:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        partial = self._path.with_name(f"{NAME}.partial")
+        partial.write_text("".join(row.line() for row in self.kept), encoding="utf-8")
+        os.replace(partial, self._path)
+        return self._path.open("a", encoding="utf-8")
+
     def close(self) -> None:
         """Close the file."""
-        self._file.close()
+        if self._file is not None:
+            self._file.close()

@@ -126,6 +126,8 @@ def observe(
         raise TypeError(f"model: got {model!r}, must be a torch.nn.Module")
     if not isinstance(folder, str | Path | None):
         raise TypeError(f"folder: got {folder!r}, must be a path or None")
+    if "\0" in str(folder):
+        raise ValueError(f"folder: got {folder!r}, must be a path, without a zero character")
     settings = ObservationSettings(every, rows, tensorboard)
     if tensorboard and folder is None:
         raise ValueError("folder: got None, must be a folder when tensorboard is True")

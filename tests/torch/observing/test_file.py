@@ -58,7 +58,7 @@ def test_file_has_every_step_that_is_done_at_any_time(tmp_path):
         return [json.loads(line) for line in (tmp_path / NAME).read_text().splitlines()]
 
     train(Mlp(), 3, every=2, folder=tmp_path, loss_of=loss_of)
-    assert found == [[], [1], [1, 2]]
+    assert found == [[1], [1, 2]]
 
 
 def test_file_with_an_unfinished_last_line_is_read_without_it(tmp_path):

@@ -60,6 +60,18 @@ def test_observe_leaves_the_random_bits_of_stochastic_rounding():
     assert run(1) == run(100)
 
 
+def test_observe_on_the_accumulator_of_another_machine_counts_nothing_and_measures_the_distance():
+    model = Mlp()
+    with cstorch.observe(model, 1) as report:
+        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+        with cstorch.precision("float16", reduction="nvidia_hopper"):
+            model(normal(4, 6)).square().sum().backward()
+        optimizer.step()
+    products = [row for row in report.rows if row.operation == "linear"]  # a bias is summed in fp32, as ever
+    assert {row.products.steps for row in products} == {0}
+    assert all(row.distance is not None for row in products)
+
+
 def test_observe_that_changed_a_result_would_be_noticed(monkeypatch):
     right = cstorch.observing.observer.Observer.matrix_product
 
