@@ -10,7 +10,7 @@ _VECTOR = "vector_mac_any_rounding"
 # The proof that refutes each.
 _WHOLE = {mode: f"step/modes/whole/1-4-3/{mode}/interval" for mode in ("toward_zero", "down", "up", "stochastic")}
 _OWN_FORM = "lane/own_form/modes/cbfloat16_into_cbfloat16/toward_zero"
-_PIPELINE, _CONTROL = "lane/pipeline/modes/stages_11", "control/modes/stages_3"
+_PIPELINE, _CONTROL = "lane/pipeline/modes/stages_11", "control/induction_in_modes/stages_3"
 _LANES, _WIDENING = "vector/modes/lanes_2/stages_1/beats_3", "widening/core"
 
 

@@ -198,7 +198,9 @@ def prove(proof: Proof, folder: Path) -> Answer:
         return replace(result, verdict=Verdict.PROVEN)
     if answer["answer"] == "sat":
         ports = _ports(answer["model"])
-        shown = ", ".join(f"{name} {value:#x}" for name, value in ports.items())
+        # Hundreds of bits that say what fails are for `explain`.
+        inputs = _ports({name: value for name, value in answer["model"].items() if not name.startswith("fails.")})
+        shown = ", ".join(f"{name} {value:#x}" for name, value in inputs.items())
         said = f"; {proof.explain(ports)}" if proof.explain else ""
         return replace(result, verdict=Verdict.REFUTED, remark=shown + said, ports=ports)
     return replace(result, remark=answer.get("why", f"{proof.engine} gave up"))

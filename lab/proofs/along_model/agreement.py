@@ -13,6 +13,8 @@ from lab.proofs.along_model.record import Record
 
 __all__ = ["agrees", "plain"]
 
+_ROUNDING = ("rounding", "random", "random_promotion")
+
 
 def plain(parameters: MacParameters, index: Value, code: Value) -> Value:
     """Return a code of one of the formats as an operand that enters: the top fraction bits stand at one place."""
@@ -62,6 +64,7 @@ def agrees(operation: Any, flags: Any, record: Record, *, is_settled: bool, has_
         & (~record.is_followed | (flags.as_value() == (record.prior if has_flags else fields.base)))
         & (~is_chunk | (operation.wide_total == fields.wide_total))
         & (operation.fresh_total == (is_chunk & fields.is_first if is_settled else 0))
+        & _is_rounded_alike(operation, fields)
     )
     error = Cat(operation.error)
     return (
@@ -71,3 +74,13 @@ def agrees(operation: Any, flags: Any, record: Record, *, is_settled: bool, has_
         & (~fields.refused | (operation.register == fields.register))
         & (~fields.writes | same_step)
     )
+
+
+def _is_rounded_alike(operation: Any, fields: Any) -> Value:
+    """Tell whether the modes and random numbers are those of the record; a promotion causes no further one."""
+    same: Value = C(1, 1)
+    for name in _ROUNDING:
+        if name in fields.shape().members:
+            is_free = ~fields.is_product if name == "random_promotion" else C(0, 1)
+            same &= (Cat(operation[name]) == fields[name]) | is_free
+    return same

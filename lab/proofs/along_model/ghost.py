@@ -17,7 +17,7 @@ from amaranth import Cat, Module, Mux, Signal, Value
 
 from hdl.cores.words import named
 from hdl.mac.parameters import MacParameters
-from hdl.mac.ports import Error, product_beat_layout
+from hdl.mac.ports import Error, product_beat_layout, rounding_fields
 from lab.proofs.along_model.record import NUMBER_BITS, Record, chosen, model_layout, record_layout, value_layout
 
 __all__ = ["AT_RESET", "Ghost"]
@@ -122,6 +122,8 @@ class Ghost:
             m.d.comb += [state.size.eq(counted.left), state.open.eq(counted.open), state.later.eq(counted.is_later)]
         is_chain, is_wide = beat.level == 0, beat.level != 2
         unsupported = (beat.level == 3) | (beat.format >= len(self.parameters.operands))
+        if "rounding" in rounding_fields(self.parameters):
+            unsupported |= ~Cat(beat.rounding == mode.value for mode in self.parameters.formats.roundings).any()
         error = self.error = Mux(
             unsupported, Error.UNSUPPORTED, Mux(is_wide & register[0], Error.ALIGNMENT, Error.NONE)
         )
@@ -169,6 +171,7 @@ class Ghost:
             "size": size,
             "open": state.open,
             "later": state.later,
+            **{name: beat[name] for name in rounding_fields(self.parameters)},
             "before": Mux(is_chain, Mux(beat.first, 0, wide), chunk_before),
             "given": self._given,
             "total_before": Mux(is_first, 0, Mux(is_wide, wide, state.total.as_value())),
@@ -182,6 +185,8 @@ class Ghost:
             "before": last_one.fields.total_before,
             "given": last_one.fields.total_given,
         }
+        if "random_promotion" in promotion:
+            promotion["random"] = promotion["random_promotion"]
         with m.If(self.is_promoting):
             m.d.comb += [new[name].eq(value) for name, value in promotion.items()]
         with m.Else():

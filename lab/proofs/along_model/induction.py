@@ -42,6 +42,7 @@ from lab.proofs.along_model.ghost import Ghost
 from lab.proofs.along_model.invariant import Invariant
 from lab.proofs.along_model.opened import OpenedUnit
 from lab.proofs.along_model.record import given_layout
+from lab.proofs.control import MODES
 from lab.proofs.left_out import OpenMac, pass_on
 from lab.proofs.proof import BITWUZLA, Z3_CADICAL, Proof
 from lab.proofs.terms import bits, both, either, equal, inverse
@@ -210,6 +211,11 @@ def induction_proofs() -> Iterator[Proof]:
             fast = engine == BITWUZLA and stages == _FAST
             claim, title = f"control/induction/stages_{stages}", _title(stages)
             yield Proof(claim, "mac: control", title, _MEANS, engine, build, timeout=900, fast=fast, explain=explain)
+    for stages in (_FAST, *_RELEASED):
+        claim, title = f"control/induction_in_modes/stages_{stages}", f"{_title(stages)}, with a choice of modes"
+        build, explain = partial(_build, stages, **MODES), partial(_explain, stages, **MODES)
+        fast = stages == _FAST
+        yield Proof(claim, "mac: control", title, _MEANS, BITWUZLA, build, timeout=900, fast=fast, explain=explain)
 
 
 def _given(stages: int) -> dict[str, Any]:
@@ -224,13 +230,13 @@ def _title(stages: int) -> str:
     return f"{stages} stages, {given['registers']} registers{formats}, any beats"
 
 
-def _build(stages: int, folder: Path) -> str:
-    return induction(component(stages), folder)
+def _build(stages: int, folder: Path, **changes: Any) -> str:
+    return induction(component(stages, **changes), folder)
 
 
-def _explain(stages: int, ports: Mapping[str, int]) -> str:
+def _explain(stages: int, ports: Mapping[str, int], **changes: Any) -> str:
     """Return the names of what does not hold."""
-    top = component(stages)
+    top = component(stages, **changes)
     with ELABORATING:
         Fragment.get(top, None)
     return told(top, ports)

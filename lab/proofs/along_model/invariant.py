@@ -13,7 +13,7 @@ from amaranth import C, Cat, Module, Mux, Value
 
 from hdl.cores.words import named
 from hdl.mac.decode import decoded_control
-from hdl.mac.ports import product_beat_layout
+from hdl.mac.ports import product_beat_layout, rounding_fields
 from lab.proofs.along_model.agreement import agrees, plain
 from lab.proofs.along_model.chunk_states import ChunkStates
 from lab.proofs.along_model.contents import Contents, meets
@@ -58,7 +58,7 @@ class Invariant:
         ]
         #: What needs the beat that is offered, where an accumulator is read in the cycle of its issue.
         self.claims: list[Condition] = []
-        for at, name, condition in self._reading():
+        for at, name, condition in (*self._steps(), *self._reading()):
             (self.conditions if at else self.claims).append((name, condition))
 
     # -- what is in flight
@@ -108,9 +108,10 @@ class Invariant:
             "gives_result": beat.last | ~sound,
             "is_sound": sound,
             "error": ghost.error,
+            **{name: beat[name] for name in rounding_fields(parameters)},
         }
         control = decoded_control(product_beat_layout(parameters))
-        for name in ("a", "b", *control):
+        for name in dict.fromkeys(("a", "b", *control, *rounding_fields(parameters))):
             yield f"held {name}", ~ghost.beat_valid | (Cat(held[name]) == wanted[name])
         hazards = [
             record.is_sound_product & (record.fields.register == beat.register)
@@ -167,6 +168,18 @@ class Invariant:
 
         low_bits = 0 if is_class else parameters.formats.low_fraction_bits
         return Contents(m, rows(0), rows(pairs), low_bits, is_class=is_class)
+
+    def _steps(self) -> Iterator[tuple[int, str, Value]]:
+        """The lane is told formats, modes and random numbers of each operation."""
+        parameters = self._parameters
+        for place, step in enumerate(self._unit.lane.steps):
+            record = self._ghost.records[place]
+            fields = record.fields
+            wide_format = len(parameters.operands)
+            wanted = {"format": fields.format, "accumulator_format": Mux(record.wide, wide_format, fields.format)}
+            wanted |= {name: fields[name] for name, _ in parameters.formats.controls}
+            same = Cat(step[name] == value for name, value in wanted.items()).all()
+            yield place, f"step {place}", ~fields.writes | same
 
     def _reading(self) -> Iterator[tuple[int, str, Value]]:
         """The lane is given what the records say."""

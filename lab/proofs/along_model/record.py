@@ -14,6 +14,7 @@ from amaranth.lib import data
 from hdl.cores.words import named, select_width
 from hdl.mac.lane import number_layout, operand_layout
 from hdl.mac.parameters import MacParameters
+from hdl.mac.ports import rounding_fields
 from lab.proofs.unknown_step import CLASS_WIDTH, FLAGS_WIDTH
 
 __all__ = [
@@ -75,6 +76,8 @@ def record_layout(parameters: MacParameters) -> data.StructLayout:
         It is there: as a step, or to give an error.
     ``is_product``, ``is_chain``, ``wide_total``, ``register``, ``format``, ``first``, ``last``, ``error``
         Of its beat; ``is_product`` is not set of a promotion.
+    ``rounding``, ``random``, ``random_promotion``
+        How it is rounded, and the promotion that it causes; only of a unit with several modes.
     ``starts``, ``ends``, ``is_first``, ``count``, ``held_size``, ``open``, ``later``
         Of the chunk: what the product does to it, and what was counted before.
     ``port``, ``size``
@@ -99,6 +102,7 @@ def record_layout(parameters: MacParameters) -> data.StructLayout:
             **dict.fromkeys(("count", "held_size", "port", "size"), parameters.chunk_bits),
             "open": 1,
             "later": 1,
+            **rounding_fields(parameters),
             "base": FLAGS_WIDTH,
             "before": value,
             "given": given,
