@@ -22,7 +22,7 @@ PAGES = {
     if path.name != "CHANGELOG.md"
 }
 #: Pages of whole programs, whose Python shows no output: their examples are in tests/torch and tests/hdl.
-PROGRAMS = ("docs/cerebras.md", "docs/extending-lanes.md", "docs/runs.md", "docs/training.md")
+PROGRAMS = ("docs/cerebras.md", "docs/extending-lanes.md", "docs/report.md", "docs/runs.md", "docs/training.md")
 DOCTEST_OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 

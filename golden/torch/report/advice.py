@@ -97,10 +97,14 @@ def places(found: Iterable[tuple[Judged, float]]) -> tuple[str, tuple[str, ...]]
 
 
 def new_levels(layers: Iterable[Judged], level: Callable[[int], int]) -> LevelMap:
-    """Return the levels that some layers should have, each a function of the level that it has."""
+    """Return the levels that some layers should have, each a function of the level that it has.
+
+    Products outside of the modules, and those that a compiler hides, have no path that a map could name.
+    """
     return merged(
         {each.layer.module: {"fwd" if each.layer.direction == "forward" else "bwd": level(each.layer.level)}}
         for each in layers
+        if each.layer.module and not each.layer.module.startswith("(")
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["Axis", "Tick", "line", "number_ticks", "power_ticks", "stairs", "whole_ticks"]
+__all__ = ["Axis", "Tick", "decade_ticks", "line", "number_ticks", "power_ticks", "stairs", "whole_ticks"]
 
 #: Points of a path: more are joined to their lowest and highest.
 _POINTS = 400
@@ -50,6 +50,19 @@ def number_ticks(axis: Axis, label: Callable[[float], str], most: int = 4) -> li
     step = _round_step((axis.high - axis.low) / most) or 1.0
     values = np.arange(math.ceil(axis.low / step), math.floor(axis.high / step) + 1) * step
     return [Tick(axis(value), label(float(f"{value:.12g}"))) for value in values.tolist()]
+
+
+def decade_ticks(axis: Axis, label: Callable[[float], str]) -> list[Tick]:
+    """Return powers of ten along an axis of their exponents, and 2 and 5 times them where there are few."""
+    factors = (1, 2, 5) if axis.high - axis.low < 2.5 else (1,)
+    values = [
+        factor * 10.0**exponent
+        for exponent in range(math.floor(axis.low), math.floor(axis.high) + 1)
+        for factor in factors
+    ]
+    return [
+        Tick(axis(math.log10(value)), label(value)) for value in values if axis.low <= math.log10(value) <= axis.high
+    ]
 
 
 def power_ticks(axis: Axis, label: Callable[[int], str], most: int = 8) -> list[Tick]:

@@ -37,6 +37,8 @@ _SETTINGS, _STEP = TypeAdapter(Settings), TypeAdapter(Step)
 _counts = itemgetter(*COUNTED)
 _distances = itemgetter("relative", "ulp_mean", "ulp_max")
 _UNKNOWN = (math.nan,) * 3
+# Operations whose gradient of the weight has the gradient of the output on its right.
+_FROM_OUTSIDE = ("linear", "convolution")
 
 
 def run_file(place: Path) -> Path:
@@ -194,10 +196,10 @@ class _Reader:
             histogram.add(tensors[name])
         if not is_forward:
             scale = scale_exponent(step.loss_scale if step is not None else None)
-            output = tensors["output"]
-            if scale not in self._gradients:
-                self._gradients[scale] = Histogram(str(output["format"]))
-            self._gradients[scale].add(output)
+            known = self._gradients.setdefault(scale, Histogram(str(tensors["output"]["format"])))
+            known.add(tensors["output"])
+            if direction == "gradient_of_weight" and layer.operation in _FROM_OUTSIDE:
+                known.add(tensors["right"])  # the gradient that comes in, before it is rounded
 
     def _placed(self, bad: BadStep) -> BadStep:
         """Return a bad step that knows whether it counts."""

@@ -198,7 +198,7 @@ class Run:
     bad_steps : list of BadStep
         The earliest first.
     gradients : dict of int to Histogram
-        The gradients that products gave, by the exponent of the loss scale at that step.
+        The gradients that products gave and took, by the exponent of the loss scale at that step.
     left_out : int
         Lines about gradients of skipped steps, which count nowhere.
     notices : list of str

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from golden.torch.report.curves import Axis, Tick, line, number_ticks, power_ticks, stairs, whole_ticks
+from golden.torch.report.curves import Axis, Tick, decade_ticks, line, number_ticks, power_ticks, stairs, whole_ticks
 from golden.torch.report.judging import share_of_steps
 from golden.torch.report.limits import EVENTS, LIMITS
 from golden.torch.report.records import Run
@@ -113,7 +113,7 @@ def _losses(x: Axis, runs: Sequence[Run], top: float) -> Panel:
     low, high, bottom = min(values), max(values), top + 130
     if low > 0 and high / low > 50:
         logs = Axis(math.log10(low), math.log10(high), bottom, top)
-        ticks = number_ticks(logs, lambda exponent: number(10.0**exponent, 2))
+        ticks = decade_ticks(logs, lambda value: number(value, 2))
         curves = [[(at, math.log10(loss) if loss > 0 else math.nan) for at, loss in _with_loss(run)] for run in runs]
         return Panel("loss", "log scale", top, 130, ticks, [Line(line(x, logs, c), n) for n, c in enumerate(curves)])
     y = Axis(min(low, 0.0) if low < 0.4 * high else low, high, bottom, top)

@@ -109,7 +109,7 @@ def run_view(case: Case) -> RunView:
 
 
 def levels_text(levels: LevelMap) -> str:
-    """Write a map of levels as the file of a run has it; nothing for none."""
+    """Write a level map as the file of a run has it; nothing for none."""
     if not levels:
         return ""
     return str(yaml.safe_dump({"levels": levels}, sort_keys=False, default_flow_style=None, width=110)).rstrip()

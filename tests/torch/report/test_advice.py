@@ -1,8 +1,13 @@
 """Each rule speaks of a run in which something is wrong, shows its numbers, and is silent about one like it."""
 
-import pytest
+from pathlib import Path
 
+import pytest
+import yaml
+
+from golden.torch.level_map import LevelMap
 from golden.torch.report.advice import case_of, merged
+from golden.torch.report.limits import LIMITS
 from golden.torch.report.rules import RULES, advice
 from golden.torch.report.views import levels_text
 from tests.torch.report.made_up import events, histogram, product, run_of, step
@@ -160,4 +165,19 @@ def test_map_of_levels_is_yaml_and_the_lower_of_two_levels_holds():
     levels = merged([{"a": {"fwd": 1}}, {"a": {"fwd": 0, "bwd": 1}, "b.c": {"bwd": 2}}, {"a": {"bwd": 2}}])
     assert levels == {"a": {"fwd": 0, "bwd": 1}, "b.c": {"bwd": 2}}
     assert levels_text(levels) == "levels:\n  a: {fwd: 0, bwd: 1}\n  b.c: {bwd: 2}"
+    assert LevelMap.of(yaml.safe_load(levels_text(levels))["levels"]).document == levels
     assert levels_text({}) == ""
+
+
+def test_product_without_a_path_gets_no_level(tmp_path):
+    for name in ("", "(compiled)"):
+        lines = [product(1, name, products=events(MANY, swamped=0.5)), step(1)]
+        said = said_by("swamped in chunks", run_of(tmp_path, lines))
+        assert (said.levels, len(said.layers)) == ({}, 1)
+
+
+def test_manual_has_every_limit_and_every_rule_as_they_are():
+    manual = (Path(__file__).parents[3] / "docs" / "report.md").read_text(encoding="utf-8")
+    rows = [f"| {rule.name} | {rule.when} |" for rule in RULES]
+    rows += [f"| {limit.label} | {limit.allowed} | {limit.meaning} |" for limit in LIMITS.values()]
+    assert [row for row in rows if row.replace("\u00a0", " ") not in manual] == []
