@@ -207,6 +207,8 @@ def _macs() -> Iterator[Unit]:
         yield mac(f"mac_{one}_stages_{stages}", one, measured=True, stages=stages)
     for stages in (3, 4):
         yield mac(f"mac_{one}_level_2_stages_{stages}", one, measured=True, levels=(2,), stages=stages)
+    # Counters of what the steps raise.
+    yield mac("mac_counters", *several, effort=0.1, measured=True, counters=True)
     # Every rounding mode, and operands of 8 bits and fewer, which are widened.
     yield mac("mac_any_rounding", one, effort=0.1, roundings=tuple(Rounding))
     yield mac("mac_narrow", FLOAT8_E4M3FN, FLOAT8_E5M2, FLOAT4_E2M1FN, effort=0.1, stages=3)
@@ -220,6 +222,7 @@ def _vectors() -> Iterator[Unit]:
     yield vector("vector_mac", *HALF_FORMATS, released=True, effort=0.1, measured=True)
     yield vector("vector_mac_lanes_8", CBFLOAT16, effort=0.05, lanes=8, chunk_bits=4)
     yield vector("vector_mac_no_flags", CBFLOAT16, effort=0.05, flags=False)
+    yield vector("vector_mac_counters", *HALF_FORMATS, effort=0.03, measured=True, counters=True)
     every = tuple(Rounding)
     yield vector("vector_mac_any_rounding", CBFLOAT16, effort=0.03, lanes=2, stages=5, roundings=every, random_bits=8)
     for lanes in (4, 8):

@@ -353,7 +353,7 @@ class Stages(Definition):
 
 @dataclasses.dataclass(frozen=True)
 class Switch(Definition):
-    """A part that is built or not; on a command line, ``--no-...`` leaves it out."""
+    """A part that is built or not; on a command line, ``--no-...`` leaves out one that is built unless asked."""
 
     type_name = "bool"
 
@@ -367,7 +367,10 @@ class Switch(Definition):
         return value
 
     def option(self, name: str, default: Any) -> tuple[str, dict[str, Any]]:
-        return _option(f"no_{name}"), {"dest": name, "action": "store_false", "help": f"build the {self.meaning} out"}
+        if default:
+            words = f"build the {self.meaning} out"
+            return _option(f"no_{name}"), {"dest": name, "action": "store_false", "help": words}
+        return _option(name), {"action": "store_true", "help": f"build {self.meaning} in"}
 
 
 @dataclasses.dataclass(frozen=True)

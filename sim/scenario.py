@@ -42,6 +42,11 @@ class Scenario:
         off; 0 if it runs to its end.
     ends : array of int, optional
         For every answer, which payload completes it.
+    counts : array of int of shape (payloads, counters), optional
+        What the counters of `sim.counts.COUNTERS` are to count of every payload; of what belongs to several, any of
+        them has it.
+    clears : array of bool, optional
+        Whether the counters are cleared in a cycle; repeated for as long as the test runs.
     is_bulk : bool
         So long that it runs as machine code only.
     cycles : int
@@ -63,6 +68,8 @@ class Scenario:
     pauses: NDArray[Any] | None = None
     episodes: NDArray[Any] = field(default_factory=lambda: np.zeros((1, 3), np.int64))
     ends: NDArray[Any] | None = None
+    counts: NDArray[Any] | None = None
+    clears: NDArray[np.bool_] | None = None
     is_bulk: bool = False
     cycles: int = 0
     details: dict[str, NDArray[Any]] = field(default_factory=dict)
@@ -75,6 +82,14 @@ class Scenario:
     def answer_span(self, episode: int) -> range:
         """Return which answers may come in an episode; in one that is not cut off, they must."""
         return self._span(episode, 1, len(self.answers))
+
+    def counts_of(self, episode: int) -> list[int] | None:
+        """Return what the counters are to count in an episode; None if that is not known, or it is cut off."""
+        if self.counts is None or self.episodes[episode][2]:
+            return None
+        span = self.payload_span(episode)
+        counts: list[int] = self.counts[span.start : span.stop].sum(0).tolist()
+        return counts
 
     def _span(self, episode: int, column: int, end: int) -> range:
         starts = [*self.episodes[:, column].tolist(), end]
@@ -91,7 +106,7 @@ class Scenario:
             "episodes": self.episodes,
             "cycles": np.asarray(self.cycles),
         }
-        optional = {key: getattr(self, key) for key in ("chunks", "gaps", "pauses", "ends")}
+        optional = {key: getattr(self, key) for key in ("chunks", "gaps", "pauses", "ends", "counts", "clears")}
         arrays |= {key: values for key, values in optional.items() if values is not None}
         details: dict[str, Any] = {f"detail_{key}": value for key, value in self.details.items()}
         np.savez(folder / f"{self.name}.npz", **arrays, **details)

@@ -80,4 +80,5 @@ def port_of(unit: Unit, component: Any) -> Port:
         return Port(Fields(request), Fields(answer), component.unit.chunk_bits)
     layouts = (component.i.payload.shape(), component.o.payload.shape())
     request_fields, answer_fields = ({name: field.width for name, field in layout} for layout in layouts)
-    return Port(Fields(request_fields), Fields(answer_fields), getattr(component, "chunk_bits", 0))
+    further = (getattr(component, "chunk_bits", 0), getattr(component, "counters", False))
+    return Port(Fields(request_fields), Fields(answer_fields), *further)

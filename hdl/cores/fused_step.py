@@ -20,6 +20,7 @@ from hdl.cores.result import result_layout
 from hdl.cores.round_step import join_paths, normalise_sum, round_sum
 from hdl.cores.specials import is_special_field
 from hdl.cores.step_formats import StepFormats
+from hdl.cores.swamping import watch_addends
 from hdl.cores.words import choose, select_width
 
 __all__ = ["FusedStep", "Pipe", "add_product", "code_of", "multiply_operands"]
@@ -84,6 +85,8 @@ def add_product(
     product: Bundle,
     read: Callable[[], Bundle],
     read_class: Callable[[], Bundle],
+    *,
+    watches: bool = False,
 ) -> Bundle:
     """Add a product to the accumulator and round: two paths side by side.
 
@@ -101,11 +104,14 @@ def add_product(
         Gives the accumulator: ``sign``, ``exponent`` (1 for a subnormal) and ``significand``. Called at rank ``read``.
     read_class : function
         Gives its class: ``is_infinite``, ``is_nan``, ``invalid``. Called at rank ``align``: nothing needs it earlier.
+    watches : bool
+        Whether it is to be known if the product was lost.
 
     Returns
     -------
     Bundle
-        What `round_sum` returns, and ``outcome``.
+        What `round_sum` returns, and ``outcome``; also ``watched``, of `hdl.cores.swamping.watch_addends`, if asked
+        for.
     """
     accumulator = read()
     # The low bits of the exponent once more: they are needed one step ahead of the rest.
@@ -137,6 +143,10 @@ def add_product(
 
     product, accumulator = step.product, step.accumulator
     lower, distance = step.compared.product_is_lower, step.compared.distance
+    watched = {}
+    if watches:
+        index = pipe.accumulator_format
+        watched["watched"] = watch_addends(formats, index, product, accumulator, step.compared, step.subtract)
     step = pipe.after(
         "shift",
         Bundle(
@@ -149,6 +159,7 @@ def add_product(
             product=product.without("significand", "exponent"),
             accumulator=accumulator.without("significand"),
             subtract=step.subtract,
+            **watched,
         ),
     )
 
@@ -166,18 +177,25 @@ def add_product(
             ),
             product=step.product,
             accumulator=read_class().but(sign=step.accumulator.sign),
+            **_watched(step),
         ),
     )
 
     total = join_paths(m, formats, step.near, second_shift(m, step.near), step.far, add_far(m, step.far))
-    step = pipe.after("add", Bundle(total=total, outcome=decide_class(step.product, step.accumulator)))
+    outcome = decide_class(step.product, step.accumulator)
+    step = pipe.after("add", Bundle(total=total, outcome=outcome, **_watched(step)))
     controls = pipe.controls if formats.controls.size else None
     normal = normalise_sum(m, formats, pipe.accumulator_format, step.total, controls)
-    step = pipe.after("normalise", Bundle(normal=normal, outcome=step.outcome))
+    step = pipe.after("normalise", Bundle(normal=normal, outcome=step.outcome, **_watched(step)))
     rounded = round_sum(m, formats, pipe.accumulator_format, step.normal)
     # From here on it is the sign of an infinity, too.
     sign = Mux(step.outcome.is_infinite, step.outcome.infinite_sign, rounded.sign)
-    return rounded.but(sign=sign, outcome=step.outcome)
+    return rounded.but(sign=sign, outcome=step.outcome, **_watched(step))
+
+
+def _watched(step: Bundle) -> dict[str, Bundle]:
+    """Return what is known of the addends, if anybody asks, to go on with a step."""
+    return {"watched": step.watched} if "watched" in vars(step) else {}
 
 
 def code_of(m: Module, formats: StepFormats, pipe: Pipe, code: Value) -> tuple[Bundle, Bundle]:
@@ -206,6 +224,8 @@ class FusedStep(wiring.Component):
     formats : StepFormats
     with_flags : bool
         Whether flags are computed; they are 0 otherwise.
+    with_swamped : bool
+        Whether it tells that the product was lost.
 
     Ports
     -----
@@ -217,10 +237,13 @@ class FusedStep(wiring.Component):
     rounding, random : in
         The fields of `formats.controls`, as far as it has any.
     o : result_layout(formats.accumulator_width), out
+    swamped : out
+        The result has the value of the finite accumulator, and the product is finite and not zero (NUMERICS
+        section 11); absent unless asked for.
     """
 
-    def __init__(self, formats: StepFormats, *, with_flags: bool = True) -> None:
-        self.formats, self.with_flags = formats, with_flags
+    def __init__(self, formats: StepFormats, *, with_flags: bool = True, with_swamped: bool = False) -> None:
+        self.formats, self.with_flags, self.with_swamped = formats, with_flags, with_swamped
         super().__init__(
             {
                 "a": In(formats.operand_width),
@@ -230,6 +253,7 @@ class FusedStep(wiring.Component):
                 "accumulator_format": In(select_width(len(formats.accumulators))),
                 **{name: In(field.shape) for name, field in formats.controls},
                 "o": Out(result_layout(formats.accumulator_width)),
+                **({"swamped": Out(1)} if with_swamped else {}),
             }
         )
 
@@ -250,10 +274,12 @@ class FusedStep(wiring.Component):
         a, b = (split_code(m, formats.operands, self.format, code).but(**ordinary) for code in (self.a, self.b))
         number, its_class = code_of(m, formats, self, self.acc)
         product = multiply_operands(m, formats, self, multiplier, a, b)
-        rounded = add_product(m, formats, self, product, lambda: number, lambda: its_class)
+        rounded = add_product(m, formats, self, product, lambda: number, lambda: its_class, watches=self.with_swamped)
         finished = finish(m, formats, self.accumulator_format, rounded, with_flags=self.with_flags)
         m.d.comb += [
             self.o.bits.eq(pack_result(formats, self.accumulator_format, rounded, finished)),
             self.o.flags.eq(finished.flags),
         ]
+        if self.with_swamped:
+            m.d.comb += self.swamped.eq(finished.swamped)
         return m

@@ -9,6 +9,7 @@ from amaranth import Cat, Module, Mux, Signal, Value
 from hdl.cores.bundle import Bundle
 from hdl.cores.result import flags_layout, pack
 from hdl.cores.step_formats import StepFormats
+from hdl.cores.swamping import is_swamped
 from hdl.cores.words import choose, named
 
 __all__ = ["decide_class", "finish", "pack_result"]
@@ -51,7 +52,7 @@ def finish(m: Module, formats: StepFormats, index: Value, rounded: Bundle, *, wi
     Returns
     -------
     Bundle
-        ``is_infinite``, ``is_nan``, which goes before it, and ``flags``.
+        ``is_infinite``, ``is_nan``, which goes before it, and ``flags``; also ``swamped``, if the addends were watched.
     """
     # The largest exponent is even, the field of an infinity odd.
     carried = rounded.is_largest & rounded.field[0]
@@ -71,11 +72,14 @@ def finish(m: Module, formats: StepFormats, index: Value, rounded: Bundle, *, wi
             flags.overflow.eq(is_beyond),
             flags.invalid.eq(outcome.invalid),
         ]
-    return Bundle(
+    finished = Bundle(
         is_infinite=named(m, "is_infinite", outcome.is_infinite | overflow),
         is_nan=outcome.is_nan,
         flags=flags,
     )
+    if "watched" not in vars(rounded):
+        return finished
+    return finished.but(swamped=named(m, "swamped", is_number & is_swamped(formats, index, rounded)))
 
 
 def pack_result(formats: StepFormats, index: Value, number: Any, number_class: Any) -> Value:

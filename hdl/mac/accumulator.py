@@ -11,6 +11,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from hdl.cores.result import flags_layout
+from hdl.mac.counters import events_layout
 from hdl.mac.flags import Flags
 from hdl.mac.lane import operand_layout, step_of
 from hdl.mac.parameters import MacParameters
@@ -42,6 +43,8 @@ class Accumulator(wiring.Component):
         The result: behind the last rank, or behind the rank ``pack`` if there is one.
     promoted, flags : operand_layout, flags_layout, out
         The result behind the last rank as an operand, and the flags of all steps up to it.
+    events : events_layout, out
+        What the step behind the last rank has raised; only of a unit with counters.
 
     Attributes
     ----------
@@ -61,6 +64,7 @@ class Accumulator(wiring.Component):
                 "code": Out(parameters.formats.accumulator_width),
                 "promoted": Out(operand),
                 "flags": Out(flags_layout()),
+                **({"events": Out(events_layout())} if parameters.counters else {}),
             }
         )
         self.registers = RegisterFile(parameters, operation)
@@ -88,6 +92,8 @@ class Accumulator(wiring.Component):
         ]
         for step, operation in zip(lane.steps, self.at, strict=True):
             m.d.comb += [step[name].eq(value) for name, value in step_of(parameters.formats, operation).items()]
+        if parameters.counters:
+            m.d.comb += self.events.eq(lane.events)
         if self.its_flags:
             m.submodules.flags = flags = self.its_flags
             m.d.comb += [

@@ -17,6 +17,7 @@ from hdl.cores.outcome import finish, pack_result
 from hdl.cores.result import flags_layout
 from hdl.cores.step_formats import StepFormats
 from hdl.cores.words import choose, select_width
+from hdl.mac.counters import EVENTS, events_layout
 from hdl.mac.parameters import MacParameters
 
 __all__ = [
@@ -114,6 +115,8 @@ def lane_signature(parameters: MacParameters) -> wiring.Signature:
         Its code, behind the rank ``pack`` if there is one.
     ``promoted`` : operand_layout, out
         The result behind the last rank as an operand.
+    ``events`` : events_layout, out
+        What this step alone has raised, as counted; only of a unit with counters.
     """
     formats = parameters.formats
     operand, number = operand_layout(formats), number_layout(formats)
@@ -131,6 +134,7 @@ def lane_signature(parameters: MacParameters) -> wiring.Signature:
             "result_class": Out(its_class),
             "code": Out(formats.accumulator_width),
             "promoted": Out(operand),
+            **({"events": Out(events_layout())} if parameters.counters else {}),
         }
     )
 
@@ -160,14 +164,23 @@ class Lane(wiring.Component):
         )
         pipe = _Ranks(m, parameters.ranks, self.steps)
         product = multiply_operands(m, formats, pipe, multiplier, _bundle(self.a), _bundle(self.b))
-        rounded = add_product(m, formats, pipe, product, lambda: self._read(pipe.accumulator_format), self._read_class)
+        rounded = add_product(
+            m,
+            formats,
+            pipe,
+            product,
+            lambda: self._read(pipe.accumulator_format),
+            self._read_class,
+            watches=parameters.counters,
+        )
         m.d.comb += [
             self.number.eq(_stored_form(rounded)),
             self.word.eq(Cat(rounded.word, ~rounded.is_subnormal, rounded.sign)),
         ]
         rounded = pipe.after("round", rounded)
         m.d.comb += self.result.eq(_stored_form(rounded))
-        finished = finish(m, formats, pipe.accumulator_format, rounded, with_flags=parameters.flags)
+        with_flags = parameters.flags or parameters.counters
+        finished = finish(m, formats, pipe.accumulator_format, rounded, with_flags=with_flags)
         m.d.comb += [
             self.result_class.is_infinite.eq(finished.is_infinite),
             self.result_class.is_nan.eq(finished.is_nan),
@@ -177,6 +190,9 @@ class Lane(wiring.Component):
         m.d.comb += self.code.eq(pack_result(formats, result.index, result.number, result.number_class))
         if parameters.flags:
             m.d.comb += self.result_class.flags.eq(finished.flags)
+        if parameters.counters:
+            raised = {name: finished.swamped if name == "swamped" else finished.flags[name] for name in EVENTS}
+            m.d.comb += [self.events[name].eq(value) for name, value in raised.items()]
         return m
 
     def _read(self, index: Value) -> Bundle:

@@ -14,6 +14,7 @@ from amaranth.lib.wiring import In, Out
 from hdl.mac.accumulator import Accumulator
 from hdl.mac.arrangement import one_lane
 from hdl.mac.control import Control
+from hdl.mac.counters import Counters, connect_counters, counting_ports
 from hdl.mac.issue import Issue
 from hdl.mac.lane import Lane
 from hdl.mac.parameters import MacParameters
@@ -88,6 +89,17 @@ class MultiplyAccumulate(wiring.Component):
         - ``register``: the accumulator that the result is from
     chunk : unsigned(chunk_bits), in
         Products in a chunk; 0 is one chunk of any length. Keep it during a reduction.
+    counts : counts_layout, out
+        Only with ``counters``: what was counted since the last reset or clear, each counter in 32 bits. A counter stops
+        at 2^32 - 1. A step of a reduction is counted no later than one cycle after its result is offered.
+
+        - ``products``: of the steps that added a product ``steps``, those that raised ``inexact``, ``underflow``,
+          ``overflow``, ``invalid``, and those that were ``swamped``: of finite addends, the product not 0, and the
+          result equal to the accumulator
+        - ``promotions``: the same of the steps by which a partial sum joined its total; 0 without levels 1 and 2
+    clear_counts : in
+        Only with ``counters``: begin again from 0. What is counted in the same cycle belongs to the new counts: the
+        counts that are shown while it is 1, and those shown later, have every step once.
 
     Raises
     ------
@@ -96,7 +108,11 @@ class MultiplyAccumulate(wiring.Component):
     """
 
     #: What the generated Verilog says about ports that are no struct.
-    port_notes: ClassVar[dict[str, str]] = {"chunk": "products in a chunk; 0: one chunk of any length"}
+    port_notes: ClassVar[dict[str, str]] = {
+        "chunk": "products in a chunk; 0: one chunk of any length",
+        "clear_counts": "count from 0 again",
+        "counts": "counters of 32 bits, which stop at 2^32 - 1",
+    }
     #: Parts that a subclass may exchange. A lane has the ports of `hdl.mac.lane.lane_signature`, and is made from the
     #: parameters.
     lane_type: ClassVar[type[Any]] = Lane
@@ -114,6 +130,7 @@ class MultiplyAccumulate(wiring.Component):
                 "i": In(stream.Signature(product_beat_layout(parameters))),
                 "o": Out(stream.Signature(result_beat_layout(parameters))),
                 "chunk": In(parameters.chunk_bits),
+                **counting_ports(counters=parameters.counters),
             }
         )
 
@@ -137,6 +154,11 @@ class MultiplyAccumulate(wiring.Component):
         parameters = self.parameters.core
         return Accumulator(parameters, one_lane(parameters).operation, self.lane_type(parameters))
 
+    @cached_property
+    def counting(self) -> Counters | None:
+        """The counters, if the unit has any."""
+        return Counters((True,), has_chunks=self.parameters.has_chunks) if self.parameters.counters else None
+
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.control, m.submodules.accumulator = control, accumulator = self.control, self.accumulator
@@ -154,6 +176,9 @@ class MultiplyAccumulate(wiring.Component):
             *(there.eq(operation) for there, operation in zip(accumulator.at, control.at, strict=True)),
         ]
         self._answer(m)
+        if self.counting:
+            m.submodules.counting = counting = self.counting
+            m.d.comb += [counting.events[0].eq(accumulator.events), *connect_counters(self, counting, control.at[-1])]
         return m
 
     def _answer(self, m: Module) -> None:

@@ -94,6 +94,14 @@ class MacParameters(Parameters):
     ] = None  # type: ignore[assignment]  # None only between the call and the check
     chunk_bits: Annotated[int, Whole("bits of the chunk length", 1, 32)] = 16
     flags: Annotated[bool, Switch("exception flags", note="Without them the output has no field ``flags``.")] = True
+    counters: Annotated[
+        bool,
+        Switch(
+            "counters of steps, flags and lost addends",
+            note="They add the output ``counts`` and the input ``clear_counts``.",
+            is_rare=True,
+        ),
+    ] = False
     multiplier: Annotated[
         str,
         Choice("multiplier, any target's or the primitive of a Lattice ECP5 with its registers", MULTIPLIERS),

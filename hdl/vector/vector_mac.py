@@ -13,6 +13,7 @@ from amaranth.lib.wiring import In, Out
 
 from hdl.cores.result import flags_layout
 from hdl.mac.control import Control
+from hdl.mac.counters import Counters, connect_counters, counting_ports
 from hdl.mac.flags import Flags
 from hdl.mac.issue import Issue
 from hdl.mac.lane import Lane, step_of
@@ -106,6 +107,9 @@ class VectorMac(wiring.Component):
         - ``part``: 1 in the second beat of a result at level 1
     chunk : unsigned(chunk_bits), in
         Products of a lane in a chunk; 0 is one chunk of any length. Keep it during a reduction.
+    counts, clear_counts : counts_layout, out; in
+        Only with ``counters``: those of all lanes together, as in `hdl.MultiplyAccumulate`. A step is counted no
+        later than two cycles after its result is offered.
 
     Raises
     ------
@@ -114,7 +118,11 @@ class VectorMac(wiring.Component):
     """
 
     #: What the generated Verilog says about ports that are no struct.
-    port_notes: ClassVar[dict[str, str]] = {"chunk": "products of a lane in a chunk; 0: one chunk of any length"}
+    port_notes: ClassVar[dict[str, str]] = {
+        "chunk": "products of a lane in a chunk; 0: one chunk of any length",
+        "clear_counts": "count from 0 again",
+        "counts": "counters of 32 bits, which stop at 2^32 - 1",
+    }
     #: Parts that a subclass may exchange: see `hdl.MultiplyAccumulate`.
     lane_type: ClassVar[type[Any]] = Lane
     promotions_type: ClassVar[type[QueuedPromotions]] = QueuedPromotions
@@ -132,6 +140,7 @@ class VectorMac(wiring.Component):
                 "i": In(stream.Signature(vector_beat_layout(parameters))),
                 "o": Out(stream.Signature(vector_result_layout(parameters))),
                 "chunk": In(parameters.chunk_bits),
+                **counting_ports(counters=parameters.counters),
             }
         )
 
@@ -169,6 +178,12 @@ class VectorMac(wiring.Component):
         """The flags of each lane, by its number; none in a unit without flags."""
         return {number: Flags(self.parameters) for number in self.lanes_built if self.parameters.flags}
 
+    @cached_property
+    def counting(self) -> Counters | None:
+        """The counters, if the unit has any."""
+        lanes = tuple(number % 2 == 0 for number in self.lanes_built)
+        return Counters(lanes, has_chunks=self.parameters.has_chunks) if self.parameters.counters else None
+
     def elaborate(self, platform: object) -> Module:
         m = Module()
         parameters, control, registers = self.parameters, self.control, self.register_file
@@ -190,6 +205,11 @@ class VectorMac(wiring.Component):
         for number in self.lanes_built:
             self._connect(m, number)
         self._answer(m)
+        if self.counting:
+            m.submodules.counting = counting = self.counting
+            m.d.comb += connect_counters(self, counting, control.at[-1])
+            for there, number in zip(counting.events, self.lanes_built, strict=True):
+                m.d.comb += there.eq(self.lane_parts[number].events)
         return m
 
     def _connect(self, m: Module, number: int) -> None:

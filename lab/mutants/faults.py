@@ -5,6 +5,7 @@ from __future__ import annotations
 from lab.mutants.block_faults import BLOCK_FAULTS
 from lab.mutants.control_faults import CONTROL_FAULTS
 from lab.mutants.converter_faults import CONVERTER_FAULTS
+from lab.mutants.counter_faults import COUNTER_FAULTS
 from lab.mutants.mutant import Mutant
 from lab.mutants.proofs import AXI_STREAM, CONTROL, NARROWING, STREAM, WIDENING
 from lab.mutants.rounding_faults import ROUNDING_FAULTS
@@ -22,6 +23,7 @@ MUTANTS = (
     *CONVERTER_FAULTS,
     *BLOCK_FAULTS,
     *ROUNDING_FAULTS,
+    *COUNTER_FAULTS,
     # -- chunks
     Mutant(
         "chunk_one_too_long",

@@ -14,6 +14,8 @@ from lab.proofs.blocks import block_proofs
 from lab.proofs.control import control_proofs
 from lab.proofs.converters import converter_proofs
 from lab.proofs.converters_in_modes import mode_proofs
+from lab.proofs.counted import counted_proofs
+from lab.proofs.counters import counter_proofs
 from lab.proofs.faults import PinnedFault, pinned_faults
 from lab.proofs.lanes import lane_proofs
 from lab.proofs.mutants import CoreMutant, mutants
@@ -22,6 +24,7 @@ from lab.proofs.pipelines import mode_pipeline_proofs, pipeline_proofs, primitiv
 from lab.proofs.proof import Proof
 from lab.proofs.steps import step_proofs
 from lab.proofs.steps_in_modes import rounded_step_proofs
+from lab.proofs.swamped import swamped_proofs
 from lab.proofs.vector_control import vector_control_proofs
 from lab.proofs.vector_steady import steady_proofs
 from lab.proofs.widening import widening_proofs
@@ -47,7 +50,10 @@ def proofs() -> list[Proof]:
         *block_proofs(),
         *block_stream_proofs(),
         *widening_proofs(),
+        *swamped_proofs(),
+        *counter_proofs(),
         *control_proofs(),
+        *counted_proofs(),
         *induction_proofs(),
         *axi_stream_proofs(),
         *vector_control_proofs(),

@@ -14,7 +14,7 @@ What the unit asks of its user is a premise: a beat continues only what was of i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from amaranth.lib.wiring import In, Out
 
 from golden.formats import FloatFormat
 from golden.rounding import Rounding
+from hdl.mac.counters import counting_ports, events_layout
 from hdl.mac.lane import class_layout, number_layout, operand_layout
 from hdl.mac.ports import product_beat_layout, result_beat_layout
 from lab.proofs.left_out import OpenMac, pass_on
@@ -56,6 +57,8 @@ class ControlAlone(wiring.Component):
         How the lane is to round, of the operation at rank ``normalise``; only of a unit with several modes.
     number, word, result, result_class, code, promoted : in
         What it gives.
+    events : in; counts, clear_counts : out, in
+        What it has raised; the counters. Only of a unit with counters.
     """
 
     def __init__(self, **given: Any) -> None:
@@ -80,6 +83,7 @@ class ControlAlone(wiring.Component):
                 "result_class": In(its_class),
                 "code": In(parameters.formats.accumulator_width),
                 "promoted": In(operand),
+                **({"events": In(events_layout()), **counting_ports(counters=True)} if parameters.counters else {}),
             }
         )
 
@@ -94,6 +98,9 @@ class ControlAlone(wiring.Component):
         if controls := unit.parameters.formats.controls.members:
             m.d.comb += self.controls.eq(Cat(rounded[name] for name in controls))
         m.d.comb += pass_on(self, unit)
+        if unit.parameters.counters:
+            m.d.comb += [lane.events.eq(self.events), self.counts.eq(unit.counts)]
+            m.d.comb += unit.clear_counts.eq(self.clear_counts)
         return m
 
 
@@ -124,7 +131,11 @@ def _build(stages: int, cycles: int, drain: int, folder: Path, **given: Any) -> 
     return formula(component, netlist_of_verilog(component, folder), cycles, drain)
 
 
-def formula(component: ControlAlone, netlist: Netlist, cycles: int, drain: int) -> str:
+#: Returns what is claimed of a unit: of the model, every cycle, how many of them beats may enter in, a result's layout.
+Claims = Callable[[Model, list[Instance], int, data.StructLayout], list[str]]
+
+
+def formula(component: ControlAlone, netlist: Netlist, cycles: int, drain: int, claims: Claims | None = None) -> str:
     """Return what has a solution if a unit gives anything else than the model.
 
     In `cycles` cycles beats may enter; in the `drain` cycles behind them none does, and all results are taken.
@@ -134,6 +145,7 @@ def formula(component: ControlAlone, netlist: Netlist, cycles: int, drain: int) 
     unknown = UnknownStep(parameters)
     model = Model(unknown)
     given: dict[str, str] = {"clk": "#b0", "rst": "#b0"}
+    given |= {"clear_counts": "#b0"} if parameters.counters else {}
     draining = given | {"i__valid": "#b0", "o__ready": "#b1"}
     before = netlist.instance("before", given={"clk": "#b0", "rst": "#b1"})
     text = unknown.declarations + before.text
@@ -149,7 +161,7 @@ def formula(component: ControlAlone, netlist: Netlist, cycles: int, drain: int) 
         fields = {name: field_of(unit.port("i__payload"), beat, name) for name, part in beat if part.width}
         text += model.accept(cycle, takes, fields, unit.port("chunk"))
     text += f"(assert {both(*(f'legal_{cycle}' for cycle in range(cycles)))})\n"
-    return text + refute(both(*_claims(model, instances, cycles, answer)))
+    return text + refute(both(*(claims or _claims)(model, instances, cycles, answer)))
 
 
 def _lane(unknown: UnknownStep, component: ControlAlone, instances: list[Instance]) -> str:
@@ -176,6 +188,7 @@ def _lane(unknown: UnknownStep, component: ControlAlone, instances: list[Instanc
             (cycle + last - 1, ("number", "word")),
             (cycle + last, ("result", "result_class", "promoted")),
             (cycle + last + pack, ("code",)),
+            (cycle + last, ("events",) if parameters.counters else ()),
         ):
             if at < len(instances):
                 for port in ports:

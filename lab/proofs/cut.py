@@ -42,7 +42,7 @@ from lab.proofs.terms import (
     split_result,
 )
 
-__all__ = ["HANDED_ON", "Mode", "first_half", "joined", "product_facts", "same_second_half", "second_half"]
+__all__ = ["HANDED_ON", "Mode", "contract", "first_half", "joined", "product_facts", "same_second_half", "second_half"]
 
 #: What the first half hands on and the second half takes.
 HANDED_ON = ("significand", "exponent", "low_exponent", "sign", "is_infinite", "is_nan", "invalid")
@@ -273,5 +273,5 @@ def joined(step: Netlist, first: Netlist, second: Netlist) -> str:
     links = {name: whole.port(name) for name in ("acc", "format", "accumulator_format") if name in second.inputs}
     two = second.instance("second", given=links | {name: one.port(name) for name in HANDED_ON})
     pairs = [(whole.port(name), one.port(name)) for name in ("multiplier.a", "multiplier.b")]
-    pairs.append((whole.port("o"), two.port("o")))
+    pairs += [(whole.port(name), two.port(name)) for name in step.outputs if not name.startswith("multiplier.")]
     return whole.text + one.text + two.text + refute(both(*(equal(*pair) for pair in pairs)))

@@ -104,10 +104,12 @@ class SecondHalf(wiring.Component):
     rounding, random : in
         The fields of `formats.controls`, as far as it has any.
     o : result_layout(formats.accumulator_width), out
+    swamped : out
+        As of `hdl.cores.fused_step.FusedStep`; absent unless asked for.
     """
 
-    def __init__(self, formats: StepFormats) -> None:
-        self.formats = formats
+    def __init__(self, formats: StepFormats, *, with_swamped: bool = False) -> None:
+        self.formats, self.with_swamped = formats, with_swamped
         super().__init__(
             {
                 "significand": In(formats.product_width),
@@ -118,6 +120,7 @@ class SecondHalf(wiring.Component):
                 **_choices(formats),
                 **{name: In(field.shape) for name, field in formats.controls},
                 "o": Out(result_layout(formats.accumulator_width)),
+                **({"swamped": Out(1)} if with_swamped else {}),
             }
         )
 
@@ -137,10 +140,12 @@ class SecondHalf(wiring.Component):
         product = Bundle(
             **{name: getattr(self, name) for name in HANDED_ON}, bias=product_bias(m, formats, self.format, index)
         )
-        rounded = add_product(m, formats, self, product, lambda: number, lambda: its_class)
+        rounded = add_product(m, formats, self, product, lambda: number, lambda: its_class, watches=self.with_swamped)
         finished = finish(m, formats, index, rounded)
         m.d.comb += [
             self.o.bits.eq(pack_result(formats, index, rounded, finished)),
             self.o.flags.eq(finished.flags),
         ]
+        if self.with_swamped:
+            m.d.comb += self.swamped.eq(finished.swamped)
         return m

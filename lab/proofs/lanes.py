@@ -24,6 +24,7 @@ from golden.formats import CBFLOAT16, FloatFormat
 from golden.rounding import Rounding
 from hdl.catalogue import Kind, released
 from hdl.cores.words import select_width
+from hdl.mac.counters import events_layout
 from hdl.mac.lane import Lane, class_layout, number_layout, operand_layout
 from hdl.mac.parameters import MacParameters
 from lab.proofs.netlist import Instance
@@ -58,8 +59,8 @@ class LaneAlone(wiring.Component):
     Ports
     -----
     a, b, stored, stored_class : in
-    number, word, result, result_class, code, promoted : out
-        As of `hdl.mac.lane.Lane`.
+    number, word, result, result_class, code, promoted, events : out
+        As of `hdl.mac.lane.Lane`; the last one only with counters.
     format_0, accumulator_format_0, rounding_0, random_0, ... : in
         Of the operation after this number of ranks, as far as it has them.
     """
@@ -87,6 +88,7 @@ class LaneAlone(wiring.Component):
                 "result_class": Out(its_class),
                 "code": Out(formats.accumulator_width),
                 "promoted": Out(operand),
+                **({"events": Out(events_layout())} if parameters.counters else {}),
                 **{f"{name}_{at}": In(width) for name, width in choices.items() for at in self.positions},
             }
         )
@@ -104,7 +106,8 @@ class LaneAlone(wiring.Component):
                 ),
             ]
         m.d.comb += [getattr(lane, name).eq(getattr(self, name)) for name in ("a", "b", "stored", "stored_class")]
-        outputs = ("number", "word", "result", "result_class", "code", "promoted")
+        outputs = ["number", "word", "result", "result_class", "code", "promoted"]
+        outputs += ["events"] if self.parameters.counters else []
         m.d.comb += [getattr(self, name).eq(getattr(lane, name)) for name in outputs]
         return m
 
@@ -135,6 +138,9 @@ def lane_proofs() -> Iterator[Proof]:
         claim, title = f"lane/pipeline/modes/stages_{stages}", f"{_OWN}, every mode, {stages} stage{'s' * (stages > 1)}"
         build = partial(_pipeline, (_OWN,), stages, roundings=tuple(Rounding))
         fast = stages == MacParameters(operands=(_OWN,)).stages
+        yield Proof(claim, "lane: pipeline", title, "lane without ranks", BITWUZLA, build, 300, fast=fast)
+        claim, title = claim.replace("modes", "counters"), title.replace("every mode", "with counters")
+        build = partial(_pipeline, (_OWN,), stages, counters=True)
         yield Proof(claim, "lane: pipeline", title, "lane without ranks", BITWUZLA, build, 300, fast=fast)
 
 
@@ -170,5 +176,6 @@ def _pipeline(operands: tuple[FloatFormat, ...], stages: int, folder: Path, **gi
 
     claims = same(units[multiplies], "lane.multiplier.a", "lane.multiplier.b")
     claims += same(units[last - 1], "number", "word") + same(units[last], "result", "result_class", "promoted")
+    claims += same(units[last], "events") if parameters.counters else []
     claims += same(units[last + ("pack" in parameters.ranks)], "code")
     return text + refute(both(*claims))

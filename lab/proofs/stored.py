@@ -13,6 +13,8 @@ from amaranth.lib import data
 
 from golden.formats import FloatFormat
 from hdl.cores.fused_step import FusedStep
+from hdl.cores.result import flags_layout
+from hdl.mac.counters import EVENTS, events_layout
 from hdl.mac.lane import class_layout, number_layout, operand_layout
 from hdl.mac.parameters import MacParameters
 from lab.proofs.cut import Mode, product_facts
@@ -146,7 +148,7 @@ def lane_is_step(parameters: MacParameters, mode: Mode, folder: Path) -> str:
     formats = parameters.formats
     operand, number = operand_layout(formats), number_layout(formats)
     its_class = class_layout(with_flags=parameters.flags)
-    step = netlist_of(FusedStep(formats), folder, EVERTED).instance("step")
+    step = netlist_of(FusedStep(formats, with_swamped=parameters.counters), folder, EVERTED).instance("step")
     codes = {
         name: slice_of(step.port(name), fmt.width - 1, 0)
         for name, fmt in (("a", mode.operand), ("b", mode.operand), ("acc", mode.accumulator))
@@ -208,6 +210,12 @@ def _result_claims(lane: Instance, step: Instance, mode: Mode, parameters: MacPa
     ]
     if parameters.flags:
         claims.append(equal(field_of(result_class, its_class, "flags"), slice_of(step.port("o"), high, high - 4)))
+    if parameters.counters:
+        flags = flags_layout()
+        shown = {name: field_of(slice_of(step.port("o"), high, high - 4), flags, name) for name, _ in flags}
+        shown |= {"swamped": step.port("swamped")}
+        layout = events_layout()
+        claims += [equal(field_of(lane.port("events"), layout, name), shown[name]) for name in EVENTS]
     low = formats.low_fraction_bits
     word, whole = lane.port("word"), lane.outputs["number"]
     if fmt.precision == formats.accumulator_precision and low:

@@ -34,7 +34,7 @@ class UnknownStep:
         self.width = self.number + CLASS_WIDTH + FLAGS_WIDTH
         self.sort = f"(_ BitVec {self.width})"
         self.zero = bits(0, self.width)
-        self.controls = parameters.formats.controls
+        self.controls, self.counts = parameters.formats.controls, parameters.counters
         fmt = parameters.formats.operands[0]
         self.one = plain_operand(bits(fmt.one, fmt.width), fmt, self.operand)
 
@@ -47,6 +47,7 @@ class UnknownStep:
             f"(declare-fun step{self.tag} ({operand} {operand} {number} {classes} {last}) {self.sort})\n"
             f"(declare-fun code_of{self.tag} ({number} {classes} (_ BitVec 1)) (_ BitVec {self.code_width}))\n"
             f"(declare-fun promoted_of{self.tag} ({number} {classes}) {operand})\n"
+            + (f"(declare-fun events_of{self.tag} ({number} {classes}) (_ BitVec 5))\n" if self.counts else "")
         )
 
     def entering(self, code: str) -> str:
@@ -89,6 +90,8 @@ class UnknownStep:
             return slice_of(value, self.width - 1, self.number)
         if port == "code":
             return self.code_of(value, wide)
+        if port == "events":
+            return self.events_of(value)
         return self.promoted(value) if port == "promoted" else number
 
     def promoted(self, value: str) -> str:
@@ -98,6 +101,10 @@ class UnknownStep:
     def code_of(self, value: str, wide: str) -> str:
         """Return the code of a value."""
         return f"(code_of{self.tag} {self.number_of(value)} {self.class_of(value)} {wide})"
+
+    def events_of(self, value: str) -> str:
+        """Return what the step has raised that gave a value, whatever had been raised before it."""
+        return f"(events_of{self.tag} {self.number_of(value)} {self.class_of(value)})"
 
     def number_of(self, value: str) -> str:
         """Return the number of a value."""

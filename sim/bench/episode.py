@@ -26,6 +26,10 @@ class Ran:
         From the first accepted payload to the last one, both counted.
     broken_promises : list of str
         Where the output stream broke its protocol.
+    counts : list of int
+        What the counters have counted; empty of a unit without, and of an episode that was cut off.
+    met_clears : int
+        Clears of the counters in whose cycle a step was counted.
     is_blocked, is_answered : bool
         In the last cycle: a payload was refused, an answer was there.
     """
@@ -34,5 +38,7 @@ class Ran:
     accepted: int = 0
     cycles: int = 0
     broken_promises: list[str] = field(default_factory=list)
+    counts: list[int] = field(default_factory=list)
+    met_clears: int = 0
     is_blocked: bool = False
     is_answered: bool = False

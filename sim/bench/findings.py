@@ -8,6 +8,7 @@ from typing import Any
 
 from sim.bench.episode import Ran
 from sim.bench.scoreboard import Scoreboard
+from sim.counts import COUNTERS
 from sim.port import Port
 from sim.scenario import Scenario
 
@@ -59,6 +60,7 @@ def findings(context: Context, scenario: Scenario, ran: Sequence[Ran], explain: 
             found.append(f"only {episode.accepted} of {wanted} payloads were accepted{_of(at, ran)}")
         scoreboard.compare(scenario, episode, at)
         broken += [f"{line}{_of(at, ran)}" for line in episode.broken_promises]
+        found += _miscounted(scenario, episode, at, ran)
         if scenario.cycles and episode.cycles != scenario.cycles:
             found.append(f"{episode.accepted} products took {episode.cycles} cycles, must be {scenario.cycles}")
     for kind, answers in (("mismatches", scoreboard.mismatches), ("unanswered", scoreboard.unanswered)):
@@ -73,6 +75,15 @@ def findings(context: Context, scenario: Scenario, ran: Sequence[Ran], explain: 
     effort = "" if context.effort == 1 else f" --effort {context.effort}"
     repeat = f"repeat: python -m sim --seed {context.seed} --units {context.unit} --scenarios {scenario.name}{effort}"
     return [*found, *lines, repeat] if found or lines else []
+
+
+def _miscounted(scenario: Scenario, episode: Ran, at: int, ran: Sequence[Ran]) -> list[str]:
+    """Return which counters differ from golden's counts of what was driven."""
+    wanted = scenario.counts_of(at)
+    if wanted is None:
+        return []
+    counted = zip(COUNTERS, episode.counts or [None] * len(COUNTERS), wanted, strict=True)
+    return [f"{name} counts {count}, must be {must}{_of(at, ran)}" for name, count, must in counted if count != must]
 
 
 def _of(at: int, ran: Sequence[Ran]) -> str:

@@ -6,6 +6,7 @@ next one will see. The input's ``ready`` depends on what is being set, so it is 
 
 from __future__ import annotations
 
+from sim.counts import COUNTER_BITS, COUNTERS
 from sim.port import Port
 
 __all__ = ["TOP", "shell"]
@@ -27,14 +28,18 @@ _AXI_STREAM = """    .aclk(clk), .aresetn(~rst),
 def shell(unit: str, port: Port, *, axi_stream: bool) -> str:
     """Return the Verilog of the shell around the module `unit`."""
     chunk = f"  input [{port.chunk_bits - 1}:0] chunk,\n" if port.chunk_bits else ""
+    counts = len(COUNTERS) * COUNTER_BITS
+    counters = f"  input clear_counts,\n  output [{counts - 1}:0] counts,\n" if port.has_counters else ""
     connections = (_AXI_STREAM if axi_stream else _STREAM) + (",\n    .chunk(chunk)" if port.chunk_bits else "")
+    if port.has_counters:
+        connections += ",\n    .clear_counts(clear_counts), .counts(counts)"
     return f"""module {TOP} (
   input clk,
   input rst,
   input [{port.request.width - 1}:0] payload,
   input valid,
   input take,
-{chunk}  output reg accepted,
+{chunk}{counters}  output reg accepted,
   output answered,
   output [{port.answer.width - 1}:0] answer
 );

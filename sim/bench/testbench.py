@@ -10,6 +10,7 @@ from typing import Any
 from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge
 
+from sim.bench.counting import Counting
 from sim.bench.driver import Driver
 from sim.bench.episode import PATIENCE, SURPLUS, Ran
 from sim.bench.findings import Context, Explain, findings
@@ -49,6 +50,8 @@ class Testbench:
         self.dut.payload.value = 0
         if self.context.port.chunk_bits:
             self.dut.chunk.value = 0
+        if self.context.port.has_counters:
+            self.dut.clear_counts.value = 0
         Clock(self.dut.clk, 2, unit="step", impl="gpi").start()
         await self.wait(3)
         self.dut.rst.value = 0
@@ -88,17 +91,24 @@ class Testbench:
 
     async def _episode(self, scenario: Scenario, at: int) -> Ran:
         driver, monitor = Driver(self.dut, scenario, scenario.payload_span(at)), Monitor(self.dut, scenario)
-        await self._drive(driver, monitor, len(scenario.answer_span(at)), int(scenario.episodes[at][2]))
+        counting = Counting(self.dut, scenario) if self.context.port.has_counters else None
+        cut = int(scenario.episodes[at][2])
+        await self._drive(driver, monitor, counting, len(scenario.answer_span(at)), cut)
+        counts = counting.finish() if counting else []
         return Ran(
             monitor.answers,
             driver.accepted,
             driver.last_cycle - driver.first_cycle + 1,
             monitor.broken_promises,
+            [] if cut else counts,
+            counting.met if counting else 0,
             driver.is_blocked,
             monitor.is_answered,
         )
 
-    async def _drive(self, driver: Driver, monitor: Monitor, expected: int, cut: int) -> None:
+    async def _drive(
+        self, driver: Driver, monitor: Monitor, counting: Counting | None, expected: int, cut: int
+    ) -> None:
         """Go on until everything has come and nothing more comes, or for as many cycles as `cut` says."""
         edge, cycle, quiet = self._edge, 0, 0
         drive, observe = driver.step, monitor.step
@@ -112,3 +122,5 @@ class Testbench:
                 quiet = 0
             if drive(cycle):
                 quiet = 0
+            if counting:
+                counting.step(cycle)

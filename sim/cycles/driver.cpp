@@ -52,11 +52,13 @@ const uint64_t NOTHING = ~uint64_t(0);
 struct Episode {
     // in: what is driven, of payloads `next` to `stop`; pauses and chunks may be absent
     const uint32_t *payloads, *chunks, *gaps, *pauses;
-    const uint8_t *offers, *takes;
-    uint64_t next, stop, offer_count, take_count, expected, cut, patience, surplus;
+    const uint8_t *offers, *takes, *clears;
+    uint64_t next, stop, offer_count, take_count, clear_count, expected, cut, patience, surplus;
     // out
     uint32_t *answers;
+    uint64_t *counts;
     uint64_t answer_room, answer_count, accepted, first_cycle, last_cycle, fell, changed, blocked, answered;
+    uint64_t met_clears;
 };
 
 extern "C" void *create() { return new Bench; }
@@ -84,6 +86,8 @@ extern "C" void run(void *given, Episode *episode) {
     uint32_t held[ANSWER_WORDS];
     e.answer_count = e.accepted = e.first_cycle = e.last_cycle = e.blocked = e.answered = 0;
     e.fell = e.changed = NOTHING;
+    e.met_clears = 0;
+    bool clearing = false;
     for (uint64_t cycle = 1;; cycle++) {
         bool active = false;
         // The sink decides for the coming edge.
@@ -138,9 +142,22 @@ extern "C" void run(void *given, Episode *episode) {
             offering = offers;
         }
         quiet = active ? 0 : quiet + 1;
-        if (e.cut && cycle == e.cut)
-            return;
-        if (quiet >= (e.next == e.stop && e.answer_count >= e.expected ? e.surplus : e.patience))
+        const bool is_cut = e.cut && cycle == e.cut;
+        const bool ends = is_cut || quiet >= (e.next == e.stop && e.answer_count >= e.expected ? e.surplus : e.patience);
+#if COUNTERS
+        // What is shown when the counters are cleared, and at the end, is added up.
+        const bool clears = !ends && e.clears[cycle % e.clear_count];
+        bool any = false;
+        for (size_t at = 0; at < COUNTERS; at++) {
+            const uint32_t count = now(top.p_counts).data[at];
+            any = any || count;
+            e.counts[at] += clears || ends ? count : 0;
+        }
+        e.met_clears += clearing && any;
+        clearing = clears;
+        top.p_clear__counts.set<bool>(clears);
+#endif
+        if (ends)
             return;
         bench.edge();
     }

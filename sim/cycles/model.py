@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from sim.bench.episode import PATIENCE, SURPLUS, Ran
 from sim.bench.shell import TOP
+from sim.counts import COUNTERS
 from sim.cycles.registers import never_seen, registers_of
 from sim.fields import from_limbs, to_limbs
 from sim.port import Port
@@ -24,10 +25,11 @@ __all__ = ["Model"]
 _DRIVER = Path(__file__).with_name("driver.cpp")
 _WORD_BITS = 32
 _NOTHING = (1 << 64) - 1
-_POINTERS = ("payloads", "chunks", "gaps", "pauses", "offers", "takes")
-_NUMBERS = ("next", "stop", "offer_count", "take_count", "expected", "cut", "patience", "surplus")
+_POINTERS = ("payloads", "chunks", "gaps", "pauses", "offers", "takes", "clears")
+_NUMBERS = ("next", "stop", "offer_count", "take_count", "clear_count", "expected", "cut", "patience", "surplus")
 _RESULTS = (
     "answer_room", "answer_count", "accepted", "first_cycle", "last_cycle", "fell", "changed", "blocked", "answered",
+    "met_clears",
 )  # fmt: skip
 
 
@@ -38,6 +40,7 @@ class _Episode(ctypes.Structure):
         *((name, ctypes.c_void_p) for name in _POINTERS),
         *((name, ctypes.c_uint64) for name in _NUMBERS),
         ("answers", ctypes.c_void_p),
+        ("counts", ctypes.c_void_p),
         *((name, ctypes.c_uint64) for name in _RESULTS),
     )
 
@@ -96,6 +99,7 @@ class Model:
             f"#define WATCH {' '.join(watch)}",
             f"#define READ {' '.join(read)}",
             f"#define CHUNKS {int(self._port.chunk_bits > 0)}",
+            f"#define COUNTERS {len(COUNTERS) if self._port.has_counters else 0}",
             f"#define ANSWER_WORDS {self._answer_words}",
             f"#define PAYLOAD_STRIDE {2 * -(-self._port.request.width // 64)}",
         ]
@@ -126,18 +130,20 @@ class Model:
         room = len(scenario.answers) + 64
         answers = np.zeros((room, 2 * -(-self._port.answer.width // 64)), np.uint32)
         words = np.zeros((room, self._answer_words), np.uint32)
+        counts = np.zeros(len(COUNTERS), np.uint64)
+        clears = np.zeros(1, np.bool_) if scenario.clears is None else scenario.clears
         # In a list, so that they live as long as the call.
         arrays = [
             payloads,
             _words(scenario.chunks), _words(scenario.chunks if scenario.gaps is None else scenario.gaps),
             _words(scenario.pauses),
-            scenario.offers.astype(np.uint8), scenario.takes.astype(np.uint8),
+            scenario.offers.astype(np.uint8), scenario.takes.astype(np.uint8), clears.astype(np.uint8),
         ]  # fmt: skip
         pointers = dict(zip(_POINTERS, (None if a is None else a.ctypes.data for a in arrays), strict=True))
         episode = _Episode(
             **pointers, next=span.start, stop=span.stop, offer_count=len(scenario.offers),
-            take_count=len(scenario.takes), expected=len(expected), cut=cut, patience=PATIENCE, surplus=SURPLUS,
-            answers=words.ctypes.data, answer_room=room,
+            take_count=len(scenario.takes), clear_count=len(clears), expected=len(expected), cut=cut,
+            patience=PATIENCE, surplus=SURPLUS, answers=words.ctypes.data, counts=counts.ctypes.data, answer_room=room,
         )  # fmt: skip
         self._library.run(bench, ctypes.byref(episode))
         came = min(episode.answer_count, room)
@@ -147,6 +153,8 @@ class Model:
         ran = Ran(
             codes.tolist(), episode.accepted, is_blocked=bool(episode.blocked), is_answered=bool(episode.answered)
         )
+        if self._port.has_counters:
+            ran.counts, ran.met_clears = [] if cut else counts.tolist(), episode.met_clears
         ran.cycles = episode.last_cycle - episode.first_cycle + 1
         for cycle, what in ((episode.fell, "valid fell"), (episode.changed, "the answer changed")):
             if cycle != _NOTHING:

@@ -68,6 +68,7 @@ def run_compiled(
     for scenario in scenarios:
         ran = model.run(scenario)
         outcome.bins += _resets(scenario, ran)
+        outcome.bins += +Counter({"counters/cleared_while_counting": sum(episode.met_clears for episode in ran)})
         if found := findings(context, scenario, ran, _EXPLAIN[kind]):
             outcome.blame(f"{scenario.name}, as machine code: " + "\n".join(found), broken=False)
             if stops_early:

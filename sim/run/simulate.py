@@ -25,6 +25,7 @@ from sim.run.simulators import get_runner
 from sim.scenario import Scenario
 from sim.stimulus.converter import converter_scenarios, required_bins
 from sim.stimulus.converter_modes import mode_scenarios, required_mode_bins
+from sim.stimulus.counted import counting_scenarios
 from sim.stimulus.generators import generator_for
 from sim.stimulus.mac import mac_scenarios
 from sim.stimulus.mx import block_scenarios, required_block_bins
@@ -201,6 +202,8 @@ def prepare(unit: Unit, seed: int, effort: float) -> tuple[list[Scenario], set[s
     if unit.kind is Kind.MX_QUANTIZER:
         names = [component.source.name, component.element.name]
         return block_scenarios(component, port, rng, effort), required_block_bins(component), names
+    if port.has_counters:
+        return counting_scenarios(component, port, seed, unit.name, effort)
     if unit.kind is Kind.VECTOR and not component.parameters.formats.is_nearest_even:
         return rounded_vector_scenarios(component, port, seed, unit.name, effort)
     if unit.kind is Kind.VECTOR:

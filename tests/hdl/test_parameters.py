@@ -71,6 +71,7 @@ BAD_MAC = [
     ({"chunk_bits": 33}, ValueError, "chunk_bits: got 33, must be from 1 to 32"),
     ({"chunk_bits": False}, TypeError, "chunk_bits: got False, must be an int"),
     ({"flags": 1}, TypeError, "flags: got 1, must be True or False"),
+    ({"counters": 1}, TypeError, "counters: got 1, must be True or False"),
     ({"multiplier": "dsp"}, ValueError, "multiplier: got 'dsp', must be one of generic, ecp5"),
     ({"multiplier": None}, ValueError, "multiplier: got None, must be one of generic, ecp5"),
     ({"multiplier": ["ecp5"]}, ValueError, "multiplier: got ['ecp5'], must be one of generic, ecp5"),

@@ -1,0 +1,168 @@
+"""Bugs in what is counted: the wrong step, the wrong event, lost addends, clears and resets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lab.mutants.mutant import Mutant
+
+__all__ = ["COUNTER_FAULTS"]
+
+_MAC, _VECTOR = "mac_counters", "vector_mac_counters"
+_SWAMPED = ("step/swamped/cbfloat16/cbfloat16_into_cbfloat16/bitwuzla",)
+_OWN_FORM = ("lane/own_form/counters/cbfloat16_into_cbfloat16/bitwuzla",)
+_EVENTS = ("counters/events/lanes_1/bitwuzla", "counters/events/lanes_4/bitwuzla")
+_ADDS = ("counters/adds/1/bitwuzla",)
+_COUNTED = ("control/counted/stages_1/bitwuzla",)
+
+
+def _fault(
+    name: str, file: str, old: str, new: str, unit: str = _MAC, scenarios: str = "counted_events", **refuted: Any
+) -> Mutant:
+    # The stimulus of these units is short as it is.
+    return Mutant(name, file, old, new, unit, scenarios, effort=1.0, **refuted)
+
+
+COUNTER_FAULTS = (
+    # -- lost addends
+    _fault(
+        "zero_product_counts_as_lost",
+        "cores/swamping.py",
+        "is_there & compared.product_is_lower",
+        "compared.product_is_lower",
+        scenarios="steps",
+        proofs=_SWAMPED,
+        fast=True,
+    ),
+    _fault(
+        "product_above_half_an_ulp_is_never_lost",
+        "cores/swamping.py",
+        "compared.distance >= fmt.fraction_bits",
+        "compared.distance > fmt.fraction_bits",
+        scenarios="steps",
+        proofs=_SWAMPED,
+        fast=True,
+    ),
+    _fault(
+        "result_two_codes_below_is_taken_for_the_same",
+        "cores/swamping.py",
+        "_COMPARED = 2",
+        "_COMPARED = 1",
+        proofs=_SWAMPED,
+        fast=True,
+    ),
+    _fault(
+        "lowest_bits_of_the_widest_format_are_compared",
+        "cores/swamping.py",
+        "Cat(fraction[len(fraction) - fmt.fraction_bits :], field)",
+        "Cat(fraction, field)",
+        scenarios="steps",
+        proofs=_SWAMPED,
+        fast=True,
+    ),
+    _fault(
+        "product_beside_an_infinity_counts_as_lost",
+        "cores/outcome.py",
+        "is_number & is_swamped(formats, index, rounded)",
+        "is_swamped(formats, index, rounded)",
+        scenarios="steps",
+        proofs=_SWAMPED,
+        fast=True,
+    ),
+    # -- which event, which step
+    _fault(
+        "every_event_is_inexact",
+        "mac/lane.py",
+        "else finished.flags[name] for name in EVENTS",
+        'else finished.flags["inexact"] for name in EVENTS',
+        proofs=_OWN_FORM,
+    ),
+    _fault(
+        "promotions_count_as_products",
+        "mac/counters.py",
+        'is_product if kind == "products" else ~is_product',
+        'is_product | ~is_product if kind == "products" else ~is_product',
+        proofs=_EVENTS,
+        fast=True,
+    ),
+    _fault(
+        "overflow_of_a_promotion_is_not_counted",
+        "mac/accumulator.py",
+        "self.events.eq(lane.events)",
+        "self.events.eq(lane.events.as_value() & Mux(self.at[-1].is_product, 31, 27))",
+        proofs=_COUNTED,
+    ),
+    _fault(
+        "step_is_counted_with_the_next_operation",
+        "mac/multiply_accumulate.py",
+        "connect_counters(self, counting, control.at[-1])",
+        "connect_counters(self, counting, control.at[-2])",
+        proofs=_COUNTED,
+    ),
+    _fault(
+        "refused_product_is_counted",
+        "mac/counters.py",
+        "counting.writes.eq(finished.writes)",
+        "counting.writes.eq(finished.writes | finished.error.as_value().any())",
+        scenarios="refusals",
+        proofs=_COUNTED,
+    ),
+    _fault(
+        "idle_cycles_are_counted",
+        "mac/counters.py",
+        'step["writes"] & (is_wide',
+        "(is_wide",
+        proofs=_EVENTS,
+    ),
+    # -- several lanes
+    _fault(
+        "vector_idle_lanes_are_counted_at_level_0",
+        "mac/counters.py",
+        '(is_wide | ~step["wide"])',
+        '(is_wide | ~step["wide"] | 1)',
+        _VECTOR,
+        proofs=_EVENTS,
+    ),
+    _fault(
+        "vector_events_of_the_first_lane_stand_for_all",
+        "vector/vector_mac.py",
+        "there.eq(self.lane_parts[number].events)",
+        "there.eq(self.lane_parts[number * 0].events)",
+        _VECTOR,
+        proofs=("counters/vector/lanes_2/bitwuzla",),
+        fast=True,
+    ),
+    _fault(
+        "vector_sum_of_lanes_stands_for_the_next_kind",
+        "mac/counters.py",
+        'is_product = self._later(m, "sum_is_product", is_product)',
+        'is_product = is_product & step["is_product"]',
+        _VECTOR,
+        proofs=_EVENTS,
+    ),
+    # -- clears and resets
+    _fault(
+        "clear_loses_the_step_of_its_cycle",
+        "mac/counters.py",
+        "self.value.eq(self.more)",
+        "self.value.eq(0)",
+        proofs=_ADDS,
+        fast=True,
+    ),
+    _fault(
+        "clear_is_ignored",
+        "mac/counters.py",
+        "counter.clear.eq(self.clear)",
+        'counter.clear.eq(self.clear & (kind == "products"))',
+        proofs=_EVENTS,
+    ),
+    _fault(
+        "step_at_a_reset_is_counted_after_it",
+        "mac/counters.py",
+        "reset_less=reset_less)",
+        "reset_less=True)",
+        scenarios="resets_sampled",
+        proofs=_EVENTS,
+        fast=True,
+    ),
+)

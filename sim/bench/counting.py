@@ -1,0 +1,61 @@
+"""The counters: read when they are cleared, and at the end; what they have shown is added up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from cocotb.handle import Immediate
+
+from sim.counts import COUNTER_BITS, COUNTERS
+from sim.scenario import Scenario
+
+__all__ = ["Counting"]
+
+
+class Counting:
+    """Clear the counters in some cycles, one `step` on every falling edge.
+
+    Attributes
+    ----------
+    sums : list of int
+        What was counted so far, of every counter.
+    met : int
+        Clears in whose cycle a step was counted.
+    """
+
+    def __init__(self, dut: Any, scenario: Scenario) -> None:
+        self._counts, self._clear = dut.counts, dut.clear_counts
+        self._clears = np.zeros(1, np.bool_) if scenario.clears is None else scenario.clears
+        self._is_clearing = False
+        self.sums, self.met = [0] * len(COUNTERS), 0
+
+    def step(self, cycle: int) -> None:
+        """Decide whether to clear at the coming edge; if so, take what is shown."""
+        clears = bool(self._clears[cycle % len(self._clears)])
+        if clears or self._is_clearing:
+            shown = self._shown()
+            self.met += self._is_clearing and any(shown)
+            if clears:
+                self._add(shown)
+        if clears != self._is_clearing:
+            self._clear.value = Immediate(int(clears))
+            self._is_clearing = clears
+
+    def finish(self) -> list[int]:
+        """Take what is shown at the end, and return what was counted in all."""
+        if not self._is_clearing:
+            self._add(self._shown())
+        self._clear.value = Immediate(0)
+        self._is_clearing = False
+        return self.sums
+
+    def _add(self, shown: list[int]) -> None:
+        self.sums = [before + more for before, more in zip(self.sums, shown, strict=True)]
+
+    def _shown(self) -> list[int]:
+        try:
+            word = int(str(self._counts.value), 2)
+        except ValueError:
+            raise AssertionError("counts are unknown (X)") from None
+        return [word >> COUNTER_BITS * at & (1 << COUNTER_BITS) - 1 for at in range(len(COUNTERS))]
