@@ -1,3 +1,5 @@
+# amaranth: UnusedElaboratable=no
+# A part is made with its unit, which may never be elaborated.
 """The multiply-accumulate unit behind AXI4-Stream names, as FPGA users wire it up."""
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from golden.formats import FloatFormat
+from hdl.axi_lite import CounterRegisters, axi_lite_ports
 from hdl.cores.result import flags_layout
 from hdl.definitions import shown
 from hdl.mac.multiply_accumulate import MultiplyAccumulate
@@ -87,6 +90,9 @@ class AxiStreamMac(wiring.Component):
         Always 1: every result is a packet.
     chunk : unsigned(chunk_bits), in
         Products in a chunk; 0 is one chunk of any length.
+    s_axil_awaddr, ..., s_axil_rready
+        Only with ``counters``: an AXI4-Lite bus of 6 address bits that reads and clears them, see
+        `hdl.axi_lite.CounterRegisters`.
 
     Raises
     ------
@@ -127,8 +133,11 @@ class AxiStreamMac(wiring.Component):
                 "m_axis_tvalid": Out(1),
                 "m_axis_tready": In(1),
                 "chunk": In(self.unit.chunk_bits),
+                **({f"s_axil_{name}": port for name, port in axi_lite_ports().items()} if self.unit.counters else {}),
             }
         )
+        #: The counters' registers, if the unit has any.
+        self.counter_registers = CounterRegisters() if self.unit.counters else None
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -159,4 +168,10 @@ class AxiStreamMac(wiring.Component):
         ]
         if unit.flags:
             m.d.comb += self.m_axis_tuser.flags.eq(result.flags)
+        if self.counter_registers:
+            m.submodules.counters = bus = self.counter_registers
+            m.d.comb += [bus.counts.eq(unit.counts), unit.clear_counts.eq(bus.clear)]
+            for name, port in axi_lite_ports().items():
+                outside, inside = getattr(self, f"s_axil_{name}"), getattr(bus, name)
+                m.d.comb += inside.eq(outside) if port.flow is In else outside.eq(inside)
         return m

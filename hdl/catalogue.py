@@ -213,6 +213,7 @@ def _macs() -> Iterator[Unit]:
     yield mac("mac_any_rounding", one, effort=0.1, roundings=tuple(Rounding))
     yield mac("mac_narrow", FLOAT8_E4M3FN, FLOAT8_E5M2, FLOAT4_E2M1FN, effort=0.1, stages=3)
     yield _unit("mac_axi_stream", Kind.AXI_STREAM, released=True, effort=0.4, operands=several)
+    yield _unit("mac_axi_counters", Kind.AXI_STREAM, effort=0.1, operands=(one,), stages=3, counters=True)
 
 
 def _vectors() -> Iterator[Unit]:

@@ -6,11 +6,15 @@ from dataclasses import fields
 
 from golden.counts import Counts, Events
 
-__all__ = ["COUNTERS", "COUNTER_BITS", "as_numbers"]
+__all__ = ["CLEAR_ADDRESS", "COUNTERS", "COUNTER_ADDRESSES", "COUNTER_BITS", "as_numbers"]
 
 COUNTER_BITS = 32
 #: ``products.steps``, ``products.inexact``, ...
 COUNTERS = tuple(f"{kind.name}.{event.name}" for kind in fields(Counts) for event in fields(Events))
+
+#: Behind AXI4-Lite, the byte address of every counter, and that of the register that clears them, as documented.
+COUNTER_ADDRESSES = (*range(0x00, 0x18, 4), *range(0x20, 0x38, 4))
+CLEAR_ADDRESS = 0x3C
 
 
 def as_numbers(counts: Counts) -> list[int]:

@@ -22,14 +22,14 @@ class Port:
     request, answer : Fields
     chunk_bits : int
         Bits of the port ``chunk``; 0 without one.
-    has_counters : bool
-        Whether there are the ports ``counts`` and ``clear_counts``.
+    counters : str
+        How the counters are reached: ``ports``, which are ``counts`` and ``clear_counts``, ``bus``, or not at all.
     """
 
     request: Fields
     answer: Fields
     chunk_bits: int = 0
-    has_counters: bool = False
+    counters: str = ""
 
     def queue_of(self, answers: ArrayLike) -> NDArray[Any]:
         """Return the queue in which each answer must keep its place.
@@ -43,10 +43,10 @@ class Port:
     def as_dict(self) -> dict[str, Any]:
         """Return what `from_dict` reads, for JSON."""
         fields = {"request": self.request.widths, "answer": self.answer.widths}
-        return fields | {"chunk_bits": self.chunk_bits, "has_counters": self.has_counters}
+        return fields | {"chunk_bits": self.chunk_bits, "counters": self.counters}
 
     @classmethod
     def from_dict(cls, given: dict[str, Any]) -> Port:
         """Return the port that `as_dict` described."""
-        fields = (Fields(given[name]) for name in ("request", "answer"))
-        return cls(*fields, given["chunk_bits"], given["has_counters"])
+        request, answer = (Fields(given[name]) for name in ("request", "answer"))
+        return cls(request, answer, given["chunk_bits"], given["counters"])

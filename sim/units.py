@@ -77,8 +77,10 @@ def port_of(unit: Unit, component: Any) -> Port:
     if unit.kind is Kind.AXI_STREAM:
         request = {"a": 16, "b": 16, "register": 8, "format": 4, "level": 2, "first": 1, "spare": 1, "last": 1}
         answer = {"result": 32, "register": 8, "flags": 5, "error": 2, "spare": 1, "tlast": 1}
-        return Port(Fields(request), Fields(answer), component.unit.chunk_bits)
+        return Port(
+            Fields(request), Fields(answer), component.unit.chunk_bits, "bus" if component.unit.counters else ""
+        )
     layouts = (component.i.payload.shape(), component.o.payload.shape())
     request_fields, answer_fields = ({name: field.width for name, field in layout} for layout in layouts)
-    further = (getattr(component, "chunk_bits", 0), getattr(component, "counters", False))
-    return Port(Fields(request_fields), Fields(answer_fields), *further)
+    counters = "ports" if getattr(component, "counters", False) else ""
+    return Port(Fields(request_fields), Fields(answer_fields), getattr(component, "chunk_bits", 0), counters)

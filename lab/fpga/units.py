@@ -51,6 +51,8 @@ def select(patterns: Sequence[str]) -> dict[str, Build]:
 def parameters_of(unit: wiring.Component) -> str:
     """Return the parameters of a unit, defaults included, as a line of text."""
     told = [f"{key} {shown(getattr(unit, key))}" for key in _SHOWN if hasattr(unit, key)]
+    if getattr(unit, "counters", False):
+        told.append("counters")
     if hasattr(unit, "flags"):
         told.append("flags" if unit.flags else "no flags")
     return "; ".join(told)

@@ -127,17 +127,18 @@ class _CounterAlone(wiring.Component):
 
 def counter_proofs() -> Iterator[Proof]:
     """Yield the proofs of single counters and of those of units of some lanes."""
+    unit, specification = "counters: events", "population count"
     for lanes, shared in _LANES.items():
-        several = f"{lanes} lane{'s' * (lanes > 1)}"
+        title = f"{lanes} lane{'s' * (lanes > 1)}"
         for engine in (BITWUZLA, Z3_CADICAL):
-            adds, counts = partial(_adds, lanes), partial(_counts, shared)
+            adds, events = partial(_adds, lanes), partial(_counts, shared)
             fast = engine == BITWUZLA
-            yield Proof(f"counters/adds/{lanes}", "counters", several, "saturating sum", engine, adds, 300, fast)
-            title = ("counters: events", several, "population count", engine, counts)
-            yield Proof(f"counters/events/lanes_{lanes}", *title, timeout=300, fast=fast)
+            yield Proof(f"counters/adds/{lanes}", "counters", title, "saturating sum", engine, adds, 300, fast)
+            claim = f"counters/events/lanes_{lanes}"
+            yield Proof(claim, unit, title, specification, engine, events, timeout=300, fast=fast)
     for lanes in (2, 4):
-        title = ("counters: events", f"SIMD unit of {lanes} lanes", "population count", BITWUZLA)
-        yield Proof(f"counters/vector/lanes_{lanes}", *title, partial(_vector, lanes), timeout=300, fast=lanes == 2)
+        claim, title, build = f"counters/vector/lanes_{lanes}", f"SIMD unit of {lanes} lanes", partial(_vector, lanes)
+        yield Proof(claim, unit, title, specification, BITWUZLA, build, timeout=300, fast=lanes == 2)
 
 
 def _is_possible(value: str, is_high: str, counter: Counter) -> str:

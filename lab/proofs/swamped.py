@@ -44,16 +44,16 @@ def swamped_proofs() -> Iterator[Proof]:
     for formats, core in _CORES.items():
         if formats.is_nearest_even:
             build = partial(_joined, formats)
-            title = ("step: swamped", f"{core}, joined halves", "step", BITWUZLA, build)
-            yield Proof(f"step/swamped/{core}/joined", *title, timeout=120, fast=core == "cbfloat16")
+            claim, title, fast = f"step/swamped/{core}/joined", f"{core}, joined halves", core == "cbfloat16"
+            yield Proof(claim, "step: swamped", title, "step", BITWUZLA, build, timeout=120, fast=fast)
         for operand in formats.operands:
             for accumulator in (operand, FP32):
                 mode = Mode(formats, operand, accumulator)
                 claim = f"step/swamped/{core}/{operand}_into_{accumulator}"
                 for engine in (BITWUZLA, Z3_CADICAL) if core == "cbfloat16" else (BITWUZLA,):
                     fast = core == "cbfloat16" and engine == BITWUZLA
-                    title = ("step: swamped", f"{core}: {mode}", "same value", engine, partial(_half, mode))
-                    yield Proof(claim, *title, timeout=600, fast=fast)
+                    title, build = f"{core}: {mode}", partial(_half, mode)
+                    yield Proof(claim, "step: swamped", title, "same value", engine, build, timeout=600, fast=fast)
 
     for accumulator in (CBFLOAT16, FP32):
         parameters = no_ranks((CBFLOAT16,), counters=True)

@@ -10,7 +10,16 @@ from cocotb.handle import Immediate
 from sim.counts import COUNTER_BITS, COUNTERS
 from sim.scenario import Scenario
 
-__all__ = ["Counting"]
+__all__ = ["Counting", "shown_counts"]
+
+
+def shown_counts(unit: Any) -> list[int]:
+    """Return what a unit's port ``counts`` shows, in the order of `COUNTERS`."""
+    try:
+        word = int(str(unit.counts.value), 2)
+    except ValueError:
+        raise AssertionError("counts are unknown (X)") from None
+    return [word >> COUNTER_BITS * at & (1 << COUNTER_BITS) - 1 for at in range(len(COUNTERS))]
 
 
 class Counting:
@@ -22,40 +31,41 @@ class Counting:
         What was counted so far, of every counter.
     met : int
         Clears in whose cycle a step was counted.
+    broken : list of str
+        Nothing: a port cannot do anything wrong but count.
     """
 
     def __init__(self, dut: Any, scenario: Scenario) -> None:
-        self._counts, self._clear = dut.counts, dut.clear_counts
+        self._dut = dut
         self._clears = np.zeros(1, np.bool_) if scenario.clears is None else scenario.clears
         self._is_clearing = False
-        self.sums, self.met = [0] * len(COUNTERS), 0
+        self.sums, self.met, self.broken = [0] * len(COUNTERS), 0, list[str]()
 
     def step(self, cycle: int) -> None:
         """Decide whether to clear at the coming edge; if so, take what is shown."""
         clears = bool(self._clears[cycle % len(self._clears)])
         if clears or self._is_clearing:
-            shown = self._shown()
+            shown = shown_counts(self._dut)
             self.met += self._is_clearing and any(shown)
             if clears:
                 self._add(shown)
         if clears != self._is_clearing:
-            self._clear.value = Immediate(int(clears))
-            self._is_clearing = clears
+            self._clear(clears)
 
-    def finish(self) -> list[int]:
+    def abort(self) -> None:
+        """Clear no more: the unit is going to be reset."""
+        self._clear(False)
+
+    async def finish(self) -> list[int]:
         """Take what is shown at the end, and return what was counted in all."""
         if not self._is_clearing:
-            self._add(self._shown())
-        self._clear.value = Immediate(0)
-        self._is_clearing = False
+            self._add(shown_counts(self._dut))
+        self._clear(False)
         return self.sums
+
+    def _clear(self, clears: bool) -> None:
+        self._dut.clear_counts.value = Immediate(int(clears))
+        self._is_clearing = clears
 
     def _add(self, shown: list[int]) -> None:
         self.sums = [before + more for before, more in zip(self.sums, shown, strict=True)]
-
-    def _shown(self) -> list[int]:
-        try:
-            word = int(str(self._counts.value), 2)
-        except ValueError:
-            raise AssertionError("counts are unknown (X)") from None
-        return [word >> COUNTER_BITS * at & (1 << COUNTER_BITS) - 1 for at in range(len(COUNTERS))]

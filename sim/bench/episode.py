@@ -26,8 +26,8 @@ class Ran:
         From the first accepted payload to the last one, both counted.
     broken_promises : list of str
         Where the output stream broke its protocol.
-    counts : list of int
-        What the counters have counted; empty of a unit without, and of an episode that was cut off.
+    counts : list of int, optional
+        What the counters have counted; None if they were not read.
     met_clears : int
         Clears of the counters in whose cycle a step was counted.
     is_blocked, is_answered : bool
@@ -38,7 +38,7 @@ class Ran:
     accepted: int = 0
     cycles: int = 0
     broken_promises: list[str] = field(default_factory=list)
-    counts: list[int] = field(default_factory=list)
+    counts: list[int] | None = None
     met_clears: int = 0
     is_blocked: bool = False
     is_answered: bool = False

@@ -80,9 +80,9 @@ def findings(context: Context, scenario: Scenario, ran: Sequence[Ran], explain: 
 def _miscounted(scenario: Scenario, episode: Ran, at: int, ran: Sequence[Ran]) -> list[str]:
     """Return which counters differ from golden's counts of what was driven."""
     wanted = scenario.counts_of(at)
-    if wanted is None:
+    if wanted is None or episode.counts is None:
         return []
-    counted = zip(COUNTERS, episode.counts or [None] * len(COUNTERS), wanted, strict=True)
+    counted = zip(COUNTERS, episode.counts, wanted, strict=True)
     return [f"{name} counts {count}, must be {must}{_of(at, ran)}" for name, count, must in counted if count != must]
 
 

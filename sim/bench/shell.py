@@ -6,6 +6,9 @@ next one will see. The input's ``ready`` depends on what is being set, so it is 
 
 from __future__ import annotations
 
+from amaranth import Shape
+
+from hdl.axi_lite import axi_lite_ports
 from sim.counts import COUNTER_BITS, COUNTERS
 from sim.port import Port
 
@@ -29,10 +32,15 @@ def shell(unit: str, port: Port, *, axi_stream: bool) -> str:
     """Return the Verilog of the shell around the module `unit`."""
     chunk = f"  input [{port.chunk_bits - 1}:0] chunk,\n" if port.chunk_bits else ""
     counts = len(COUNTERS) * COUNTER_BITS
-    counters = f"  input clear_counts,\n  output [{counts - 1}:0] counts,\n" if port.has_counters else ""
+    counters = f"  input clear_counts,\n  output [{counts - 1}:0] counts,\n" if port.counters == "ports" else ""
     connections = (_AXI_STREAM if axi_stream else _STREAM) + (",\n    .chunk(chunk)" if port.chunk_bits else "")
-    if port.has_counters:
+    if port.counters == "ports":
         connections += ",\n    .clear_counts(clear_counts), .counts(counts)"
+    if port.counters == "bus":
+        bus = {f"s_axil_{name}": member for name, member in axi_lite_ports().items()}
+        connections += "".join(f",\n    .{name}({name})" for name in bus)
+        for name, member in bus.items():
+            counters += f"  {member.flow.name.lower()}put [{Shape.cast(member.shape).width - 1}:0] {name},\n"
     return f"""module {TOP} (
   input clk,
   input rst,

@@ -10,6 +10,7 @@ from typing import Any
 from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge
 
+from sim.bench.bus import BusCounting, quiet
 from sim.bench.counting import Counting
 from sim.bench.driver import Driver
 from sim.bench.episode import PATIENCE, SURPLUS, Ran
@@ -50,8 +51,10 @@ class Testbench:
         self.dut.payload.value = 0
         if self.context.port.chunk_bits:
             self.dut.chunk.value = 0
-        if self.context.port.has_counters:
+        if self.context.port.counters == "ports":
             self.dut.clear_counts.value = 0
+        if self.context.port.counters == "bus":
+            quiet(self.dut)
         Clock(self.dut.clk, 2, unit="step", impl="gpi").start()
         await self.wait(3)
         self.dut.rst.value = 0
@@ -91,23 +94,36 @@ class Testbench:
 
     async def _episode(self, scenario: Scenario, at: int) -> Ran:
         driver, monitor = Driver(self.dut, scenario, scenario.payload_span(at)), Monitor(self.dut, scenario)
-        counting = Counting(self.dut, scenario) if self.context.port.has_counters else None
+        counting = self._counting(scenario, at)
         cut = int(scenario.episodes[at][2])
         await self._drive(driver, monitor, counting, len(scenario.answer_span(at)), cut)
-        counts = counting.finish() if counting else []
+        counts = None
+        if counting and cut:
+            counting.abort()
+        elif counting:
+            counts = await counting.finish()
         return Ran(
             monitor.answers,
             driver.accepted,
             driver.last_cycle - driver.first_cycle + 1,
-            monitor.broken_promises,
-            [] if cut else counts,
+            [*monitor.broken_promises, *(counting.broken if counting else [])],
+            counts,
             counting.met if counting else 0,
             driver.is_blocked,
             monitor.is_answered,
         )
 
+    def _counting(self, scenario: Scenario, at: int) -> Counting | BusCounting | None:
+        """Return what reads the counters, if there are any."""
+        match self.context.port.counters:
+            case "ports":
+                return Counting(self.dut, scenario)
+            case "bus":
+                return BusCounting(self.dut, self._edge, self.context.seed + at)
+        return None
+
     async def _drive(
-        self, driver: Driver, monitor: Monitor, counting: Counting | None, expected: int, cut: int
+        self, driver: Driver, monitor: Monitor, counting: Counting | BusCounting | None, expected: int, cut: int
     ) -> None:
         """Go on until everything has come and nothing more comes, or for as many cycles as `cut` says."""
         edge, cycle, quiet = self._edge, 0, 0

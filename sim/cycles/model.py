@@ -99,7 +99,7 @@ class Model:
             f"#define WATCH {' '.join(watch)}",
             f"#define READ {' '.join(read)}",
             f"#define CHUNKS {int(self._port.chunk_bits > 0)}",
-            f"#define COUNTERS {len(COUNTERS) if self._port.has_counters else 0}",
+            f"#define COUNTERS {len(COUNTERS) if self._port.counters == 'ports' else 0}",
             f"#define ANSWER_WORDS {self._answer_words}",
             f"#define PAYLOAD_STRIDE {2 * -(-self._port.request.width // 64)}",
         ]
@@ -153,8 +153,8 @@ class Model:
         ran = Ran(
             codes.tolist(), episode.accepted, is_blocked=bool(episode.blocked), is_answered=bool(episode.answered)
         )
-        if self._port.has_counters:
-            ran.counts, ran.met_clears = [] if cut else counts.tolist(), episode.met_clears
+        if self._port.counters == "ports":
+            ran.counts, ran.met_clears = counts.tolist(), episode.met_clears
         ran.cycles = episode.last_cycle - episode.first_cycle + 1
         for cycle, what in ((episode.fell, "valid fell"), (episode.changed, "the answer changed")):
             if cycle != _NOTHING:

@@ -202,7 +202,7 @@ def prepare(unit: Unit, seed: int, effort: float) -> tuple[list[Scenario], set[s
     if unit.kind is Kind.MX_QUANTIZER:
         names = [component.source.name, component.element.name]
         return block_scenarios(component, port, rng, effort), required_block_bins(component), names
-    if port.has_counters:
+    if port.counters:
         return counting_scenarios(component, port, seed, unit.name, effort)
     if unit.kind is Kind.VECTOR and not component.parameters.formats.is_nearest_even:
         return rounded_vector_scenarios(component, port, seed, unit.name, effort)

@@ -67,14 +67,14 @@ class CountingMaker(Maker):
     def scenarios(self) -> list[Scenario]:
         """Return all scenarios."""
         made = [
-            *self.all_steps(),
             self.make("counted_events", self.counted_events),
-            self.make("chunk_edges", self.chunk_edges),
             self.make("continuations", self.continuations),
             self.make("refusals", self.refusals, policy="random"),
-            *self.streams(),
             *self.control(),
         ]
+        # Over a bus the same unit is looked at, and the bus.
+        if self.port.counters == "ports":
+            made += [*self.all_steps(), self.make("chunk_edges", self.chunk_edges), *self.streams()]
         for scenario in made:
             if scenario.name.startswith("stream") or scenario.name == "counted_events":
                 scenario.clears = _CLEARS
@@ -116,7 +116,7 @@ class CountingMaker(Maker):
 
     def required(self) -> set[str]:
         """Return the bins that must not be empty."""
-        required = {"counters/cleared_while_counting"}
+        required = {"counters/cleared_while_counting"} if self.port.counters == "ports" else set()
         for index, level in self.kinds:
             operand = self.operands[index]
             required |= {f"{operand}/level_{level}/counted/{name}" for name in countable(operand, level)}

@@ -1,0 +1,140 @@
+# amaranth: UnusedElaboratable=no
+# A part is made with its unit, which may never be elaborated.
+"""The counters of a unit as registers on an AXI4-Lite bus."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth import Array, C, Module, Mux, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.mac.counters import EVENTS, KINDS, counts_layout
+
+__all__ = ["CLEAR_ADDRESS", "CounterRegisters", "address_of", "axi_lite_ports"]
+
+_WORD_BYTES, _ADDRESS_BITS = 4, 6
+#: Registers of a kind of steps, of which some are not used.
+_PLACES = 8
+#: Where any write clears all counters: the last register.
+CLEAR_ADDRESS = (1 << _ADDRESS_BITS) - _WORD_BYTES
+#: Answers of the bus.
+_OKAY, _SLAVE_ERROR = 0, 2
+
+
+def address_of(kind: str, name: str) -> int:
+    """Return the byte address of a counter: ``"products"`` from 0x00, ``"promotions"`` from 0x20."""
+    return _WORD_BYTES * (_PLACES * KINDS.index(kind) + ("steps", *EVENTS).index(name))
+
+
+def axi_lite_ports() -> dict[str, Any]:
+    """Return the ports of the bus, without prefix, as a subordinate has them."""
+    return {
+        "awaddr": In(_ADDRESS_BITS),
+        "awprot": In(3),
+        "awvalid": In(1),
+        "awready": Out(1),
+        "wdata": In(8 * _WORD_BYTES),
+        "wstrb": In(_WORD_BYTES),
+        "wvalid": In(1),
+        "wready": Out(1),
+        "bresp": Out(2),
+        "bvalid": Out(1),
+        "bready": In(1),
+        "araddr": In(_ADDRESS_BITS),
+        "arprot": In(3),
+        "arvalid": In(1),
+        "arready": Out(1),
+        "rdata": Out(8 * _WORD_BYTES),
+        "rresp": Out(2),
+        "rvalid": Out(1),
+        "rready": In(1),
+    }
+
+
+class CounterRegisters(wiring.Component):
+    """Let an AXI4-Lite bus read the counters, and clear them.
+
+    ==============  ==============================================================================================
+    byte address    register
+    ==============  ==============================================================================================
+    0x00 to 0x14    of the steps that added a product: ``steps``, ``inexact``, ``underflow``, ``overflow``,
+                    ``invalid``, ``swamped``; read only
+    0x20 to 0x34    the same of the promotions; read only
+    0x3c            a write of anything clears all counters; it reads as 0
+    ==============  ==============================================================================================
+
+    A read gives what a counter shows in one cycle; other registers read as 0. To read counters that belong together,
+    let the unit come to rest first. A write to another register than 0x3c, or one that strobes no byte, changes
+    nothing; the former is answered with SLVERR. The lowest two bits of an address do not count. There is one read and
+    one write at a time, which do not wait for each other; every output comes from a register.
+
+    Ports
+    -----
+    awaddr, ..., rready
+        `axi_lite_ports`.
+    counts : counts_layout, in
+    clear : out
+        The counters begin again at the clock edge.
+
+    Attributes
+    ----------
+    address, has_address, strobes, has_data, read_address, reads : Signal
+        State that proofs speak of: the address and strobes of a write, and whether each is there; the address of a
+        read, and whether there is one. The outputs ``bvalid``, ``bresp``, ``rvalid``, ``rdata`` are state, too.
+    """
+
+    def __init__(self) -> None:
+        super().__init__({**axi_lite_ports(), "counts": In(counts_layout()), "clear": Out(1)})
+        register_bits = _ADDRESS_BITS - 2
+        self.address = Signal(register_bits, reset_less=True)
+        self.strobes = Signal(_WORD_BYTES, reset_less=True)
+        self.read_address = Signal(register_bits, reset_less=True)
+        self.has_address, self.has_data, self.reads = Signal(), Signal(), Signal()
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        self._write(m)
+        self._read(m)
+        return m
+
+    def _write(self, m: Module) -> None:
+        writes, is_clear = Signal(), self.address == CLEAR_ADDRESS // _WORD_BYTES
+        m.d.comb += [
+            self.awready.eq(~self.has_address),
+            self.wready.eq(~self.has_data),
+            writes.eq(self.has_address & self.has_data & (~self.bvalid | self.bready)),
+            self.clear.eq(writes & is_clear & self.strobes.any()),
+        ]
+        with m.If(self.awready):
+            m.d.sync += [self.address.eq(self.awaddr[2:]), self.has_address.eq(self.awvalid)]
+        with m.If(self.wready):
+            m.d.sync += [self.strobes.eq(self.wstrb), self.has_data.eq(self.wvalid)]
+        with m.If(self.bready):
+            m.d.sync += self.bvalid.eq(0)
+        with m.If(writes):
+            m.d.sync += [
+                self.has_address.eq(0),
+                self.has_data.eq(0),
+                self.bvalid.eq(1),
+                self.bresp.eq(Mux(is_clear, _OKAY, _SLAVE_ERROR)),
+            ]
+
+    def _read(self, m: Module) -> None:
+        zero = C(0, 8 * _WORD_BYTES)
+        registers = [zero] * (1 << len(self.read_address))
+        for kind in KINDS:
+            for name in ("steps", *EVENTS):
+                registers[address_of(kind, name) // _WORD_BYTES] = self.counts[kind][name]
+        m.d.comb += [self.arready.eq(~self.reads), self.rresp.eq(_OKAY)]
+        with m.If(self.arready):
+            m.d.sync += [self.read_address.eq(self.araddr[2:]), self.reads.eq(self.arvalid)]
+        with m.If(self.rready):
+            m.d.sync += self.rvalid.eq(0)
+        with m.If(self.reads & (~self.rvalid | self.rready)):
+            m.d.sync += [
+                self.reads.eq(0),
+                self.rvalid.eq(1),
+                self.rdata.eq(Array(registers)[self.read_address]),
+            ]

@@ -1,0 +1,1 @@
+from hdl.axi_lite import *
