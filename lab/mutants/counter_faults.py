@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lab.mutants.mutant import Mutant
+from sim.run.compiled import Engine
 
 __all__ = ["COUNTER_FAULTS"]
 
@@ -13,6 +14,7 @@ _SWAMPED = ("step/swamped/cbfloat16/cbfloat16_into_cbfloat16/bitwuzla",)
 _OWN_FORM = ("lane/own_form/counters/cbfloat16_into_cbfloat16/bitwuzla",)
 _EVENTS = ("counters/events/lanes_1/bitwuzla", "counters/events/lanes_4/bitwuzla")
 _ADDS = ("counters/adds/1/bitwuzla",)
+_BUS = ("counters/bus/rules/bitwuzla",)
 _COUNTED = ("control/counted/stages_1/bitwuzla",)
 
 
@@ -21,6 +23,11 @@ def _fault(
 ) -> Mutant:
     # The stimulus of these units is short as it is.
     return Mutant(name, file, old, new, unit, scenarios, effort=1.0, **refuted)
+
+
+def _bus(name: str, file: str, old: str, new: str, proofs: tuple[str, ...] = _BUS) -> Mutant:
+    # Only in the simulator is there anything on the bus.
+    return _fault(name, file, old, new, "mac_axi_counters", engine=Engine.SIMULATOR, proofs=proofs, fast=True)
 
 
 COUNTER_FAULTS = (
@@ -164,5 +171,37 @@ COUNTER_FAULTS = (
         scenarios="resets_sampled",
         proofs=_EVENTS,
         fast=True,
+    ),
+    # -- the bus
+    _bus(
+        "bus_write_of_no_byte_clears",
+        "axi_lite.py",
+        "writes & is_clear & self.strobes.any()",
+        "writes & is_clear",
+    ),
+    _bus(
+        "bus_shows_products_as_promotions",
+        "axi_lite.py",
+        "= self.counts[kind][name]",
+        '= self.counts["products"][name]',
+    ),
+    _bus(
+        "bus_accepts_writes_to_counters",
+        "axi_lite.py",
+        "Mux(is_clear, _OKAY, _SLAVE_ERROR)",
+        "_OKAY",
+    ),
+    _bus(
+        "bus_answer_falls_before_it_is_taken",
+        "axi_lite.py",
+        "with m.If(self.rready):",
+        "with m.If(1):",
+    ),
+    _bus(
+        "bus_clear_does_not_reach_the_counters",
+        "axi_stream.py",
+        "unit.clear_counts.eq(bus.clear)",
+        "unit.clear_counts.eq(0)",
+        proofs=("counters/bus/unit/bitwuzla",),
     ),
 )

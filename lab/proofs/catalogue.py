@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 from lab.proofs.along_model.induction import induction_proofs
 from lab.proofs.along_vector.values import value_proofs
 from lab.proofs.along_vector.waiting import waiting_proofs
+from lab.proofs.axi_lite import axi_lite_proofs
 from lab.proofs.axi_stream import axi_stream_proofs
 from lab.proofs.block_stream import block_stream_proofs
 from lab.proofs.blocks import block_proofs
@@ -56,6 +57,7 @@ def proofs() -> list[Proof]:
         *counted_proofs(),
         *induction_proofs(),
         *axi_stream_proofs(),
+        *axi_lite_proofs(),
         *vector_control_proofs(),
         *steady_proofs(),
         *waiting_proofs(),
