@@ -9,9 +9,9 @@ from golden.counts import Counts, Events
 __all__ = ["CLEAR_ADDRESS", "COUNTERS", "COUNTER_ADDRESSES", "COUNTER_BITS", "as_numbers"]
 
 COUNTER_BITS = 32
+_KINDS = ("products", "promotions")
 #: ``products.steps``, ``products.inexact``, ...
-COUNTERS = tuple(f"{kind.name}.{event.name}" for kind in fields(Counts) for event in fields(Events))
-
+COUNTERS = tuple(f"{kind}.{event.name}" for kind in _KINDS for event in fields(Events))
 #: Behind AXI4-Lite, the byte address of every counter, and that of the register that clears them, as documented.
 COUNTER_ADDRESSES = (*range(0x00, 0x18, 4), *range(0x20, 0x38, 4))
 CLEAR_ADDRESS = 0x3C
@@ -19,6 +19,4 @@ CLEAR_ADDRESS = 0x3C
 
 def as_numbers(counts: Counts) -> list[int]:
     """Return golden's counts of one result in the order of `COUNTERS`."""
-    return [
-        int(getattr(events, each.name)) for events in (counts.products, counts.promotions) for each in fields(Events)
-    ]
+    return [int(getattr(getattr(counts, kind), each.name)) for kind in _KINDS for each in fields(Events)]

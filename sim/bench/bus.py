@@ -20,6 +20,8 @@ __all__ = ["BusCounting", "Manager", "quiet"]
 _OKAY, _SLAVE_ERROR = 0, 2
 _REGISTERS = range(0, CLEAR_ADDRESS + 4, 4)
 _MOST_PAUSES = 4
+#: Which transfers clear the counters: soon, so that there is much to count behind the last one.
+_CLEARS = (3, 4, 9, 16)
 
 
 def quiet(dut: Any) -> None:
@@ -138,11 +140,11 @@ class BusCounting:
         return [await self._manager.read(address) for address in COUNTER_ADDRESSES]
 
     async def _work(self) -> None:
-        """Read a counter, which never falls, write where nothing is, and clear at times."""
-        seen = [0] * len(COUNTERS)
+        """Read a counter, which never falls, write where nothing is, and clear, but not for long."""
+        seen, transfer = [0] * len(COUNTERS), 0
         while not self._stops:
-            at, drawn = int(self._rng.integers(len(COUNTERS))), self._rng.random()
-            if drawn < 0.1:
+            at, drawn, transfer = int(self._rng.integers(len(COUNTERS))), self._rng.random(), transfer + 1
+            if transfer in _CLEARS:
                 await self._manager.write(CLEAR_ADDRESS)
                 seen = [0] * len(COUNTERS)
             elif drawn < 0.2:
