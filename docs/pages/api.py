@@ -29,6 +29,7 @@ MODULES = (
     "golden.torch.backend",
     "golden.torch.distributed",
     "golden.torch.metrics",
+    "golden.torch.observing",
     "golden.torch.optim",
     "golden.torch.optim.lr_scheduler",
     "golden.torch.optim.weight_decay_scheduler",

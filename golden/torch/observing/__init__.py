@@ -9,13 +9,31 @@ exponents of all values (`histograms`). What is gathered in a step (`tallies`) i
 from golden.torch.observing.file import NAME
 from golden.torch.observing.observation import Observation, ObservationSettings, as_settings, observe
 from golden.torch.observing.report import ObservationReport, WorstPlace
-from golden.torch.observing.rows import read_rows
+from golden.torch.observing.rows import (
+    DistanceRow,
+    EventsRow,
+    FirstBadRow,
+    HistogramRow,
+    ProductRow,
+    RunRow,
+    StepRow,
+    TensorsRow,
+    read_rows,
+)
 
 __all__ = [
     "NAME",
+    "DistanceRow",
+    "EventsRow",
+    "FirstBadRow",
+    "HistogramRow",
     "Observation",
     "ObservationReport",
     "ObservationSettings",
+    "ProductRow",
+    "RunRow",
+    "StepRow",
+    "TensorsRow",
     "WorstPlace",
     "as_settings",
     "observe",

@@ -1,0 +1,162 @@
+"""Time trainings with and without `golden.torch.observe`, and compare their weights."""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from rich.console import Console
+from torch import Tensor, nn
+
+import golden.torch as cstorch
+from golden import kernels
+from golden.torch.examples.gpt import CharacterGpt
+from golden.torch.examples.task import Task
+from lab.speed.measure import machine
+from tools.pages import check, publish
+from tools.results import Table, measured
+
+__all__ = ["MODELS", "Row", "main", "measure", "table"]
+
+#: Layers, width, heads, context and batch of each GPT; the first is the bundled one.
+MODELS = {"character_gpt": (2, 64, 4, 32, 16), "character_gpt, larger": (4, 256, 4, 64, 8)}
+_TOOL = "observing"
+#: What is timed together: as many steps as there are from one that is observed to the next.
+_EVERY = 20
+
+
+@dataclass(frozen=True)
+class Row:
+    """One model.
+
+    Parameters
+    ----------
+    plain, observed : float
+        Milliseconds of processor time of a step, mean over `_EVERY` of them; medians.
+    single : float
+        Milliseconds of one step that is observed.
+    differing : int
+        Weights that are not the same bit for bit.
+    """
+
+    model: str
+    parameters: int
+    plain: float
+    observed: float
+    single: float
+    differing: int
+
+    @property
+    def overhead(self) -> float:
+        """Share of the time of a step that observing adds."""
+        return self.observed / self.plain - 1
+
+
+class _Training:
+    """A model, and steps on batches of its data."""
+
+    def __init__(self, task: Task, batch: int) -> None:
+        self.model, self._loss = task.model, task.loss
+        self._optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-3)
+        self._scaler = cstorch.amp.GradScaler("dynamic")
+        self._precision = cstorch.precision("cbfloat16", level=1)
+        self._batches = _batches(task, batch)
+
+    def seconds(self, steps: int, every: int | None) -> float:
+        """Return the processor time of a step, observed every so many steps or not at all."""
+        batches = [next(self._batches) for _ in range(steps)]
+        looking: Any = nullcontext() if every is None else cstorch.observe(self.model, every)
+        started = time.process_time()
+        with looking:
+            for inputs, targets in batches:
+                self._optimizer.zero_grad()
+                with self._precision:
+                    self._scaler.scale(self._loss(self.model(inputs), targets)).backward()
+                self._scaler.step(self._optimizer)
+                self._scaler.update()
+        return (time.process_time() - started) / steps
+
+
+def _batches(task: Task, batch: int) -> Iterator[tuple[Tensor, Tensor]]:
+    at = 0
+    while True:
+        pairs = [task.train[(at + each) % len(task.train)] for each in range(batch)]  # type: ignore[arg-type]
+        at += batch
+        yield torch.stack([pair[0] for pair in pairs]), torch.stack([pair[1] for pair in pairs])
+
+
+def _twins(name: str) -> tuple[_Training, _Training]:
+    layers, width, heads, context, batch = MODELS[name]
+    made = []
+    for _ in range(2):
+        torch.manual_seed(1)
+        example = CharacterGpt(name="character_gpt", layers=layers, width=width, heads=heads, context=context)
+        made.append(_Training(example.task(), batch))
+    return made[0], made[1]
+
+
+def measure(name: str, repetitions: int, every: int = _EVERY) -> Row:
+    """Train twins in turns, one of them observed."""
+    plain, observed = _twins(name)
+    for each in (plain, observed):
+        each.seconds(1, None)
+    times = [(plain.seconds(every, None), observed.seconds(every, every)) for _ in range(repetitions)]
+    single = []
+    for _ in range(repetitions):
+        plain.seconds(1, None)
+        single.append(observed.seconds(1, 1))
+    weights = zip(_weights(plain.model), _weights(observed.model), strict=True)
+    differing = sum(int((one.view(torch.int32) != other.view(torch.int32)).sum()) for one, other in weights)
+    without, with_it = (statistics.median(each) * 1e3 for each in zip(*times, strict=True))
+    return Row(
+        name, sum(each.numel() for each in _weights(plain.model)), without, with_it, statistics.median(single) * 1e3,
+        differing,
+    )  # fmt: skip
+
+
+def _weights(model: nn.Module) -> list[Tensor]:
+    return [each.detach() for each in model.parameters()]
+
+
+def table(rows: Sequence[Row]) -> Table:
+    """Return the rows as a table."""
+    cells = []
+    for row in rows:
+        times = (f"{each:.1f}" for each in (row.plain, row.observed, row.single))
+        cells.append((row.model, f"{row.parameters:,}", *times, f"{100 * row.overhead:.1f} %", f"{row.differing}"))
+    of_times = "ms a step", f"with every={_EVERY}", "the observed step"
+    return Table(("model", "parameters", *of_times, "overhead", "weights that differ"), cells, left=1)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; return 0 if all weights are the same."""
+    parser = argparse.ArgumentParser(prog="python -m lab.speed.observing", description=__doc__)
+    parser.add_argument("--repetitions", type=int, default=5, help="timings of each (default %(default)s)")
+    parser.add_argument("--update-docs", action="store_true", help="put the table into docs/observing.md")
+    given = parser.parse_args(arguments)
+    if given.repetitions < 1:
+        parser.error(f"--repetitions: got {given.repetitions}, must be at least 1")
+    if given.update_docs:
+        check(_TOOL)
+    torch.set_num_threads(1)
+    console, rows = Console(), []
+    with kernels.use(str(kernels.paths()[0]), threads=1):
+        for name in MODELS:
+            rows.append(measure(name, given.repetitions))
+            shown = f"{rows[-1].plain:.1f} ms a step, observed {rows[-1].observed:.1f} ms: {rows[-1].overhead:.1%}"
+            console.print(f"{name}: {shown}, {rows[-1].differing} weights differ", highlight=False)
+    if given.update_docs:
+        note = f"Processor time on one thread; {machine()}."
+        publish(measured(_TOOL, ["golden", "golden.torch"], tables=(table(rows),), note=note))
+    return int(any(row.differing for row in rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
