@@ -151,6 +151,7 @@ def _converters() -> Iterator[Unit]:
     yield converter("float32_to_bfloat16_no_flags", FP32, BF16, effort=0.2, flags=False)
     # The datapath of any formats and modes: every mode, several with a refusal of the others, a single one.
     every = tuple(Rounding)
+    yield converter("float32_to_cbfloat16_any_rounding", FP32, CBFLOAT16, measured=True, roundings=every)
     yield converter("float32_to_float8_e4m3fn_any_rounding", FP32, FLOAT8_E4M3FN, effort=0.5, roundings=every)
     some = {
         "roundings": (Rounding.NEAREST_EVEN, Rounding.STOCHASTIC),
@@ -210,8 +211,11 @@ def _macs() -> Iterator[Unit]:
     # Counters of what the steps raise.
     yield mac("mac_counters", *several, effort=0.1, measured=True, counters=True)
     # Every rounding mode, and operands of 8 bits and fewer, which are widened.
-    yield mac("mac_any_rounding", one, effort=0.1, roundings=tuple(Rounding))
+    yield mac("mac_any_rounding", one, effort=0.1, measured=True, roundings=tuple(Rounding))
     yield mac("mac_narrow", FLOAT8_E4M3FN, FLOAT8_E5M2, FLOAT4_E2M1FN, effort=0.1, stages=3)
+    directed = tuple(mode for mode in Rounding if mode is not Rounding.STOCHASTIC)
+    yield mac(f"mac_{one}_directed_roundings", one, measured=True, roundings=directed)
+    yield mac("mac_float8_e4m3fn", FLOAT8_E4M3FN, measured=True)
     yield _unit("mac_axi_stream", Kind.AXI_STREAM, released=True, effort=0.4, operands=several)
     yield _unit("mac_axi_counters", Kind.AXI_STREAM, effort=0.1, operands=(one,), stages=3, counters=True)
 
@@ -226,6 +230,7 @@ def _vectors() -> Iterator[Unit]:
     yield vector("vector_mac_counters", *HALF_FORMATS, effort=0.03, measured=True, counters=True)
     every = tuple(Rounding)
     yield vector("vector_mac_any_rounding", CBFLOAT16, effort=0.03, lanes=2, stages=5, roundings=every, random_bits=8)
+    yield vector(f"vector_mac_{CBFLOAT16}_any_rounding", CBFLOAT16, measured=True, lanes=4, roundings=every)
     for lanes in (4, 8):
         yield vector(f"vector_mac_cbfloat16_lanes_{lanes}", CBFLOAT16, measured=True, lanes=lanes)
 

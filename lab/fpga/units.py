@@ -53,6 +53,9 @@ def parameters_of(unit: wiring.Component) -> str:
     told = [f"{key} {shown(getattr(unit, key))}" for key in _SHOWN if hasattr(unit, key)]
     if getattr(unit, "counters", False):
         told.append("counters")
+    modes = getattr(unit, "roundings", ())
+    if len(modes) > 1:
+        told.append(f"{len(modes)} rounding modes")
     if hasattr(unit, "flags"):
         told.append("flags" if unit.flags else "no flags")
     return "; ".join(told)
