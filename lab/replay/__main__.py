@@ -55,6 +55,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         default=_ENOUGH,
         help="multiply-accumulates of each format at each level, at least (default %(default)s)",
     )
+    parser.add_argument(
+        "--counters", action="store_true", help="build the unit with counters, and compare what they count, too"
+    )
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="threads (default: processors)")
     parser.add_argument(
         "-o", "--output", type=folder_to_write, default=Path("build/replay"), help="folder (default %(default)s)"
@@ -67,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     console = Console(stderr=True)
     console.print("translating and compiling the Verilog")
-    netlist = Netlist(MultiplyAccumulate(operands=HALF_FORMATS))
+    netlist = Netlist(MultiplyAccumulate(operands=HALF_FORMATS, counters=given.counters))
     products = []
     for operand in HALF_FORMATS:
         console.print(f"training in {operand}, a few steps of {' and '.join(EXAMPLES)}")
@@ -76,7 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with ThreadPoolExecutor(given.jobs) as pool:
         verdicts = list(
             track(
-                pool.map(lambda job: judge(job[0], job[1], netlist), jobs),
+                pool.map(lambda job: judge(job[0], job[1], netlist, counters=given.counters), jobs),
                 "replaying",
                 total=len(jobs),
                 console=console,
@@ -85,7 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     counts = totals(verdicts)
     table = markdown(counts)
     count, differ = (sum(getattr(row, name) for row in counts) for name in ("products", "differ"))
-    if given.products >= _ENOUGH:
+    if given.products >= _ENOUGH and not given.counters:
         records = [Record(Part.MAC, Means.REPLAYED, count, "products", differ)]
         pictures = (_PICTURE.name,) if given.update_docs else ()
         note("replay", records, ("golden", "golden.torch", "hdl"), pictures=pictures)
@@ -99,7 +102,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for verdict in wrong[:10]:
         console.print(f"{verdict.differ} outputs differ, first {verdict.first}", style="red")
     console.print("all products are replayed bit for bit" if not wrong else f"{len(wrong)} matrix products differ")
-    return 1 if wrong else 0
+    miscounted = [verdict.miscounted for verdict in verdicts if verdict.miscounted]
+    for line in miscounted[:10]:
+        console.print(line, style="red")
+    if given.counters and not miscounted:
+        console.print("all counters count what golden counts")
+    return 1 if wrong or miscounted else 0
 
 
 if __name__ == "__main__":

@@ -22,10 +22,10 @@ struct Slot {
 }  // namespace
 
 // C = A @ B for A of m rows and B of n columns, both k long; returns the cycles taken, or 0 if the unit stopped
-// answering, named a wrong register, or reported an error.
+// answering, named a wrong register, or reported an error. Counts are those of a unit with counters.
 extern "C" uint64_t stream(const uint16_t *a, const uint16_t *b, size_t m, size_t k, size_t n, unsigned format,
                            unsigned level, unsigned chunk, const unsigned *registers, size_t register_count,
-                           uint32_t *results, uint8_t *flags) {
+                           uint32_t *results, uint8_t *flags, uint32_t *counts) {
     TOP top;
     std::vector<Slot> slots;
     for (size_t at = 0; at < register_count; at++)
@@ -81,5 +81,19 @@ extern "C" uint64_t stream(const uint16_t *a, const uint16_t *b, size_t m, size_
         if (taken || !offers)
             turn = (turn + 1) % register_count;
     }
+#if COUNTERS
+    // What was counted last is shown a little later than its result.
+    top.p_i____valid.set<bool>(false);
+    for (int cycle = 0; cycle < 4; cycle++) {
+        top.p_clk.set<bool>(false);
+        top.step();
+        top.p_clk.set<bool>(true);
+        top.step();
+    }
+    for (size_t at = 0; at < COUNTERS; at++)
+        counts[at] = top.p_counts.data[at];
+#else
+    (void)counts;
+#endif
     return cycles;
 }

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 
 import golden
 from golden import Flag, Reduction
+from golden.counts import Counts, Events
 from lab.replay.netlist import Netlist
 from lab.replay.recording import Product
+from sim.counts import COUNTERS, as_numbers
 
 __all__ = ["CHUNK", "Replayed", "judge"]
 
@@ -39,6 +42,8 @@ class Replayed:
     swamped : float
         Share of the products that are not zero and yet left their accumulator as it was, of those watched.
     cycles : int
+    miscounted : str
+        The first counter that differs from golden's counts; empty if there is none, or the unit has none.
     """
 
     product: Product
@@ -49,17 +54,20 @@ class Replayed:
     underflowed: float
     swamped: float
     cycles: int
+    miscounted: str = ""
 
 
-def judge(product: Product, level: int, netlist: Netlist) -> Replayed:
-    """Replay a product at a level and compare every bit of its results and flags."""
-    codes, flags, cycles = netlist.matmul(product.a, product.b, operand=product.operand, level=level, chunk=CHUNK)
+def judge(product: Product, level: int, netlist: Netlist, *, counters: bool = False) -> Replayed:
+    """Replay a product at a level and compare every bit of its results and flags, and the counts if it has counters."""
+    where: dict[str, Any] = {"operand": product.operand, "level": level, "chunk": CHUNK}
+    counts: list[int] = []
+    if counters:
+        codes, flags, cycles, counts = netlist.counted_matmul(product.a, product.b, **where)
+    else:
+        codes, flags, cycles = netlist.matmul(product.a, product.b, **where)
     differ, first = 0, ""
     for rows in _blocks(product):
-        wanted, raised = golden.dot(
-            product.a[rows, None, :], product.b.T[None], operand=product.operand, level=level, chunk=CHUNK,
-            return_flags=True,
-        )  # fmt: skip
+        wanted, raised = golden.dot(product.a[rows, None, :], product.b.T[None], return_flags=True, **where)
         wrong = (codes[rows] != wanted) | (flags[rows] != raised)
         if wrong.any() and not first:
             row, column = map(int, np.argwhere(wrong)[0])
@@ -73,8 +81,23 @@ def judge(product: Product, level: int, netlist: Netlist) -> Replayed:
     return Replayed(
         product, level, differ, first,
         float(np.mean(flags & Flag.OVERFLOW != 0)), float(np.mean(flags & Flag.UNDERFLOW != 0)),
-        _swamped(product, level), cycles,
+        _swamped(product, level), cycles, _miscounted(product, level, counts) if counters else "",
     )  # fmt: skip
+
+
+def _miscounted(product: Product, level: int, counts: list[int]) -> str:
+    """Return which counter differs from golden's, and how."""
+    total = Counts(*(Events(*[0] * len(fields(Events))) for _ in range(2)))
+    for rows in _blocks(product):
+        *_, counted = golden.dot(
+            product.a[rows, None, :], product.b.T[None], operand=product.operand, level=level, chunk=CHUNK, counts="sum"
+        )
+        total += counted
+    for name, got, must in zip(COUNTERS, counts, as_numbers(total), strict=True):
+        if got != must:
+            place = f"{product.layer} {product.direction}, {product.operand} level {level}"
+            return f"{place}: {name} counts {got}, must be {must}"
+    return ""
 
 
 def _blocks(product: Product) -> Iterator[slice]:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from golden import FloatFormat
 from hdl import MultiplyAccumulate
 from hdl.verilog import to_verilog
+from sim.counts import COUNTERS
 from tools.compiled import library
 from tools.cxxrtl import headers, translate
 
@@ -49,7 +50,7 @@ class Netlist:
         self._stream.argtypes = [
             *[array(np.uint16, flags="C_CONTIGUOUS")] * 2, *[ctypes.c_size_t] * 3, *[ctypes.c_uint] * 3,
             array(np.uint32, flags="C_CONTIGUOUS"), ctypes.c_size_t,
-            array(np.uint32, flags="C_CONTIGUOUS"), array(np.uint8, flags="C_CONTIGUOUS"),
+            *(array(kind, flags="C_CONTIGUOUS") for kind in (np.uint32, np.uint8, np.uint32)),
         ]  # fmt: skip
         self._stream.restype = ctypes.c_uint64
 
@@ -62,11 +63,19 @@ class Netlist:
         offsets["REGISTER_BITS"] = beat["register"].width
         offsets["MOST_SILENT_CYCLES"] = 1000
         lines = [f"static const unsigned {name} = {value};" for name, value in offsets.items()]
-        return "\n".join(["#include <cstdint>", *lines, f"#define TOP cxxrtl_design::p_{_TOP}", ""])
+        lines += [f"#define TOP cxxrtl_design::p_{_TOP}", f"#define COUNTERS {len(COUNTERS) * self.unit.counters}"]
+        return "\n".join(["#include <cstdint>", *lines, ""])
 
     def matmul(
         self, a: NDArray[np.uint16], b: NDArray[np.uint16], *, operand: FloatFormat, level: int, chunk: int
     ) -> tuple[NDArray[np.uint32], NDArray[np.uint8], int]:
+        """Multiply; arguments and results are those of `counted_matmul`, without the counts."""
+        codes, flags, cycles, _ = self.counted_matmul(a, b, operand=operand, level=level, chunk=chunk)
+        return codes, flags, cycles
+
+    def counted_matmul(
+        self, a: NDArray[np.uint16], b: NDArray[np.uint16], *, operand: FloatFormat, level: int, chunk: int
+    ) -> tuple[NDArray[np.uint32], NDArray[np.uint8], int, list[int]]:
         """Multiply.
 
         Parameters
@@ -85,6 +94,8 @@ class Netlist:
         codes, flags : uint32, uint8 arrays of shape (M, N)
             Codes in the outer format of the level.
         cycles : int
+        counts : list of int
+            What the unit's counters count, in the order of `sim.counts.COUNTERS`; zeros without counters.
 
         Raises
         ------
@@ -92,13 +103,17 @@ class Netlist:
             If the unit stops answering, names a register that nothing was sent to, or reports an error.
         """
         (m, k), (_, n) = a.shape, b.shape
-        codes, flags = np.zeros((m, n), np.uint32), np.zeros((m, n), np.uint8)
+        codes, flags, counts = (
+            np.zeros((m, n), np.uint32),
+            np.zeros((m, n), np.uint8),
+            np.zeros(len(COUNTERS), np.uint32),
+        )
         # fp32 totals take even-aligned pairs of registers.
         registers = np.arange(0, self.unit.registers, 1 if level == 2 else 2, dtype=np.uint32)
         cycles = self._stream(
             np.ascontiguousarray(a), np.ascontiguousarray(b), m, k, n, self.unit.operands.index(operand), level, chunk,
-            registers, registers.size, codes, flags,
+            registers, registers.size, codes, flags, counts,
         )  # fmt: skip
         if not cycles and codes.size:
             raise RuntimeError(f"the unit does not answer {m} × {k} × {n} products of {operand} at level {level}")
-        return codes, flags, cycles
+        return codes, flags, cycles, counts.tolist()

@@ -98,3 +98,25 @@ def test_judge_addends_below_half_an_ulp_of_their_sum_are_swamped(netlist):
     a[0, ::32] = BF16.one
     product = Product("sum", "forward", a, np.full((64, 1), BF16.one, np.uint16), BF16)
     assert [judge(product, level, netlist).swamped for level in golden.LEVELS] == [0, 31 / 32, 31 / 32]
+
+
+@pytest.fixture(scope="module")
+def counting():
+    return Netlist(MultiplyAccumulate(operands=HALF_FORMATS, counters=True))
+
+
+@pytest.mark.parametrize("level", golden.LEVELS)
+@pytest.mark.parametrize("fmt", HALF_FORMATS, ids=str)
+def test_netlist_with_counters_counts_what_golden_counts(counting, fmt, level):
+    verdict = judge(product(fmt, 9, 70, 11), level, counting, counters=True)
+    assert (verdict.differ, verdict.miscounted) == (0, "")
+
+
+def test_judge_netlist_that_counts_one_step_too_many_names_the_counter(counting):
+    class Wrong:
+        def counted_matmul(self, a, b, **given):
+            codes, flags, cycles, counts = counting.counted_matmul(a, b, **given)
+            return codes, flags, cycles, [*counts[:5], counts[5] + 1, *counts[6:]]
+
+    verdict = judge(product(CBFLOAT16, 6, 40, 7), 1, Wrong(), counters=True)
+    assert verdict.miscounted.startswith("layer forward, cbfloat16 level 1: products.swamped counts ")
