@@ -113,8 +113,8 @@ class Counter(wiring.Component):
 class Counters(wiring.Component):
     """Count the operations that stand behind the last rank, and what their steps raised, over all lanes.
 
-    A step is counted two cycles after it stands there, with several lanes three. What a reset cuts off is not counted,
-    and a reset sets the counters to 0.
+    A step is counted three cycles after it stands there. What a reset cuts off is not counted, and a reset sets the
+    counters to 0.
 
     Parameters
     ----------
@@ -163,16 +163,11 @@ class Counters(wiring.Component):
             name: [active & word[at] for active, word in zip(are_active, events, strict=True)]
             for at, name in enumerate(EVENTS)
         }
-        sums = {name: _sum(bits) for name, bits in raised.items()}
-        is_product: Value = step["is_product"]
-        if len(self.lanes) > 1:
-            sums = {name: self._later(m, f"sum_{name}", value) for name, value in sums.items()}
-            is_product = self._later(m, "sum_is_product", is_product)
         for (kind, name), counter in self.parts.items():
             m.submodules[f"{kind}_{name}"] = counter
-            is_its = is_product if kind == "products" else ~is_product
+            is_its = step["is_product"] if kind == "products" else ~step["is_product"]
             m.d.comb += [
-                counter.more.eq(sums[name] & is_its.replicate(len(sums[name]))),
+                counter.more.eq(self._later(m, f"{kind}_{name}", _sum([bit & is_its for bit in raised[name]]))),
                 counter.clear.eq(self.clear),
                 self.counts[kind][name].eq(counter.value),
             ]

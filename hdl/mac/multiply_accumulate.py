@@ -91,7 +91,7 @@ class MultiplyAccumulate(wiring.Component):
         Products in a chunk; 0 is one chunk of any length. Keep it during a reduction.
     counts : counts_layout, out
         Only with ``counters``: what was counted since the last reset or clear, each counter in 32 bits. A counter stops
-        at 2^32 - 1. A step of a reduction is counted no later than one cycle after its result is offered.
+        at 2^32 - 1. A step of a reduction is counted no later than two cycles after its result is offered.
 
         - ``products``: of the steps that added a product ``steps``, those that raised ``inexact``, ``underflow``,
           ``overflow``, ``invalid``, and those that were ``swamped``: of finite addends, the product not 0, and the

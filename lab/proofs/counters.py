@@ -192,7 +192,7 @@ def _vector(lanes: int, folder: Path) -> str:
 
 def _counted(component: CountersAlone | CountedVector, netlist: Netlist, lanes: tuple[bool, ...]) -> str:
     """Return what has a solution if an event is counted otherwise than as the operation and the lanes say."""
-    delay = 1 if len(lanes) == 1 else 2
+    delay = 2
     now = netlist.instance("top", given=_QUIET)
     cycles = [now, *following(netlist, delay + 1, "later", now, [{}] * (delay + 1))]
     before, after = cycles[-2:]
