@@ -15,6 +15,7 @@ from hdl.mac.counters import EVENTS, KINDS, counts_layout
 __all__ = ["CLEAR_ADDRESS", "CounterRegisters", "address_of", "axi_lite_ports"]
 
 _WORD_BYTES, _ADDRESS_BITS = 4, 6
+_NAMES = ("steps", *EVENTS)
 #: Registers of a kind of steps, of which some are not used.
 _PLACES = 8
 #: Where any write clears all counters: the last register.
@@ -24,8 +25,17 @@ _OKAY, _SLAVE_ERROR = 0, 2
 
 
 def address_of(kind: str, name: str) -> int:
-    """Return the byte address of a counter: ``"products"`` from 0x00, ``"promotions"`` from 0x20."""
-    return _WORD_BYTES * (_PLACES * KINDS.index(kind) + ("steps", *EVENTS).index(name))
+    """Return the byte address of a counter: ``"products"`` from 0x00, ``"promotions"`` from 0x20.
+
+    Raises
+    ------
+    ValueError
+        If there is no such counter.
+    """
+    for argument, given, known in (("kind", kind, KINDS), ("name", name, _NAMES)):
+        if given not in known:
+            raise ValueError(f"{argument}: got {given!r}, must be one of {', '.join(known)}")
+    return _WORD_BYTES * (_PLACES * KINDS.index(kind) + _NAMES.index(name))
 
 
 def axi_lite_ports() -> dict[str, Any]:
@@ -125,7 +135,7 @@ class CounterRegisters(wiring.Component):
         zero = C(0, 8 * _WORD_BYTES)
         registers = [zero] * (1 << len(self.read_address))
         for kind in KINDS:
-            for name in ("steps", *EVENTS):
+            for name in _NAMES:
                 registers[address_of(kind, name) // _WORD_BYTES] = self.counts[kind][name]
         m.d.comb += [self.arready.eq(~self.reads), self.rresp.eq(_OKAY)]
         with m.If(self.arready):

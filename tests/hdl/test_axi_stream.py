@@ -6,7 +6,9 @@ from amaranth.sim import Simulator
 from golden import CBFLOAT16
 from golden.formats import HALF_FORMATS
 from hdl import Error
+from hdl.axi_lite import CLEAR_ADDRESS, address_of
 from hdl.axi_stream import AxiStreamMac
+from sim import counts
 
 
 def answer(top: AxiStreamMac, **user: int):
@@ -52,3 +54,25 @@ def test_axi_stream_field_beyond_the_unit_is_refused(user, error):
     top = AxiStreamMac(operands=HALF_FORMATS, registers=4)
     result = CBFLOAT16.one if error is Error.NONE else 0
     assert answer(top, level=2, **user) == (error, result)
+
+
+def test_axi_lite_addresses_of_counters_are_those_of_the_documents():
+    addresses = [address_of(*name.split(".")) for name in counts.COUNTERS]
+    assert addresses == [0, 4, 8, 12, 16, 20, 32, 36, 40, 44, 48, 52] == list(counts.COUNTER_ADDRESSES)
+    assert CLEAR_ADDRESS == 0x3C == counts.CLEAR_ADDRESS
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (("product", "steps"), "kind: got 'product', must be one of products, promotions"),
+        (
+            ("products", "lost"),
+            "name: got 'lost', must be one of steps, inexact, underflow, overflow, invalid, swamped",
+        ),
+    ],
+)
+def test_axi_lite_address_of_no_counter_is_refused(given, said):
+    with pytest.raises(ValueError) as caught:
+        address_of(*given)
+    assert str(caught.value) == said
