@@ -90,6 +90,7 @@ _GRIDS: tuple[tuple[str, str, _Place], ...] = (
     ("Distances: what follows what on the same registers × cycles in between", "", _by_second("distance")),
     ("What only a promotion does: format and level × event", "", _directed("promotion")),
     ("Tininess: format and level × place below the smallest normal number", "", _directed("tininess")),
+    ("Counters: format and level × what was counted", "In products and promotions.", _directed("counted")),
     ("Near path: format and level × exponent field of the accumulator", "", _directed("near_limit")),
 )
 
