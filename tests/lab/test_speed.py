@@ -8,7 +8,7 @@ import pytest
 import golden
 from golden import BF16, CBFLOAT16
 from golden.formats import HALF_FORMATS
-from lab.speed import measure, modes, quantise
+from lab.speed import measure, modes, observing, quantise
 from lab.speed.__main__ import main
 from lab.speed.contestants import contestants
 
@@ -100,3 +100,31 @@ def test_speed_of_modes_command_wrong_bit_in_one_mode_is_an_error(monkeypatch, c
     monkeypatch.setattr(golden, "matmul", spoiled)
     assert modes.main(["--repetitions", "1"]) == 1
     assert "| 6 of 42 |" in capsys.readouterr().out
+
+
+@pytest.fixture
+def one_small_model(monkeypatch):
+    monkeypatch.setattr(observing, "MODELS", {"small": (1, 8, 2, 8, 2)})
+    monkeypatch.setattr(observing, "_EVERY", 3)
+
+
+def test_observing_command_times_a_training_whose_weights_are_the_same(one_small_model, capsys):
+    assert observing.main(["--repetitions", "1"]) == 0
+    assert "0 weights differ" in capsys.readouterr().out
+
+
+def test_observing_that_changes_a_weight_is_noticed(one_small_model, monkeypatch):
+    honest = observing.cstorch.observe
+
+    def changing(model, every):
+        next(model.parameters()).data[0, 0] += 1.0
+        return honest(model, every)
+
+    monkeypatch.setattr(observing.cstorch, "observe", changing)
+    assert observing.main(["--repetitions", "1"]) == 1
+
+
+def test_observing_row_tells_the_share_that_observing_adds():
+    row = observing.Row("m", 1000, plain=40.0, observed=42.0, single=80.0, differing=0)
+    cells = observing.table([row]).rows[0]
+    assert cells == ("m", "1,000", "40.0", "42.0", "80.0", "5.0 %", "0")

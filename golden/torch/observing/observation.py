@@ -164,7 +164,7 @@ class Observation:
         self._model, self._settings, self._folder = model, settings, folder
         self._is_led, self._precision = is_led, precision
         self._step = step  # those that are done
-        self._begun = False
+        self._begun = self._has_begun = False  # the step, the run
         self._observer: Observer | None = None
         self._out_of_turn: int | None = None  # the step that is observed though it is not its turn
         self._file: ObservationFile | None = None
@@ -256,7 +256,8 @@ class Observation:
         )
         rows: list[Row] = [] if observer is None else self._rows_of(observer)
         if rank() == 0:
-            first = [self._run_row(observer)] if self.report.run is None else []
+            first = [] if self._has_begun else [self._run_row(observer)]
+            self._has_begun = True
             self._tell([*first, *rows, row])
         # Losses of several processes differ; whether a step is skipped does not.
         is_bad = self._skipped or (world_size() == 1 and not row.finite)

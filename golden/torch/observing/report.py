@@ -58,7 +58,7 @@ class ObservationReport:
     Attributes
     ----------
     run : RunRow or None
-        What is observed; None before the first step is done.
+        What is observed, as of the latest beginning; None before the first step is done.
     rows : list of ProductRow
         In the order in which the products first ran.
     steps : list of StepRow

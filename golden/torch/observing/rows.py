@@ -3,7 +3,7 @@
 =============  ==========================================================================================
 `kind`         tells
 =============  ==========================================================================================
-``run``        what is observed, and in which precision; the first line
+``run``        what is observed, and in which precision: the first line, and one where the run goes on
 ``step``       every step of the training: loss, loss scale, whether it was skipped
 ``product``    in a step that is observed, the products of one operation in one pass of one module
 ``first_bad``  where and why the products of a module went bad in a pass, for the first time

@@ -162,6 +162,19 @@ def test_observe_of_compiled_code_finds_layers_by_their_weights():
     assert found == wanted
 
 
+@pytest.mark.filterwarnings("ignore:<class 'torch.autograd.function.Function'> should not be instantiated")
+def test_observe_of_compiled_code_compiles_nothing_again():
+    torch._dynamo.reset()
+    made = []
+
+    def counting(graph, inputs):
+        made.append(graph)
+        return graph
+
+    train(torch.compile(Mlp().eval(), backend=counting), 5, every=2)
+    assert len(made) == 1
+
+
 def test_observe_of_a_step_that_is_not_observed_sees_nothing():
     seen = []
 
