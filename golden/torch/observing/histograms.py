@@ -12,7 +12,7 @@ from golden.formats import FP32, FloatFormat
 __all__ = ["Histogram"]
 
 _FIELDS = 256  # exponent fields of float32
-_FRACTION = (1 << FP32.fraction_bits) - 1
+_PART = 1 << 14  # values that are counted at a time
 
 
 class Histogram:
@@ -31,15 +31,19 @@ class Histogram:
 
     def add(self, values: NDArray[np.float32]) -> None:
         """Count values of float32, of any shape and strides."""
-        bits = np.ravel(values, order="K").view(np.uint32)
-        found = (bits >> np.uint32(FP32.fraction_bits)).astype(np.uint8)  # the sign falls off
-        bins = np.bincount(found, minlength=_FIELDS)
+        flat = np.ravel(values, order="K")
+        bits = flat.view(np.uint32)
+        by_sign = np.zeros(2 * _FIELDS, np.int64)
+        for first in range(0, bits.size, _PART):  # whole, the copies of a large array would leave the caches
+            part = bits[first : first + _PART] >> np.uint32(FP32.fraction_bits)
+            by_sign += np.bincount(part, minlength=2 * _FIELDS)
+        bins = by_sign[:_FIELDS] + by_sign[_FIELDS:]
         if bins[0]:
-            zero = int(np.count_nonzero(bits[found == 0] << np.uint32(1) == 0))
+            zero = flat.size - int(np.count_nonzero(flat))
             self.zero += zero
             bins[0] -= zero
         if bins[-1]:
-            nan = int(np.count_nonzero(bits[found == _FIELDS - 1] & np.uint32(_FRACTION)))
+            nan = int(np.count_nonzero(np.isnan(flat)))
             self.nan += nan
             self.infinite += int(bins[-1]) - nan
             bins[-1] = 0
