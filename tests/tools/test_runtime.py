@@ -38,6 +38,9 @@ def operations():
         yield width, other, "b.concat(a).concat(b).val()"
         yield width, other, f"a.slice<{width // 2}>().val().repeat<{other}>().val()"
         yield width, width, "a.update(b, a.bit_not())"
+        yield from ((width, 0, f"{name}<{width}>(a, b)") for name in TWO if not name.endswith("_ss"))
+        yield width, 0, "a.concat(value<0>()).val()"
+        yield width, 0, "value<0>().concat(a).val()"
         both = f"value<{width}> c; value<{other}> d;"
         yield width, other, f"[&] {{ {both} c.concat(d) = b.concat(a).val(); return c.concat(d).val(); }}()"
         for start in {0, width // 3, width - 1}:
@@ -165,6 +168,7 @@ def test_runtime_gives_what_cxxrtls_own_header_gives(listed, wanted):
         ("value.h", "if (amount.data[n]) return N;", ";", "shr_uu"),
         ("value.h", "(to[1] & ~uint32_t(mask >> WORD))", "to[1]", "c.slice<"),
         ("value.h", "low = given.template cut<Low::bits - 1, 0>();", "", "c.concat(d)"),
+        ("value.h", "} else if constexpr (chunks == 1) {", "} else if constexpr (chunks == 2) {", "add_uu"),
         ("cxxrtl.h", "other < one.priority", "other > one.priority", "a module"),
         ("cxxrtl.h", "data[each.index] = now;", "", "a module"),
     ],

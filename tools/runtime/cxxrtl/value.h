@@ -45,6 +45,7 @@ template <size_t N> struct value {
     static QUICK value of(uint64_t integer) {
         static_assert(IS_SHORT, "of() is for values of up to 64 bits");
         value result;
+        if constexpr (chunks == 0) return result;
         result.data[0] = uint32_t(integer);
         if constexpr (chunks == 2) result.data[1] = uint32_t(integer >> WORD);
         result.data[chunks - 1] &= TOP_MASK;
@@ -52,10 +53,18 @@ template <size_t N> struct value {
     }
     QUICK uint64_t integer() const {
         static_assert(IS_SHORT, "integer() is for values of up to 64 bits");
-        if constexpr (chunks == 2) return data[0] | uint64_t(data[1]) << WORD;
-        return data[0];
+        if constexpr (chunks == 0) {
+            return 0;
+        } else if constexpr (chunks == 1) {
+            return data[0];
+        } else {
+            return data[0] | uint64_t(data[1]) << WORD;
+        }
     }
-    QUICK int64_t signed_integer() const { return int64_t(integer() << (64 - N)) >> (64 - N); }
+    QUICK int64_t signed_integer() const {
+        if constexpr (chunks == 0) return 0;
+        return int64_t(integer() << (64 - N) % 64) >> (64 - N) % 64;
+    }
 
     QUICK const value &val() const { return *this; }
     template <class Integer> QUICK Integer get() const { return Integer(integer()); }
@@ -68,7 +77,7 @@ template <size_t N> struct value {
         return any == 0;
     }
     explicit QUICK operator bool() const { return !is_zero(); }
-    QUICK bool is_neg() const { return data[chunks - 1] >> ((N - 1) % WORD) & 1; }
+    QUICK bool is_neg() const { return chunks && data[chunks - 1] >> ((N - 1) % WORD) & 1; }
     QUICK bool operator==(const value &other) const {
         if constexpr (IS_SHORT) return integer() == other.integer();
         uint32_t differing = 0;
@@ -151,7 +160,11 @@ template <size_t N> struct value {
         return part<N, N - 1, 0>{*this}.concat(std::forward<Other>(other));
     }
     template <size_t M> QUICK value<N + M> joined(const value<M> &low) const {
-        if constexpr (N + M <= 64) {
+        if constexpr (N == 0) {
+            return low;
+        } else if constexpr (M == 0) {
+            return *this;
+        } else if constexpr (N + M <= 64) {
             return value<N + M>::of(integer() << M | low.integer());
         } else {
             value<N + M> result = low.template zcast<N + M>();
