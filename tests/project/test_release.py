@@ -48,7 +48,13 @@ def test_archive_that_lacks_a_file_is_told(made, lost):
     assert problems_of_sources(made[1] - {lost}, made[0]) == [f"lacks {lost}"]
 
 
-@pytest.mark.parametrize("lost", ["cbfloat/py.typed", "hdl/mac/lane.py", "golden/torch/examples/digits_mlp.yaml"])
+@pytest.mark.parametrize(
+    "lost",
+    [
+        "cbfloat/py.typed", "hdl/mac/lane.py", "golden/torch/examples/digits_mlp.yaml",
+        "golden/torch/report/template/style.css",
+    ],
+)  # fmt: skip
 def test_wheel_that_lacks_a_file_is_told(made, lost):
     assert problems_of_wheel(made[2] - {lost}, made[0], compiled=False) == [f"lacks {lost}"]
 

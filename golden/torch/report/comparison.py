@@ -30,9 +30,10 @@ class Difference:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Facts by label, one for each run; whether they differ; and the layers that differ most."""
+    """Facts by label, one for each run, and whether they differ; layers in common; the layers that differ most."""
 
     facts: list[tuple[str, list[Fact], bool]]
+    in_common: int
     differences: list[Difference]
 
 
@@ -47,7 +48,8 @@ def comparison(cases: Sequence[Case]) -> Comparison:
     keys = dict.fromkeys(key for layers in by_key for key in layers)
     found = [_difference(key, [layers.get(key) for layers in by_key]) for key in keys]
     differing = sorted((each for each in found if each is not None), key=lambda each: -each.ratio)
-    return Comparison(facts, differing[:_SHOWN])
+    in_common = sum(all(key in layers for layers in by_key) for key in keys)
+    return Comparison(facts, in_common, differing[:_SHOWN])
 
 
 def _difference(key: tuple[str, str, str], runs: list[Judged | None]) -> Difference | None:

@@ -39,6 +39,13 @@ def settings_of(run: Run) -> list[Fact]:
     ]
 
 
+def _range(scales: list[float]) -> str:
+    if not scales:
+        return "the loss was not scaled"
+    low, high = min(scales), max(scales)
+    return "in every step" if low == high else f"from {short_power(low)} to {short_power(high)}"
+
+
 def results_of(case: Case) -> list[Fact]:
     """Return how the run went."""
     run = case.run
@@ -59,7 +66,7 @@ def results_of(case: Case) -> list[Fact]:
         Fact(
             "last loss scale",
             short_power(scales[-1] if scales else None),
-            f"from {short_power(min(scales))} to {short_power(max(scales))}" if scales else "the loss was not scaled",
+            _range(scales),
         ),
         Fact(
             "skipped steps",

@@ -118,6 +118,11 @@ def test_equal_runs_do_not_differ(two):
     assert "No layer differs by a fifth" in page([two[1], two[1]])
 
 
+def test_runs_of_different_models_are_said_to_have_no_layer_in_common(tmp_path):
+    runs = [run_of(tmp_path / name, [product(1, name), step(1)], name) for name in ("a", "b")]
+    assert "The runs have no layer in common." in page(runs)
+
+
 def test_quiet_run_is_told_to_change_nothing(tmp_path):
     lines = [line for number in range(1, 31) for line in (product(number), step(number))]
     assert "None of the 17 rules speaks" in Tags(page([run_of(tmp_path, lines)])).said()
