@@ -27,6 +27,7 @@ from golden.torch import (
     recomputation,  # noqa: F401 - checkpoints keep the precision from now on
     utils,
 )
+from golden.torch.advising import Advice, advise
 from golden.torch.attention import scaled_dot_product_attention
 from golden.torch.audit import Audit, audit
 from golden.torch.backend import (
@@ -97,6 +98,7 @@ CsConfig = CSConfig
 compile_step = trace  # its name in the first releases
 
 __all__ = [
+    "Advice",
     "Audit",
     "CSConfig",
     "CsConfig",
@@ -106,6 +108,7 @@ __all__ = [
     "Trainer",
     "__version__",
     "add_debug_name",
+    "advise",
     "amp",
     "audit",
     "backend",

@@ -23,7 +23,7 @@ from golden.torch.random_state import capture, restore
 from golden.torch.scopes import Settings, scopes
 from golden.torch.timeline import Timeline
 
-__all__ = ["Audit", "AuditRow", "audit"]
+__all__ = ["Audit", "AuditRow", "Recorder", "audit", "unchanged"]
 
 _OF_A_LEAF = 2**64 - 1
 
@@ -86,8 +86,8 @@ class Audit:
         return table
 
 
-class _Recorder:
-    """Counts products by module, pass and operator."""
+class Recorder:
+    """Follows the modules of a model that run, and counts products by module, pass and operator."""
 
     def __init__(self) -> None:
         self.found: dict[tuple[str, str, str], Counter[str]] = {}
@@ -95,22 +95,27 @@ class _Recorder:
         self.around: list[str] = []  # the modules around it
         self.made_by: Timeline[str] = Timeline()
 
-    def exact(self, operator: Any) -> None:
+    def exact(self, operator: Any, args: tuple[Any, ...]) -> None:
+        """Count a product of the exact kernels, before it runs."""
         self._count(operator, "exact")
 
     def pytorchs(self, operator: Any, settings: Settings | None) -> None:
+        """Count a product of PyTorch's."""
         is_refused = settings is not None and settings.enabled and settings.unseen == "error"
         self._count(operator, "refused" if is_refused else "unseen")
 
-    def _count(self, operator: Any, what: str) -> None:
+    def place(self) -> tuple[str, str]:
+        """Return the module and the pass to which what runs belongs."""
         node = torch._C._current_autograd_node()
         if node is None:
-            module, run = self.module, "forward"
-        elif self.around:  # a module runs in the middle of a backward pass
-            module, run = self.module, "recomputation"
-        else:
-            number = node._sequence_nr()
-            module, run = (self.made_by.at(number) if number != _OF_A_LEAF else None) or "", "backward"
+            return self.module, "forward"
+        if self.around:  # a module runs in the middle of a backward pass
+            return self.module, "recomputation"
+        number = node._sequence_nr()
+        return (self.made_by.at(number) if number != _OF_A_LEAF else None) or "", "backward"
+
+    def _count(self, operator: Any, what: str) -> None:
+        module, run = self.place()
         self.found.setdefault((module, run, operator_name(operator)), Counter())[what] += 1
 
     @contextmanager
@@ -181,8 +186,8 @@ def audit(target: Callable[..., Any], *args: Any, backward: bool = True, show: b
             raise TypeError(f"{name}: got {given!r}, must be True or False")
     owner = target if isinstance(target, nn.Module) else getattr(target, "__self__", None)
     model = owner if isinstance(owner, nn.Module) else None
-    recorder = _Recorder()
-    with _unchanged(model, args, kwargs), recorder.following(model):
+    recorder = Recorder()
+    with unchanged(model, args, kwargs), recorder.following(model):
         with _precision_of(target), torch.set_grad_enabled(backward and torch.is_grad_enabled()):
             results = _tensors(target(*args, **kwargs))
         results = [each for each in results if each.requires_grad]
@@ -237,7 +242,7 @@ def _set_aside(leaves: list[Tensor]) -> Iterator[None]:
 
 
 @contextmanager
-def _unchanged(model: nn.Module | None, args: Any, kwargs: Any) -> Iterator[None]:
+def unchanged(model: nn.Module | None, args: Any, kwargs: Any) -> Iterator[None]:
     """Put back what a run changes: gradients, buffers, random generators."""
     leaves = [each for each in _tensors((args, kwargs)) if each.is_leaf and each.requires_grad]
     modules = [] if model is None else list(model.modules())

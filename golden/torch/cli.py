@@ -1,4 +1,4 @@
-"""The command line of the training layer: train or validate the model of a YAML file, and report on a run."""
+"""The command line of the training layer: train, validate, report on a run, or advise on the levels of a model."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import TextIO
 import torch.distributed as dist
 from rich.console import Console
 
+from golden.torch.advising.command import add_advise, advise
 from golden.torch.cli_report import add_report, report
 from golden.torch.cli_run import fit, read_document, validate
 from golden.torch.older_form import is_older, older_place
@@ -39,13 +40,20 @@ _PLACES = {
     "device": "trainer.init.device",
     "loss": "trainer.init.model",
     "levels": "trainer.init.precision.levels",
+    "budget": "--budget",
+    "batches": "--batches",
+    "layers": "--layers",
+    "chunks": "--chunks",
+    "costs": "--costs",
+    "trials": "--trials",
     "steps": "--steps",
 }
+_ACTIONS = {"fit": fit, "validate": validate, "advise": advise}
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m golden.torch", description=__doc__)
-    commands = parser.add_subparsers(dest="command", required=True, metavar="{fit,validate,report,examples}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="{fit,validate,report,advise,examples}")
     training = commands.add_parser(
         "fit",
         help="train a model",
@@ -68,6 +76,7 @@ def _parser() -> argparse.ArgumentParser:
         help="the checkpoint, a folder step_...; the newest of the run unless given",
     )
     add_report(commands)
+    add_advise(commands, _add_common)
     commands.add_parser("examples", help="list the bundled runs")
     return parser
 
@@ -81,6 +90,9 @@ def _add_common(command: argparse.ArgumentParser) -> None:
         default=[],
         metavar="KEY=VALUE",
         help="override a value, such as trainer.init.precision.precision_opt_level=2; may be repeated",
+    )
+    command.add_argument(
+        "--levels", metavar="FILE", help="take the level map of a file that advise has written, or of one like it"
     )
     command.add_argument(
         "--threads",
@@ -136,7 +148,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             warnings.showwarning = _show_warning
             document = read_document(given)
             older = is_older(document)
-            (fit if given.command == "fit" else validate)(given, document, console)
+            _ACTIONS[given.command](given, document, console)
     except (OSError, TypeError, ValueError, FloatingPointError, ModuleNotFoundError, NotImplementedError) as error:
         message = _in_words_of_the_command_line(str(error))
         parser.error(older_place(message) if older else message)

@@ -30,7 +30,7 @@ from golden.torch.section import parse
 from golden.torch.trainer import Trainer
 from golden.torch.yaml_configuration import precision_from_yaml, read_yaml, yaml_value
 
-__all__ = ["fit", "read_document", "validate"]
+__all__ = ["Run", "built", "fit", "read_document", "validate"]
 
 _LENGTHS = ("num_steps", "max_steps", "num_epochs")
 
@@ -39,6 +39,8 @@ def read_document(given: argparse.Namespace) -> dict[str, Any]:
     """Read the file and put in what the command line says otherwise."""
     document = read_yaml(find_run_file(given.run))
     older = is_older(document)
+    if given.levels is not None:
+        _set_levels(document, given.levels, older)
     changes = [each.partition("=") for each in given.set]
     steps = getattr(given, "steps", None)
     if steps is not None:
@@ -61,6 +63,17 @@ def read_document(given: argparse.Namespace) -> dict[str, Any]:
     return document
 
 
+def _set_levels(document: dict[str, Any], path: str, older: bool) -> None:
+    """Put in the level map of a file."""
+    given = read_yaml(path)
+    if set(given) != {"levels"}:
+        raise ValueError(f"--levels: got {path} with the keys {', '.join(map(str, given))}, must have levels alone")
+    if older:
+        raise ValueError("--levels: got a level map for a file in the older form, must be with one that has a trainer")
+    place = "trainer.init.precision"
+    _section_at(document, place.split("."), place)["levels"] = given["levels"]
+
+
 def _section_at(document: dict[str, Any], names: list[str], place: str) -> dict[str, Any]:
     section = document
     for name in names:
@@ -71,7 +84,7 @@ def _section_at(document: dict[str, Any], names: list[str], place: str) -> dict[
 
 
 @dataclass
-class _Run:
+class Run:
     """A run as its file says."""
 
     settings: RunFile
@@ -81,6 +94,7 @@ class _Run:
 
     @property
     def init(self) -> Init:
+        """The arguments of the Trainer in the file."""
         return self.settings.trainer.init
 
     def validation(self) -> Any:
@@ -91,7 +105,8 @@ class _Run:
         return data_from(section or Dataloader(), self.parts.task, where, self.init.seed, train=False)
 
 
-def _built(given: argparse.Namespace, document: dict[str, Any]) -> _Run:
+def built(given: argparse.Namespace, document: dict[str, Any]) -> Run:
+    """Build the run of a document."""
     if given.threads < 1:
         raise ValueError(f"--threads: got {given.threads}, must be at least 1")
     torch.set_num_threads(given.threads)
@@ -124,12 +139,12 @@ def _built(given: argparse.Namespace, document: dict[str, Any]) -> _Run:
         progress=not given.no_progress,
         observe=None if init.observe is None else init.observe.model_dump(),
     )
-    return _Run(settings, parts, trainer, notes)
+    return Run(settings, parts, trainer, notes)
 
 
 def fit(given: argparse.Namespace, document: dict[str, Any], console: Console) -> None:
     """Train the model of a run file."""
-    run = _built(given, document)
+    run = built(given, document)
     init, trainer, section = run.init, run.trainer, run.settings.trainer.fit
     train = data_from(section.train_dataloader, run.parts.task, "trainer.fit.train_dataloader", init.seed, train=True)
     validation = run.validation()
@@ -161,7 +176,7 @@ def fit(given: argparse.Namespace, document: dict[str, Any], console: Console) -
 
 def validate(given: argparse.Namespace, document: dict[str, Any], console: Console) -> None:
     """Validate the model of a run file with the weights of a checkpoint."""
-    run = _built(given, document)
+    run = built(given, document)
     trainer, settings = run.trainer, run.settings.trainer
     checkpoint = given.checkpoint
     sections: list[tuple[str, Dataloader]] = []
@@ -190,7 +205,7 @@ def validate(given: argparse.Namespace, document: dict[str, Any], console: Conso
                 console.print(f"  {line}")
 
 
-def _measured(run: _Run, validation: Any) -> list[str]:
+def _measured(run: Run, validation: Any) -> list[str]:
     """Measure the model on validation data, and say it."""
     task = run.parts.task
     if validation is None:

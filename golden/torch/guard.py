@@ -59,7 +59,7 @@ class _ProductGuard(TorchDispatchMode):
                 return self._composed(func, types, args, kwargs)
             if kind == "exact":
                 if scopes.recorder is not None:
-                    scopes.recorder.exact(func)
+                    scopes.recorder.exact(func, args)
             elif kind != "weighted" or _is_weighted(func, args, kwargs):
                 _judge(func, args, kwargs)
             return func(*args, **kwargs)

@@ -1,0 +1,184 @@
+"""The result of an advice: a level map, what it gains, and what it risks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import yaml
+from rich.table import Table
+
+from golden.torch.advising.choosing import Setting
+from golden.torch.level_map import LevelMap
+
+__all__ = ["Advice", "AdviceRow", "Trial", "level_map_of"]
+
+
+class AdviceRow(NamedTuple):
+    """One pass of one layer at one setting, measured alone, with level 0 in everything else."""
+
+    layer: str
+    run: str  # "fwd" or "bwd"
+    level: int
+    chunk: int | None
+    products: int
+    loss_change: float  # with its sign; infinite where the step overflowed
+    gradient_change: float
+    chosen: bool
+
+
+class Trial(NamedTuple):
+    """A combination that was run: cycles against all at level 0, and how far it is from the reference."""
+
+    speed: float
+    loss_change: float
+    gradient_change: float
+    within_budget: bool
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What `golden.torch.advise` found.
+
+    Attributes
+    ----------
+    levels : dict
+        The level map, as `golden.torch.precision`, `pol`, `MixedPrecision`, the `Trainer` and YAML take it.
+    loss_change, gradient_change : float
+        Measured changes of the loss (with its sign) and of the gradient with this map, relative to the reference.
+    budget : dict of str to float
+        What they may be: ``loss`` and ``gradient``.
+    rows : list of AdviceRow
+        The candidates, by layer and pass in the order in which they run.
+    trials : list of Trial
+        The combinations that were run, in their order.
+    speed : float
+        Modelled speed of the products against all at level 0.
+    shares : dict of int to float
+        Share of the products at each level.
+    steps, reference_steps : int
+        Steps that were run; among them, those of the reference, more than one where the loss scale was too high.
+    loss_scale : float
+        The loss scale of all steps.
+    fixed_products : int
+        Products without a level, such as sums of gradients of biases; they are not in the shares.
+    """
+
+    levels: dict[str, Any]
+    loss_change: float
+    gradient_change: float
+    budget: dict[str, float]
+    rows: list[AdviceRow]
+    trials: list[Trial]
+    speed: float
+    shares: dict[int, float]
+    steps: int
+    reference_steps: int
+    loss_scale: float
+    fixed_products: int
+
+    @property
+    def candidates(self) -> int:
+        """Number of candidates that were measured."""
+        return len(self.rows)
+
+    @property
+    def broken(self) -> list[AdviceRow]:
+        """The candidates that overflowed, or changed more on their own than the budget allows; the worst first."""
+        over = [
+            row
+            for row in self.rows
+            if not (abs(row.loss_change) <= self.budget["loss"] and row.gradient_change <= self.budget["gradient"])
+        ]
+        return sorted(over, key=lambda row: -row.gradient_change)
+
+    def lines(self) -> list[str]:
+        """Return in words what it gains and what it risks."""
+        shares = ", ".join(f"{share:.0%} at level {level}" for level, share in sorted(self.shares.items()) if share)
+        told = [
+            f"gains: {shares}; modelled speed {self.speed:.2f} times that of level 0",
+            f"risks: loss {self.loss_change:+.2%}, gradient {self.gradient_change:.2%} from level 0, measured together "
+            f"(budget {self.budget['loss']:.2%} and {self.budget['gradient']:.2%})",
+        ]
+        for row in self.broken[:3]:
+            overflows = row.gradient_change == math.inf
+            what = "overflows" if overflows else f"changes the gradient by {row.gradient_change:.2%}"
+            told.append(f"level {row.level} alone {what} in {row.run} of {row.layer}")
+        backs = sum(not trial.within_budget for trial in self.trials)
+        if backs:
+            told.append(f"{backs} of {len(self.trials)} combinations that were run exceeded the budget")
+        told.append(
+            f"{self.steps} steps: {self.reference_steps} of the reference, {self.candidates} candidates, "
+            f"{len(self.trials)} combinations"
+        )
+        return told
+
+    def table(self) -> Table:
+        """Return it as a table of rich: a line for each pass of each layer, with the change of each level alone."""
+        settings = sorted({(row.level, row.chunk or 0) for row in self.rows})
+        several = len({chunk for _, chunk in settings}) > 1
+        table = Table(title=f"levels within {self.budget['gradient']:.2%} of the gradient of level 0")
+        table.add_column("layer", overflow="fold")
+        table.add_column("pass")
+        table.add_column("products", justify="right")
+        for level, chunk in settings:
+            table.add_column(f"level {level}" + (f", chunk {chunk or 'any'}" if several else ""), justify="right")
+        table.add_column("chosen", justify="right")
+        units: dict[tuple[str, str], list[AdviceRow]] = {}
+        for row in self.rows:
+            units.setdefault((row.layer, row.run), []).append(row)
+        for (layer, run), rows in units.items():
+            changes = {(row.level, row.chunk or 0): row.gradient_change for row in rows}
+            chosen = next((f"{row.level}" + (f", {row.chunk}" if several else "") for row in rows if row.chosen), "0")
+            cells = ["overflow" if changes[each] == math.inf else f"{changes[each]:.2%}" for each in settings]
+            table.add_row(layer, run, f"{rows[0].products:,}", *cells, chosen)
+        return table
+
+    def yaml(self) -> str:
+        """Return the level map as a file: the key ``levels`` with its value, below what it gains and risks."""
+        notes = "".join(f"# {line}\n" for line in self.lines())
+        return notes + yaml.safe_dump({"levels": self.levels}, sort_keys=False)
+
+
+def level_map_of(
+    chosen: Mapping[str, Mapping[str, Setting]], layers: list[str], chunk: int | None, common: bool = True
+) -> dict[str, Any]:
+    """Return the level map of chosen settings by layer and pass; equal layers share a pattern.
+
+    Parameters
+    ----------
+    chosen : mapping
+        Settings by layer and pass; a pass without one is at level 0.
+    layers : list of str
+        All layers, which the map shall name.
+    chunk : int or None
+        The chunk length of the precision, which the map leaves out.
+    common : bool
+        Whether layers whose paths differ in numbers alone share a pattern, where their settings are equal.
+    """
+    values: dict[str, Any] = {}
+    for layer in layers:
+        settings = chosen.get(layer, {})
+        levels = {run: settings[run].level if run in settings else 0 for run in ("fwd", "bwd")}
+        chunks = {each.chunk for each in settings.values()} - {chunk}
+        if chunks:
+            values[layer] = {**levels, "chunk": chunks.pop()}
+        else:
+            values[layer] = levels["fwd"] if levels["fwd"] == levels["bwd"] else levels
+    if not common:
+        return values
+    alike: dict[str, list[str]] = {}
+    for layer in layers:
+        alike.setdefault(_general(layer), []).append(layer)
+    result: dict[str, Any] = {}
+    for layer in layers:
+        group = alike[_general(layer)]
+        equal = all(values[each] == values[layer] for each in group)
+        result[_general(layer) if equal and len(group) > 1 else layer] = values[layer]
+    return LevelMap.of(result).document
+
+
+def _general(layer: str) -> str:
+    return ".".join("*" if part.isdecimal() else part for part in layer.split("."))

@@ -1,0 +1,119 @@
+"""The command ``advise``: find the levels for the model and the data of a run file."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from torch import Tensor
+
+from golden.torch.advising.measuring import loss_function
+from golden.torch.advising.search import Search
+from golden.torch.cli_run import Run, built
+from golden.torch.ranks import world_size
+from golden.torch.run_parts import data_from
+from golden.torch.training.callback import outputs_of
+from golden.torch.training.step import loss_of
+from golden.torch.yaml_configuration import yaml_value
+
+__all__ = ["add_advise", "advise"]
+
+
+def add_advise(commands: Any, add_common: Callable[[argparse.ArgumentParser], None]) -> None:
+    """Add the command to a parser."""
+    command = commands.add_parser(
+        "advise",
+        help="find the cheapest level of each layer within a budget of error",
+        description="Find the cheapest precision level of each layer, forward and backward, that keeps loss and "
+        "gradient within a budget; fit takes the file that it writes with --levels.",
+    )
+    add_common(command)
+    command.add_argument(
+        "--budget",
+        type=float,
+        default=0.01,
+        metavar="SHARE",
+        help="largest change of loss and gradient against level 0 (0.01: one hundredth)",
+    )
+    command.add_argument(
+        "--batches", type=int, default=1, metavar="N", help="batches of the training data to measure on (1)"
+    )
+    command.add_argument(
+        "--checkpoint", metavar="CHECKPOINT", help="take the weights of this checkpoint, a folder step_..."
+    )
+    command.add_argument(
+        "--layers", action="append", metavar="PATTERN", help="choose for these layers alone; may be repeated"
+    )
+    command.add_argument("--chunks", metavar="LIST", help="chunk lengths to choose from, such as 16,32,64")
+    command.add_argument(
+        "--costs", metavar="MAPPING", help="products per cycle by level, such as '{0: 2.0, 1: 3.76, 2: 3.88}'"
+    )
+    command.add_argument(
+        "--trials", type=int, default=8, metavar="N", help="combinations that may be run after the first (8)"
+    )
+    command.add_argument("-o", "--output", metavar="FILE", help="write the level map to this file")
+
+
+def advise(given: argparse.Namespace, document: dict[str, Any], console: Console) -> None:
+    """Search, show the table, write the level map."""
+    if given.batches < 1:
+        raise ValueError(f"--batches: got {given.batches}, must be at least 1")
+    if world_size() > 1:
+        raise ValueError("advise: got several processes, must be one")
+    chunks = None if given.chunks is None else _chunks(given.chunks)
+    costs = None if given.costs is None else _costs(given.costs)
+    run = built(given, document)
+    if given.checkpoint is not None:
+        run.trainer.load_weights(given.checkpoint)
+    console.print(f"[bold]{run.init.model.name}[/bold]")
+    for note in run.notes:
+        console.print(f"  {note}", soft_wrap=True)
+    section, where = run.settings.trainer.fit.train_dataloader, "trainer.fit.train_dataloader"
+    loader = data_from(section, run.parts.task, where, run.init.seed, train=True)
+    batches = list(itertools.islice(loader, given.batches))
+    if not batches:
+        raise ValueError(f"{where}: it gives no batch, must give at least one")
+    found = Search(
+        run.trainer.model,
+        batches,
+        _loss(run),
+        budget=given.budget,
+        precision=run.trainer.precision,
+        chunks=chunks,
+        layers=given.layers,
+        costs=costs,
+        trials=given.trials,
+        show=not given.no_progress,
+    ).run()
+    if given.no_progress:
+        console.print(found.table())
+        for line in found.lines():
+            console.print(line, soft_wrap=True)
+    if given.output is not None:
+        Path(given.output).write_text(found.yaml(), encoding="utf-8")
+        console.print(f"level map: {given.output}; fit takes it with --levels {given.output}", soft_wrap=True)
+
+
+def _loss(run: Run) -> Callable[[Any], Tensor]:
+    model = run.trainer.model
+    if run.parts.loss is not None:
+        return loss_function(model, run.parts.loss)
+    return lambda batch: loss_of(outputs_of(model(batch)))
+
+
+def _chunks(text: str) -> list[int]:
+    try:
+        return [int(each) for each in text.split(",")]
+    except ValueError:
+        raise ValueError(f"--chunks: got {text!r}, must be whole numbers with commas between them") from None
+
+
+def _costs(text: str) -> Any:
+    try:
+        return yaml_value(text)
+    except ValueError as error:
+        raise ValueError(f"--costs: got {text!r}, which {error}") from None

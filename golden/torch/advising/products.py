@@ -1,0 +1,87 @@
+"""How many products each module of a model has, forward and backward: the layers that an advice is about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from torch import Tensor, nn
+
+from golden.torch.audit import Recorder
+
+__all__ = ["PASSES", "ProductCount", "Unit"]
+
+#: The passes of a layer that have levels of their own.
+PASSES = ("fwd", "bwd")
+
+
+class Unit(NamedTuple):
+    """One pass of one layer: what a level is chosen for."""
+
+    layer: str
+    run: str  # of PASSES
+
+
+class ProductCount(Recorder):
+    """Counts the single products of every unit.
+
+    Attributes
+    ----------
+    products : dict of Unit to int
+        In the order in which the units run first.
+    fixed : int
+        Products that have no level: sums of the gradients of biases and of broadcast operands, always in fp32.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.products: dict[Unit, int] = {}
+        self.fixed = 0
+
+    def exact(self, operator: Any, args: tuple[Any, ...]) -> None:
+        """Count the products of a call."""
+        if _is_sum(args):
+            self.fixed += _products(operator, args)
+            return
+        module, run = self.place()
+        unit = Unit(module, "bwd" if run == "backward" else "fwd")
+        self.products[unit] = self.products.get(unit, 0) + _products(operator, args)
+
+    @contextmanager
+    def counting(self, model: nn.Module) -> Iterator[None]:
+        """Count what runs inside."""
+        with self.following(model):
+            yield
+
+
+def _is_sum(args: tuple[Any, ...]) -> bool:
+    """Tell whether a product is a sum: its left factor is a row of ones."""
+    left = args[0]
+    return left.ndim == 2 and left.shape[0] == 1 and left.shape[1] > 0 and bool((left == 1).all())
+
+
+def _products(operator: Any, args: tuple[Any, ...]) -> int:
+    name, left, right = operator._schema.name, args[0], args[1]
+    if name == "cbfloat::matrix_product":
+        batch = _broadcast(left, right)
+        return batch * left.shape[-2] * left.shape[-1] * right.shape[-1]
+    if name == "cbfloat::convolution_transposed":
+        return left.numel() * right[0].numel()
+    if name == "cbfloat::convolution_of_kernels":  # of the gradient of the results, and the inputs
+        size = 1
+        for side in args[2]:
+            size *= side
+        return left.numel() * (right.shape[1] // args[6]) * size
+    if name == "cbfloat::convolution":
+        result = operator(*(each.to("meta") if isinstance(each, Tensor) else each for each in args))
+        return result.numel() * right[0].numel()
+    raise NotImplementedError(f"{name}: its products are not counted")
+
+
+def _broadcast(left: Tensor, right: Tensor) -> int:
+    count = 1
+    for axis in range(3, 1 + max(left.ndim, right.ndim)):
+        sides = [each.shape[-axis] for each in (left, right) if each.ndim >= axis]
+        count *= max(sides) if min(sides) else 0
+    return count

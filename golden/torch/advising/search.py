@@ -1,0 +1,343 @@
+"""The search for the levels of a model: each candidate alone, then the best combinations that are predicted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from fnmatch import fnmatchcase
+from typing import Any
+
+import numpy as np
+import torch
+from rich.console import Console
+from torch import Tensor, nn
+
+from golden.formats import CBFLOAT16
+from golden.reduction import LEVELS, Reduction
+from golden.torch.advising.advice import Advice, AdviceRow, Trial, level_map_of
+from golden.torch.advising.choosing import Candidate, Choice, Prediction, Setting
+from golden.torch.advising.costs import Costs
+from golden.torch.advising.measuring import Change, Measurement, as_batches, loss_function
+from golden.torch.advising.products import PASSES, Unit
+from golden.torch.arguments import check_flags, check_items
+from golden.torch.configuration import MixedPrecision
+from golden.torch.progress import shown
+
+__all__ = ["Search", "advise"]
+
+_BUDGET = 0.01
+_TRIALS = 8
+_HOPE = 1.25  # share of the budget that a combination may be predicted to take, where nothing better is left to run
+_LEAST = 1e-30
+_CAUTION = 0.9  # factor of what is aimed at, after a combination that exceeded the budget although it was not predicted
+
+
+def advise(
+    model: nn.Module,
+    batches: Iterable[Any],
+    *,
+    budget: float | Mapping[str, float] = _BUDGET,
+    loss: Callable[[Any, Any], Tensor] | None = None,
+    precision: MixedPrecision | str | None = None,
+    levels: Iterable[int] = LEVELS,
+    chunks: Iterable[int | None] | None = None,
+    layers: Iterable[str] | None = None,
+    costs: Mapping[int, Any] | None = None,
+    trials: int = _TRIALS,
+    show: bool = True,
+) -> Advice:
+    """Find the cheapest level of each layer, forward and backward, that keeps loss and gradient within a budget.
+
+    A layer is a module whose own code multiplies. Its backward pass has both gradients, of input and of weight. The
+    reference is the model with everything at level 0, in the same format. Each candidate (a pass of a layer, at a
+    level) is run once, with everything else at level 0; the changes of the gradient are added up to predict those of
+    combinations. The cheapest one that is predicted to stay within the budget is run, and others after it as long as
+    they promise more: cheaper ones, or after an excess more careful ones.
+
+    Parameters
+    ----------
+    model : nn.Module
+        It is left as it is, gradients, buffers and random generators included.
+    batches : iterable
+        Batches, which make one step together.
+    budget : float or mapping
+        Largest change of the loss and of the gradient (Frobenius norm of all parameters) relative to the reference; a
+        mapping with ``loss`` and ``gradient`` tells them apart.
+    loss : callable, optional
+        ``loss(model(inputs), targets)``, and batches are pairs. Unless given, ``model(*batch)`` of a tuple or list,
+        ``model(**batch)`` of a mapping, else ``model(batch)`` gives the loss, as for the `Trainer`.
+    precision : MixedPrecision or str, optional
+        Precision of the training, or its format; cbfloat16 with dynamic loss scaling unless given.
+    levels : iterable of int
+        Levels to choose from; 0 is always one.
+    chunks : iterable of int or None, optional
+        Chunk lengths to choose from; that of `precision` unless given.
+    layers : iterable of str, optional
+        Patterns of paths: other layers stay at level 0, in the advice as in the search.
+    costs : mapping, optional
+        Products per cycle by level, ``{0: 2.0, 1: 3.76, 2: 3.88}``, or by level and chunk length; those of the vector
+        unit of four lanes unless given.
+    trials : int
+        Combinations that may be run after the first; never more than there are candidates.
+    show : bool
+        Whether to show the progress, and to print the table.
+
+    Returns
+    -------
+    Advice
+        With the level map ``levels``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is wrong, no layer multiplies, or loss or gradient are not finite at level 0.
+    """
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"model: got {model!r}, must be a torch.nn.Module")
+    if loss is not None and not callable(loss):
+        raise TypeError(f"loss: got {loss!r}, must be callable, as loss(outputs, targets), or None")
+    model = getattr(model, "_orig_mod", model)  # compiled code has no modules
+    return Search(
+        model,
+        as_batches(batches),
+        loss_function(model, loss),
+        budget=budget,
+        precision=precision,
+        levels=levels,
+        chunks=chunks,
+        layers=layers,
+        costs=costs,
+        trials=trials,
+        show=show,
+    ).run()
+
+
+class Search:
+    """One search; the parameters are those of `advise`, but `loss` gives the loss of a batch."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        batches: list[Any],
+        loss: Callable[[Any], Tensor],
+        *,
+        budget: float | Mapping[str, float] = _BUDGET,
+        precision: MixedPrecision | str | None = None,
+        levels: Iterable[int] = LEVELS,
+        chunks: Iterable[int | None] | None = None,
+        layers: Iterable[str] | None = None,
+        costs: Mapping[int, Any] | None = None,
+        trials: int = _TRIALS,
+        show: bool = True,
+    ) -> None:
+        check_flags(show=show)
+        self._budget = _as_budget(budget)
+        self._precision = _as_precision(precision)
+        self._levels = _as_levels(levels)
+        self._chunks = _as_chunks(chunks, self._precision)
+        self._patterns = None if layers is None else check_items(layers, "layers", "patterns of paths")
+        self._costs = Costs(costs, (0, *self._levels), tuple(dict.fromkeys((self._precision.chunk, *self._chunks))))
+        if not isinstance(trials, int) or isinstance(trials, bool) or trials < 0:
+            raise ValueError(f"trials: got {trials!r}, must be an int of at least 0")
+        self._trials, self._show = trials, show
+        self._measurement = Measurement(model, batches, loss, self._precision)
+        self._model = model
+
+    def run(self) -> Advice:
+        """Search."""
+        self._counts = self._reference()
+        units = self._units()
+        candidates = [
+            Candidate(unit, Setting(level, chunk)) for unit in units for level in self._levels for chunk in self._chunks
+        ]
+        changes = self._alone(candidates)
+        finite = [number for number, each in enumerate(changes) if each.is_finite]
+        kept = [changes[number] for number in finite]
+        vectors = [each.direction for each in kept if each.direction is not None]
+        matrix = torch.stack(vectors) if vectors else torch.zeros(0, 1)
+        self._prediction = Prediction(
+            [candidates[number] for number in finite],
+            (matrix @ matrix.mT).double().numpy(),
+            np.array([each.loss for each in kept]),
+            np.array([self._saved(candidates[number]) for number in finite]),
+        )
+        for each in changes:
+            object.__setattr__(each, "direction", None)
+        choice, change, trials = self._combine(kept, len(candidates))
+        advice = self._advice(candidates, changes, choice, change, trials)
+        if self._show:
+            console = Console()
+            console.print(advice.table())
+            for line in advice.lines():
+                console.print(line, highlight=False, soft_wrap=True)
+        return advice
+
+    def _reference(self) -> dict[Unit, int]:
+        (counter,) = (
+            self._measurement.begin(self._expected()) for _ in shown(range(1), "reference at level 0", self._show)
+        )
+        self._fixed = counter.fixed
+        self._reference_steps = self._measurement.steps
+        if "" in {unit.layer for unit in counter.products}:
+            self._fixed += sum(n for unit, n in counter.products.items() if not unit.layer)
+        products = {unit: count for unit, count in counter.products.items() if unit.layer}
+        if not products:
+            raise ValueError("model: none of its modules multiplies on these batches, one must")
+        return products
+
+    def _expected(self) -> int:
+        return 2 * len(list(self._model.modules())) * len(self._levels) * len(self._chunks)
+
+    def _units(self) -> list[Unit]:
+        """Return the units to choose for, by layer in the order in which they run forward."""
+        layers = list(dict.fromkeys(unit.layer for unit in self._counts))
+        if self._patterns is not None:
+            for pattern in self._patterns:
+                if not any(_matches(pattern, layer) for layer in layers):
+                    raise ValueError(f"layers: {pattern!r} matches none of the layers {', '.join(layers)}")
+            layers = [each for each in layers if any(_matches(pattern, each) for pattern in self._patterns)]
+        return [Unit(layer, run) for layer in layers for run in PASSES if Unit(layer, run) in self._counts]
+
+    def _alone(self, candidates: list[Candidate]) -> list[Change]:
+        return [
+            self._measurement.change(self._map([each]), with_direction=True)
+            for each in shown(candidates, f"{len(candidates)} candidates", self._show)
+        ]
+
+    def _saved(self, candidate: Candidate) -> float:
+        products = self._counts[candidate.unit]
+        before = self._costs.cycles(products, 0, self._precision.chunk)
+        return before - self._costs.cycles(products, *candidate.setting)
+
+    def _map(self, chosen: Iterable[Candidate], *, common: bool = False) -> dict[str, Any]:
+        settings: dict[str, dict[str, Setting]] = {}
+        for unit, setting in chosen:
+            settings.setdefault(unit.layer, {})[unit.run] = setting
+        layers = list(dict.fromkeys(unit.layer for unit in self._counts))
+        return level_map_of(settings, layers, self._precision.chunk, common)
+
+    def _combine(self, alone: list[Change], candidates: int) -> tuple[Choice, Change, list[Trial]]:
+        """Run combinations until none promises more; return the best one."""
+        prediction, budget = self._prediction, (self._budget["gradient"], self._budget["loss"])
+        known: set[Choice] = {()}
+        choice: Choice = ()
+        change, share, ratio = Change(0.0, 0.0), 0.0, 1.0
+        for number, each in enumerate(alone):  # combinations of one are measured already
+            known.add((number,))
+            if self._share(each) <= 1 and prediction.saved((number,)) > prediction.saved(choice):
+                choice, change, share = (number,), each, self._share(each)
+        trials: list[Trial] = []
+        total = 1 + min(self._trials, candidates)
+        for _ in shown(range(total), "combinations", self._show):
+            proposed = self._next(known, choice, share, ratio)
+            if proposed is None:
+                break
+            known.add(proposed)
+            measured = self._measurement.change(self._map(prediction.candidates[each] for each in proposed))
+            found, predicted = self._share(measured), prediction.share(proposed, budget)
+            trials.append(Trial(self._speed(proposed), measured.loss, measured.gradient, found <= 1))
+            if found > 1 and predicted * ratio <= 1:
+                ratio = max(min(found / max(predicted, _LEAST), 1 / _LEAST), ratio / _CAUTION)
+            if found <= 1 and (prediction.saved(proposed), -found) > (prediction.saved(choice), -share):
+                choice, change, share = proposed, measured, found
+        return choice, change, trials
+
+    def _next(self, known: set[Choice], choice: Choice, share: float, ratio: float) -> Choice | None:
+        """Return the combination to run next; None if no other one promises more than that chosen so far.
+
+        In this order: one that saves more, and is predicted to stay within the budget; one that saves as much with less
+        change; one that saves more, and is predicted to exceed the budget by a little.
+        """
+        prediction, budget = self._prediction, (self._budget["gradient"], self._budget["loss"])
+        proposed = prediction.cheapest(budget, 1 / ratio, known)
+        if proposed is not None and prediction.saved(proposed) > prediction.saved(choice):
+            return proposed
+        proposed = prediction.best(budget, prediction.saved(choice), known)
+        if proposed is not None and prediction.share(proposed, budget) * ratio < share:
+            return proposed
+        proposed = prediction.cheapest(budget, _HOPE / ratio, known)
+        return proposed if proposed is not None and prediction.saved(proposed) > prediction.saved(choice) else None
+
+    def _share(self, change: Change) -> float:
+        return max(change.gradient / self._budget["gradient"], abs(change.loss) / self._budget["loss"])
+
+    def _speed(self, choice: Choice) -> float:
+        before = sum(self._costs.cycles(count, 0, self._precision.chunk) for count in self._counts.values())
+        return before / (before - self._prediction.saved(choice))
+
+    def _advice(
+        self,
+        candidates: list[Candidate],
+        changes: list[Change],
+        choice: Choice,
+        change: Change,
+        trials: list[Trial],
+    ) -> Advice:
+        chosen = {self._prediction.candidates[number] for number in choice}
+        rows = [
+            AdviceRow(*each.unit, *each.setting, self._counts[each.unit], found.loss, found.gradient, each in chosen)
+            for each, found in zip(candidates, changes, strict=True)
+        ]
+        total = sum(self._counts.values())
+        at = {unit: setting.level for unit, setting in chosen}
+        shares = dict.fromkeys((0, *self._levels), 0.0)
+        for unit, count in self._counts.items():
+            shares[at.get(unit, 0)] += count / total
+        return Advice(
+            levels=self._map(chosen, common=True),
+            loss_change=change.loss,
+            gradient_change=change.gradient,
+            budget=self._budget,
+            rows=rows,
+            trials=trials,
+            speed=self._speed(choice),
+            shares=shares,
+            steps=self._measurement.steps,
+            reference_steps=self._reference_steps,
+            loss_scale=self._measurement.loss_scale,
+            fixed_products=self._fixed,
+        )
+
+
+def _matches(pattern: str, layer: str) -> bool:
+    return fnmatchcase(layer, pattern) or fnmatchcase(layer, f"{pattern}.*")
+
+
+def _as_budget(given: object) -> dict[str, float]:
+    both = given if isinstance(given, Mapping) else {"loss": given, "gradient": given}
+    if set(both) != {"loss", "gradient"}:
+        raise ValueError(f"budget: got {given!r}, must be a number, or a mapping with loss and gradient")
+    for each in both.values():
+        if not isinstance(each, int | float) or isinstance(each, bool):
+            raise TypeError(f"budget: got {given!r}, must be a number, or a mapping with loss and gradient")
+        if not 0 < each < math.inf:
+            raise ValueError(f"budget: got {given!r}, must be finite and above 0; 0.01 is one hundredth")
+    return {name: float(both[name]) for name in ("loss", "gradient")}
+
+
+def _as_precision(given: object) -> MixedPrecision:
+    if isinstance(given, MixedPrecision):
+        if not given.enabled:
+            raise ValueError("precision: got one that is not enabled, must be")
+        if given.reduction is not None:
+            raise ValueError(f"precision: got reduction {given.reduction!r}, which has no levels, must have none")
+        return given
+    if given is not None and not isinstance(given, str):
+        raise TypeError(f"precision: got {given!r}, must be a MixedPrecision or the name of a format")
+    return MixedPrecision(fp16_type=given or "cbfloat16", loss_scaling_factor="dynamic")
+
+
+def _as_levels(given: Iterable[int]) -> tuple[int, ...]:
+    found = sorted(set(check_items(given, "levels", "0, 1 and 2")) - {0})
+    if not found or any(each not in LEVELS for each in found):
+        raise ValueError(f"levels: got {given!r}, must be some of 0, 1 and 2, and not 0 alone")
+    return tuple(found)
+
+
+def _as_chunks(given: Iterable[int | None] | None, precision: MixedPrecision) -> tuple[int | None, ...]:
+    if given is None:
+        return (precision.chunk,)
+    found = list(dict.fromkeys(check_items(given, "chunks", "chunk lengths, such as 16 and 32")))
+    if not found:
+        raise ValueError("chunks: got none, must have one chunk length at least")
+    return tuple(Reduction.for_level(1, CBFLOAT16, chunk=each).chunk for each in found)
