@@ -25,14 +25,14 @@ def vector_unit(level: int, chunk: int | None) -> float:
 
 
 class Costs:
-    """Products per cycle by level and chunk length.
+    """Products per cycle by level, and at levels 1 and 2 by chunk length.
 
     Parameters
     ----------
     given : mapping, optional
         From each level to products per cycle, or to a mapping from chunk lengths to them; `vector_unit` unless given.
     levels, chunks
-        What it must have an entry for.
+        What it must have an entry for besides level 0.
 
     Raises
     ------
@@ -47,10 +47,10 @@ class Costs:
         self._rates: dict[tuple[int, int | None], float] = {}
         if given is not None and not isinstance(given, Mapping):
             raise TypeError(f"costs: got {given!r}, must be a mapping such as {{0: 2.0, 1: 3.76, 2: 3.88}}")
-        for level in levels:
+        for level in (0, *levels):
             if given is not None and level not in given:
-                raise ValueError(f"costs: has no entry for level {level}, must have one for each of {list(levels)}")
-            for chunk in chunks:
+                raise ValueError(f"costs: has no entry for level {level}, must have one for each of {[0, *levels]}")
+            for chunk in chunks if level else (None,):
                 rate = vector_unit(level, chunk) if given is None else _rate(given[level], level, chunk)
                 self._rates[level, chunk] = rate
         for level in given or ():
@@ -59,11 +59,11 @@ class Costs:
 
     def cycles(self, products: int, level: int, chunk: int | None) -> float:
         """Return how long products take, in cycles."""
-        return products / self._rates[level, chunk]
+        return products / self._rates[level, chunk if level else None]
 
 
 def _rate(entry: Any, level: int, chunk: int | None) -> float:
-    if isinstance(entry, Mapping):
+    if isinstance(entry, Mapping) and level:
         if chunk not in entry:
             raise ValueError(f"costs: level {level} has no entry for chunk {chunk}, must have one")
         entry = entry[chunk]

@@ -136,7 +136,7 @@ class Search:
         self._levels = _as_levels(levels)
         self._chunks = _as_chunks(chunks, self._precision)
         self._patterns = None if layers is None else check_items(layers, "layers", "patterns of paths")
-        self._costs = Costs(costs, (0, *self._levels), tuple(dict.fromkeys((self._precision.chunk, *self._chunks))))
+        self._costs = Costs(costs, self._levels, self._chunks)
         if not isinstance(trials, int) or isinstance(trials, bool) or trials < 0:
             raise ValueError(f"trials: got {trials!r}, must be an int of at least 0")
         self._trials, self._show = trials, show
@@ -206,7 +206,7 @@ class Search:
 
     def _saved(self, candidate: Candidate) -> float:
         products = self._counts[candidate.unit]
-        before = self._costs.cycles(products, 0, self._precision.chunk)
+        before = self._costs.cycles(products, 0, None)
         return before - self._costs.cycles(products, *candidate.setting)
 
     def _map(self, chosen: Iterable[Candidate], *, common: bool = False) -> dict[str, Any]:
@@ -262,7 +262,7 @@ class Search:
         return max(change.gradient / self._budget["gradient"], abs(change.loss) / self._budget["loss"])
 
     def _speed(self, choice: Choice) -> float:
-        before = sum(self._costs.cycles(count, 0, self._precision.chunk) for count in self._counts.values())
+        before = sum(self._costs.cycles(count, 0, None) for count in self._counts.values())
         return before / (before - self._prediction.saved(choice))
 
     def _advice(
