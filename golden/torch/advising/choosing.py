@@ -71,8 +71,8 @@ class Prediction:
         #: The choices of each layer: one of each pass or none, with the same chunk in both.
         self._options = [list(self._of_layer(passes)) for passes in layers.values()]
         count = 1
-        for each in self._options:
-            count = min(count * len(each), _MOST + 1)
+        for options in self._options:
+            count = min(count * len(options), _MOST + 1)
         self._all = self._combinations() if count <= _MOST else None
 
     def _of_layer(self, passes: list[list[int]]) -> Iterator[Choice]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,7 +17,7 @@ from golden.torch.configuration import MixedPrecision
 from golden.torch.training.callback import outputs_of
 from golden.torch.training.step import loss_of
 
-__all__ = ["Change", "Measured", "Measurement", "as_batches", "loss_function"]
+__all__ = ["Change", "Measured", "Measurement", "loss_function"]
 
 #: Sketched gradients have this many numbers, where whole ones would take more memory than `_MEMORY` bytes.
 _SKETCH = 1 << 16
@@ -183,15 +183,3 @@ def _first_scale(precision: MixedPrecision) -> float:
     if isinstance(factor, int | float):
         return float(factor)
     return float(precision.grad_scaler().get_scale())
-
-
-def as_batches(batches: object) -> list[Any]:
-    """Return the batches as a list."""
-    if not isinstance(batches, Iterable) or isinstance(batches, Tensor | Mapping | str | bytes):
-        raise TypeError(
-            f"batches: got {type(batches).__name__}, must be a list of batches, such as [(inputs, targets)]"
-        )
-    found = list(batches)
-    if not found:
-        raise ValueError("batches: has no batch, must have one at least")
-    return found

@@ -12,12 +12,12 @@ import torch
 from rich.console import Console
 from torch import Tensor, nn
 
-from golden.formats import CBFLOAT16
-from golden.reduction import LEVELS, Reduction
+from golden.reduction import LEVELS
 from golden.torch.advising.advice import Advice, AdviceRow, Trial, level_map_of
+from golden.torch.advising.arguments import as_batches, as_budget, as_chunks, as_levels, as_precision
 from golden.torch.advising.choosing import Candidate, Choice, Prediction, Setting
 from golden.torch.advising.costs import Costs
-from golden.torch.advising.measuring import Change, Measurement, as_batches, loss_function
+from golden.torch.advising.measuring import Change, Measurement, loss_function
 from golden.torch.advising.products import PASSES, Unit
 from golden.torch.arguments import check_flags, check_items
 from golden.torch.configuration import MixedPrecision
@@ -131,10 +131,10 @@ class Search:
         show: bool = True,
     ) -> None:
         check_flags(show=show)
-        self._budget = _as_budget(budget)
-        self._precision = _as_precision(precision)
-        self._levels = _as_levels(levels)
-        self._chunks = _as_chunks(chunks, self._precision)
+        self._budget = as_budget(budget)
+        self._precision = as_precision(precision)
+        self._levels = as_levels(levels)
+        self._chunks = as_chunks(chunks, self._precision)
         self._patterns = None if layers is None else check_items(layers, "layers", "patterns of paths")
         self._costs = Costs(costs, self._levels, self._chunks)
         if not isinstance(trials, int) or isinstance(trials, bool) or trials < 0:
@@ -222,6 +222,7 @@ class Search:
         known: set[Choice] = {()}
         choice: Choice = ()
         change, share, ratio = Change(0.0, 0.0), 0.0, 1.0
+        within, beyond = 0.0, math.inf  # predicted shares of what was within the budget, and of what was not
         for number, each in enumerate(alone):  # combinations of one are measured already
             known.add((number,))
             if self._share(each) <= 1 and prediction.saved((number,)) > prediction.saved(choice):
@@ -230,12 +231,18 @@ class Search:
         total = 1 + min(self._trials, candidates)
         for _ in shown(range(total), "combinations", self._show):
             proposed = self._next(known, choice, share, ratio)
-            if proposed is None:
+            if proposed is None and within:  # of many combinations only one is proposed: look between the shares
+                proposed = self._saving_more(math.sqrt(within * beyond), known, choice)
+            if proposed is None or proposed in known:
                 break
             known.add(proposed)
             measured = self._measurement.change(self._map(prediction.candidates[each] for each in proposed))
             found, predicted = self._share(measured), prediction.share(proposed, budget)
             trials.append(Trial(self._speed(proposed), measured.loss, measured.gradient, found <= 1))
+            if found <= 1:
+                within = max(within, predicted)
+            else:
+                beyond = min(beyond, predicted)
             if found > 1 and predicted * ratio <= 1:
                 ratio = max(min(found / max(predicted, _LEAST), 1 / _LEAST), ratio / _CAUTION)
             if found <= 1 and (prediction.saved(proposed), -found) > (prediction.saved(choice), -share):
@@ -249,14 +256,20 @@ class Search:
         change; one that saves more, and is predicted to exceed the budget by a little.
         """
         prediction, budget = self._prediction, (self._budget["gradient"], self._budget["loss"])
-        proposed = prediction.cheapest(budget, 1 / ratio, known)
-        if proposed is not None and prediction.saved(proposed) > prediction.saved(choice):
+        proposed = self._saving_more(1 / ratio, known, choice)
+        if proposed is not None:
             return proposed
         proposed = prediction.best(budget, prediction.saved(choice), known)
         if proposed is not None and prediction.share(proposed, budget) * ratio < share:
             return proposed
-        proposed = prediction.cheapest(budget, _HOPE / ratio, known)
-        return proposed if proposed is not None and prediction.saved(proposed) > prediction.saved(choice) else None
+        return self._saving_more(_HOPE / ratio, known, choice)
+
+    def _saving_more(self, limit: float, known: set[Choice], choice: Choice) -> Choice | None:
+        """Return the combination that saves most, and more than one, within a predicted share of the budget."""
+        budget = self._budget["gradient"], self._budget["loss"]
+        proposed = self._prediction.cheapest(budget, limit, known)
+        saves = proposed is not None and self._prediction.saved(proposed) > self._prediction.saved(choice)
+        return proposed if saves else None
 
     def _share(self, change: Change) -> float:
         return max(change.gradient / self._budget["gradient"], abs(change.loss) / self._budget["loss"])
@@ -301,43 +314,3 @@ class Search:
 
 def _matches(pattern: str, layer: str) -> bool:
     return fnmatchcase(layer, pattern) or fnmatchcase(layer, f"{pattern}.*")
-
-
-def _as_budget(given: object) -> dict[str, float]:
-    both = given if isinstance(given, Mapping) else {"loss": given, "gradient": given}
-    if set(both) != {"loss", "gradient"}:
-        raise ValueError(f"budget: got {given!r}, must be a number, or a mapping with loss and gradient")
-    for each in both.values():
-        if not isinstance(each, int | float) or isinstance(each, bool):
-            raise TypeError(f"budget: got {given!r}, must be a number, or a mapping with loss and gradient")
-        if not 0 < each < math.inf:
-            raise ValueError(f"budget: got {given!r}, must be finite and above 0; 0.01 is one hundredth")
-    return {name: float(both[name]) for name in ("loss", "gradient")}
-
-
-def _as_precision(given: object) -> MixedPrecision:
-    if isinstance(given, MixedPrecision):
-        if not given.enabled:
-            raise ValueError("precision: got one that is not enabled, must be")
-        if given.reduction is not None:
-            raise ValueError(f"precision: got reduction {given.reduction!r}, which has no levels, must have none")
-        return given
-    if given is not None and not isinstance(given, str):
-        raise TypeError(f"precision: got {given!r}, must be a MixedPrecision or the name of a format")
-    return MixedPrecision(fp16_type=given or "cbfloat16", loss_scaling_factor="dynamic")
-
-
-def _as_levels(given: Iterable[int]) -> tuple[int, ...]:
-    found = sorted(set(check_items(given, "levels", "0, 1 and 2")) - {0})
-    if not found or any(each not in LEVELS for each in found):
-        raise ValueError(f"levels: got {given!r}, must be some of 0, 1 and 2, and not 0 alone")
-    return tuple(found)
-
-
-def _as_chunks(given: Iterable[int | None] | None, precision: MixedPrecision) -> tuple[int | None, ...]:
-    if given is None:
-        return (precision.chunk,)
-    found = list(dict.fromkeys(check_items(given, "chunks", "chunk lengths, such as 16 and 32")))
-    if not found:
-        raise ValueError("chunks: got none, must have one chunk length at least")
-    return tuple(Reduction.for_level(1, CBFLOAT16, chunk=each).chunk for each in found)
