@@ -39,7 +39,7 @@ class Row:
     Parameters
     ----------
     plain, observed : float
-        Milliseconds of processor time of a step, mean over `_EVERY` of them; medians.
+        Milliseconds of one thread's time of a step, mean over `_EVERY` of them; medians.
     single : float
         Milliseconds of one step that is observed.
     differing : int
@@ -70,10 +70,10 @@ class _Training:
         self._batches = _batches(task, batch)
 
     def seconds(self, steps: int, every: int | None) -> float:
-        """Return the processor time of a step, observed every so many steps or not at all."""
+        """Return this thread's time of a step, observed every so many steps or not at all."""
         batches = [next(self._batches) for _ in range(steps)]
         looking: Any = nullcontext() if every is None else cstorch.observe(self.model, every)
-        started = time.process_time()
+        started = time.thread_time()
         with looking:
             for inputs, targets in batches:
                 self._optimizer.zero_grad()
@@ -81,7 +81,7 @@ class _Training:
                     self._scaler.scale(self._loss(self.model(inputs), targets)).backward()
                 self._scaler.step(self._optimizer)
                 self._scaler.update()
-        return (time.process_time() - started) / steps
+        return (time.thread_time() - started) / steps
 
 
 def _batches(task: Task, batch: int) -> Iterator[tuple[Tensor, Tensor]]:
@@ -153,7 +153,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             shown = f"{rows[-1].plain:.1f} ms a step, observed {rows[-1].observed:.1f} ms: {rows[-1].overhead:.1%}"
             console.print(f"{name}: {shown}, {rows[-1].differing} weights differ", highlight=False)
     if given.update_docs:
-        note = f"Processor time on one thread; {machine()}."
+        note = f"Processor time of the training's thread, with one thread for everything; {machine()}."
         publish(measured(_TOOL, ["golden", "golden.torch"], tables=(table(rows),), note=note))
     return int(any(row.differing for row in rows))
 
