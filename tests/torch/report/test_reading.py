@@ -128,3 +128,10 @@ def test_folder_without_observations_says_how_to_make_them(tmp_path):
 def test_file_without_a_step_is_refused(tmp_path, lines, message):
     with pytest.raises(ValueError, match=message):
         read_run(write(tmp_path, lines), "run")
+
+
+def test_resumed_run_has_a_notice_and_the_settings_of_its_end(tmp_path):
+    lines = [product(1), step(1), settings(started="2026-02-03", level=2), product(2), step(2)]
+    run = run_of(tmp_path, lines)
+    assert (run.notices, run.settings.level) == (["The run was resumed at 2026-02-03."], 2)
+    assert [each.step for each in run.steps] == [1, 2]
