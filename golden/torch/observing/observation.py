@@ -225,7 +225,8 @@ class Observation:
 
     def note_backward(self, roots: Iterable[Any]) -> None:
         """Take what a backward pass begins with: losses, unless a scaler has told them."""
-        if self._scale is None:
+        # A reentrant checkpoint runs one within another, which begins with no loss.
+        if self._scale is None and torch._C._current_graph_task_id() < 0:
             for each in roots:
                 if isinstance(each, Tensor):
                     self._add_loss(each)

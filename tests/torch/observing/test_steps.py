@@ -6,6 +6,7 @@ import math
 import pytest
 import torch
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 
 import golden.torch as cstorch
 from golden.torch.scopes import scopes
@@ -121,6 +122,17 @@ def test_observe_without_a_scaler_takes_the_step_of_the_optimizer_and_its_loss()
     assert [row.finite for row in report.steps][:2] == [True, False]
     assert [row.loss_scale for row in report.steps] == [None] * 3
     assert [row.observed for row in report.steps] == [True, False, True]
+
+
+def test_observe_takes_the_loss_of_a_checkpoint_once():
+    model = Mlp()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    x = normal(4, 6, grad=True)
+    with cstorch.observe(model) as report, cstorch.precision("bfloat16"):
+        loss = checkpoint(lambda given: model.eval()(given).square().sum(), x, use_reentrant=True)
+        loss.backward()
+        optimizer.step()
+    assert [row.loss for row in report.steps] == [loss.item()]
 
 
 def test_observe_adds_the_losses_of_accumulated_gradients():
