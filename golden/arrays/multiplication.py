@@ -13,9 +13,12 @@ from golden.arrays.checks import code_dtype
 from golden.arrays.conversion import convert
 from golden.arrays.counting import Counting, Tally, counts_in_form
 from golden.arrays.operands import carried_codes, carrier
+from golden.arrays.plans import steps_of
+from golden.arrays.signalling import with_signalling
 from golden.counts import Counts
 from golden.formats import FloatFormat
 from golden.kernels import products as kernels
+from golden.kernels.counting import CountSink
 from golden.reduction import Reduction
 from golden.rounding import ReductionRounding, Rounding
 
@@ -63,9 +66,49 @@ def counted(
     *,
     operand: FloatFormat,
     plan: Reduction,
+    destination: FloatFormat | None,
     modes: ReductionRounding,
 ) -> tuple[Codes, Counts]:
-    """Return the codes of the rows that are counted of a matrix product, and their counts."""
+    """Return the codes of a matrix product, and the counts of the rows that are counted."""
+    how: dict[str, Any] = {"operand": operand, "plan": plan, "modes": modes}
+    if x.shape[-1] and (destination is None or destination.has_inf):
+        formats = kernels.Formats.of(carrier(operand), plan, destination or plan.outer, rounding=modes)
+        if counting.rows is None or not kernels.counts_apart(formats):
+            result, sink = (
+                np.empty(shape, code_dtype(formats.destination)),
+                CountSink(counting.form, shape, counting.rows),
+            )
+            if kernels.matmul(*carried_codes(operand, x, y), start, result, formats, sink=sink):
+                found = sink.counts(*steps_of(plan, x.shape[-1]))
+                return result, with_signalling(found, x, y, start, shape, counting, operand=operand, plan=plan)
+    if counting.rows is None:
+        codes, found = _counted_rows(x, y, start, shape, counting, **how)
+        if destination is not None:
+            codes = convert(codes, plan.outer, destination, **last_rounding(shape, modes))
+        return codes, found
+    codes = multiplied(x, y, start, shape, destination=destination, **how)
+    rows = counting.rows
+    if not modes.is_random:  # whose places are those of the whole call
+        x, counting = x[..., rows, :], replace(counting, rows=None)
+        start = None if start is None else np.broadcast_to(start, shape)[..., rows, :]
+        shape = (*shape[:-2], len(rows), shape[-1])
+        if rows.size:
+            return codes, counted(x, y, start, shape, counting, destination=None, **how)[1]
+    return codes, _counted_rows(x, y, start, shape, counting, **how)[1]
+
+
+def _counted_rows(
+    x: Codes,
+    y: Codes,
+    start: Codes | None,
+    shape: tuple[int, ...],
+    counting: Counting,
+    *,
+    operand: FloatFormat,
+    plan: Reduction,
+    modes: ReductionRounding,
+) -> tuple[Codes, Counts]:
+    """Return the codes of the rows that are counted, in the outer format, and their counts, by NumPy."""
     index = np.arange(np.prod(shape), dtype=np.uint64).reshape(shape) if modes.is_random else None
     if counting.rows is not None:
         rows = counting.rows

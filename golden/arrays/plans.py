@@ -24,6 +24,7 @@ __all__ = [
     "matmul_shape",
     "plan_for_level",
     "plan_of",
+    "steps_of",
 ]
 
 Codes = NDArray[Any]
@@ -103,3 +104,8 @@ def allowed(rule: Accumulator, modes: ReductionRounding) -> Accumulator:
     """Refuse the modes that another machine's accumulator has not."""
     rule.refuse(nearest_even=modes.rounding is Rounding.NEAREST_EVEN)
     return rule
+
+
+def steps_of(plan: Reduction, length: int) -> tuple[int, int]:
+    """Return how many products and promotions a reduction of `length` products has."""
+    return length, 0 if plan.is_chain or length == 0 else -(-length // (plan.chunk or length))

@@ -23,10 +23,12 @@ from golden.arrays.plans import (
     check_length,
     matmul_shape,
     plan_of,
+    steps_of,
 )
 from golden.counts import Counts
 from golden.formats import FP32, FloatFormat
 from golden.kernels import products as kernels
+from golden.kernels.counting import CountSink
 from golden.reduction import DEFAULT_CHUNK, Reduction
 from golden.rounding import DEFAULT_RANDOM_BITS, ReductionRounding, Rounding
 
@@ -129,17 +131,25 @@ def dot(
         last = last_rounding(shape, modes)
         if not with_flags and counting is None:
             return convert(dot(x, y, **options), plan.outer, destination, **last)
-        total, raised, *found = dot(x, y, return_flags=True, counts=counts, **options)
-        codes, more = convert(total, plan.outer, destination, return_flags=True, **last)
-        return (codes, raised | more, *found) if with_flags else (codes, *found)
+        total, *found = dot(x, y, return_flags=with_flags, counts=counts, **options)
+        if not with_flags:
+            return convert(total, plan.outer, destination, **last), *found
+        codes, raised = convert(total, plan.outer, destination, return_flags=True, **last)
+        return codes, raised | found[0], *found[1:]
     x, y = (np.broadcast_to(codes, shape + codes.shape[-1:]) for codes in (x, y))
-    if not with_flags and counting is None and x.size:
+    # The library takes signalling NaNs for quiet ones.
+    is_quiet = counting is None or not (operand.is_signalling(x).any() or operand.is_signalling(y).any())
+    is_quiet = is_quiet and (counting is None or start is None or not plan.outer.is_signalling(start).any())
+    if not with_flags and x.size and is_quiet:
         result = np.empty(shape, code_dtype(destination or plan.outer))
+        sink = None if counting is None else CountSink(counting.form, shape, has_rows=False)
         rows, columns = (codes.reshape(-1, codes.shape[-1]) for codes in carried_codes(operand, x, y))
         begin = None if start is None else np.broadcast_to(start, shape).ravel()
         formats = kernels.Formats.of(carrier(operand), plan, destination or plan.outer, rounding=modes)
-        if kernels.dot(rows, columns, begin, result.reshape(-1), formats):
-            return result[()]
+        if kernels.dot(rows, columns, begin, result.reshape(-1), formats, sink=sink):
+            if sink is None:
+                return result[()]
+            return result[()], sink.counts(*steps_of(plan, x.shape[-1]))
     x, y = np.moveaxis(x, -1, 0), np.moveaxis(y, -1, 0)
     tally = None if counting is None else Tally(shape)
     options = {"operand": operand, "plan": plan, "start": start, "out": destination, "rounding": modes}
@@ -231,9 +241,4 @@ def matmul(
         return total if destination is None else convert(total, FP32, destination, **last_rounding(shape, modes))
     if counting is None:
         return multiplied(x, y, start, shape, operand=operand, plan=plan, destination=destination, modes=modes)
-    codes, found = counted(x, y, start, shape, counting, operand=operand, plan=plan, modes=modes)
-    if counting.rows is not None:
-        codes = multiplied(x, y, start, shape, operand=operand, plan=plan, destination=destination, modes=modes)
-    elif destination is not None:
-        codes = convert(codes, plan.outer, destination, **last_rounding(shape, modes))
-    return codes, found
+    return counted(x, y, start, shape, counting, operand=operand, plan=plan, destination=destination, modes=modes)

@@ -11,7 +11,7 @@ from golden.accumulator import Accumulator
 from golden.arrays.accumulators import multiply, totals_of
 from golden.arrays.chain import last_rounding
 from golden.arrays.checks import as_format, as_values
-from golden.arrays.conversion import convert, decode, encode, quantize
+from golden.arrays.conversion import decode, encode, quantize
 from golden.arrays.counting import Counting, as_counting
 from golden.arrays.multiplication import counted
 from golden.arrays.operands import carried_indexed, carried_values, carrier
@@ -24,11 +24,13 @@ from golden.arrays.plans import (
     matmul_shape,
     plan_for_level,
     plan_of,
+    steps_of,
 )
 from golden.arrays.products import matmul
 from golden.counts import Counts
 from golden.formats import FloatFormat
 from golden.kernels import products as kernels
+from golden.kernels.counting import CountSink
 from golden.reduction import DEFAULT_CHUNK, Reduction
 from golden.rounding import DEFAULT_RANDOM_BITS, ReductionRounding, Rounding
 
@@ -166,13 +168,22 @@ def _counted_values(
     modes: ReductionRounding,
 ) -> tuple[NDArray[np.float32], Counts]:
     """Return the values of a matrix product, and the counts of its steps."""
-    codes = encode(x, operand), encode(y, operand), None if start is None else encode(start, plan.outer)
-    total, found = counted(*codes, shape, counting, operand=operand, plan=plan, modes=modes)
-    if counting.rows is not None:
-        options: dict[str, Any] = {"operand": operand, "reduction": plan, "initial": start, "out": destination}
-        return matmul_values(x, y, **options, **arguments_of(modes, with_last=True)), found
-    last = last_rounding(shape, modes)
-    return decode(convert(total, plan.outer, destination, **last), destination), found
+    if x.shape[-1] and destination.has_inf:
+        formats = kernels.Formats.of(carrier(operand), plan, destination, as_values=True, rounding=modes)
+        if counting.rows is None or not kernels.counts_apart(formats):
+            result, sink = np.empty(shape, np.float32), CountSink(counting.form, shape, counting.rows)
+            if kernels.matmul(*carried_values(operand, x, y), start, result, formats, sink=sink):
+                return result, sink.counts(*steps_of(plan, x.shape[-1]))
+    options: dict[str, Any] = {"operand": operand, "reduction": plan, "out": destination}
+    options |= arguments_of(modes, with_last=True)
+    if counting.rows is not None and counting.rows.size and not modes.is_random:
+        rows = counting.rows
+        part = None if start is None else np.broadcast_to(start, shape)[..., rows, :]
+        _, found = matmul_values(x[..., rows, :], y, initial=part, counts=counting.form, **options)
+        return matmul_values(x, y, initial=start, counts=False, **options), found
+    given = encode(x, operand), encode(y, operand), None if start is None else encode(start, plan.outer)
+    codes, found = counted(*given, shape, counting, operand=operand, plan=plan, destination=destination, modes=modes)
+    return decode(codes, destination), found
 
 
 def indexed_values(

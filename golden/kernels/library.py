@@ -21,6 +21,9 @@ __all__ = ["Active", "active", "address", "format_number", "kernel_info", "paths
 #: The paths of the library, fastest first; a path's number in the C interface is its place from the end.
 COMPILED_PATHS = ("avx512fp16", "avx512", "avx2", "portable")
 
+#: The number of the path with native float16.
+NATIVE_HALVES = 3
+
 _VERSION = 1
 _FOLDER = Path(__file__).resolve().parent
 _SLOW_SECONDS = 2.0
@@ -59,6 +62,8 @@ def declared(library: ctypes.CDLL) -> ctypes.CDLL:
         library.cbfloat_multiply_indexed.argtypes = [ctypes.c_char_p] * 3
     if hasattr(library, "cbfloat_multiply_rounded"):
         library.cbfloat_multiply_rounded.argtypes = [ctypes.c_char_p] * 4
+    if hasattr(library, "cbfloat_multiply_counted"):
+        library.cbfloat_multiply_counted.argtypes = [ctypes.c_char_p] * 5
     if hasattr(library, "cbfloat_accumulate"):
         library.cbfloat_accumulate.argtypes = [ctypes.c_char_p]
     return library

@@ -11,12 +11,23 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from golden.formats import FloatFormat
-from golden.kernels.library import active, address, format_number
+from golden.formats import FP16, FloatFormat
+from golden.kernels.counting import CountSink
+from golden.kernels.library import NATIVE_HALVES, active, address, format_number
 from golden.reduction import Reduction
 from golden.rounding import NEAREST, ReductionRounding, Rounding
 
-__all__ = ["Formats", "Indexed", "batch_offsets", "dot", "matmul", "matmul_indexed", "multiply_accumulate", "strided"]
+__all__ = [
+    "Formats",
+    "Indexed",
+    "batch_offsets",
+    "counts_apart",
+    "dot",
+    "matmul",
+    "matmul_indexed",
+    "multiply_accumulate",
+    "strided",
+]
 
 Matrix = NDArray[Any]
 
@@ -92,6 +103,13 @@ class Formats(NamedTuple):
         return hasattr(library, "cbfloat_multiply_rounded") and fits and results <= 2**32
 
 
+def counts_apart(formats: Formats) -> bool:
+    """Tell whether a product runs in native float16, in which nothing counts: counted rows are then computed apart."""
+    served = active()
+    plain = formats.rounding.rounding is Rounding.NEAREST_EVEN and formats.operand == formats.inner == FP16
+    return served is not None and served.path == NATIVE_HALVES and plain
+
+
 def strided(array: Matrix) -> Matrix:
     """Return the array itself, or a copy if its strides are no whole numbers of aligned elements."""
     size = array.itemsize
@@ -109,10 +127,20 @@ def batch_offsets(array: Matrix, batch: tuple[int, ...]) -> NDArray[np.int64]:
     return offsets
 
 
-def _multiply(mode: int, a: Matrix, b: Matrix, initial: Matrix | None, result: Matrix, formats: Formats) -> bool:
+def _multiply(
+    mode: int,
+    a: Matrix,
+    b: Matrix,
+    initial: Matrix | None,
+    result: Matrix,
+    formats: Formats,
+    sink: CountSink | None,
+) -> bool:
     """Fill `result`, contiguous and of shape (..., M, N); the last two axes of `initial` broadcast, too."""
     served = active()
     if served is None or not formats.are_served(served.library, result.size):
+        return False
+    if sink is not None and not hasattr(served.library, "cbfloat_multiply_counted"):
         return False
     *batch, rows, columns = result.shape
     batches = prod(batch)
@@ -131,7 +159,9 @@ def _multiply(mode: int, a: Matrix, b: Matrix, initial: Matrix | None, result: M
     numbers = served.path, served.threads, mode, *formats.numbers()
     sizes = batches, rows, columns, a.shape[-2] if mode == _DOT else a.shape[-1]
     product, how = _PRODUCT.pack(*numbers, *sizes, *matrices, address(result)), formats.how()
-    if how is None:
+    if sink is not None:
+        failed = served.library.cbfloat_multiply_counted(product, None, None, how, sink.request())
+    elif how is None:
         failed = served.library.cbfloat_multiply(product)
     else:
         failed = served.library.cbfloat_multiply_rounded(product, None, None, how)
@@ -145,15 +175,25 @@ def _of_two_bytes(array: Matrix | None) -> Any:
     return array.astype(np.uint16) if array is not None and array.dtype == np.uint8 else array
 
 
-def _narrowed(call: Callable[..., bool], *given: Matrix | None, result: Matrix, formats: Formats) -> bool:
+def _narrowed(
+    call: Callable[..., bool], *given: Matrix | None, result: Matrix, formats: Formats, **options: Any
+) -> bool:
     """Let a call fill a result of 2 bytes instead of one of 1."""
     wide = np.empty(result.shape, np.uint16)
-    served = call(*given, wide, formats)
+    served = call(*given, wide, formats, **options)
     result[...] = wide
     return served
 
 
-def matmul(a: Matrix, b: Matrix, initial: Matrix | None, result: Matrix, formats: Formats) -> bool:
+def matmul(
+    a: Matrix,
+    b: Matrix,
+    initial: Matrix | None,
+    result: Matrix,
+    formats: Formats,
+    *,
+    sink: CountSink | None = None,
+) -> bool:
     """Fill `result` with the products of (..., M, K) and (..., K, N), K at least 1; False if NumPy has to do it.
 
     Parameters
@@ -166,11 +206,13 @@ def matmul(a: Matrix, b: Matrix, initial: Matrix | None, result: Matrix, formats
         Codes or values of the destination.
     formats : Formats
         What the arrays hold and how they are summed.
+    sink : CountSink, optional
+        Of the results' shape: the steps are counted into it. Signalling NaNs do not count.
     """
     if active() is None:
         return False
     if result.dtype == np.uint8:
-        return _narrowed(matmul, a, b, initial, result=result, formats=formats)
+        return _narrowed(matmul, a, b, initial, result=result, formats=formats, sink=sink)
     a, b = strided(_of_two_bytes(a)), strided(_of_two_bytes(b))
     start = None if initial is None else strided(_of_two_bytes(initial))
     if b.ndim == 2 and a.ndim > 2:
@@ -179,7 +221,7 @@ def matmul(a: Matrix, b: Matrix, initial: Matrix | None, result: Matrix, formats
         if start is not None and start.ndim > 1:
             start = np.broadcast_to(start, result.shape).reshape(rows, columns)
         a, result = a.reshape(rows, a.shape[-1]), result.reshape(rows, columns)
-    return _multiply(_MATMUL, a, b, start, result, formats)
+    return _multiply(_MATMUL, a, b, start, result, formats, sink)
 
 
 def matmul_indexed(a: Indexed, b: Indexed, initial: Matrix | None, result: Matrix, formats: Formats) -> bool:
@@ -212,15 +254,23 @@ def matmul_indexed(a: Indexed, b: Indexed, initial: Matrix | None, result: Matri
     return True
 
 
-def dot(a: Matrix, b: Matrix, initial: Matrix | None, result: Matrix, formats: Formats) -> bool:
+def dot(
+    a: Matrix,
+    b: Matrix,
+    initial: Matrix | None,
+    result: Matrix,
+    formats: Formats,
+    *,
+    sink: CountSink | None = None,
+) -> bool:
     """Fill `result` of shape (N,) with the dot products of the rows of two (N, K) arrays; parameters as of `matmul`."""
     if active() is None:
         return False
     if result.dtype == np.uint8:
-        return _narrowed(dot, a, b, initial, result=result, formats=formats)
+        return _narrowed(dot, a, b, initial, result=result, formats=formats, sink=sink)
     start = None if initial is None else strided(_of_two_bytes(initial))
     x, y = strided(_of_two_bytes(a)), strided(_of_two_bytes(b))
-    return _multiply(_DOT, x.T, y.T, start, result[np.newaxis], formats)
+    return _multiply(_DOT, x.T, y.T, start, result[np.newaxis], formats, sink)
 
 
 def multiply_accumulate(a: Matrix, b: Matrix, acc: Matrix, result: Matrix, formats: Formats) -> bool:
@@ -230,4 +280,4 @@ def multiply_accumulate(a: Matrix, b: Matrix, acc: Matrix, result: Matrix, forma
     if result.dtype == np.uint8:
         return _narrowed(multiply_accumulate, a, b, acc, result=result, formats=formats)
     x, y, z = (strided(np.broadcast_to(_of_two_bytes(array), result.shape).reshape(1, -1)) for array in (a, b, acc))
-    return _multiply(_DOT, x, y, z, result.reshape(1, -1), formats)
+    return _multiply(_DOT, x, y, z, result.reshape(1, -1), formats, None)

@@ -8,38 +8,13 @@
 #include <cstdint>
 #include <cstring>
 
+#include "generic_bits.h"
 #include "path.h"
 
 // Sums must be rounded to the type of their operands. Elsewhere (x87) the library is not built, and NumPy serves.
 static_assert(FLT_EVAL_METHOD == 0, "float and double expressions must be evaluated in their own precision");
 
 namespace {
-
-inline uint64_t bits_of(double x) {
-    uint64_t bits;
-    std::memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-
-inline double double_of(uint64_t bits) {
-    double x;
-    std::memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
-inline uint32_t bits_of(float x) {
-    uint32_t bits;
-    std::memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-
-inline float float_of(uint32_t bits) {
-    float x;
-    std::memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
-inline double power_of_two(int exponent) { return double_of(static_cast<uint64_t>(1023 + exponent) << 52); }
 
 constexpr uint64_t DOUBLE_SIGN = 1ull << 63;
 constexpr uint64_t DOUBLE_FIELD = 0x7FFull << 52;
@@ -125,10 +100,14 @@ void generic_join(int64_t count, const float *partial, float *total, float facto
     for (int64_t i = 0; i < count; i++) total[i] = step(partial[i], factor, total[i]);
 }
 
-const Chain GENERIC_CHAINS[GENERIC_ROWS] = {generic_chain<1>, generic_chain<2>, generic_chain<3>, generic_chain<4>};
-const Chain GENERIC_DOTS[1] = {generic_dot};
-const Tiles GENERIC_TILES = {GENERIC_ROWS,      GENERIC_COLUMNS, GENERIC_COLUMNS, 4,
-                             Rounding::nearest, GENERIC_CHAINS,  GENERIC_DOTS,    generic_join};
+float generic_smallest(int64_t count, const float *values) {
+    uint32_t smallest = 0x7F800000 - 1;  // less 1, so that a 0 is the largest
+    for (int64_t i = 0; i < count; i++) {
+        const uint32_t magnitude = (bits_of(values[i]) & 0x7FFFFFFF) - 1;
+        smallest = magnitude < smallest ? magnitude : smallest;
+    }
+    return float_of(smallest + 1);
+}
 
 // The code of a value that the format holds.
 inline uint32_t code_of(double rounded, const Format &format) {

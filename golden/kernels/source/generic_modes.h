@@ -164,25 +164,4 @@ void convert_in_mode(int64_t count, float *values, const Rule &rule) {
     }
 }
 
-template <Mode MODE, class Words>
-InMode generic_in_mode() {
-    static const Chain chains[GENERIC_ROWS] = {chain_in_mode<MODE, Words, 1>, chain_in_mode<MODE, Words, 2>,
-                                               chain_in_mode<MODE, Words, 3>, chain_in_mode<MODE, Words, 4>};
-    static const Chain dots[1] = {dot_in_mode<MODE, Words>};
-    static const Tiles tiles = {GENERIC_ROWS,      GENERIC_COLUMNS, GENERIC_COLUMNS, 4,
-                                Rounding::nearest, chains,          dots,            join_in_mode<MODE, Words>};
-    return {&tiles, nullptr, nullptr, nullptr, nullptr, nullptr, convert_in_mode<MODE, Words>};
-}
-
-// All modes on the generic tiles.
-template <class Words>
-void add_generic_modes(Path &path) {
-    path.in(Mode::toward_zero) = generic_in_mode<Mode::toward_zero, Words>();
-    path.in(Mode::down) = generic_in_mode<Mode::down, Words>();
-    path.in(Mode::up) = generic_in_mode<Mode::up, Words>();
-    path.in(Mode::nearest_away) = generic_in_mode<Mode::nearest_away, Words>();
-    path.in(Mode::to_odd) = generic_in_mode<Mode::to_odd, Words>();
-    path.in(Mode::stochastic) = generic_in_mode<Mode::stochastic, Words>();
-}
-
 }  // namespace

@@ -109,6 +109,27 @@ struct cbfloat_rounding {
 CBFLOAT_API int cbfloat_multiply_rounded(const struct cbfloat_product *product, const struct cbfloat_tables *a,
                                          const struct cbfloat_tables *b, const struct cbfloat_rounding *rounding);
 
+enum cbfloat_count_form {
+    CBFLOAT_COUNT_EACH = 0, /* per result: batches x M x N */
+    CBFLOAT_COUNT_ROWS = 1, /* per row of a: batches x M */
+    CBFLOAT_COUNT_SUM = 2,  /* one for all */
+};
+
+/* What is counted, NUMERICS section 11. All fields are 8 bytes long. */
+struct cbfloat_counting {
+    int64_t form;
+    const uint8_t *rows; /* M of them: 0 where a row of a is not counted; null: all are */
+    /* 10 arrays of the form's shape: of products inexact, underflow, overflow, invalid, swamped; so of promotions. What is
+     * found is added to what they hold. */
+    int64_t *events;
+    int64_t *largest_exponents; /* one array; what is larger than what it holds replaces that */
+};
+
+/* As cbfloat_multiply_rounded, and count. No factor and no initial value counts as a signalling NaN. */
+CBFLOAT_API int cbfloat_multiply_counted(const struct cbfloat_product *product, const struct cbfloat_tables *a,
+                                         const struct cbfloat_tables *b, const struct cbfloat_rounding *rounding,
+                                         const struct cbfloat_counting *counting);
+
 /* One sum of an accumulator's rule (golden.FusedSum). All fields are 8 bytes long. */
 struct cbfloat_fused_sum {
     int64_t terms;

@@ -93,6 +93,31 @@ struct Lanes {
         return choose(_mm256_cmpgt_epi32(x, y), then, otherwise);
     }
 
+    // What is counted: which lanes something holds in, all ones there, and counts of them.
+    static constexpr bool ROUNDS_BY_INSTRUCTION = false;
+    static constexpr int COUNTED_ROWS = 2;
+    using Mask = __m256i;
+    static Mask has(Words x, Words bits) {
+        return _mm256_xor_si256(_mm256_cmpeq_epi32(both(x, bits), words(0)), words(0xFFFFFFFF));
+    }
+    static Mask ordered(Floats x, Floats y) { return as_words(_mm256_cmp_ps(x, y, _CMP_ORD_Q)); }
+    static Mask at_least(Floats x, Floats limit) {
+        return as_words(_mm256_cmp_ps(_mm256_andnot_ps(floats(-0.0f), x), limit, _CMP_GE_OQ));
+    }
+    static Mask equal_where(Mask where, Floats x, Floats y) {
+        return both(where, as_words(_mm256_cmp_ps(x, y, _CMP_EQ_OQ)));
+    }
+    // Of magnitudes, as above.
+    static Mask less_where(Mask where, Words x, Words limit) { return both(where, _mm256_cmpgt_epi32(limit, x)); }
+    static Mask both_masks(Mask x, Mask y) { return both(x, y); }
+    static Mask either_mask(Mask x, Mask y) { return either(x, y); }
+    static Mask but_not(Mask x, Mask y) { return _mm256_andnot_si256(y, x); }
+    static Words increased(Words counts, Mask where) { return _mm256_sub_epi32(counts, where); }
+    static Floats only(Mask where, Floats x) { return _mm256_and_ps(as_floats(where), x); }
+    static Floats larger_magnitude(Floats x, Floats y) {
+        return as_floats(larger(as_words(x), both(as_words(y), words(0x7FFFFFFF))));
+    }
+
     static Words load_words(const uint32_t *from) {
         return _mm256_loadu_si256(reinterpret_cast<const __m256i *>(from));
     }

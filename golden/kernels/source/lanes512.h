@@ -90,6 +90,30 @@ struct Lanes {
         return _mm512_mask_mov_epi32(otherwise, _mm512_cmpgt_epu32_mask(x, y), then);
     }
 
+    // What is counted: which lanes something holds in, and counts of them.
+    static constexpr bool ROUNDS_BY_INSTRUCTION = true;
+    static constexpr int COUNTED_ROWS = 4;
+    using Mask = __mmask16;
+    static Mask has(Words x, Words bits) { return _mm512_test_epi32_mask(x, bits); }
+    static Mask ordered(Floats x, Floats y) { return _mm512_cmp_ps_mask(x, y, _CMP_ORD_Q); }
+    static Mask at_least(Floats x, Floats limit) { return _mm512_cmp_ps_mask(_mm512_abs_ps(x), limit, _CMP_GE_OQ); }
+    static Mask equal_where(Mask where, Floats x, Floats y) {
+        return _mm512_mask_cmp_ps_mask(where, x, y, _CMP_EQ_OQ);
+    }
+    static Mask less_where(Mask where, Words x, Words limit) { return _mm512_mask_cmplt_epu32_mask(where, x, limit); }
+    static Mask both_masks(Mask x, Mask y) { return _kand_mask16(x, y); }
+    static Mask either_mask(Mask x, Mask y) { return _kor_mask16(x, y); }
+    static Mask but_not(Mask x, Mask y) { return _kandn_mask16(y, x); }
+    static Words increased(Words counts, Mask where) {
+        return _mm512_mask_sub_epi32(counts, where, counts, words(0xFFFFFFFF));
+    }
+    static Floats only(Mask where, Floats x) { return _mm512_maskz_mov_ps(where, x); }
+    static Floats larger_magnitude(Floats x, Floats y) { return _mm512_range_ps(x, y, 0xB); }
+    static Mask is_inexact(Floats a, Floats b, Floats c) {
+        return _mm512_cmp_ps_mask(_mm512_fmadd_round_ps(a, b, c, DOWN), _mm512_fmadd_round_ps(a, b, c, UP),
+                                  _CMP_NEQ_OQ);
+    }
+
     static Words load_words(const uint32_t *from) { return _mm512_loadu_si512(from); }
     static void store_words(uint32_t *to, Words x) { _mm512_storeu_si512(to, x); }
     static Words load_halves(const uint16_t *from) {

@@ -35,6 +35,30 @@ using Chain = void (*)(int64_t steps, const void *a, const void *b, void *acc, c
 // total[i] = round(partial[i] * factor + total[i]).
 using Join = void (*)(int64_t count, const float *partial, float *total, float factor, const Rule &rule);
 
+// What steps did (NUMERICS section 11): for each sum of a tile how often each event occurred, and the largest finite
+// magnitude that a step left. The rows are as far apart as those of the tile.
+struct Tally {
+    uint32_t *inexact, *underflow, *overflow, *invalid, *swamped;
+    float *largest;
+
+    Tally at(int64_t offset) const {
+        return {inexact + offset, underflow + offset, overflow + offset, invalid + offset, swamped + offset,
+                largest + offset};
+    }
+};
+
+// A chain and a join that count; they serve any number of rows and columns of a tile.
+using CountedChain = void (*)(int rows, int columns, bool dot, int64_t steps, const void *a, const void *b, void *acc,
+                              const Rule &rule, const Tally &tally);
+using CountedJoin = void (*)(int64_t count, const float *partial, float *total, float factor, const Rule &rule,
+                             const Tally &tally);
+
+struct Counted {
+    CountedChain chain;
+    CountedChain tiny_chain;  // in its place where an inexact result may be below the smallest normal value of a float
+    CountedJoin join;
+};
+
 struct Tiles {
     int rows, columns;    // of a full tile
     int vector;           // columns that one vector holds
@@ -43,6 +67,7 @@ struct Tiles {
     const Chain *chains;  // [rows - 1][vectors - 1]
     const Chain *dots;    // [vectors - 1]
     Join join;            // of float accumulators of the same kind, null for halves
+    const Counted *counted = nullptr;  // null where nothing counts in these tiles
 
     int vectors() const { return columns / vector; }
     Chain chain(int tile_rows, int used_columns, bool dot) const {
@@ -79,6 +104,7 @@ struct Path {
     const Arrays *plain;          // any format
     const Arrays *fast;           // float and short formats, null if there is nothing faster
     float (*largest)(int64_t count, const float *values);  // largest magnitude; infinity if one is infinite or NaN
+    float (*smallest)(int64_t count, const float *values);  // smallest magnitude but 0; infinity or NaN if there is none
     InMode modes[MODES];
 
     InMode &in(Mode mode) { return modes[static_cast<int>(mode)]; }

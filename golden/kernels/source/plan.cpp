@@ -28,7 +28,7 @@ Place place_of(const cbfloat_rounding *rounding) {
 
 }  // namespace
 
-Plan::Plan(const cbfloat_product &product, const Path &given, const cbfloat_rounding *rounding)
+Plan::Plan(const cbfloat_product &product, const Path &given, const cbfloat_rounding *rounding, bool counting)
     : path(given),
       operand(Format::from_number(product.operand)),
       inner(Format::from_number(product.inner)),
@@ -39,7 +39,8 @@ Plan::Plan(const cbfloat_product &product, const Path &given, const cbfloat_roun
       dot(product.mode == CBFLOAT_DOT),
       chain_rule(rule_of(inner, mode_of(rounding, &cbfloat_rounding::steps), place_of(rounding))),
       join_rule(rule_of(outer, chain_rule.mode, chain_rule.place)),
-      last_rule(rule_of(result, mode_of(rounding, &cbfloat_rounding::last), chain_rule.place)) {
+      last_rule(rule_of(result, mode_of(rounding, &cbfloat_rounding::last), chain_rule.place)),
+      counts(counting) {
     convert = path.in(last_rule.mode).convert;
     if (!choose_scaled()) choose_generic();
 }
@@ -61,9 +62,10 @@ double Plan::bound(double start, int64_t steps, double product) const {
 bool Plan::choose_scaled() {
     const InMode &kinds = path.in(chain_rule.mode);
     if (!kinds.scaled || !(outer.is_float() || outer.is_short())) return false;
+    if (counts && !counts_scaled()) return false;
     total_exponent = outer.is_float() ? 0 : outer.scale();
     joining = outer.is_float() ? kinds.single_limited : kinds.scaled_limited;
-    const bool native = kinds.half && !is_chain && operand == inner && inner == Format{5, 10, 15};
+    const bool native = kinds.half && !counts && !is_chain && operand == inner && inner == Format{5, 10, 15};
     if (native) {
         tiles = limited = kinds.half;
         halves = true;
@@ -89,6 +91,14 @@ bool Plan::choose_scaled() {
         b_exponent += b_exponent < 0 ? 1 : -1;
     a_exponent = product_exponent - b_exponent;
     return packs(operand, a_exponent) && packs(operand, b_exponent);
+}
+
+// Counting needs two bits to spare in a float, and promotions into a float that are never inexact below its smallest
+// normal value.
+bool Plan::counts_scaled() const {
+    const auto has_room = [](const Format &format) { return format.is_float() || format.fraction_bits <= 20; };
+    return path.in(chain_rule.mode).scaled->counted && has_room(inner) && has_room(outer) &&
+           !(outer.is_float() && inner.lowest_digit() < -149);
 }
 
 void Plan::choose_generic() {

@@ -7,8 +7,8 @@
 #include "path.h"
 
 struct Plan {
-    // Without `rounding` to nearest even.
-    Plan(const cbfloat_product &product, const Path &path, const cbfloat_rounding *rounding);
+    // Without `rounding` to nearest even. `counts` asks for tiles that count.
+    Plan(const cbfloat_product &product, const Path &path, const cbfloat_rounding *rounding, bool counts = false);
 
     const Path &path;
     Format operand, inner, outer, result;
@@ -23,6 +23,7 @@ struct Plan {
     int a_exponent = 0, b_exponent = 0;  // the operands are packed as values times 2^exponent
     int total_exponent = 0;              // totals are values times 2^exponent
     float join_factor = 1;
+    bool counts;
     bool halves = false;  // operands and partial sums are native float16
 
     // What a sum of `steps` products of at most `product` in magnitude can reach, starting from `start`. Rounding to
@@ -35,7 +36,15 @@ struct Plan {
         return !(bound < std::ldexp(2 - std::ldexp(1.0, -inner.fraction_bits), inner.emax()));
     }
 
+    // Whether a step on floats may be inexact below the smallest normal value: whether a product may have a digit below
+    // the lowest of a float. `smallest` is a bound below the magnitudes of the products that are not 0.
+    bool may_be_tiny(double smallest) const {
+        return has_tiny_products() && std::ldexp(smallest, -2 * operand.fraction_bits) < std::ldexp(1.0, -149);
+    }
+    bool has_tiny_products() const { return inner.is_float() && 2 * operand.lowest_digit() < -149; }
+
 private:
     bool choose_scaled();
+    bool counts_scaled() const;
     void choose_generic();
 };

@@ -1,10 +1,10 @@
 // The path that any processor runs.
-#include "generic_modes.h"
+#include "generic_counts.h"
 
 namespace {
 
 Path with_modes() {
-    Path path = {&GENERIC_ARRAYS, nullptr, generic_largest, {{&GENERIC_TILES}}};
+    Path path = {&GENERIC_ARRAYS, nullptr, generic_largest, generic_smallest, {{&GENERIC_TILES}}};
     add_generic_modes<ScalarPhilox>(path);
     return path;
 }

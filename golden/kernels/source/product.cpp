@@ -7,7 +7,10 @@
 #include <cmath>
 #include <cstring>
 #include <new>
+#include <optional>
 
+#include "call.h"
+#include "counting.h"
 #include "kernels.h"
 #include "pack.h"
 #include "path.h"
@@ -19,50 +22,16 @@ namespace {
 
 constexpr int64_t BLOCK = 256;  // products of one packed block, unless a chunk is just longer
 constexpr int64_t REGION_ROWS = 1536, REGION_COLUMNS = 1024;
+constexpr int64_t COUNTED_ROWS = 384, COUNTED_COLUMNS = 256;  // where each result has counts
 constexpr int64_t STEPS_PER_THREAD = 1 << 18;  // fewer are not worth waking a thread
 constexpr int64_t KEPT_BYTES = 64 << 20;       // scratch memory that a thread keeps
 // Steps of the roundings that are none of a product (NUMERICS section 10).
 constexpr int64_t FIRST_PROMOTION = int64_t{1} << 31, FINAL_CONVERSION = (int64_t{1} << 32) - 1;
 
-int64_t groups(int64_t count, int64_t size) { return (count + size - 1) / size; }
-
-// An operand; with tables, they take the place of the strides.
-struct Matrix : cbfloat_matrix {
-    Matrix(const cbfloat_matrix &matrix, const cbfloat_tables *given = nullptr) : cbfloat_matrix(matrix) {
-        if (given) tables = *given;
-    }
-    void transpose() {
-        std::swap(row_stride, column_stride);
-        std::swap(tables.rows, tables.columns);
-    }
-    cbfloat_tables tables{nullptr, nullptr};
-};
-
-// The products of one call, the operands possibly in exchanged roles.
-struct Call {
-    const Plan &plan;
-    int64_t batches, m, n, k, chunk;
-    Matrix a, b, initial;  // the rows of b go along n and its columns along k, as those of a along m and k
-    char *result;
-    int64_t result_row, result_column;  // strides in elements
-    int result_bytes;
-};
-
-struct Region {
-    int64_t batch, m0, m1, n0, n1;
-};
-
-const char *start_of(const Matrix &matrix, int64_t batch, int bytes) {
-    return static_cast<const char *>(matrix.data) + (matrix.offsets ? matrix.offsets[batch] : 0) * bytes;
-}
-
-const char *element(const Matrix &matrix, int64_t batch, int64_t i, int64_t j, int bytes) {
-    return start_of(matrix, batch, bytes) + (i * matrix.row_stride + j * matrix.column_stride) * bytes;
-}
-
 class Worker {
 public:
-    Worker(const Call &call, const Region &region)
+    // Without `sink` nothing is counted.
+    Worker(const Call &call, const Region &region, CountSink *sink)
         : call_(call),
           plan_(call.plan),
           tiles_(*plan_.tiles),
@@ -73,7 +42,8 @@ public:
           column_panels_(groups(region.n1 - region.n0, tiles_.columns)),
           chunk_(call.chunk > 0 ? std::min(call.chunk, call.k) : call.k),
           block_(chunk_ <= BLOCK ? BLOCK / chunk_ * chunk_ : BLOCK),
-          keeps_partial_(!plan_.is_chain && chunk_ > BLOCK) {}
+          keeps_partial_(!plan_.is_chain && chunk_ > BLOCK),
+          sink_(sink) {}
 
     void run() {
         static thread_local Scratch scratch;
@@ -92,6 +62,7 @@ public:
         raw_ = b_ + b_bytes;
 
         start();
+        if (sink_) tallies_.start(*sink_, region_, tiles_.columns, row_panels_ * tiles_.rows, column_panels_, plan_.is_chain);
         for (int64_t k0 = 0; k0 < call_.k;) {
             // A block ends where its products do, and where a chunk does that began in an earlier block.
             int64_t k1 = std::min(k0 + block_, call_.k);
@@ -100,6 +71,7 @@ public:
             k0 = k1;
         }
         finish();
+        if (sink_) tallies_.finish(*sink_, call_);
         scratch.release_above(KEPT_BYTES);
     }
 
@@ -144,12 +116,14 @@ private:
             arrays.decode(format, count, from, to, exponent);
     }
 
-    // Pack one operand's panels of the block; return the largest magnitude among the packed values.
+    // Pack one operand's panels of the block; return the largest magnitude among the packed values. Where it matters to
+    // what is counted, the smallest but 0 goes to `smallest_`.
     double pack(const Matrix &matrix, int64_t first, int64_t count, int width, int64_t k0, int64_t k1,
                 int exponent, char *packed) {
         const int bytes = plan_.as_values ? 4 : plan_.operand.code_bytes();
         const int64_t depth = k1 - k0, size = depth * width;
         double largest = 0;
+        smallest_ = INFINITY;
         for (int64_t lane = 0; lane < count; lane += width) {
             const int64_t lanes = std::min<int64_t>(width, count - lane);
             char *to = packed + lane * depth * tiles_.element_bytes;
@@ -166,6 +140,8 @@ private:
             float *floats = reinterpret_cast<float *>(to);
             to_floats(plan_.operand, size, raw_, floats, exponent);
             largest = std::max<double>(largest, plan_.path.largest(size, floats));
+            if (sink_ && plan_.has_tiny_products())
+                smallest_ = std::min<double>(smallest_, plan_.path.smallest(size, floats));
         }
         return std::ldexp(largest, -exponent);
     }
@@ -184,7 +160,9 @@ private:
         const int a_width = plan_.dot ? tiles_.columns : tiles_.rows;
         const double largest_a = plan_.dot ? pack(call_.a, region_.n0, columns(), a_width, k0, k1, plan_.a_exponent, a_)
                                            : pack(call_.a, region_.m0, rows(), a_width, k0, k1, plan_.a_exponent, a_);
+        const double smallest_a = smallest_;
         const double largest_b = pack(call_.b, region_.n0, columns(), tiles_.columns, k0, k1, plan_.b_exponent, b_);
+        is_tiny_ = sink_ && plan_.may_be_tiny(smallest_a * smallest_);
 
         const Tiles *chosen = plan_.tiles;
         if (plan_.tiles != plan_.limited) {
@@ -209,7 +187,9 @@ private:
     void add_tile(const Tiles &tiles, int64_t k0, int64_t k1, const char *a, int64_t a_step, const char *b, int64_t row,
                   int64_t column) {
         const int used_rows = plan_.dot ? 1 : static_cast<int>(tile_rows(row));
-        const Chain chain = tiles.chain(used_rows, static_cast<int>(tile_columns(column)), plan_.dot);
+        const auto chain = [&](int64_t steps, const char *x, const char *y, float *sums, const Rule &rule) {
+            add_products(tiles, steps, x, y, sums, rule, row, column);
+        };
         const int64_t b_step = tiles.columns * tiles.element_bytes;
         float *const totals = total(row, column);
         if (plan_.is_chain) {
@@ -225,8 +205,41 @@ private:
             const Rule rule = at(plan_.chain_rule, row, column, k);
             chain(end - k, a + (k - k0) * a_step, b + (k - k0) * b_step, partial, rule);
             if (end % chunk_ == 0 || end == call_.k)
-                join(tiles, used, partial, totals, at(plan_.join_rule, row, column, FIRST_PROMOTION + k / chunk_));
+                join(tiles, used, partial, totals, at(plan_.join_rule, row, column, FIRST_PROMOTION + k / chunk_), row,
+                     column);
             k = end;
+        }
+    }
+
+    // Run the chains of a tile, and count in the rows that are counted.
+    void add_products(const Tiles &tiles, int64_t steps, const char *a, const char *b, float *sums, const Rule &rule,
+                      int64_t row, int64_t column) {
+        const int rows = plan_.dot ? 1 : static_cast<int>(tile_rows(row)), columns = static_cast<int>(tile_columns(column));
+        if (sink_) {
+            const CountedChain counted = is_tiny_ ? tiles.counted->tiny_chain : tiles.counted->chain;
+            if (tallies_.all()) {
+                counted(rows, columns, plan_.dot, steps, a, b, sums, rule, tallies_.at(0, column, row * tiles.rows));
+                return;
+            }
+            each_counted(tiles, row, rows, sums, rule, [&](int i, float *copy, const Rule &here) {
+                const char *const x = a + (plan_.dot ? 0 : i * tiles.element_bytes);
+                counted(1, columns, plan_.dot, steps, x, b, copy, here, tallies_.at(0, column, row * tiles.rows + i));
+            });
+        }
+        tiles.chain(rows, columns, plan_.dot)(steps, a, b, sums, rule);
+    }
+
+    // Visit the counted rows among those of a tile: which it is, a copy of its sums, its rule.
+    template <class Visit>
+    void each_counted(const Tiles &tiles, int64_t panel, int rows, const float *sums, const Rule &rule,
+                      const Visit &visit) {
+        for (int i = 0; i < rows; i++) {
+            if (!tallies_.counts(panel * tiles.rows + i)) continue;
+            alignas(64) float copy[MOST_SUMS];
+            std::memcpy(copy, sums + i * tiles.columns, static_cast<size_t>(tiles.columns) * sizeof(float));
+            Rule here = rule;
+            here.place.index += static_cast<uint32_t>(i) * rule.place.row_stride;
+            visit(i, copy, here);
         }
     }
 
@@ -245,7 +258,8 @@ private:
         return rule;
     }
 
-    void join(const Tiles &tiles, int64_t used, float *partial, float *totals, const Rule &rule) {
+    void join(const Tiles &tiles, int64_t used, float *partial, float *totals, const Rule &rule, int64_t row,
+              int64_t column) {
         alignas(64) float widened[MOST_SUMS];
         if (plan_.halves) {
             const Format half = plan_.inner;
@@ -254,7 +268,17 @@ private:
             partial = widened;
         }
         environment_.change(plan_.joining->rounding);
-        plan_.joining->join(used, partial, totals, plan_.join_factor, rule);
+        const auto counted = sink_ ? plan_.joining->counted->join : nullptr;
+        if (counted && !tallies_.all())
+            each_counted(tiles, row, static_cast<int>(used / tiles.columns), totals, rule,
+                         [&](int i, float *copy, const Rule &here) {
+                             counted(tiles.columns, partial + i * tiles.columns, copy, plan_.join_factor, here,
+                                     tallies_.at(1, column, row * tiles.rows + i));
+                         });
+        if (counted && tallies_.all())
+            counted(used, partial, totals, plan_.join_factor, rule, tallies_.at(1, column, row * tiles.rows));
+        else
+            plan_.joining->join(used, partial, totals, plan_.join_factor, rule);
         environment_.change(tiles.rounding);
     }
 
@@ -287,43 +311,21 @@ private:
     Environment environment_;
     const int64_t tile_, row_panels_, column_panels_, chunk_, block_;
     const bool keeps_partial_;
+    CountSink *const sink_;
+    Tallies tallies_;
+    double smallest_ = INFINITY;
+    bool is_tiny_ = false;
     float *totals_ = nullptr, *partials_ = nullptr;
     char *a_ = nullptr, *b_ = nullptr, *raw_ = nullptr;
     double bound_ = 0;
 };
 
-// Vectors run along n: exchange the operands where that leaves fewer lanes idle (a product of two values commutes).
-bool better_exchanged(const Tiles &tiles, int64_t m, int64_t n) {
-    const auto lanes = [&](int64_t rows, int64_t columns) {
-        return rows * groups(columns, tiles.vector) * tiles.vector;
-    };
-    return lanes(n, m) < lanes(m, n);
-}
-
-Call arranged(const cbfloat_product &product, const Plan &plan, const cbfloat_tables *a, const cbfloat_tables *b) {
-    Call call{plan,           product.batches, product.m,       product.n, product.k, product.chunk,
-              {product.a, a}, {product.b, b},  product.initial, nullptr,   product.n, 1,
-              0};
-    call.result = static_cast<char *>(product.result);
-    call.result_bytes = plan.as_values ? 4 : plan.result.code_bytes();
-    call.b.transpose();
-    if (plan.dot) {
-        call.a.transpose();
-    } else if (better_exchanged(*plan.tiles, call.m, call.n)) {
-        std::swap(call.a, call.b);
-        std::swap(call.m, call.n);
-        call.initial.transpose();
-        std::swap(call.result_row, call.result_column);
-    }
-    return call;
-}
-
 // How the results of a call are cut: into regions of bounded size, and so that the threads get equal shares.
 struct Cut {
-    Cut(const Call &call, int threads)
+    Cut(const Call &call, int threads, bool counts)
         : row_panels(groups(call.m, call.plan.tiles->rows)), column_panels(groups(call.n, call.plan.tiles->columns)) {
-        down = groups(call.m, REGION_ROWS);
-        across = groups(call.n, REGION_COLUMNS);
+        down = groups(call.m, counts ? COUNTED_ROWS : REGION_ROWS);
+        across = groups(call.n, counts ? COUNTED_COLUMNS : REGION_COLUMNS);
         while (threads > 1 && uneven(call.batches * down * across, threads)) {
             const bool rows_longer = call.m * across >= call.n * down;
             if (rows_longer ? down < row_panels : across >= column_panels && down < row_panels)
@@ -354,14 +356,23 @@ int cbfloat_multiply_indexed(const cbfloat_product *product, const cbfloat_table
 
 int cbfloat_multiply_rounded(const cbfloat_product *product, const cbfloat_tables *a, const cbfloat_tables *b,
                              const cbfloat_rounding *rounding) {
+    return cbfloat_multiply_counted(product, a, b, rounding, nullptr);
+}
+
+int cbfloat_multiply_counted(const cbfloat_product *product, const cbfloat_tables *a, const cbfloat_tables *b,
+                             const cbfloat_rounding *rounding, const cbfloat_counting *counting) {
     const Path *path = path_numbered(static_cast<int>(product->path));
-    const Plan plan(*product, *path, rounding);
-    const Call call = arranged(*product, plan, a, b);
+    const Plan plan(*product, *path, rounding, counting != nullptr);
+    // The rows that are counted, or counted apart, are those of a.
+    const bool by_rows = counting && (counting->rows || counting->form == CBFLOAT_COUNT_ROWS);
+    const Call call = arranged(*product, plan, a, b, !by_rows);
+    std::optional<CountSink> sink;
+    if (counting) sink.emplace(*counting, CountSink::places_of(*product, counting->form));
     const double steps = static_cast<double>(call.batches) * static_cast<double>(call.m) * static_cast<double>(call.n) *
                          static_cast<double>(call.k);
     const int threads =
         static_cast<int>(std::min<double>(static_cast<double>(product->threads), 1 + steps / STEPS_PER_THREAD));
-    const Cut cut(call, threads);
+    const Cut cut(call, threads, counting && !counting->rows);
     std::atomic<bool> failed{false};
     run_pieces(threads, call.batches * cut.down * cut.across, [&](int64_t piece) {
         const int64_t part = piece % (cut.down * cut.across), batch = piece / (cut.down * cut.across);
@@ -373,7 +384,7 @@ int cbfloat_multiply_rounded(const cbfloat_product *product, const cbfloat_table
                             edge(j + 1, cut.across, cut.column_panels, columns, call.n)};
         if (region.m0 == region.m1 || region.n0 == region.n1) return;
         try {
-            Worker(call, region).run();
+            Worker(call, region, sink ? &*sink : nullptr).run();
         } catch (const std::bad_alloc &) {
             failed = true;
         }

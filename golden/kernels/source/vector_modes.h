@@ -4,8 +4,7 @@
 // for the last; what is added then, by the sign, and cut off at the format's last place rounds it once more the same way.
 #pragma once
 
-#include "generic_modes.h"
-#include "vectors.h"
+#include "vector_counts.h"
 #include "wide_steps.h"
 
 namespace {
@@ -147,6 +146,7 @@ void add_directed(Path &path) {
 template <Rounding TO_ODD>
 Path path_with_modes() {
     Path path = *path_of_lanes<TO_ODD>();
+    add_counts<Lanes>(path);
     add_generic_modes<LanesPhilox>(path);
     add_directed<Mode::toward_zero, Rounding::zero>(path);
     add_directed<Mode::down, Rounding::down>(path);

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "chains.h"
-#include "generic.h"
+#include "generic_counts.h"
 
 namespace {
 
@@ -242,6 +242,21 @@ float largest_magnitude(int64_t count, const float *values) {
     return rest > whole ? rest : whole;
 }
 
+float smallest_magnitude(int64_t count, const float *values) {
+    const Words less = Lanes::words(0xFFFFFFFF);  // by 1, so that a 0 is the largest
+    Words smallest = Lanes::words(INFINITY_BITS - 1);
+    int64_t i = 0;
+    for (; i + Lanes::COUNT <= count; i += Lanes::COUNT) {
+        const Words magnitude = Lanes::both(Lanes::as_words(Lanes::load(values + i)), Lanes::words(~SIGN));
+        smallest = Lanes::smaller(smallest, Lanes::add(magnitude, less));
+    }
+    uint32_t lanes[Lanes::COUNT];
+    Lanes::store_words(lanes, smallest);
+    float found = generic_smallest(count - i, values + i);
+    for (const uint32_t lane : lanes) found = float_of(lane + 1) < found ? float_of(lane + 1) : found;
+    return found;
+}
+
 // The path; `TO_ODD` is the environment in which its instructions round to odd.
 template <Rounding TO_ODD>
 const Path *path_of_lanes() {
@@ -251,6 +266,7 @@ const Path *path_of_lanes() {
     static const Path path = {&GENERIC_ARRAYS,
                               &arrays,
                               largest_magnitude,
+                              smallest_magnitude,
                               {{&GENERIC_TILES, single, single, tiles<ScaledStep, TO_ODD>(), tiles<LimitedStep, TO_ODD>(),
                                 nullptr, nullptr}}};
     return &path;

@@ -1,0 +1,74 @@
+// The products of one call: the operands as they lie in memory, possibly in exchanged roles.
+#pragma once
+
+#include <utility>
+
+#include "kernels.h"
+#include "plan.h"
+
+namespace {
+
+int64_t groups(int64_t count, int64_t size) { return (count + size - 1) / size; }
+
+// An operand; with tables, they take the place of the strides.
+struct Matrix : cbfloat_matrix {
+    Matrix(const cbfloat_matrix &matrix, const cbfloat_tables *given = nullptr) : cbfloat_matrix(matrix) {
+        if (given) tables = *given;
+    }
+    void transpose() {
+        std::swap(row_stride, column_stride);
+        std::swap(tables.rows, tables.columns);
+    }
+    cbfloat_tables tables{nullptr, nullptr};
+};
+
+// The products of one call, the operands possibly in exchanged roles.
+struct Call {
+    const Plan &plan;
+    int64_t batches, m, n, k, chunk;
+    Matrix a, b, initial;  // the rows of b go along n and its columns along k, as those of a along m and k
+    char *result;
+    int64_t result_row, result_column;  // strides in elements
+    int result_bytes;
+};
+
+struct Region {
+    int64_t batch, m0, m1, n0, n1;
+};
+
+const char *start_of(const Matrix &matrix, int64_t batch, int bytes) {
+    return static_cast<const char *>(matrix.data) + (matrix.offsets ? matrix.offsets[batch] : 0) * bytes;
+}
+
+const char *element(const Matrix &matrix, int64_t batch, int64_t i, int64_t j, int bytes) {
+    return start_of(matrix, batch, bytes) + (i * matrix.row_stride + j * matrix.column_stride) * bytes;
+}
+
+// Vectors run along n: exchange the operands where that leaves fewer lanes idle (a product of two values commutes).
+bool better_exchanged(const Tiles &tiles, int64_t m, int64_t n) {
+    const auto lanes = [&](int64_t rows, int64_t columns) {
+        return rows * groups(columns, tiles.vector) * tiles.vector;
+    };
+    return lanes(n, m) < lanes(m, n);
+}
+
+Call arranged(const cbfloat_product &product, const Plan &plan, const cbfloat_tables *a, const cbfloat_tables *b,
+              bool may_exchange) {
+    Call call{plan,           product.batches, product.m,       product.n, product.k, product.chunk,
+              {product.a, a}, {product.b, b},  product.initial, nullptr,   product.n, 1,
+              0};
+    call.result = static_cast<char *>(product.result);
+    call.result_bytes = plan.as_values ? 4 : plan.result.code_bytes();
+    call.b.transpose();
+    if (plan.dot) {
+        call.a.transpose();
+    } else if (may_exchange && better_exchanged(*plan.tiles, call.m, call.n)) {
+        std::swap(call.a, call.b);
+        std::swap(call.m, call.n);
+        call.initial.transpose();
+        std::swap(call.result_row, call.result_column);
+    }
+    return call;
+}
+
+}  // namespace

@@ -1,0 +1,206 @@
+// Steps of the vector paths that count what they do (NUMERICS section 11), to nearest even, over the class `Lanes`.
+//
+// Whether a sum is inexact shows in the bits that its rounding cuts off, or in a difference between the sum rounded down
+// and up; where both factors and the accumulator are finite, an addend that is 0 makes no sum inexact.
+#pragma once
+
+#include <type_traits>
+
+#include "vectors.h"
+
+namespace {
+
+using Mask = Lanes::Mask;
+
+// The counts of one vector of sums. Without `LIMITED` nothing overflows, and every number is finite.
+template <bool LIMITED>
+struct Counters {
+    Words inexact, underflow, swamped, overflow, invalid;
+    Floats largest;
+
+    void load(const Tally &tally) {
+        inexact = Lanes::load_words(tally.inexact);
+        underflow = Lanes::load_words(tally.underflow);
+        swamped = Lanes::load_words(tally.swamped);
+        largest = Lanes::load(tally.largest);
+        if constexpr (LIMITED) {
+            overflow = Lanes::load_words(tally.overflow);
+            invalid = Lanes::load_words(tally.invalid);
+        }
+    }
+    void store(const Tally &tally) const {
+        Lanes::store_words(tally.inexact, inexact);
+        Lanes::store_words(tally.underflow, underflow);
+        Lanes::store_words(tally.swamped, swamped);
+        Lanes::store(tally.largest, largest);
+        if constexpr (LIMITED) {
+            Lanes::store_words(tally.overflow, overflow);
+            Lanes::store_words(tally.invalid, invalid);
+        }
+    }
+    void note_swamped(Mask inexact_here, Floats before, Floats after) {
+        inexact = Lanes::increased(inexact, inexact_here);
+        swamped = Lanes::increased(swamped, Lanes::equal_where(inexact_here, before, after));
+    }
+    // Infinity times zero, and infinity less infinity. Products of floats may overflow, which makes no NaN.
+    void note_invalid(Floats a, Floats b, Floats before, Floats after) {
+        const Floats product = Lanes::multiply(a, b);
+        const Mask no_product = Lanes::but_not(Lanes::ordered(a, b), Lanes::ordered(product, product));
+        const Mask no_sum = Lanes::but_not(Lanes::ordered(product, before), Lanes::ordered(after, after));
+        invalid = Lanes::increased(invalid, Lanes::either_mask(no_product, no_sum));
+    }
+};
+
+// Accumulators in float, of lanes whose instructions round as they say. Where a sum may be inexact below the smallest normal value, the plain C++ counts.
+template <class Given, bool LIMITED>
+struct SingleCounting : FloatLanes {
+    using Counts = Counters<LIMITED>;
+    static constexpr int ROWS = Lanes::SINGLE_ROWS;
+    explicit SingleCounting(const Rule &) {}
+    Floats operator()(Floats a, Floats b, Floats acc, Counters<LIMITED> &counters) const {
+        const Floats after = Lanes::multiply_add(a, b, acc);
+        const Mask inexact = Given::is_inexact(a, b, acc);
+        counters.note_swamped(inexact, acc, after);
+        if constexpr (LIMITED) {
+            const Mask infinite = Lanes::at_least(after, Lanes::as_floats(Lanes::words(INFINITY_BITS)));
+            counters.overflow = Lanes::increased(counters.overflow, Lanes::both_masks(inexact, infinite));
+            counters.note_invalid(a, b, acc, after);
+            const Mask finite = Lanes::but_not(Lanes::ordered(after, after), infinite);
+            counters.largest = Lanes::larger_magnitude(counters.largest, Lanes::only(finite, after));
+        } else {
+            counters.largest = Lanes::larger_magnitude(counters.largest, after);
+        }
+        return after;
+    }
+};
+
+// Scaled accumulators of short formats, with two bits at least to spare in a float.
+template <bool LIMITED>
+struct ScaledCounting : ScaledStep {
+    using Counts = Counters<LIMITED>;
+    explicit ScaledCounting(const Rule &rule)
+        : ScaledStep(rule),
+          below(Lanes::words((1u << (FLOAT_FRACTION - rule.format.fraction_bits)) - 1)),
+          // Half of a last place in a format without ends below 2^-126: magnitudes from there on are rounded to that.
+          not_tiny(Lanes::words(0x00800000 - (1u << (FLOAT_FRACTION - 2 - rule.format.fraction_bits)))),
+          magnitude(Lanes::words(~SIGN)),
+          limit(Lanes::floats(rule.limit)) {}
+    Floats operator()(Floats a, Floats b, Floats acc, Counters<LIMITED> &counters) const {
+        const Words x = Lanes::multiply_add_to_odd(a, b, acc);
+        Floats after = Lanes::as_floats(place.round(x));
+        Mask inexact = Lanes::has(x, below);
+        counters.underflow =
+            Lanes::increased(counters.underflow, Lanes::less_where(inexact, Lanes::both(x, magnitude), not_tiny));
+        if constexpr (LIMITED) {
+            const Floats sum = Lanes::as_floats(x), infinity = Lanes::as_floats(Lanes::words(INFINITY_BITS));
+            const Mask beyond = Lanes::at_least(after, limit);
+            const Mask overflow = Lanes::but_not(beyond, Lanes::at_least(sum, infinity));
+            inexact = Lanes::either_mask(inexact, overflow);
+            counters.overflow = Lanes::increased(counters.overflow, overflow);
+            after = Lanes::infinite_from(after, limit);
+            counters.note_invalid(a, b, acc, after);
+            const Mask finite = Lanes::but_not(Lanes::ordered(after, after), beyond);
+            counters.largest = Lanes::larger_magnitude(counters.largest, Lanes::only(finite, after));
+        } else {
+            counters.largest = Lanes::larger_magnitude(counters.largest, after);
+        }
+        counters.note_swamped(inexact, acc, after);
+        return after;
+    }
+    Words below, not_tiny, magnitude;
+    Floats limit;
+};
+
+// One vector of columns of `ROWS` rows. The factors of two steps stand `PITCH` apart.
+template <class Counting, int PITCH, int COLUMNS, int ROWS, bool DOT>
+inline void count_rows(const Counting &step, int64_t steps, const float *x, const float *y, float *sums,
+                       const Tally &tally) {
+    Floats sum[ROWS];
+    typename Counting::Counts counters[ROWS];
+#pragma GCC unroll 8
+    for (int row = 0; row < ROWS; row++) {
+        sum[row] = Lanes::load(sums + row * COLUMNS);
+        counters[row].load(tally.at(row * COLUMNS));
+    }
+    for (int64_t k = 0; k < steps; k++, x += PITCH, y += COLUMNS) {
+        const Floats column = Lanes::load(y);
+#pragma GCC unroll 8
+        for (int row = 0; row < ROWS; row++)
+            sum[row] = step(DOT ? Lanes::load(x) : Lanes::floats(x[row]), column, sum[row], counters[row]);
+    }
+#pragma GCC unroll 8
+    for (int row = 0; row < ROWS; row++) {
+        Lanes::store(sums + row * COLUMNS, sum[row]);
+        counters[row].store(tally.at(row * COLUMNS));
+    }
+}
+
+template <class Counting>
+void count_chain(int rows, int columns, bool dot, int64_t steps, const void *a, const void *b, void *acc,
+                 const Rule &rule, const Tally &tally) {
+    constexpr int PITCH = Counting::ROWS, COLUMNS = columns_of<Counting>, MOST = Lanes::COUNTED_ROWS;
+    const Counting step(rule);
+    for (int column = 0; column < columns; column += Lanes::COUNT) {
+        const float *x = static_cast<const float *>(a) + (dot ? column : 0), *y = static_cast<const float *>(b) + column;
+        float *const sums = static_cast<float *>(acc) + column;
+        if (dot) {
+            count_rows<Counting, COLUMNS, COLUMNS, 1, true>(step, steps, x, y, sums, tally.at(column));
+            continue;
+        }
+        int row = 0;
+        const auto next = [&](auto count) {
+            constexpr int ROWS = decltype(count)::value;
+            const int64_t offset = int64_t{row} * COLUMNS;
+            count_rows<Counting, PITCH, COLUMNS, ROWS, false>(step, steps, x + row, y, sums + offset,
+                                                              tally.at(offset + column));
+            row += ROWS;
+        };
+        while (row + MOST <= rows) next(std::integral_constant<int, MOST>{});
+        while (row < rows) next(std::integral_constant<int, 1>{});
+    }
+}
+
+// `count` is that of whole rows of a tile, hence of whole vectors.
+template <class Counting>
+void count_join(int64_t count, const float *partial, float *total, float factor, const Rule &rule, const Tally &tally) {
+    const Counting step(rule);
+    const Floats factors = Lanes::floats(factor);
+    typename Counting::Counts counters;
+    for (int64_t i = 0; i < count; i += Lanes::COUNT) {
+        counters.load(tally.at(i));
+        Lanes::store(total + i, step(Lanes::load(partial + i), factors, Lanes::load(total + i), counters));
+        counters.store(tally.at(i));
+    }
+}
+
+Tiles counting(const Tiles &tiles, const Counted *counted) {
+    Tiles counting = tiles;
+    counting.counted = counted;
+    return counting;
+}
+
+// Let the tiles that round to nearest even count, too.
+template <class Given>
+void add_counts(Path &path) {
+    constexpr int ROWS = Lanes::SINGLE_ROWS, COLUMNS = columns_of<FloatLanes>;
+    constexpr CountedChain any_single = counted_chain<Mode::nearest_even, ScalarPhilox, ROWS, COLUMNS>;
+    static const Counted scaled = {count_chain<ScaledCounting<false>>, count_chain<ScaledCounting<false>>,
+                                   count_join<ScaledCounting<true>>};
+    static const Counted scaled_limited = {count_chain<ScaledCounting<true>>, count_chain<ScaledCounting<true>>,
+                                           count_join<ScaledCounting<true>>};
+    static Counted single = {any_single, any_single, counted_join<Mode::nearest_even, ScalarPhilox>};
+    static Counted single_limited = single;
+    if constexpr (Given::ROUNDS_BY_INSTRUCTION) {
+        single = {count_chain<SingleCounting<Given, false>>, any_single, count_join<SingleCounting<Given, true>>};
+        single_limited = {count_chain<SingleCounting<Given, true>>, any_single, count_join<SingleCounting<Given, true>>};
+    }
+    InMode &kinds = path.in(Mode::nearest_even);
+    static const Tiles tiles[] = {counting(*kinds.single, &single), counting(*kinds.single_limited, &single_limited),
+                                  counting(*kinds.scaled, &scaled), counting(*kinds.scaled_limited, &scaled_limited)};
+    kinds.single = &tiles[0];
+    kinds.single_limited = &tiles[1];
+    kinds.scaled = &tiles[2];
+    kinds.scaled_limited = &tiles[3];
+}
+
+}  // namespace
