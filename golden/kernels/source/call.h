@@ -1,12 +1,16 @@
 // The products of one call: the operands as they lie in memory, possibly in exchanged roles.
 #pragma once
 
+#include <algorithm>
 #include <utility>
 
 #include "kernels.h"
 #include "plan.h"
 
 namespace {
+
+constexpr int64_t REGION_ROWS = 1536, REGION_COLUMNS = 1024;
+constexpr int64_t COUNTED_ROWS = 384, COUNTED_COLUMNS = 256;  // where each result has counts
 
 int64_t groups(int64_t count, int64_t size) { return (count + size - 1) / size; }
 
@@ -69,6 +73,32 @@ Call arranged(const cbfloat_product &product, const Plan &plan, const cbfloat_ta
         std::swap(call.result_row, call.result_column);
     }
     return call;
+}
+
+// How the results of a call are cut: into regions of bounded size, and so that the threads get equal shares.
+struct Cut {
+    Cut(const Call &call, int threads, bool counts)
+        : row_panels(groups(call.m, call.plan.tiles->rows)), column_panels(groups(call.n, call.plan.tiles->columns)) {
+        down = groups(call.m, counts ? COUNTED_ROWS : REGION_ROWS);
+        across = groups(call.n, counts ? COUNTED_COLUMNS : REGION_COLUMNS);
+        while (threads > 1 && uneven(call.batches * down * across, threads)) {
+            const bool rows_longer = call.m * across >= call.n * down;
+            if (rows_longer ? down < row_panels : across >= column_panels && down < row_panels)
+                down++;
+            else if (across < column_panels)
+                across++;
+            else
+                break;
+        }
+    }
+
+    static bool uneven(int64_t pieces, int64_t threads) { return pieces * 10 < groups(pieces, threads) * threads * 9; }
+
+    int64_t row_panels, column_panels, down, across;
+};
+
+int64_t edge(int64_t part, int64_t parts, int64_t panels, int64_t size, int64_t end) {
+    return std::min(part * panels / parts * size, end);
 }
 
 }  // namespace

@@ -37,6 +37,7 @@ public:
         columns_ = columns;
         kinds_ = is_chain ? 1 : 2;
         all_ = sink.asked.rows == nullptr;
+        by_row_ = sink.asked.form != CBFLOAT_COUNT_EACH;
         slots_ = rows;
         if (!all_) {
             slots_ = 0;
@@ -53,6 +54,12 @@ public:
     bool all() const { return all_; }
     bool counts(int64_t row) const { return all_ || slot_of_[static_cast<size_t>(row)] >= 0; }
 
+    bool counts(int64_t row, int64_t rows) const {
+        for (int64_t i = row; i < row + rows; i++)
+            if (counts(i)) return true;
+        return false;
+    }
+
     // Of products (0) or promotions (1) of the sums from this row of a panel on.
     Tally at(int kind, int64_t panel, int64_t row) const {
         const int64_t slot = all_ ? row : slot_of_[static_cast<size_t>(row)];
@@ -62,7 +69,8 @@ public:
                 first + 2 * size_,
                 first + 3 * size_,
                 first + 4 * size_,
-                reinterpret_cast<float *>(first + EVENTS * size_)};
+                reinterpret_cast<float *>(first + EVENTS * size_),
+                by_row_};
     }
 
     void finish(CountSink &sink, const Call &call) const {
@@ -110,7 +118,7 @@ private:
 
     Region region_{};
     int columns_ = 0, kinds_ = 0;
-    bool all_ = true;
+    bool all_ = true, by_row_ = false;
     int64_t slots_ = 0, size_ = 0;
     uint32_t *memory_ = nullptr;
     std::vector<int64_t> slot_of_;

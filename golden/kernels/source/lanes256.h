@@ -95,7 +95,7 @@ struct Lanes {
 
     // What is counted: which lanes something holds in, all ones there, and counts of them.
     static constexpr bool ROUNDS_BY_INSTRUCTION = false;
-    static constexpr int COUNTED_ROWS = 2;
+    static constexpr int COUNTED_SUMS = 2;
     using Mask = __m256i;
     static Mask has(Words x, Words bits) {
         return _mm256_xor_si256(_mm256_cmpeq_epi32(both(x, bits), words(0)), words(0xFFFFFFFF));

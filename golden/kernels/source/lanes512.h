@@ -92,7 +92,7 @@ struct Lanes {
 
     // What is counted: which lanes something holds in, and counts of them.
     static constexpr bool ROUNDS_BY_INSTRUCTION = true;
-    static constexpr int COUNTED_ROWS = 4;
+    static constexpr int COUNTED_SUMS = 4;
     using Mask = __mmask16;
     static Mask has(Words x, Words bits) { return _mm512_test_epi32_mask(x, bits); }
     static Mask ordered(Floats x, Floats y) { return _mm512_cmp_ps_mask(x, y, _CMP_ORD_Q); }

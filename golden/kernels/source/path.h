@@ -40,10 +40,11 @@ using Join = void (*)(int64_t count, const float *partial, float *total, float f
 struct Tally {
     uint32_t *inexact, *underflow, *overflow, *invalid, *swamped;
     float *largest;
+    bool by_row;  // only the sums along a row matter
 
     Tally at(int64_t offset) const {
         return {inexact + offset, underflow + offset, overflow + offset, invalid + offset, swamped + offset,
-                largest + offset};
+                largest + offset, by_row};
     }
 };
 
@@ -55,7 +56,7 @@ using CountedJoin = void (*)(int64_t count, const float *partial, float *total, 
 
 struct Counted {
     CountedChain chain;
-    CountedChain tiny_chain;  // in its place where an inexact result may be below the smallest normal value of a float
+    CountedChain tiny_chain;  // in its place where a sum below the smallest normal value may be inexact
     CountedJoin join;
 };
 

@@ -24,6 +24,7 @@ struct Plan {
     int total_exponent = 0;              // totals are values times 2^exponent
     float join_factor = 1;
     bool counts;
+    double smallest_without_tiny = 0;
     bool halves = false;  // operands and partial sums are native float16
 
     // What a sum of `steps` products of at most `product` in magnitude can reach, starting from `start`. Rounding to
@@ -36,12 +37,10 @@ struct Plan {
         return !(bound < std::ldexp(2 - std::ldexp(1.0, -inner.fraction_bits), inner.emax()));
     }
 
-    // Whether a step on floats may be inexact below the smallest normal value: whether a product may have a digit below
-    // the lowest of a float. `smallest` is a bound below the magnitudes of the products that are not 0.
-    bool may_be_tiny(double smallest) const {
-        return has_tiny_products() && std::ldexp(smallest, -2 * operand.fraction_bits) < std::ldexp(1.0, -149);
-    }
-    bool has_tiny_products() const { return inner.is_float() && 2 * operand.lowest_digit() < -149; }
+    // Whether a sum below the smallest normal value may be inexact: whether a product may have a digit below the lowest of
+    // the inner format. `smallest` is the least that a product which is not 0 can be, as the operands are packed.
+    bool may_be_tiny(double smallest) const { return smallest < smallest_without_tiny; }
+    bool has_tiny_products() const { return 2 * operand.lowest_digit() < inner.lowest_digit(); }
 
 private:
     bool choose_scaled();

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <new>
 #include <optional>
+#include <vector>
 
 #include "call.h"
 #include "counting.h"
@@ -21,8 +22,6 @@
 namespace {
 
 constexpr int64_t BLOCK = 256;  // products of one packed block, unless a chunk is just longer
-constexpr int64_t REGION_ROWS = 1536, REGION_COLUMNS = 1024;
-constexpr int64_t COUNTED_ROWS = 384, COUNTED_COLUMNS = 256;  // where each result has counts
 constexpr int64_t STEPS_PER_THREAD = 1 << 18;  // fewer are not worth waking a thread
 constexpr int64_t KEPT_BYTES = 64 << 20;       // scratch memory that a thread keeps
 // Steps of the roundings that are none of a product (NUMERICS section 10).
@@ -117,13 +116,13 @@ private:
     }
 
     // Pack one operand's panels of the block; return the largest magnitude among the packed values. Where it matters to
-    // what is counted, the smallest but 0 goes to `smallest_`.
+    // what is counted, `smallest` gets the smallest but 0 of each chunk of each panel.
     double pack(const Matrix &matrix, int64_t first, int64_t count, int width, int64_t k0, int64_t k1,
-                int exponent, char *packed) {
+                int exponent, char *packed, std::vector<float> &smallest) {
         const int bytes = plan_.as_values ? 4 : plan_.operand.code_bytes();
         const int64_t depth = k1 - k0, size = depth * width;
         double largest = 0;
-        smallest_ = INFINITY;
+        smallest.clear();
         for (int64_t lane = 0; lane < count; lane += width) {
             const int64_t lanes = std::min<int64_t>(width, count - lane);
             char *to = packed + lane * depth * tiles_.element_bytes;
@@ -141,7 +140,8 @@ private:
             to_floats(plan_.operand, size, raw_, floats, exponent);
             largest = std::max<double>(largest, plan_.path.largest(size, floats));
             if (sink_ && plan_.has_tiny_products())
-                smallest_ = std::min<double>(smallest_, plan_.path.smallest(size, floats));
+                for (int64_t k = 0; k < depth; k += chunk_)
+                    smallest.push_back(plan_.path.smallest(std::min(chunk_, depth - k) * width, floats + k * width));
         }
         return std::ldexp(largest, -exponent);
     }
@@ -158,11 +158,10 @@ private:
 
     void add_block(int64_t k0, int64_t k1) {
         const int a_width = plan_.dot ? tiles_.columns : tiles_.rows;
-        const double largest_a = plan_.dot ? pack(call_.a, region_.n0, columns(), a_width, k0, k1, plan_.a_exponent, a_)
-                                           : pack(call_.a, region_.m0, rows(), a_width, k0, k1, plan_.a_exponent, a_);
-        const double smallest_a = smallest_;
-        const double largest_b = pack(call_.b, region_.n0, columns(), tiles_.columns, k0, k1, plan_.b_exponent, b_);
-        is_tiny_ = sink_ && plan_.may_be_tiny(smallest_a * smallest_);
+        const int64_t first = plan_.dot ? region_.n0 : region_.m0, count = plan_.dot ? columns() : rows();
+        const double largest_a = pack(call_.a, first, count, a_width, k0, k1, plan_.a_exponent, a_, smallest_a_);
+        const double largest_b =
+            pack(call_.b, region_.n0, columns(), tiles_.columns, k0, k1, plan_.b_exponent, b_, smallest_b_);
 
         const Tiles *chosen = plan_.tiles;
         if (plan_.tiles != plan_.limited) {
@@ -187,11 +186,13 @@ private:
     void add_tile(const Tiles &tiles, int64_t k0, int64_t k1, const char *a, int64_t a_step, const char *b, int64_t row,
                   int64_t column) {
         const int used_rows = plan_.dot ? 1 : static_cast<int>(tile_rows(row));
-        const auto chain = [&](int64_t steps, const char *x, const char *y, float *sums, const Rule &rule) {
-            add_products(tiles, steps, x, y, sums, rule, row, column);
-        };
         const int64_t b_step = tiles.columns * tiles.element_bytes;
+        const auto chain = [&](int64_t steps, const char *x, const char *y, float *sums, const Rule &rule) {
+            const int64_t piece = (y - b) / b_step / chunk_;
+            add_products(tiles, steps, x, y, sums, rule, row, column, piece, groups(k1 - k0, chunk_));
+        };
         float *const totals = total(row, column);
+        counts_here_ = sink_ && tallies_.counts(row * tiles.rows, plan_.dot ? 1 : tile_rows(row));
         if (plan_.is_chain) {
             chain(k1 - k0, a, b, totals, at(plan_.chain_rule, row, column, k0));
             return;
@@ -211,12 +212,20 @@ private:
         }
     }
 
+    // Whether to watch for sums that are inexact below the smallest normal value, in a chunk of the `chunks` of a block.
+    bool may_be_tiny(int64_t row, int64_t column, int64_t chunk, int64_t chunks) const {
+        if (!plan_.has_tiny_products()) return false;
+        const auto at = [&](int64_t panel) { return static_cast<size_t>(panel * chunks + chunk); };
+        return plan_.may_be_tiny(double{smallest_a_[at(plan_.dot ? column : row)]} * smallest_b_[at(column)]);
+    }
+
     // Run the chains of a tile, and count in the rows that are counted.
     void add_products(const Tiles &tiles, int64_t steps, const char *a, const char *b, float *sums, const Rule &rule,
-                      int64_t row, int64_t column) {
+                      int64_t row, int64_t column, int64_t chunk, int64_t chunks) {
         const int rows = plan_.dot ? 1 : static_cast<int>(tile_rows(row)), columns = static_cast<int>(tile_columns(column));
-        if (sink_) {
-            const CountedChain counted = is_tiny_ ? tiles.counted->tiny_chain : tiles.counted->chain;
+        if (counts_here_) {
+            const bool is_tiny = may_be_tiny(row, column, chunk, chunks);
+            const CountedChain counted = is_tiny ? tiles.counted->tiny_chain : tiles.counted->chain;
             if (tallies_.all()) {
                 counted(rows, columns, plan_.dot, steps, a, b, sums, rule, tallies_.at(0, column, row * tiles.rows));
                 return;
@@ -268,7 +277,7 @@ private:
             partial = widened;
         }
         environment_.change(plan_.joining->rounding);
-        const auto counted = sink_ ? plan_.joining->counted->join : nullptr;
+        const auto counted = counts_here_ ? plan_.joining->counted->join : nullptr;
         if (counted && !tallies_.all())
             each_counted(tiles, row, static_cast<int>(used / tiles.columns), totals, rule,
                          [&](int i, float *copy, const Rule &here) {
@@ -313,38 +322,12 @@ private:
     const bool keeps_partial_;
     CountSink *const sink_;
     Tallies tallies_;
-    double smallest_ = INFINITY;
-    bool is_tiny_ = false;
+    std::vector<float> smallest_a_, smallest_b_;
+    bool counts_here_ = false;
     float *totals_ = nullptr, *partials_ = nullptr;
     char *a_ = nullptr, *b_ = nullptr, *raw_ = nullptr;
     double bound_ = 0;
 };
-
-// How the results of a call are cut: into regions of bounded size, and so that the threads get equal shares.
-struct Cut {
-    Cut(const Call &call, int threads, bool counts)
-        : row_panels(groups(call.m, call.plan.tiles->rows)), column_panels(groups(call.n, call.plan.tiles->columns)) {
-        down = groups(call.m, counts ? COUNTED_ROWS : REGION_ROWS);
-        across = groups(call.n, counts ? COUNTED_COLUMNS : REGION_COLUMNS);
-        while (threads > 1 && uneven(call.batches * down * across, threads)) {
-            const bool rows_longer = call.m * across >= call.n * down;
-            if (rows_longer ? down < row_panels : across >= column_panels && down < row_panels)
-                down++;
-            else if (across < column_panels)
-                across++;
-            else
-                break;
-        }
-    }
-
-    static bool uneven(int64_t pieces, int64_t threads) { return pieces * 10 < groups(pieces, threads) * threads * 9; }
-
-    int64_t row_panels, column_panels, down, across;
-};
-
-int64_t edge(int64_t part, int64_t parts, int64_t panels, int64_t size, int64_t end) {
-    return std::min(part * panels / parts * size, end);
-}
 
 }  // namespace
 

@@ -15,6 +15,7 @@ using Mask = Lanes::Mask;
 // The counts of one vector of sums. Without `LIMITED` nothing overflows, and every number is finite.
 template <bool LIMITED>
 struct Counters {
+    static constexpr bool SPECIALS = LIMITED;
     Words inexact, underflow, swamped, overflow, invalid;
     Floats largest;
 
@@ -74,8 +75,9 @@ struct SingleCounting : FloatLanes {
     }
 };
 
-// Scaled accumulators of short formats, with two bits at least to spare in a float.
-template <bool LIMITED>
+// Scaled accumulators of short formats, with two bits at least to spare in a float. Without `UNDERFLOWS` sums below the
+// smallest normal value are exact.
+template <bool LIMITED, bool UNDERFLOWS>
 struct ScaledCounting : ScaledStep {
     using Counts = Counters<LIMITED>;
     explicit ScaledCounting(const Rule &rule)
@@ -89,8 +91,9 @@ struct ScaledCounting : ScaledStep {
         const Words x = Lanes::multiply_add_to_odd(a, b, acc);
         Floats after = Lanes::as_floats(place.round(x));
         Mask inexact = Lanes::has(x, below);
-        counters.underflow =
-            Lanes::increased(counters.underflow, Lanes::less_where(inexact, Lanes::both(x, magnitude), not_tiny));
+        if constexpr (UNDERFLOWS)
+            counters.underflow =
+                Lanes::increased(counters.underflow, Lanes::less_where(inexact, Lanes::both(x, magnitude), not_tiny));
         if constexpr (LIMITED) {
             const Floats sum = Lanes::as_floats(x), infinity = Lanes::as_floats(Lanes::words(INFINITY_BITS));
             const Mask beyond = Lanes::at_least(after, limit);
@@ -111,52 +114,77 @@ struct ScaledCounting : ScaledStep {
     Floats limit;
 };
 
-// One vector of columns of `ROWS` rows. The factors of two steps stand `PITCH` apart.
-template <class Counting, int PITCH, int COLUMNS, int ROWS, bool DOT>
-inline void count_rows(const Counting &step, int64_t steps, const float *x, const float *y, float *sums,
-                       const Tally &tally) {
-    Floats sum[ROWS];
-    typename Counting::Counts counters[ROWS];
+// `ROWS` rows of `USED` vectors of columns. The factors of two steps stand `PITCH` apart. The vectors of a row have counts
+// of their own, or with `SHARED` one in common.
+template <class Counting, int PITCH, int COLUMNS, int ROWS, int USED, bool SHARED, bool DOT>
+void count_rows(const Rule &rule, int64_t steps, const float *x, const float *y, float *sums, const Tally &tally) {
+    constexpr int COUNTERS = SHARED ? 1 : USED;
+    const Counting step(rule);
+    Floats sum[ROWS][USED];
+    typename Counting::Counts counters[ROWS][COUNTERS];
 #pragma GCC unroll 8
     for (int row = 0; row < ROWS; row++) {
-        sum[row] = Lanes::load(sums + row * COLUMNS);
-        counters[row].load(tally.at(row * COLUMNS));
-    }
-    for (int64_t k = 0; k < steps; k++, x += PITCH, y += COLUMNS) {
-        const Floats column = Lanes::load(y);
 #pragma GCC unroll 8
-        for (int row = 0; row < ROWS; row++)
-            sum[row] = step(DOT ? Lanes::load(x) : Lanes::floats(x[row]), column, sum[row], counters[row]);
+        for (int v = 0; v < USED; v++) sum[row][v] = Lanes::load(sums + row * COLUMNS + v * Lanes::COUNT);
+#pragma GCC unroll 8
+        for (int v = 0; v < COUNTERS; v++) counters[row][v].load(tally.at(row * COLUMNS + v * Lanes::COUNT));
     }
+    for (int64_t k = 0; k < steps; k++, x += PITCH, y += COLUMNS)
+#pragma GCC unroll 8
+        for (int row = 0; row < ROWS; row++) {
+            const Floats factor = Lanes::floats(DOT ? 0 : x[row]);
+#pragma GCC unroll 8
+            for (int v = 0; v < USED; v++)
+                sum[row][v] = step(DOT ? Lanes::load(x + v * Lanes::COUNT) : factor, Lanes::load(y + v * Lanes::COUNT),
+                                   sum[row][v], counters[row][SHARED ? 0 : v]);
+        }
 #pragma GCC unroll 8
     for (int row = 0; row < ROWS; row++) {
-        Lanes::store(sums + row * COLUMNS, sum[row]);
-        counters[row].store(tally.at(row * COLUMNS));
+#pragma GCC unroll 8
+        for (int v = 0; v < USED; v++) Lanes::store(sums + row * COLUMNS + v * Lanes::COUNT, sum[row][v]);
+#pragma GCC unroll 8
+        for (int v = 0; v < COUNTERS; v++) counters[row][v].store(tally.at(row * COLUMNS + v * Lanes::COUNT));
     }
 }
 
+// The pieces of a tile that are counted at once: as many sums as hide the time that each waits for itself, as far as
+// there are registers for their counts.
 template <class Counting>
 void count_chain(int rows, int columns, bool dot, int64_t steps, const void *a, const void *b, void *acc,
                  const Rule &rule, const Tally &tally) {
-    constexpr int PITCH = Counting::ROWS, COLUMNS = columns_of<Counting>, MOST = Lanes::COUNTED_ROWS;
-    const Counting step(rule);
-    for (int column = 0; column < columns; column += Lanes::COUNT) {
-        const float *x = static_cast<const float *>(a) + (dot ? column : 0), *y = static_cast<const float *>(b) + column;
-        float *const sums = static_cast<float *>(acc) + column;
-        if (dot) {
-            count_rows<Counting, COLUMNS, COLUMNS, 1, true>(step, steps, x, y, sums, tally.at(column));
-            continue;
-        }
-        int row = 0;
-        const auto next = [&](auto count) {
-            constexpr int ROWS = decltype(count)::value;
-            const int64_t offset = int64_t{row} * COLUMNS;
-            count_rows<Counting, PITCH, COLUMNS, ROWS, false>(step, steps, x + row, y, sums + offset,
-                                                              tally.at(offset + column));
-            row += ROWS;
-        };
-        while (row + MOST <= rows) next(std::integral_constant<int, MOST>{});
-        while (row < rows) next(std::integral_constant<int, 1>{});
+    constexpr int PITCH = Counting::ROWS, COLUMNS = columns_of<Counting>, ALL = Lanes::VECTORS;
+    const float *const x = static_cast<const float *>(a), *const y = static_cast<const float *>(b);
+    float *const sums = static_cast<float *>(acc);
+    const auto count = [&](auto height, auto width, auto shared, int row, int column) {
+        constexpr int ROWS = decltype(height)::value, USED = decltype(width)::value;
+        const int at = row * COLUMNS + column;
+        count_rows<Counting, PITCH, COLUMNS, ROWS, USED, decltype(shared)::value, false>(
+            rule, steps, x + row, y + column, sums + at, tally.at(at));
+    };
+    constexpr std::integral_constant<int, 1> one;
+    constexpr std::integral_constant<int, 2> two;
+    constexpr std::integral_constant<int, Lanes::COUNTED_SUMS> most;
+    constexpr std::integral_constant<int, ALL> all;
+    if (dot) {
+        for (int column = 0; column < columns; column += Lanes::COUNT)
+            count_rows<Counting, COLUMNS, COLUMNS, 1, 1, false, true>(rule, steps, x + column, y + column,
+                                                                      sums + column, tally.at(column));
+        return;
+    }
+    int row = 0;
+    // Lanes beyond the columns hold zeros, which are no event.
+    const bool is_full = columns > COLUMNS - Lanes::COUNT;
+    if constexpr (!Counting::Counts::SPECIALS)
+        if (tally.by_row && is_full)
+            for (; row + 2 <= rows; row += 2) count(two, all, std::true_type{}, row, 0);
+    for (; row + most <= rows; row += most)
+        for (int column = 0; column < columns; column += Lanes::COUNT) count(most, one, std::false_type{}, row, column);
+    for (; row < rows; row++) {
+        if (is_full)
+            count(one, all, std::false_type{}, row, 0);
+        else
+            for (int column = 0; column < columns; column += Lanes::COUNT)
+                count(one, one, std::false_type{}, row, column);
     }
 }
 
@@ -184,10 +212,11 @@ template <class Given>
 void add_counts(Path &path) {
     constexpr int ROWS = Lanes::SINGLE_ROWS, COLUMNS = columns_of<FloatLanes>;
     constexpr CountedChain any_single = counted_chain<Mode::nearest_even, ScalarPhilox, ROWS, COLUMNS>;
-    static const Counted scaled = {count_chain<ScaledCounting<false>>, count_chain<ScaledCounting<false>>,
-                                   count_join<ScaledCounting<true>>};
-    static const Counted scaled_limited = {count_chain<ScaledCounting<true>>, count_chain<ScaledCounting<true>>,
-                                           count_join<ScaledCounting<true>>};
+    constexpr CountedJoin scaled_join = count_join<ScaledCounting<true, true>>;
+    static const Counted scaled = {count_chain<ScaledCounting<false, false>>, count_chain<ScaledCounting<false, true>>,
+                                   scaled_join};
+    constexpr CountedChain scaled_chain = count_chain<ScaledCounting<true, true>>;
+    static const Counted scaled_limited = {scaled_chain, scaled_chain, scaled_join};
     static Counted single = {any_single, any_single, counted_join<Mode::nearest_even, ScalarPhilox>};
     static Counted single_limited = single;
     if constexpr (Given::ROUNDS_BY_INSTRUCTION) {
