@@ -27,7 +27,7 @@ _REASONS = (
     ("generic_modes.h", "HIGHEST = ", "300 -> 30|1023 -> 1024", "equivalent: either sum is beyond every format"),
     ("philox.h", "words.PHILOX_ROUNDS", "2 -> 3", "equivalent: more room than is used"),
     ("scratch.h", "bytes > size_|size_ <= bytes", ".*", "speed only: when memory is taken anew"),
-    ("product.cpp", "uneven", ".*", SPEED),
+    ("call.h", "uneven", ".*", SPEED),
     ("arrays.cpp", "Environment environment", "Rounding", "equivalent: changed before anything is rounded"),
     ("environment.h", "!= current_", "true", "speed only: the register is written again with what it holds"),
     ("avx512fp16.cpp", "extended.*half", ";", "speed only: float16 runs without native steps, to the same bits"),

@@ -8,7 +8,7 @@ import pytest
 import golden
 from golden import BF16, CBFLOAT16
 from golden.formats import HALF_FORMATS
-from lab.speed import measure, modes, observing, quantise
+from lab.speed import counting, measure, modes, observing, quantise
 from lab.speed.__main__ import main
 from lab.speed.contestants import contestants
 
@@ -128,3 +128,36 @@ def test_observing_row_tells_the_share_that_observing_adds():
     row = observing.Row("m", 1000, plain=40.0, observed=42.0, single=80.0, differing=0)
     cells = observing.table([row]).rows[0]
     assert cells == ("m", "1,000", "40.0", "42.0", "80.0", "5.0 %", "0")
+
+
+@pytest.fixture
+def short_counting(monkeypatch):
+    monkeypatch.setattr(counting, "_TIMED", (64, 16, 8))
+    monkeypatch.setattr(counting, "_JUDGED", (33, 40, 3))
+    monkeypatch.setattr(counting, "HALF_FORMATS", (CBFLOAT16,))
+    if not {"avx512", "avx2"} & set(golden.kernels.paths()):
+        pytest.skip("this machine runs no vector path")
+
+
+@pytest.mark.usefixtures("short_counting")
+def test_speed_of_counting_command_shows_a_ratio_for_every_request(capsys):
+    assert counting.main(["--repetitions", "1"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert all(f"× {name} |" in lines[0] for name in counting.REQUESTS)
+    assert all(line.endswith("| none |") for line in lines[2:])
+
+
+@pytest.mark.usefixtures("short_counting")
+def test_speed_of_counting_command_wrong_count_is_an_error(monkeypatch, capsys):
+    honest = golden.matmul_values
+
+    def spoiled(*given, **named):
+        found = honest(*given, **named)
+        if golden.kernel_info()["path"] == "numpy" or "counts" not in named:
+            return found
+        values, counts = found
+        return values, replace(counts, promotions=counts.products)
+
+    monkeypatch.setattr(golden, "matmul_values", spoiled)
+    assert counting.main(["--repetitions", "1"]) == 1
+    assert "| none |" not in capsys.readouterr().out

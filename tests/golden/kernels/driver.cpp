@@ -82,6 +82,12 @@ void multiply(int64_t m, int64_t n, int64_t k, int64_t batches, int64_t threads)
     const cbfloat_rounding modes = {below(CBFLOAT_STOCHASTIC + 1), below(CBFLOAT_STOCHASTIC + 1), random_bits(), below(9),
                                     1 + below(28)};
     const cbfloat_rounding *rounding = below(3) ? &modes : nullptr;
+    // Every other product counts, in one form, some or all rows.
+    const int64_t form = below(3), places[] = {batches * m * n, batches * m, 1};
+    std::vector<uint8_t> rows(static_cast<size_t>(m));
+    for (auto &row : rows) row = below(2) != 0;
+    const bool counts = below(2), some = below(2);
+    std::vector<int64_t> first_counts;
     std::vector<char> first;
     for (int path = CBFLOAT_PORTABLE; path <= CBFLOAT_AVX512FP16; path++) {
         if (!cbfloat_path_available(path)) continue;
@@ -89,8 +95,11 @@ void multiply(int64_t m, int64_t n, int64_t k, int64_t batches, int64_t threads)
         cbfloat_product product = {path,    threads, dot ? CBFLOAT_DOT : CBFLOAT_MATMUL, as_values, operand, inner, outer,
                                    destination, chunk, batches, m, n, k, a.matrix, b.matrix, initial.matrix,
                                    result.data()};
-        if (cbfloat_multiply_rounded(&product, nullptr, nullptr, rounding)) std::exit(6);
-        if (path == CBFLOAT_PORTABLE) first = result;
+        std::vector<int64_t> found(static_cast<size_t>(11 * places[form]));
+        const cbfloat_counting counting = {form, some ? rows.data() : nullptr, found.data(), &found[10 * places[form]]};
+        if (cbfloat_multiply_counted(&product, nullptr, nullptr, rounding, counts ? &counting : nullptr)) std::exit(6);
+        if (path == CBFLOAT_PORTABLE) first = result, first_counts = found;
+        if (found != first_counts) fail("counts", path);
         if (result != first) fail("product", path);
     }
 }

@@ -91,7 +91,7 @@ def test_kernels_under_address_and_undefined_behaviour_sanitizers_are_clean(memo
         ),
         (
             "portable.cpp",
-            Change("generic.h", "double_of(static_cast<uint64_t>(1023 + exponent) << 52)",
+            Change("generic_bits.h", "double_of(static_cast<uint64_t>(1023 + exponent) << 52)",
                    "double_of(static_cast<uint64_t>(static_cast<int64_t>(1023 + exponent) << 62))"),
             "runtime error: left shift of",
         ),

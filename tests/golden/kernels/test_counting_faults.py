@@ -1,0 +1,154 @@
+"""The judges of the counts can fail: an event miscounted by the kernels' source is seen by a comparison with NumPy."""
+
+import numpy as np
+import pytest
+
+from golden import BF16, CBFLOAT16, FP32, Reduction, encode, kernels, matmul
+
+from .build import Change
+from .operands import codes
+from .test_counting import numbers
+
+VECTORS, ANY = "vector_counts.h", "generic_counts.h"
+FAULTS = {
+    "inexact not counted": (
+        "avx512",
+        Change(VECTORS, "inexact = Lanes::increased(inexact, inexact_here);", "(void)0;"),
+    ),
+    "swamped wherever nothing changes": (
+        "avx512",
+        Change(
+            VECTORS,
+            "Lanes::equal_where(inexact_here, before, after)",
+            "Lanes::equal_where(Lanes::ordered(after, after), before, after)",
+        ),
+    ),
+    "swamped of the next vector": (
+        "avx2",
+        Change(VECTORS, "SHARED ? 0 : v]);", "SHARED ? 0 : USED - 1 - v]);"),
+    ),
+    "underflow below the smallest normal value after rounding there": (
+        "avx512",
+        Change(VECTORS, "0x00800000 - (1u << (FLOAT_FRACTION - 2 - rule.format.fraction_bits))", "0x00800000"),
+    ),
+    "underflow of exact sums": (
+        "avx2",
+        Change(VECTORS, "less_where(inexact, Lanes::both", "less_where(Lanes::ordered(acc, acc), Lanes::both"),
+    ),
+    "underflow never watched for": (
+        "avx512",
+        Change("plan.h", "return smallest < smallest_without_tiny;", "return smallest < 0;"),
+    ),
+    "underflow watched for by the block's first chunk": (
+        "avx512",
+        Change("product.cpp", "const int64_t piece = (y - b) / b_step / chunk_;", "const int64_t piece = 0;"),
+    ),
+    "overflow not inexact": (
+        "avx512",
+        Change(VECTORS, "inexact = Lanes::either_mask(inexact, overflow);", "(void)0;"),
+    ),
+    "overflow of an infinity": (
+        "avx2",
+        Change(VECTORS, "Lanes::but_not(beyond, Lanes::at_least(sum, infinity))", "beyond"),
+    ),
+    "overflow in float of an infinity": (
+        "avx512",
+        Change(VECTORS, "Lanes::both_masks(inexact, infinite)", "infinite"),
+    ),
+    "invalid for every NaN": (
+        "avx512",
+        Change(VECTORS, "but_not(Lanes::ordered(product, before), Lanes", "but_not(Lanes::ordered(a, b), Lanes"),
+    ),
+    "invalid not of infinity times zero onto a NaN": (
+        "avx512",
+        Change(VECTORS, "Lanes::either_mask(no_product, no_sum)", "no_sum"),
+    ),
+    "largest of infinities, too": (
+        "avx512",
+        Change(VECTORS, "Lanes::but_not(Lanes::ordered(after, after), beyond)", "Lanes::ordered(after, after)"),
+    ),
+    "largest of the last step": (
+        "avx2",
+        Change("lanes256.h", "larger(as_words(x), both(as_words(y), words(0x7FFFFFFF)))", "as_words(y)"),
+    ),
+    "largest exponent of the scaled value": (
+        "avx512",
+        Change("counting.h", ">> 52) - 1023 - scale;", ">> 52) - 1023;"),
+    ),
+    "promotions counted as products": (
+        "avx512",
+        Change("counting.h", "memory_ + kind * (EVENTS + 1) * size_", "memory_"),
+    ),
+    "inexact not counted, portable": ("portable", Change(ANY, "tally.inexact[i]++;", "")),
+    "underflow below the smallest normal value before rounding, portable": (
+        "portable",
+        Change(ANY, "underflow[i] += magnitude < min_normal_;", "underflow[i] += std::fabs(exact) < min_normal_;"),
+    ),
+    "overflow judged by the result, portable": (
+        "portable",
+        Change(ANY, "tally.overflow[i] += magnitude > max_finite_;", "tally.overflow[i] += after - after != 0;"),
+    ),
+    "swamped wherever nothing changes, portable": (
+        "portable",
+        Change(ANY, "tally.swamped[i] += after == before;", "tally.swamped[i] += after == before || before == 0;"),
+    ),
+    "invalid for every NaN, portable": (
+        "portable",
+        Change(ANY, "(exact != exact && product == product && before == before)", "exact != exact"),
+    ),
+    "largest of infinities, portable": (
+        "portable",
+        Change(ANY, "if (is_finite(after) && magnitude", "if (magnitude"),
+    ),
+}  # fmt: skip
+
+
+def results():
+    """Counts of products that meet every event, of levels 0, 1 and 2, to nearest even and up."""
+    rng = np.random.default_rng(140)
+    found = []
+    for fmt in (CBFLOAT16, BF16):
+        for kind in ("any", "normal", "special", "wide", "edges"):
+            a, b = codes(kind, fmt, (5, 90), rng), codes(kind, fmt, (90, 40), rng)
+            for level in (0, 1, 2):
+                for mode in ("nearest_even", "up"):
+                    options = {"operand": fmt, "level": level, "rounding": mode}
+                    found += numbers(matmul(a, b, counts=True, **options)[1])
+        half, other = (encode(2.0**exponent, fmt) for exponent in (fmt.emin // 2, fmt.emin - fmt.emin // 2))
+        near = (np.uint32(half) + rng.integers(-8, 9, (40, 1))).astype(np.uint16)
+        b = (np.uint32(other) + rng.integers(-8, 9, (1, 40))).astype(np.uint16)
+        found += numbers(matmul(near, b, operand=fmt, level=2, counts=True)[1])
+        # A chunk of ones, then one with a product alone whose last digits are below those of the format.
+        a = encode(np.ones((4, 64)), fmt)
+        a[:, 32:], a[:, 63] = 0, fmt.min_normal + 1
+        found += numbers(matmul(a, a.T, operand=fmt, reduction=Reduction(fmt, 32, FP32), counts=True)[1])
+    return found
+
+
+@pytest.fixture(scope="module")
+def wanted():
+    with kernels.use("numpy"):
+        return results()
+
+
+def differences(wanted):
+    return sum(int((got != want).sum()) for got, want in zip(results(), wanted, strict=True))
+
+
+RUN = [path for path in ("avx512", "avx2", "portable") if path in kernels.paths()]
+
+
+@pytest.mark.parametrize("path", RUN)
+def test_counts_of_the_unchanged_source_agree(wanted, path):
+    with kernels.use(path):
+        assert differences(wanted) == 0
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_miscounted_event_is_seen(builder, load, wanted, fault):
+    path, change = FAULTS[fault]
+    if path not in RUN:
+        pytest.skip(f"this machine does not run {path}")
+    load(builder.build("counts-" + fault.replace(" ", "-").replace(",", ""), change, path=path), [path])
+    with kernels.use(path):
+        assert differences(wanted) > 0
