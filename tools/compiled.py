@@ -2,7 +2,7 @@
 
 Amaranth's own simulator evaluates a few thousand vectors a second, which is enough for protocols but not for
 arithmetic. Here Yosys translates the netlist into C++ (CXXRTL) and the host's compiler makes a shared library of it:
-some 40 million conversions or 3 million fused steps a second on one core, so that all 2^32 codes of float32 take
+some 25 million conversions or 10 million fused steps a second on one core, so that all 2^32 codes of float32 take
 minutes.
 
     adder = Compiled(component)

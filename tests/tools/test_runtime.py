@@ -10,7 +10,7 @@ from tools import compiled
 from tools.cxxrtl import headers, original_headers
 
 #: Widths on both sides of where one word, and one integer, ends.
-WIDTHS = (1, 7, 32, 33, 64, 65, 131)
+WIDTHS = (1, 7, 32, 33, 64, 131)
 ONE = ("logic_not", "reduce_and", "reduce_or", "reduce_xor", "reduce_xnor", "reduce_bool")
 ONE += tuple(f"{name}_{sign}" for name in ("not", "pos", "neg") for sign in "us")
 TWO = ("logic_and", "logic_or")
