@@ -32,7 +32,7 @@ from golden import (
 )
 from golden.arrays.value_products import indexed_values
 from golden.kernels.products import Formats, Indexed, matmul_indexed
-from lab.suites.accumulators.cases import draw
+from lab.suites.accumulators.cases import draw, draw_edges
 
 from ..golden.judges import boundary_codes, code_dtype, values_around
 from ..golden.kernels.operands import (
@@ -243,6 +243,9 @@ def other_machines(rng: np.random.Generator) -> Iterator[Any]:
                 yield matmul(a, b, operand=fmt, reduction=rule, initial=totals)
                 yield matmul(a[::-1], b[:, ::-2], operand=fmt, reduction=rule)
                 yield dot(a, b[:, 0], operand=fmt, reduction=rule, initial=totals[:, 0])
+            for length in (1, rule.block, 2 * rule.block + 1):
+                a, b, totals = draw_edges(rng, fmt, 40, length, 40)
+                yield matmul(a, b, operand=fmt, reduction=rule, initial=totals)
     a, b = codes("normal", BF16, (2, 1, 5, 20), rng), codes("special", BF16, (3, 20, 6), rng)
     for rule in (accumulators["nvidia_ampere"], accumulators["x86_vdpbf16ps"]):
         start = codes("normal", FP32, (3, 1, 6), rng)

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import golden
 from golden import BF16, CBFLOAT16, FLOAT8_E4M3FN, FP16, FP32, FusedSum, Rounding, accumulators, reference
-from golden.formats import FORMATS, format_named
-from lab.suites.accumulators.cases import draw
+from golden.formats import FLOAT8_E5M2, FORMATS, format_named
+from lab.suites.accumulators.cases import draw, draw_edges
 from lab.suites.accumulators.faults import faults_of
 
 from .judges import assert_same_bits
@@ -155,6 +155,21 @@ def test_x86_flushes_what_is_tiny_with_an_unbounded_exponent():
     wanted = [(1 + 2**-7) * 2.0**-60, 0, -(2.0**-60), 0, -169 * 2.0**-70]
     assert golden.decode(np.uint16(a), BF16).tolist() == wanted
     assert both(a, b, 0, accumulators["x86_tdpbf16ps"]) == 0
+
+
+@pytest.mark.parametrize("name", accumulators)
+def test_arrays_have_the_references_codes_at_zeros_subnormals_and_the_smallest_normal(name):
+    rule = accumulators[name]
+    rng = np.random.default_rng(9)
+    for fmt in (BF16, FP16) if rule.operand_bits == 16 else (FLOAT8_E4M3FN, FLOAT8_E5M2):
+        for length in (1, 2, rule.block):
+            a, b, totals = draw_edges(rng, fmt, 4, length, 6)
+            got = golden.matmul(a, b, operand=fmt, reduction=rule, initial=totals)
+            for at in np.ndindex(totals.shape):
+                wanted = reference.dot(
+                    a[at[0]].tolist(), b[:, at[1]].tolist(), operand=fmt, reduction=rule, initial=int(totals[at])
+                )[0]
+                assert got[at] == wanted, (fmt, length, a[at[0]], b[:, at[1]], hex(totals[at]))
 
 
 def test_zeros_of_cdna2_lose_their_sign_where_an_instruction_begins_and_keep_it_within():

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 import golden
 from golden.formats import FP32, FloatFormat
 
-__all__ = ["KINDS", "Cases", "draw"]
+__all__ = ["KINDS", "Cases", "draw", "draw_edges"]
 
 Codes = NDArray[Any]
 
@@ -36,6 +36,29 @@ def draw(rng: np.random.Generator, fmt: FloatFormat, m: int, k: int, n: int) -> 
         a[:, half : 2 * half] = a[:, :half] ^ rng.integers(0, 2, (m, half), dtype=a.dtype)
         b[half : 2 * half] = np.where(b[:half] == 0, 0, b[:half] ^ fmt.sign_mask).astype(b.dtype)
     return Cases(a, b, _totals(rng, fmt, a, b, kind))
+
+
+def draw_edges(rng: np.random.Generator, fmt: FloatFormat, m: int, k: int, n: int) -> Cases:
+    """Draw zeros, subnormals, and products and totals at and around the smallest normal value of float32."""
+    numbers = [0, 1, (1 << fmt.fraction_bits) - 1, 1 << fmt.fraction_bits, fmt.one]
+    # Squares, and products with one, of powers of two about the smallest normal value and the digits below it.
+    fields = [exponent + fmt.bias for exponent in (-126, -125, -76, -75, -74, -63, -62)]
+    numbers += [field << fmt.fraction_bits for field in fields if 0 < field < (1 << fmt.exponent_bits) - 1]
+    pool = np.array(numbers, np.uint32)
+    signs = np.array([0, fmt.sign_mask if fmt.has_negative_zero else 0], np.uint32)
+
+    def operand(shape: tuple[int, int]) -> Codes:
+        codes = rng.choice(pool, shape) | rng.choice(signs, shape)
+        codes[rng.random(shape) < rng.choice([0.0, 0.4, 0.8])] &= np.uint32(signs[1])
+        return codes.astype(np.uint8 if fmt.width <= 8 else np.uint16)
+
+    x, y = operand((m, k)), operand((k, n))
+    if fmt.emin <= -76 and rng.random() < 0.7:  # a quarter ulp below the smallest normal value, which is a tie
+        x[: m // 2, 0], y[0, : n // 2] = (exponent + fmt.bias << fmt.fraction_bits for exponent in (-76, -75))
+    smallest = FP32.min_normal
+    totals = rng.choice(np.array([0, 0, 1, smallest - 1, smallest, smallest + 1, FP32.one], np.uint32), (m, n))
+    totals |= rng.choice(np.array([0, FP32.sign_mask], np.uint32), (m, n))
+    return Cases(x, y, totals)
 
 
 def _operand(rng: np.random.Generator, fmt: FloatFormat, shape: tuple[int, int], kind: str) -> Codes:

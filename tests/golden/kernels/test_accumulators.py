@@ -5,7 +5,7 @@ import pytest
 
 import golden
 from golden import BF16, FLOAT8_E4M3FN, FP16, FloatFormat, accumulators, kernels, reference
-from lab.suites.accumulators.cases import draw
+from lab.suites.accumulators.cases import draw, draw_edges
 
 from ..judges import assert_same_bits
 
@@ -36,6 +36,17 @@ def test_every_path_gives_the_bits_of_numpy(path, name):
     for fmt in formats(rule):
         for m, k, n in ((3, 37, 40), (9, 150, 5), (1, 64, 33)):
             a, b, totals = draw(rng, fmt, m, k, n)
+            options = {"operand": fmt, "reduction": rule, "initial": totals}
+            assert_same_bits(golden.matmul(a, b, **options), on_numpy(a, b, **options))
+
+
+@NAMES
+def test_every_path_gives_the_bits_of_numpy_at_zeros_subnormals_and_the_smallest_normal(path, name):
+    rule = accumulators[name]
+    rng = np.random.default_rng(8)
+    for fmt in formats(rule):
+        for length in (1, rule.block, 2 * rule.block + 1):
+            a, b, totals = draw_edges(rng, fmt, 40, length, 40)
             options = {"operand": fmt, "reduction": rule, "initial": totals}
             assert_same_bits(golden.matmul(a, b, **options), on_numpy(a, b, **options))
 
