@@ -12,11 +12,8 @@ from torch import nn
 
 import golden.torch as cstorch
 from golden.torch import MixedPrecision
-from golden.torch.advising import choosing, measuring, search
-from golden.torch.advising.advice import level_map_of
-from golden.torch.advising.choosing import Candidate, Prediction, Setting
+from golden.torch.advising import measuring, search
 from golden.torch.advising.costs import Costs, vector_unit
-from golden.torch.advising.products import Unit
 from golden.torch.examples.digits import DigitsCnn, DigitsMlp
 from golden.torch.examples.gpt import CharacterGpt
 
@@ -261,6 +258,21 @@ def test_advise_level_that_overflows_is_never_chosen():
     assert any("overflows in fwd of 0" in line for line in advice.lines())
 
 
+def test_advise_tells_how_far_partial_sums_stay_below_the_largest_value():
+    model = nn.Sequential(nn.Linear(64, 2, bias=False))
+    with torch.no_grad():
+        model[0].weight.fill_(1.0)
+    x = torch.ones(4, 64)
+    x[:, 32:] = -1.0  # the sums grow to 32 and end at 0
+    precision = MixedPrecision(fp16_type="float16", loss_scaling_factor=1024.0)
+    given = {"loss": lambda y, t: (y - t).square().mean(), "precision": precision, "show": False}
+    advice = cstorch.advise(model, [(x, torch.ones(4, 2))], **given)
+    found = {row.run: row.headroom for row in advice.rows}
+    assert found["fwd"] == pytest.approx(np.log2(65504) - 5)
+    assert found["bwd"] == pytest.approx(np.log2(65504) - 10)  # 4 gradients of 2 / 8 times the scale
+    assert "nearest to overflow: bwd of 0, where sums of samples stay 6.0 powers of two" in "".join(advice.lines())
+
+
 def test_advise_lowers_a_loss_scale_that_overflows_and_counts_the_steps():
     model = nn.Linear(8, 3)
     batch = normal(4, 8, seed=1), torch.arange(4) % 3
@@ -282,48 +294,6 @@ def test_sketched_gradients_have_nearly_the_inner_products_of_whole_ones(monkeyp
     assert sketched.levels == whole.levels
 
 
-def prediction(layers, seed=0):
-    """Return a prediction of random candidates, uncorrelated in part."""
-    generator = np.random.default_rng(seed)
-    candidates = [
-        Candidate(Unit(f"layer{n}", run), Setting(level, 32))
-        for n in range(layers)
-        for run in ("fwd", "bwd")
-        for level in (1, 2)
-    ]
-    vectors = generator.normal(size=(len(candidates), 50)) * generator.uniform(0.1, 1, (len(candidates), 1))
-    saved = np.repeat(generator.uniform(1, 9, 2 * layers), 2) * np.tile([1.0, 1.03], 2 * layers)
-    return Prediction(candidates, vectors @ vectors.T / 50, np.zeros(len(candidates)), saved)
-
-
-def test_prediction_of_many_layers_is_searched_as_well_as_that_of_few(monkeypatch):
-    for limit in (0.5, 1.0, 2.0):
-        every = prediction(4)
-        monkeypatch.setattr(choosing, "_MOST", 1)
-        greedy = prediction(4)
-        monkeypatch.undo()
-        best, found = (each.cheapest((limit, 1.0), 1.0, set()) for each in (every, greedy))
-        assert greedy.change(found)[0] <= limit
-        assert greedy.saved(found) >= 0.9 * every.saved(best)
-
-
-def test_prediction_of_a_combination_is_the_norm_of_the_summed_changes():
-    vectors, losses = np.array([[3.0, 0, 0], [0, 4.0, 0], [0, -4.0, 1]]), np.array([0.1, -0.3, 0.5])
-    units = [Unit("a", "fwd"), Unit("a", "bwd"), Unit("b", "fwd")]
-    found = Prediction([Candidate(each, Setting(2, 32)) for each in units], vectors @ vectors.T, losses, np.ones(3))
-    assert found.change((0, 1)) == pytest.approx((5.0, 0.2))
-    assert found.change((1, 2)) == pytest.approx((1.0, 0.2))
-    assert found.change(()) == (0.0, 0.0)
-
-
-def test_level_map_of_equal_layers_is_a_pattern_and_of_others_their_paths():
-    fast, slow = Setting(2, 32), Setting(1, 16)
-    chosen = {"h.0.a": {"fwd": fast, "bwd": fast}, "h.1.a": {"fwd": fast, "bwd": fast}, "h.0.b": {"fwd": slow}}
-    layers = ["h.0.a", "h.0.b", "h.1.a", "h.1.b"]
-    assert level_map_of(chosen, layers, 32) == {"h.*.a": 2, "h.0.b": {"fwd": 1, "bwd": 0, "chunk": 16}, "h.1.b": 0}
-    assert level_map_of(chosen, ["h.0.a"], 32, common=False) == {"h.0.a": 2}
-
-
 def test_advice_as_yaml_is_a_level_map_that_a_precision_takes():
     model, batch, loss, layers = example("digits_mlp")
     advice = advise(model, batch, loss, budget=0.002, layers=layers)
@@ -338,56 +308,6 @@ def test_costs_of_the_vector_unit_are_lanes_and_the_ends_of_chunks():
     assert [round(vector_unit(level, 32), 2) for level in (1, 2)] == [3.76, 3.88]
     assert vector_unit(1, 16) < vector_unit(1, 32) < vector_unit(1, None) == 4.0
     assert Costs({0: 1, 1: {16: 2.0, None: 4}}, (1,), (16, None)).cycles(8, 1, None) == 2.0
-
-
-GIVEN = {"batches": [(torch.ones(2, 4), torch.tensor([0, 1]))], "loss": nn.functional.cross_entropy, "show": False}
-
-
-@pytest.mark.parametrize(
-    ("given", "error", "message"),
-    [
-        ({"model": 1}, TypeError, "model: got 1, must be a torch.nn.Module"),
-        ({"model": nn.ReLU()}, ValueError, "model: has no parameters that require a gradient"),
-        ({"model": nn.BatchNorm1d(4)}, ValueError, "model: none of its modules multiplies on these batches"),
-        ({"batches": torch.ones(2, 4)}, TypeError, "batches: got Tensor, must be a list of batches"),
-        ({"batches": []}, ValueError, "batches: has no batch"),
-        ({"batches": [(1, 2, 3)]}, ValueError, "batches: got a batch that is a tuple, must be a pair"),
-        ({"loss": 5}, TypeError, "loss: got 5, must be callable"),
-        ({"loss": lambda y, t: torch.ones(())}, ValueError, "loss: got a loss that depends on no parameter"),
-        ({"loss": lambda y, t: y}, ValueError, r"loss: got a tensor of shape \(2, 3\), must be a tensor of one"),
-        ({"budget": 0}, ValueError, "budget: got 0, must be finite and above 0"),
-        ({"budget": "1%"}, TypeError, "budget: got '1%', must be a number"),
-        ({"budget": {"loss": 0.1}}, ValueError, "must be a number, or a mapping with loss and gradient"),
-        ({"precision": 5}, TypeError, "precision: got 5, must be a MixedPrecision or the name"),
-        ({"precision": MixedPrecision(enabled=False)}, ValueError, "precision: got one that is not enabled"),
-        ({"levels": [0]}, ValueError, r"levels: got \[0\], must be some of 0, 1 and 2"),
-        ({"levels": [3]}, ValueError, r"levels: got \[3\], must be some of"),
-        ({"chunks": []}, ValueError, "chunks: got none"),
-        ({"chunks": [0]}, ValueError, "chunk: got 0, must be at least 1"),
-        ({"layers": ["x"]}, ValueError, "layers: 'x' matches none of the layers 0"),
-        ({"costs": 5}, TypeError, "costs: got 5, must be a mapping"),
-        ({"costs": {0: 1, 1: 2}}, ValueError, "costs: has no entry for level 2"),
-        ({"costs": {0: 1, 1: 2, 2: 0}}, ValueError, "costs: got 0 for level 2, must be finite and above 0"),
-        ({"costs": {0: 1, 1: 2, 2: "x"}}, TypeError, "costs: got 'x' for level 2"),
-        ({"costs": {0: 1, 1: {16: 1}, 2: 3}}, ValueError, "costs: level 1 has no entry for chunk 32"),
-        ({"costs": {0: 1, 1: 2, 2: 3, 5: 1}}, ValueError, "costs: got an entry for 5"),
-        ({"trials": -1}, ValueError, "trials: got -1, must be an int of at least 0"),
-        ({"show": 1}, TypeError, "show: got 1, must be True or False"),
-    ],
-)
-@pytest.mark.filterwarnings("ignore:loss_scaling_factor")
-def test_advise_of_a_wrong_argument_is_an_error_that_says_what(given, error, message):
-    arguments = {"model": nn.Sequential(nn.Linear(4, 3)), **GIVEN, **given}
-    with pytest.raises(error, match=message):
-        cstorch.advise(arguments.pop("model"), arguments.pop("batches"), **arguments)
-
-
-def test_advise_of_a_model_that_is_not_finite_at_level_0_is_an_error():
-    model = nn.Sequential(nn.Linear(4, 3))
-    with torch.no_grad():
-        model[0].bias.fill_(torch.inf)
-    with pytest.raises(ValueError, match="model: its loss or gradient is not finite at level 0"):
-        cstorch.advise(model, **GIVEN)
 
 
 def test_advise_shows_its_progress_and_its_table(capsys):

@@ -15,6 +15,8 @@ from golden.torch.level_map import LevelMap
 
 __all__ = ["Advice", "AdviceRow", "Trial", "level_map_of"]
 
+_NEAR = 8.0  # powers of two below the largest value of the format, from where on an overflow is spoken of
+
 
 class AdviceRow(NamedTuple):
     """One pass of one layer at one setting, measured alone, with level 0 in everything else."""
@@ -27,6 +29,9 @@ class AdviceRow(NamedTuple):
     loss_change: float  # with its sign; infinite where the step overflowed
     gradient_change: float
     chosen: bool
+    #: Powers of two between the largest partial sum and the largest value of the format: of samples of matrix products
+    #: at the loss scale of the search, None for convolutions.
+    headroom: float | None
 
 
 class Trial(NamedTuple):
@@ -106,6 +111,13 @@ class Advice:
             overflows = row.gradient_change == math.inf
             what = "overflows" if overflows else f"changes the gradient by {row.gradient_change:.2%}"
             told.append(f"level {row.level} alone {what} in {row.run} of {row.layer}")
+        near = [(row.headroom, row) for row in self.rows if row.headroom is not None and row.headroom < _NEAR]
+        if near:
+            headroom, row = min(near, key=lambda each: each[0])
+            told.append(
+                f"nearest to overflow: {row.run} of {row.layer}, where sums of samples stay {headroom:.1f} powers of "
+                f"two below the largest value"
+            )
         backs = sum(not trial.within_budget for trial in self.trials)
         if backs:
             told.append(f"{backs} of {len(self.trials)} combinations that were run exceeded the budget")

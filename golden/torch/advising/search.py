@@ -12,6 +12,7 @@ import torch
 from rich.console import Console
 from torch import Tensor, nn
 
+from golden import decode
 from golden.reduction import LEVELS
 from golden.torch.advising.advice import Advice, AdviceRow, Trial, level_map_of
 from golden.torch.advising.arguments import as_batches, as_budget, as_chunks, as_levels, as_precision
@@ -21,6 +22,7 @@ from golden.torch.advising.measuring import Change, Measurement, loss_function
 from golden.torch.advising.products import PASSES, Unit
 from golden.torch.arguments import check_flags, check_items
 from golden.torch.configuration import MixedPrecision
+from golden.torch.half import half_named
 from golden.torch.progress import shown
 
 __all__ = ["Search", "advise"]
@@ -176,7 +178,7 @@ class Search:
         (counter,) = (
             self._measurement.begin(self._expected()) for _ in shown(range(1), "reference at level 0", self._show)
         )
-        self._fixed = counter.fixed
+        self._fixed, self._largest = counter.fixed, counter.largest
         self._reference_steps = self._measurement.steps
         if "" in {unit.layer for unit in counter.products}:
             self._fixed += sum(n for unit, n in counter.products.items() if not unit.layer)
@@ -278,6 +280,13 @@ class Search:
         before = sum(self._costs.cycles(count, 0, None) for count in self._counts.values())
         return before / (before - self._prediction.saved(choice))
 
+    def _headroom(self, unit: Unit) -> float | None:
+        largest = self._largest.get(unit)
+        if not largest or not math.isfinite(largest):
+            return None if not largest else -math.inf
+        fmt = half_named(self._precision.inner or self._precision.fp16_type).format
+        return math.log2(float(decode(fmt.max_finite, fmt))) - math.log2(largest)
+
     def _advice(
         self,
         candidates: list[Candidate],
@@ -287,10 +296,12 @@ class Search:
         trials: list[Trial],
     ) -> Advice:
         chosen = {self._prediction.candidates[number] for number in choice}
-        rows = [
-            AdviceRow(*each.unit, *each.setting, self._counts[each.unit], found.loss, found.gradient, each in chosen)
-            for each, found in zip(candidates, changes, strict=True)
-        ]
+        rows = []
+        for each, found in zip(candidates, changes, strict=True):
+            products, headroom = self._counts[each.unit], self._headroom(each.unit)
+            rows.append(
+                AdviceRow(*each.unit, *each.setting, products, found.loss, found.gradient, each in chosen, headroom)
+            )
         total = sum(self._counts.values())
         at = {unit: setting.level for unit, setting in chosen}
         shares = dict.fromkeys((0, *self._levels), 0.0)
