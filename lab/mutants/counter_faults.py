@@ -168,7 +168,7 @@ COUNTER_FAULTS = (
         "mac/counters.py",
         "reset_less=reset_less)",
         "reset_less=True)",
-        scenarios="resets_sampled",
+        scenarios="resets_while_counting",
         proofs=_EVENTS,
         fast=True,
     ),

@@ -16,13 +16,16 @@ from sim.port import Port
 from sim.scenario import Scenario
 from sim.stimulus.mac import Maker
 from sim.stimulus.reductions import NO_ERROR, Chain, Segment
-from sim.stimulus.schedule import Beat
+from sim.stimulus.resets import EPISODES, cut_off
+from sim.stimulus.schedule import Beat, interleave
 from sim.stimulus.vector import Row, VectorMaker
 
 __all__ = ["CountingMaker", "CountingVectorMaker", "counting_scenarios", "counts_of_segment"]
 
 #: In which cycles the counters are cleared: often, twice in a row, and again and again.
 _CLEARS = np.isin(np.arange(97), [3, 10, 11, 29, 50, 51, 52, 53, 80])
+#: Cycles beyond its latency after which a unit surely ends steps.
+_BUSY = 4
 
 
 def counting_scenarios(
@@ -81,11 +84,24 @@ class CountingMaker(Maker):
         return made
 
     def control(self) -> list[Scenario]:
-        """Return scenarios of resets, few enough for golden's reference."""
-        resets = next(each for each in super().control() if each.name == "resets_sampled")
-        # Every other one runs to its end: what came before the last reset must not be counted.
-        resets.episodes[1::2, 2] = 0
-        return [resets]
+        """Return the scenario of resets while a step ends in almost every cycle.
+
+        Every other episode runs to its end: what came before the reset must not be counted there.
+        """
+        self.start("resets_while_counting")
+        kinds = [self.kinds[at % len(self.kinds)] for at in range(EPISODES)]
+        drawn = [[[self.segment(*kind, 9, chunk=self.default_chunk)] for _ in range(16)] for kind in kinds]
+        self.complete("resets_while_counting", every := [chain for chains in drawn for chain in chains])
+        completed, beats, starts = iter(every), list[Beat](), []
+        for chains in drawn:
+            starts.append(len(beats))
+            episode = [next(completed) for _ in chains]
+            beats += interleave(episode, self.mac.registers, self.rng, "rotation", self.paired)
+        scenario = cut_off(self.to_scenario("resets_while_counting", beats), starts, self.rng)
+        earliest = int(self.mac.latency) + _BUSY
+        scenario.episodes[:, 2] = self.rng.integers(earliest, earliest + 30, EPISODES)
+        scenario.episodes[1::2, 2] = 0
+        return [scenario]
 
     def counted_events(self) -> list[Chain]:
         """Reduce what raises every event, in a product and in a promotion, several times in a row."""
