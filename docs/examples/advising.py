@@ -65,13 +65,13 @@ for line in advice.lines():
 # Each layer forward, alone at each level. One bar stands out.
 forward = [row for row in advice.rows if row.run == "fwd"]
 layers = list(dict.fromkeys(row.layer for row in forward))
-figure, axes = plt.subplots(figsize=(7, 3.2), layout="constrained")
+figure, axes = plt.subplots(figsize=(8, 3.2), layout="constrained")
 for level in (1, 2):
     changes = [100 * row.gradient_change for row in forward if row.level == level]
     axes.bar(
         np.arange(len(layers)) + 0.4 * level - 0.6, changes, 0.4, label=f"level {level}"
     )
-axes.set_xticks(range(len(layers)), layers)
+axes.set_xticks(range(len(layers)), layers, fontsize="small")
 axes.axhline(100 * advice.budget["gradient"], color="grey", linestyle=":", label="budget")
 axes.set_ylabel("change of the gradient, %")
 axes.legend()
