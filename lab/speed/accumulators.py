@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import sys
 import time
@@ -11,13 +10,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from rich.console import Console
 
 import golden
 from golden import BF16, FLOAT8_E4M3FN, kernels
-from lab.speed.measure import machine
-from tools.pages import check, publish
-from tools.results import Table, measured
+from lab.speed.command import Measurement
+from tools.results import Table
 
 __all__ = ["Row", "main", "measure", "table"]
 
@@ -85,33 +82,21 @@ def table(rows: Sequence[Row], paths: Sequence[str]) -> Table:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; return 0 if no output is wrong."""
-    parser = argparse.ArgumentParser(prog="python -m lab.speed.accumulators", description=__doc__)
-    parser.add_argument("--repetitions", type=int, default=5, help="timings of each (default %(default)s)")
-    parser.add_argument("--update-docs", action="store_true", help="put the table into docs/accumulators.md")
-    given = parser.parse_args(arguments)
-    if given.repetitions < 1:
-        parser.error(f"--repetitions: got {given.repetitions}, must be at least 1")
+    """Run the command line; return 0 if nothing is wrong."""
+    m, k, n = _TIMED
     paths = [path for path in kernels.paths() if path not in ("numpy", "avx512fp16")]
     if not paths:
-        parser.error("the compiled kernels are missing: pip install builds them where there is a C++ compiler")
-    if given.update_docs:
-        check(_TOOL)
-    console = Console()
-    rows = []
-    for name in golden.accumulators:
-        rows.append(measure(name, paths, given.repetitions))
-        shown = ", ".join(f"{path} {rate / 1e9:.2f}" for path, rate in zip(paths, rows[-1].rates, strict=True))
-        console.print(f"{name}: {shown} G/s, {rows[-1].wrong} wrong", highlight=False)
-    wrong = sum(row.wrong for row in rows)
-    if given.update_docs:
-        publish(measured(_TOOL, ["golden"], tables=(table(rows, paths),), note=_note()))
-    return int(wrong > 0)
-
-
-def _note() -> str:
-    m, k, n = _TIMED
-    return f"10^9 products per second of one thread's processor time, products of {m} x {k} by {k} x {n}; {machine()}."
+        sys.exit("the compiled kernels are missing: pip install builds them where there is a C++ compiler")
+    command = Measurement(
+        module="accumulators",
+        result=_TOOL,
+        measure=lambda repetitions: (measure(name, paths, repetitions) for name in golden.accumulators),
+        tell=lambda row: f"{row.preset}: {', '.join(f'{rate / 1e9:.2f}' for rate in row.rates)} G/s, {row.wrong} wrong",
+        table=lambda rows: table(rows, paths),
+        wrong=lambda row: row.wrong,
+        note=f"10^9 products per second of one thread's processor time, products of {m} x {k} by {k} x {n}",
+    )
+    return command.main(__doc__, arguments)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import sys
 import time
@@ -12,14 +11,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from rich.console import Console
 
 import golden
 from golden import FloatFormat, kernels
 from golden.formats import HALF_FORMATS
-from lab.speed.measure import machine
-from tools.pages import check, publish
-from tools.results import Table, measured
+from lab.speed.command import Measurement
+from tools.results import Table
 
 __all__ = ["REQUESTS", "CountingRow", "main", "measure_counting", "table"]
 
@@ -127,7 +124,7 @@ def measure_counting(repetitions: int) -> Iterator[CountingRow]:
                         yield _row(path, fmt, level, repetitions)
 
 
-def table(rows: list[CountingRow]) -> Table:
+def table(rows: Sequence[CountingRow]) -> Table:
     """Return the rows as they are shown."""
     columns = ("path", "operands", "level", "without, ms", *(f"× {name}" for name in REQUESTS), "wrong numbers")
     lines = [
@@ -142,30 +139,18 @@ def table(rows: list[CountingRow]) -> Table:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line."""
-    parser = argparse.ArgumentParser(prog="python -m lab.speed.counting", description=__doc__)
-    parser.add_argument("--repetitions", type=int, default=5, help="timings of each (default %(default)s)")
-    parser.add_argument("--update-docs", action="store_true", help="put the table into docs/results/speed.md")
-    given = parser.parse_args(arguments)
-    if given.repetitions < 1:
-        parser.error(f"--repetitions: got {given.repetitions}, must be at least 1")
-    if given.update_docs:
-        try:
-            check("speed-counting")
-        except ValueError as error:
-            parser.error(str(error))
-    console, rows = Console(stderr=True), []
-    for row in measure_counting(given.repetitions):
-        rows.append(row)
-        console.print(
-            f"{row.path}, {row.operand}, level {row.level}: {row.wrong} of {row.judged} wrong", highlight=False
-        )
-    print(table(rows).markdown(), end="")
-    if given.update_docs:
-        m, k, n = _TIMED
-        note = f"{machine()}; {m} x {k} by {k} x {n} normal values; one thread, its own processor time."
-        publish(measured("speed-counting", ["golden"], note=note, tables=[table(rows)]))
-    return 1 if not rows or any(row.wrong for row in rows) else 0
+    """Run the command line; return 0 if nothing is wrong."""
+    m, k, n = _TIMED
+    command = Measurement(
+        module="counting",
+        result="speed-counting",
+        measure=measure_counting,
+        tell=lambda row: f"{row.path}, {row.operand}, level {row.level}: {row.wrong} of {row.judged} wrong",
+        table=table,
+        wrong=lambda row: row.wrong,
+        note=f"{m} x {k} by {k} x {n} normal values; one thread, its own processor time",
+    )
+    return command.main(__doc__, arguments)
 
 
 if __name__ == "__main__":

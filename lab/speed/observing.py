@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import sys
 import time
@@ -12,16 +11,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from rich.console import Console
 from torch import Tensor, nn
 
 import golden.torch as cstorch
 from golden import kernels
 from golden.torch.examples.gpt import CharacterGpt
 from golden.torch.examples.task import Task
-from lab.speed.measure import machine
-from tools.pages import check, publish
-from tools.results import Table, measured
+from lab.speed.command import Measurement
+from tools.results import Table
 
 __all__ = ["MODELS", "Row", "main", "measure", "table"]
 
@@ -136,26 +133,28 @@ def table(rows: Sequence[Row]) -> Table:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; return 0 if all weights are the same."""
-    parser = argparse.ArgumentParser(prog="python -m lab.speed.observing", description=__doc__)
-    parser.add_argument("--repetitions", type=int, default=5, help="timings of each (default %(default)s)")
-    parser.add_argument("--update-docs", action="store_true", help="put the table into docs/observing.md")
-    given = parser.parse_args(arguments)
-    if given.repetitions < 1:
-        parser.error(f"--repetitions: got {given.repetitions}, must be at least 1")
-    if given.update_docs:
-        check(_TOOL)
+    """Run the command line; return 0 if nothing is wrong."""
     torch.set_num_threads(1)
-    console, rows = Console(), []
+    command = Measurement(
+        module="observing",
+        result=_TOOL,
+        measure=_measured,
+        tell=lambda row: (
+            f"{row.model}: {row.plain:.1f} ms a step, observed {row.observed:.1f} ms: {row.overhead:.1%}, "
+            f"{row.differing} weights differ"
+        ),
+        table=table,
+        wrong=lambda row: row.differing,
+        note="processor time of the training's thread, with one thread for everything",
+        sources=("golden", "golden.torch"),
+    )
+    return command.main(__doc__, arguments)
+
+
+def _measured(repetitions: int) -> Iterator[Row]:
     with kernels.use(str(kernels.paths()[0]), threads=1):
         for name in MODELS:
-            rows.append(measure(name, given.repetitions))
-            shown = f"{rows[-1].plain:.1f} ms a step, observed {rows[-1].observed:.1f} ms: {rows[-1].overhead:.1%}"
-            console.print(f"{name}: {shown}, {rows[-1].differing} weights differ", highlight=False)
-    if given.update_docs:
-        note = f"Processor time of the training's thread, with one thread for everything; {machine()}."
-        publish(measured(_TOOL, ["golden", "golden.torch"], tables=(table(rows),), note=note))
-    return int(any(row.differing for row in rows))
+            yield measure(name, repetitions)
 
 
 if __name__ == "__main__":

@@ -110,7 +110,7 @@ def one_small_model(monkeypatch):
 
 def test_observing_command_times_a_training_whose_weights_are_the_same(one_small_model, capsys):
     assert observing.main(["--repetitions", "1"]) == 0
-    assert "0 weights differ" in capsys.readouterr().out
+    assert "0 weights differ" in capsys.readouterr().err
 
 
 def test_observing_that_changes_a_weight_is_noticed(one_small_model, monkeypatch):

@@ -7,6 +7,7 @@ from golden import BF16, CBFLOAT16, FP32, Reduction, encode, kernels, matmul
 
 from .build import Change
 from .operands import codes
+from .seen import RUN, assert_seen, differences
 from .test_counting import numbers
 
 VECTORS, ANY = "vector_counts.h", "generic_counts.h"
@@ -131,24 +132,12 @@ def wanted():
         return results()
 
 
-def differences(wanted):
-    return sum(int((got != want).sum()) for got, want in zip(results(), wanted, strict=True))
-
-
-RUN = [path for path in ("avx512", "avx2", "portable") if path in kernels.paths()]
-
-
 @pytest.mark.parametrize("path", RUN)
 def test_counts_of_the_unchanged_source_agree(wanted, path):
     with kernels.use(path):
-        assert differences(wanted) == 0
+        assert differences(results, wanted) == 0
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_miscounted_event_is_seen(builder, load, wanted, fault):
-    path, change = FAULTS[fault]
-    if path not in RUN:
-        pytest.skip(f"this machine does not run {path}")
-    load(builder.build("counts-" + fault.replace(" ", "-").replace(",", ""), change, path=path), [path])
-    with kernels.use(path):
-        assert differences(wanted) > 0
+    assert_seen(f"counts {fault}", FAULTS[fault], builder, load, results, wanted)

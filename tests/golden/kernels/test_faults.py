@@ -8,6 +8,7 @@ from golden.formats import HALF_FORMATS
 
 from .build import SOURCE, Change, extension
 from .operands import KINDS, beyond_double, codes, grown_by_rounding, late_overflow
+from .seen import RUN, assert_seen, differences
 
 ROUND = "const Words sticky = Lanes::or_and(x, Lanes::shift_right(x, shift_), one_);"
 LIMIT = "return Lanes::infinite_from(ScaledStep::operator()(a, b, acc), limit);"
@@ -130,13 +131,6 @@ def wanted():
         return results()
 
 
-def differences(wanted):
-    return sum(int((got != want).sum()) for got, want in zip(results(), wanted, strict=True))
-
-
-RUN = [path for path in ("avx512", "avx2", "portable") if path in kernels.paths()]
-
-
 @pytest.fixture(scope="module")
 def unchanged(builder):
     return builder.unchanged()
@@ -146,17 +140,12 @@ def unchanged(builder):
 def test_unchanged_source_built_without_optimisation_agrees(unchanged, load, wanted, path):
     load(unchanged, [path])
     with kernels.use(path):
-        assert differences(wanted) == 0
+        assert differences(results, wanted) == 0
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_fault_in_the_source_is_seen(builder, load, wanted, fault):
-    path, change = FAULTS[fault]
-    if path not in RUN:
-        pytest.skip(f"this machine does not run {path}")
-    load(builder.build(fault.replace(" ", "-"), change, path=path), [path])
-    with kernels.use(path):
-        assert differences(wanted) > 0
+    assert_seen(fault, FAULTS[fault], builder, load, results, wanted)
 
 
 # Steps with a limit lose their product: whoever needs them is wrong.
