@@ -23,6 +23,7 @@ _REASONS = (
     ("accumulate_lanes.h", "exponent_of", "true", "speed only: exponents that nobody reads"),
     ("accumulate_lanes.h", "step, first, -1", "1 -> 2", "equivalent: any negative number stands for no total"),
     ("accumulate_lanes.h", "total >= 0", "0 -> 1", "equivalent: the total is never the first of its terms"),
+    ("accumulate_lanes.h", "value.MOST_PRODUCTS", "1 -> 2", "equivalent: more room than any rule takes"),
     ("accumulate_lanes.h", "total_reach >= 0", "0 -> 1", "equivalent: a reach is at least 1"),
     ("generic_modes.h", "HIGHEST = ", "300 -> 30|1023 -> 1024", "equivalent: either sum is beyond every format"),
     ("philox.h", "words.PHILOX_ROUNDS", "2 -> 3", "equivalent: more room than is used"),
