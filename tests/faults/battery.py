@@ -38,6 +38,7 @@ from ..golden.judges import boundary_codes, code_dtype, values_around
 from ..golden.kernels.operands import (
     KINDS,
     ODD_ONES,
+    between_limits,
     beyond_double,
     codes,
     grown_by_rounding,
@@ -222,6 +223,8 @@ def modes(rng: np.random.Generator) -> Iterator[Any]:
             start = codes("edges", FP32, (13, 70), rng)
             yield matmul(a, b, operand=fmt, level=0, initial=start, random_bits=3, **options)
         yield matmul(*grown_by_ulps(), operand=CBFLOAT16, reduction=Reduction(CBFLOAT16, None, FP32), **options)
+        for level in (0, 1, 2):
+            yield matmul(*between_limits(rng), operand=BF16, level=level, out=BF16, out_rounding=mode, **options)
 
 
 def narrow(rng: np.random.Generator) -> Iterator[Any]:

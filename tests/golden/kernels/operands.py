@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from golden import CBFLOAT16, FP32, FloatFormat, encode, kernels
+from golden import BF16, CBFLOAT16, FP32, FloatFormat, encode, kernels
 from golden.formats import SIXTEEN_BIT_FORMATS
 
 from ..judges import code_dtype
@@ -63,6 +63,16 @@ def late_overflow(fmt: FloatFormat) -> tuple[np.ndarray, np.ndarray]:
     a[0, 0], a[0, 512] = fmt.max_finite, fmt.max_finite | fmt.sign_mask
     a[0, 256:512] = (fmt.emax - fmt.fraction_bits + fmt.bias) << fmt.fraction_bits
     return a, ones
+
+
+def between_limits(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Factors (64, 3) and (3, 40) of sums beyond the largest value of bfloat16, which float32 still holds."""
+    fmt = BF16
+    a = np.full((64, 3), fmt.max_finite, np.uint16)
+    a[:, 1:] = rng.integers(fmt.max_finite - 0x500, fmt.max_finite, (64, 2))
+    b = rng.choice(np.array([fmt.one, fmt.one | fmt.sign_mask], np.uint16), (3, 40))
+    b[1] ^= (b[0] ^ b[1]) & fmt.sign_mask  # the second addend has the sign of the first
+    return a, b
 
 
 def grown_by_rounding(fmt: FloatFormat) -> tuple[np.ndarray, np.ndarray]:

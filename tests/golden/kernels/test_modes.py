@@ -24,7 +24,7 @@ from golden.kernels.products import Indexed
 
 from ..judges import assert_same_bits
 from .build import Change
-from .operands import COMPILED, KINDS, ODD_ONES, codes, grown_by_ulps
+from .operands import COMPILED, KINDS, ODD_ONES, between_limits, codes, grown_by_ulps
 
 MODES = pytest.mark.parametrize("mode", [mode for mode in Rounding if mode is not Rounding.NEAREST_EVEN], ids=str)
 WITH_ONE = [fmt for fmt in ODD_ONES if fmt.has_one]
@@ -65,6 +65,15 @@ def test_matmul_compiled_in_a_mode_is_numpys(path, fmt, mode):
         plan = Reduction.for_level(level, fmt, chunk=8, inner=fmt)
         options = {"operand": fmt, "reduction": plan, "rounding": mode, "out": FP16, "out_rounding": mode, **SEEDS}
         compared(path, matmul, a, b, initial=codes(kind, plan.outer, (7, 21), rng), **options)
+
+
+@COMPILED
+@MODES
+@pytest.mark.usefixtures("every_call_is_served")
+def test_matmul_of_bfloat16_in_a_mode_beyond_its_largest_value_is_numpys(path, mode):
+    a, b = between_limits(np.random.default_rng(165))
+    for level in (0, 1, 2):
+        compared(path, matmul, a, b, operand=BF16, level=level, out=BF16, rounding=mode, out_rounding=mode, **SEEDS)
 
 
 @COMPILED
