@@ -10,7 +10,7 @@ from golden.arrays.conversion import convert, decode, encode, quantize
 from golden.arrays.normalisation import softmax
 from golden.arrays.products import dot, matmul
 from golden.arrays.value_products import matmul_values
-from golden.counts import Counts
+from golden.counts import Counts, Events
 from golden.explanation import explain
 from golden.flags import Flag
 from golden.formats import (
@@ -57,6 +57,7 @@ __all__ = [
     "LEVELS",
     "Accumulator",
     "Counts",
+    "Events",
     "Flag",
     "FloatFormat",
     "FusedSum",

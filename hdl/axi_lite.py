@@ -78,18 +78,15 @@ class CounterRegisters(wiring.Component):
     A read gives what a counter shows in one cycle; other registers read as 0. To read counters that belong together,
     let the unit come to rest first. A write to another register than 0x3c, or one that strobes no byte, changes
     nothing; the former is answered with SLVERR. The lowest two bits of an address do not count. There is one read and
-    one write at a time, which do not wait for each other; every output comes from a register.
-
-    Ports
-    -----
-    awaddr, ..., rready
-        `axi_lite_ports`.
-    counts : counts_layout, in
-    clear : out
-        The counters begin again at the clock edge.
+    one write at a time, which do not wait for each other; every output comes from a register. The ports of the bus are
+    those of `axi_lite_ports`.
 
     Attributes
     ----------
+    counts : counts_layout, in
+        What the bus reads.
+    clear : out
+        The counters begin again at the clock edge.
     address, has_address, strobes, has_data, read_address, reads : Signal
         State that proofs speak of: the address and strobes of a write, and whether each is there; the address of a
         read, and whether there is one. The outputs ``bvalid``, ``bresp``, ``rvalid``, ``rdata`` are state, too.

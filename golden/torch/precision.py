@@ -143,7 +143,7 @@ class precision(Interception, ContextDecorator):
         given. Operands are rounded to nearest even in any mode; so is the softmax of attention.
     out_rounding : Rounding or str
         Mode of the last rounding of a product, to the half format, likewise.
-    reduction : str or Accumulator, optional
+    reduction : str or golden.Accumulator, optional
         The accumulator of another machine, one of `golden.accumulators` or its name, such as ``"nvidia_hopper"``: it
         sums every product, forward and backward, in place of a level. Sums over broadcast axes are at level 0, and the
         softmax of attention is in fp32.
