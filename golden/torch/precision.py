@@ -145,8 +145,8 @@ class precision(Interception, ContextDecorator):
         Mode of the last rounding of a product, to the half format, likewise.
     reduction : str or golden.Accumulator, optional
         The accumulator of another machine, one of `golden.accumulators` or its name, such as ``"nvidia_hopper"``: it
-        sums every product, forward and backward, in place of a level. Sums over broadcast axes are at level 0, and the
-        softmax of attention is in fp32.
+        sums every product, forward and backward, in place of a level; also in a precision inside that names no level.
+        Sums over broadcast axes are at level 0, and the softmax of attention is in fp32.
     seed : int
         Where a mode is ``stochastic``: 0 to 2**32 - 1. Each product has random bits of its own, those of its number in
         this context, which goes on when the same object is entered again; a new object with the same seed repeats them.
@@ -234,8 +234,11 @@ class precision(Interception, ContextDecorator):
 
     @partial(run_as_written, recursively=True)
     def __enter__(self) -> precision:
+        accumulator = self._accumulator
+        if accumulator is None and self._level is None:
+            accumulator = current_half().accumulator
         settings = Settings(
-            half=(self._half or current_half()).rounded_by(self._rounding).summed_by(self._accumulator),
+            half=(self._half or current_half()).rounded_by(self._rounding).summed_by(accumulator),
             level=model_level() if self._level is None else self._level,
             chunk=self._chunk,
             enabled=self._enabled,

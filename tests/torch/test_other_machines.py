@@ -101,6 +101,23 @@ def test_backward_outside_the_precision_uses_the_same_machine():
     assert_values(weight.grad, exact(torch.ones(4, 5), x, "nvidia_volta"))
 
 
+def test_precision_inside_keeps_the_machine_unless_it_names_a_level():
+    x, y = normal(16, 600, seed=17), normal(600, 16, seed=18)
+    narrow = {"half": "float8_e4m3fn", "inner": "float16"}
+
+    def result(**inner):
+        with cstorch.precision(**narrow, reduction="nvidia_hopper_fp8"), cstorch.precision(**inner):
+            return x @ y
+
+    wanted = exact(x, y, "nvidia_hopper_fp8", half="float16", operand="float8_e4m3fn")
+    assert_values(result(), wanted)
+    assert_values(result(**narrow), wanted)
+    with cstorch.precision(**narrow, level=0):
+        at_level_0 = x @ y
+    assert not np.array_equal(array(at_level_0), wanted)
+    assert torch.equal(result(level=0), at_level_0)
+
+
 def test_text_of_a_half_type_names_its_accumulator_again():
     for operand, rule in ((None, OWN), (golden.FLOAT8_E5M2, golden.accumulators["nvidia_hopper_fp8"])):
         text = text_of(golden.BF16, operand=operand, accumulator=rule)
