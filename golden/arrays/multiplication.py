@@ -49,9 +49,7 @@ def multiplied(
         formats = kernels.Formats.of(carrier(operand), plan, destination or plan.outer, rounding=modes)
         if kernels.matmul(*carried_codes(operand, x, y), start, result, formats):
             return result
-    batch = shape[:-2]
-    x = np.moveaxis(np.broadcast_to(x, batch + x.shape[-2:]), -1, 0)[..., :, np.newaxis]
-    y = np.moveaxis(np.broadcast_to(y, batch + y.shape[-2:]), -2, 0)[..., np.newaxis, :]
+    x, y = _along_k(x, y, shape)
     return reduce_codes(
         x, y, shape, operand=operand, plan=plan, start=start, out=destination, with_flags=False, rounding=modes
     )[0]
@@ -74,10 +72,8 @@ def counted(
     if x.shape[-1] and (destination is None or destination.has_inf):
         formats = kernels.Formats.of(carrier(operand), plan, destination or plan.outer, rounding=modes)
         if counting.rows is None or not kernels.counts_apart(formats):
-            result, sink = (
-                np.empty(shape, code_dtype(formats.destination)),
-                CountSink(counting.form, shape, counting.rows),
-            )
+            result = np.empty(shape, code_dtype(formats.destination))
+            sink = CountSink(counting.form, shape, counting.rows)
             if kernels.matmul(*carried_codes(operand, x, y), start, result, formats, sink=sink):
                 found = sink.counts(*steps_of(plan, x.shape[-1]))
                 return result, with_signalling(found, x, y, start, shape, counting, operand=operand, plan=plan)
@@ -89,9 +85,8 @@ def counted(
     codes = multiplied(x, y, start, shape, destination=destination, **how)
     rows = counting.rows
     if not modes.is_random:  # whose places are those of the whole call
-        x, counting = x[..., rows, :], replace(counting, rows=None)
-        start = None if start is None else np.broadcast_to(start, shape)[..., rows, :]
-        shape = (*shape[:-2], len(rows), shape[-1])
+        x, start, shape = _of_rows(rows, x, start, shape)
+        counting = replace(counting, rows=None)
         if rows.size:
             return codes, counted(x, y, start, shape, counting, destination=None, **how)[1]
     return codes, _counted_rows(x, y, start, shape, counting, **how)[1]
@@ -111,14 +106,26 @@ def _counted_rows(
     """Return the codes of the rows that are counted, in the outer format, and their counts, by NumPy."""
     index = np.arange(np.prod(shape), dtype=np.uint64).reshape(shape) if modes.is_random else None
     if counting.rows is not None:
-        rows = counting.rows
-        x = x[..., rows, :]
-        start = None if start is None else np.broadcast_to(start, shape)[..., rows, :]
-        index = None if index is None else index[..., rows, :]
-        shape = (*shape[:-2], len(rows), shape[-1])
-    batch, tally = shape[:-2], Tally(shape)
-    x = np.moveaxis(np.broadcast_to(x, batch + x.shape[-2:]), -1, 0)[..., :, np.newaxis]
-    y = np.moveaxis(np.broadcast_to(y, batch + y.shape[-2:]), -2, 0)[..., np.newaxis, :]
+        index = None if index is None else index[..., counting.rows, :]
+        x, start, shape = _of_rows(counting.rows, x, start, shape)
+    x, y = _along_k(x, y, shape)
+    tally = Tally(shape)
     options: dict[str, Any] = {"operand": operand, "plan": plan, "start": start, "rounding": modes, "out": None}
     codes, _ = reduce_codes(x, y, shape, with_flags=False, tally=tally, index=index, **options)
     return codes, counts_in_form(tally.counts(), counting.form)
+
+
+def _along_k(x: Codes, y: Codes, shape: tuple[int, ...]) -> tuple[Codes, Codes]:
+    """Return factors whose first axis is that of the steps; the others broadcast to the results."""
+    batch = shape[:-2]
+    columns = np.moveaxis(np.broadcast_to(x, batch + x.shape[-2:]), -1, 0)
+    rows = np.moveaxis(np.broadcast_to(y, batch + y.shape[-2:]), -2, 0)
+    return columns[..., :, np.newaxis], rows[..., np.newaxis, :]
+
+
+def _of_rows(
+    rows: NDArray[np.int64], x: Codes, start: Codes | None, shape: tuple[int, ...]
+) -> tuple[Codes, Codes | None, tuple[int, ...]]:
+    """Return left operand, initial values and shape of some rows of the results."""
+    start = None if start is None else np.broadcast_to(start, shape)[..., rows, :]
+    return x[..., rows, :], start, (*shape[:-2], len(rows), shape[-1])

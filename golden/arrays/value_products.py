@@ -130,12 +130,11 @@ def matmul_values(
     counting = as_counting(counts, counted_rows, shape[-2])
     if isinstance(plan, Accumulator):
         plan.refuse(counts=counting is not None)
-    elif counting is not None:
-        return _counted_values(x, y, start, shape, counting, operand, plan, destination, modes)
-    if isinstance(plan, Accumulator):
         begin = totals_of(start, shape)
         if multiply(quantize(x, operand), quantize(y, operand), begin, operand, allowed(plan, modes)):
             return quantize(begin.view(np.float32), destination, **last_rounding(shape, modes))
+    elif counting is not None:
+        return _counted_values(x, y, start, shape, counting, operand, plan, destination, modes)
     elif not destination.has_inf:  # which the kernels have not
         result = matmul_values(x, y, operand=operand, reduction=plan, initial=start, **arguments_of(modes))
         return quantize(result, destination, out=result, **last_rounding(shape, modes))

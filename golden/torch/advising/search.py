@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from rich.console import Console
 from torch import Tensor, nn
 
@@ -155,16 +157,15 @@ class Search:
         changes = self._alone(candidates)
         finite = [number for number, each in enumerate(changes) if each.is_finite]
         kept = [changes[number] for number in finite]
-        vectors = [each.direction for each in kept if each.direction is not None]
-        matrix = torch.stack(vectors) if vectors else torch.zeros(0, 1)
         self._prediction = Prediction(
             [candidates[number] for number in finite],
-            (matrix @ matrix.mT).double().numpy(),
+            _inner_products(kept),
             np.array([each.loss for each in kept]),
             np.array([self._saved(candidates[number]) for number in finite]),
         )
-        for each in changes:
-            object.__setattr__(each, "direction", None)
+        # The directions are as large as the gradient, and needed no more.
+        changes = [replace(each, direction=None) for each in changes]
+        kept = [changes[number] for number in finite]
         choice, change, trials = self._combine(kept, len(candidates))
         advice = self._advice(candidates, changes, choice, change, trials)
         if self._show:
@@ -321,6 +322,13 @@ class Search:
             loss_scale=self._measurement.loss_scale,
             fixed_products=self._fixed,
         )
+
+
+def _inner_products(changes: list[Change]) -> NDArray[np.float64]:
+    """Return those of the directions of all changes with each other."""
+    directions = [each.direction for each in changes if each.direction is not None]
+    matrix = torch.stack(directions) if directions else torch.zeros(0, 1)
+    return (matrix @ matrix.mT).double().numpy()
 
 
 def _matches(pattern: str, layer: str) -> bool:
