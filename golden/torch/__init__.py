@@ -18,18 +18,8 @@ except ModuleNotFoundError as error:
     ) from None
 
 from golden import __version__
-from golden.torch import (
-    amp,
-    distributed,
-    metrics,
-    mx,
-    optim,
-    recomputation,  # noqa: F401 - checkpoints keep the precision from now on
-    utils,
-)
+from golden.torch import amp, distributed, metrics, mx, optim, utils
 from golden.torch.advising import Advice, advise
-from golden.torch.attention import scaled_dot_product_attention
-from golden.torch.audit import Audit, audit
 from golden.torch.backend import (
     CSConfig,
     backend,
@@ -45,9 +35,9 @@ from golden.torch.backend import (
     use_cs,
 )
 from golden.torch.backend.compilation import make_constant
-from golden.torch.configuration import MixedPrecision
-from golden.torch.contraction import einsum
-from golden.torch.convolution import (
+from golden.torch.functions.attention import scaled_dot_product_attention
+from golden.torch.functions.contraction import einsum
+from golden.torch.functions.convolution import (
     conv1d,
     conv2d,
     conv3d,
@@ -55,8 +45,14 @@ from golden.torch.convolution import (
     conv_transpose2d,
     conv_transpose3d,
 )
-from golden.torch.derived import grouped_mm
-from golden.torch.half import (
+from golden.torch.functions.derived import grouped_mm
+from golden.torch.functions.products import bmm, linear, matmul
+from golden.torch.guarding import recomputation  # noqa: F401 - checkpoints keep the precision from now on
+from golden.torch.guarding.audit import Audit, audit
+from golden.torch.guarding.operator_kinds import declare_operator
+from golden.torch.observing import observe
+from golden.torch.settings.configuration import MixedPrecision
+from golden.torch.settings.half import (
     enable_mixed_precision,
     get_floating_point_dtype,
     get_floating_point_dtype_str,
@@ -66,11 +62,9 @@ from golden.torch.half import (
     mixed_precision,
     set_half_dtype,
 )
-from golden.torch.levels import Levels, current_pol, pol, set_model_level
-from golden.torch.observing import observe
-from golden.torch.operator_kinds import declare_operator
-from golden.torch.precision import precision
-from golden.torch.products import bmm, linear, matmul
+from golden.torch.settings.levels import Levels, current_pol, pol, set_model_level
+from golden.torch.settings.precision import precision
+from golden.torch.settings.yaml_configuration import precision_from_yaml
 from golden.torch.storage import load, save
 from golden.torch.tensors import (
     add_debug_name,
@@ -92,7 +86,6 @@ from golden.torch.tensors import (
 )
 from golden.torch.trainer import Trainer
 from golden.torch.training.interruption import RunStopped
-from golden.torch.yaml_configuration import precision_from_yaml
 
 CsConfig = CSConfig
 compile_step = trace  # its name in the first releases

@@ -1,5 +1,5 @@
 """``python -m golden.torch``: train."""
 
-from golden.torch.cli import main
+from golden.torch.commands.line import main
 
 raise SystemExit(main())

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from golden.torch import ranks
 from golden.torch.backend.cluster import CSConfig
+from golden.torch.runs import ranks
 from golden.torch.utils.data.schedule import check_count
 
 ClusterConfig = CSConfig

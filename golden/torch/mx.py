@@ -15,8 +15,8 @@ import torch
 from golden import mx
 from golden.formats import FloatFormat, as_format
 from golden.mx import BLOCK
-from golden.torch.products import check_tensors
-from golden.torch.products import linear as exact_linear
+from golden.torch.functions.products import check_tensors
+from golden.torch.functions.products import linear as exact_linear
 
 __all__ = ["fake_quantize", "linear"]
 

@@ -13,14 +13,14 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from golden.torch.checkpoint import read_checkpoint
-from golden.torch.configuration import MixedPrecision
+from golden.torch.commands.progress import shown
 from golden.torch.observing.callback import ObservedRun
 from golden.torch.observing.observation import as_settings
 from golden.torch.observing.report import ObservationReport
-from golden.torch.progress import shown
-from golden.torch.random_state import RandomState, capture, seed_everything
-from golden.torch.ranks import rank
+from golden.torch.runs.checkpoint import read_checkpoint
+from golden.torch.runs.random_state import RandomState, capture, seed_everything
+from golden.torch.runs.ranks import rank
+from golden.torch.settings.configuration import MixedPrecision
 from golden.torch.tensorflow_era import NotOfTensorFlow
 from golden.torch.training.backend import device_of
 from golden.torch.training.beginning import begin_afresh, checkpoint_to_load

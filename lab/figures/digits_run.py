@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from golden.torch.amp import GradScaler
 from golden.torch.examples.digits import digits
-from golden.torch.precision import precision
+from golden.torch.settings.precision import precision
 
 __all__ = ["final_loss", "mlp", "train"]
 

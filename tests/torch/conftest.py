@@ -5,8 +5,9 @@ import signal
 import pytest
 import torch
 
-from golden.torch import half, levels, notices
+from golden.torch import notices
 from golden.torch.backend import current
+from golden.torch.settings import half, levels
 
 
 @pytest.fixture(autouse=True)

@@ -9,8 +9,9 @@ import safetensors.torch
 import torch
 from torch import nn
 
-from golden.torch import MixedPrecision, Trainer, checkpoint
-from golden.torch.checkpoint import newest_checkpoint
+from golden.torch import MixedPrecision, Trainer
+from golden.torch.runs import checkpoint
+from golden.torch.runs.checkpoint import newest_checkpoint
 
 from .runs import PRECISION, bits, model, run
 

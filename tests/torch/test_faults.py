@@ -12,7 +12,9 @@ from torch import nn
 
 import golden
 import golden.torch as cstorch
-from golden.torch import MixedPrecision, gradients, half
+from golden.torch import MixedPrecision
+from golden.torch.functions import gradients
+from golden.torch.settings import half
 
 from .oracle import array, assert_codes, codes, normal, product
 
@@ -73,7 +75,7 @@ def dtype_of_an_fp32_operands_gradient(exact_product):
 )
 def test_exact_product_gradient(check, old, new):
     check(gradients.exact_product)
-    assert not holds(check, changed("golden.torch.gradients", old, new).exact_product)
+    assert not holds(check, changed("golden.torch.functions.gradients", old, new).exact_product)
 
 
 def sum_of_softmax_gradients(softmax_in_half):
@@ -88,7 +90,9 @@ def sum_of_softmax_gradients(softmax_in_half):
 def test_softmax_gradient_is_rounded_after_its_sum_and_not_before():
     sum_of_softmax_gradients(gradients.softmax_in_half)
     fault = changed(
-        "golden.torch.gradients", "(gradient * p).sum(", "operators.rounded(gradient * p, ctx.half.name, p.dtype).sum("
+        "golden.torch.functions.gradients",
+        "(gradient * p).sum(",
+        "operators.rounded(gradient * p, ctx.half.name, p.dtype).sum(",
     )
     assert not holds(sum_of_softmax_gradients, fault.softmax_in_half)
 

@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from torch.utils.checkpoint import checkpoint
 
 import golden.torch as cstorch
-from golden.torch.scopes import Process
+from golden.torch.settings.scopes import Process
 
 from .oracle import assert_same_tensors, normal
 

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 
 import golden.torch as cstorch
-from golden.torch import operator_kinds
+from golden.torch.guarding import operator_kinds
 
 from .oracle import assert_same_tensors, normal
 

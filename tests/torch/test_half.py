@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import golden.torch as cstorch
-from golden.torch.half import half_named
+from golden.torch.settings.half import half_named
 
 from .oracle import normal
 

@@ -10,9 +10,9 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 import golden.torch as cstorch
-from golden.torch import level_map, mapped
-from golden.torch.level_map import LevelMap
-from golden.torch.scopes import scopes
+from golden.torch.settings import level_map, mapped
+from golden.torch.settings.level_map import LevelMap
+from golden.torch.settings.scopes import scopes
 
 from .oracle import assert_codes, assert_same_tensors, normal, product
 

@@ -8,9 +8,9 @@ import torch
 import yaml
 
 import golden.torch as cstorch
-from golden.torch import cli
+from golden.torch.commands import line as cli
+from golden.torch.settings.yaml_configuration import precision_from_yaml
 from golden.torch.training.identity import precision_settings
-from golden.torch.yaml_configuration import precision_from_yaml
 
 from .runs import PRECISION, bits, model, run
 

@@ -6,7 +6,8 @@ from torch.nn.utils.rnn import pack_padded_sequence
 
 import golden
 import golden.torch as cstorch
-from golden.torch import recurrent
+from golden.torch.functions import recurrent
+from golden.torch.settings.half import half_named
 
 from .oracle import assert_codes, assert_same_tensors, codes, normal, product, sum_of_codes
 
@@ -114,7 +115,7 @@ def test_recurrent_layers_are_sequences_of_exact_products(name, half, level):
         else:
             in_steps = [rows[step] for step in range(4) for rows in results if step < len(rows)]
             assert_codes(data, codes(torch.stack(in_steps), half), half)
-    assert output.dtype == cstorch.half.half_named(half).dtype
+    assert output.dtype == half_named(half).dtype
 
 
 def test_packed_module_runs_exactly_and_its_integers_do_not_matter():

@@ -11,9 +11,9 @@ import pytest
 import torch
 import yaml
 
-from golden.torch.cli import main
-from golden.torch.older_form import as_today, is_older
-from golden.torch.yaml_configuration import read_yaml
+from golden.torch.commands.line import main
+from golden.torch.runs.older_form import as_today, is_older
+from golden.torch.settings.yaml_configuration import read_yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 MODELS = f"{__package__}.run_models"
@@ -299,7 +299,7 @@ def test_ctrl_c_before_the_first_step_is_one_line(tmp_path, capsys, written, mon
     def stop(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("golden.torch.cli_run.parts_of", stop)
+    monkeypatch.setattr("golden.torch.commands.run.parts_of", stop)
     assert call("fit", written(OLDER), tmp_path / "run") == 130
     assert capsys.readouterr().err.splitlines() == [
         "stopped by Ctrl-C at once: nothing is saved beyond the checkpoints that are there"

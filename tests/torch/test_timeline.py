@@ -2,8 +2,8 @@
 
 import torch
 
-from golden.torch import timeline
-from golden.torch.timeline import Timeline
+from golden.torch.guarding import timeline
+from golden.torch.guarding.timeline import Timeline
 
 
 def node():

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 import golden.torch as cstorch
-from golden.torch import unscaled
+from golden.torch.guarding import unscaled
 
 
 @pytest.fixture(autouse=True)

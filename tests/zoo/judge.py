@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from torch.profiler import ProfilerActivity, profile
 
-from golden.torch.scopes import Process
+from golden.torch.settings.scopes import Process
 
 # Operators that multiply and sum, by what their kernels are called. Names and not golden's own table, which is judged.
 _PRODUCT = re.compile(

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 import golden.torch as cstorch
 from golden.torch.observing import ObservationReport
-from golden.torch.scopes import scopes
+from golden.torch.settings.scopes import scopes
 from tests.zoo.test_zoo import differing, made, pytestmark
 
 __all__ = ["pytestmark"]

@@ -1,6 +1,6 @@
 """The parts of a `Trainer`, and the base class of your own callbacks."""
 
-from golden.torch.configuration import MixedPrecision
+from golden.torch.settings.configuration import MixedPrecision
 from golden.torch.training.callback import Callback
 from golden.torch.training.divergence import CheckLoss, Divergence
 from golden.torch.training.loggers import Logging

@@ -11,7 +11,7 @@ import yaml
 from rich.table import Table
 
 from golden.torch.advising.choosing import Setting
-from golden.torch.level_map import LevelMap
+from golden.torch.settings.level_map import LevelMap
 
 __all__ = ["Advice", "AdviceRow", "Trial", "level_map_of"]
 

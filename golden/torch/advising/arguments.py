@@ -11,7 +11,7 @@ from torch import Tensor
 from golden.formats import CBFLOAT16
 from golden.reduction import LEVELS, Reduction
 from golden.torch.arguments import check_items
-from golden.torch.configuration import MixedPrecision
+from golden.torch.settings.configuration import MixedPrecision
 
 __all__ = ["as_batches", "as_budget", "as_chunks", "as_levels", "as_precision"]
 

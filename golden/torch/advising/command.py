@@ -13,12 +13,12 @@ from torch import Tensor
 
 from golden.torch.advising.measuring import loss_function
 from golden.torch.advising.search import Search
-from golden.torch.cli_run import Run, built
-from golden.torch.ranks import world_size
-from golden.torch.run_parts import data_from
+from golden.torch.commands.run import Run, built
+from golden.torch.runs.parts import data_from
+from golden.torch.runs.ranks import world_size
+from golden.torch.settings.yaml_configuration import yaml_value
 from golden.torch.training.callback import outputs_of
 from golden.torch.training.step import loss_of
-from golden.torch.yaml_configuration import yaml_value
 
 __all__ = ["add_advise", "advise"]
 

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from golden.torch.advising.products import ProductCount
-from golden.torch.audit import unchanged
-from golden.torch.configuration import MixedPrecision
+from golden.torch.guarding.audit import unchanged
+from golden.torch.settings.configuration import MixedPrecision
 from golden.torch.training.callback import outputs_of
 from golden.torch.training.step import loss_of
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from torch import Tensor, nn
 
-from golden.torch.audit import Recorder
+from golden.torch.guarding.audit import Recorder
 
 __all__ = ["PASSES", "ProductCount", "Unit"]
 

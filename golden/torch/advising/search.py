@@ -23,9 +23,9 @@ from golden.torch.advising.costs import Costs
 from golden.torch.advising.measuring import Change, Measurement, loss_function
 from golden.torch.advising.products import PASSES, Unit
 from golden.torch.arguments import check_flags, check_items
-from golden.torch.configuration import MixedPrecision
-from golden.torch.half import half_named
-from golden.torch.progress import shown
+from golden.torch.commands.progress import shown
+from golden.torch.settings.configuration import MixedPrecision
+from golden.torch.settings.half import half_named
 
 __all__ = ["Search", "advise"]
 

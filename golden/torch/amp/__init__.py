@@ -5,7 +5,7 @@ from golden.torch.amp.conditional import isfinite
 from golden.torch.amp.grad_scaler import GradScaler
 from golden.torch.amp.initialize import initialize
 from golden.torch.amp.optimizer_step import optimizer_step
-from golden.torch.half import (
+from golden.torch.settings.half import (
     enable_mixed_precision,
     get_floating_point_dtype,
     get_floating_point_dtype_str,

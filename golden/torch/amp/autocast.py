@@ -6,8 +6,8 @@ from typing import Any
 
 import torch
 
-from golden.torch.half import HalfType, enable_mixed_precision
-from golden.torch.precision import precision
+from golden.torch.settings.half import HalfType, enable_mixed_precision
+from golden.torch.settings.precision import precision
 
 __all__ = ["autocast", "init"]
 

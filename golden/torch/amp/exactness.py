@@ -6,10 +6,10 @@ import re
 
 from torch import Tensor
 
-from golden.torch.half import current_half, wants_mixed_precision
-from golden.torch.operator_table import PRODUCTS
-from golden.torch.provenance import nodes
-from golden.torch.scopes import Process, scopes
+from golden.torch.guarding.operator_table import PRODUCTS
+from golden.torch.guarding.provenance import nodes
+from golden.torch.settings.half import current_half, wants_mixed_precision
+from golden.torch.settings.scopes import Process, scopes
 
 __all__ = ["LossCheck"]
 

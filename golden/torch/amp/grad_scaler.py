@@ -16,10 +16,10 @@ from golden.torch.amp.exactness import LossCheck
 from golden.torch.amp.gradients import clip_by_norm, common_norm, describe_overflow, divide, l2_norm, parameters_of
 from golden.torch.amp.iteration import Iteration, as_optimizer, as_optimizers
 from golden.torch.amp.scale import LossScale
+from golden.torch.guarding.unscaled import scaled_step
 from golden.torch.notices import say_once
-from golden.torch.ranks import highest_rank_where, rank
-from golden.torch.scopes import scopes
-from golden.torch.unscaled import scaled_step
+from golden.torch.runs.ranks import highest_rank_where, rank
+from golden.torch.settings.scopes import scopes
 
 __all__ = ["GradScaler"]
 

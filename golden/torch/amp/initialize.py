@@ -15,9 +15,9 @@ from torch.optim import Optimizer
 
 from golden.reduction import DEFAULT_CHUNK
 from golden.torch.amp.iteration import as_optimizers
-from golden.torch.half import HalfType, _Process, current_half, half_named
-from golden.torch.precision import precision
-from golden.torch.scopes import scopes
+from golden.torch.settings.half import HalfType, _Process, current_half, half_named
+from golden.torch.settings.precision import precision
+from golden.torch.settings.scopes import scopes
 
 __all__ = ["enter_everywhere", "initialize", "is_initialized"]
 

@@ -10,9 +10,9 @@ import numpy as np
 from torch import Tensor
 
 from golden.loss_scaling import DynamicLossScale, LossScaleState, as_loss_scale
-from golden.torch.half import HalfType, current_half, expected_half
-from golden.torch.provenance import half_of
-from golden.torch.scopes import scopes
+from golden.torch.guarding.provenance import half_of
+from golden.torch.settings.half import HalfType, current_half, expected_half
+from golden.torch.settings.scopes import scopes
 
 __all__ = ["LossScale"]
 

@@ -13,10 +13,10 @@ from torch import nn
 
 from golden.torch.amp.initialize import enter_everywhere
 from golden.torch.backend.current import Backend, backend, current_backend
-from golden.torch.half import wants_mixed_precision
 from golden.torch.notices import say_once
-from golden.torch.precision import precision
-from golden.torch.scopes import scopes
+from golden.torch.settings.half import wants_mixed_precision
+from golden.torch.settings.precision import precision
+from golden.torch.settings.scopes import scopes
 
 __all__ = ["compile", "trace"]
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.utils import _pytree as pytree
 
-from golden.torch import half
 from golden.torch.backend.cluster import CSConfig
 from golden.torch.backend.device import Device
 from golden.torch.backend.kinds import OPTIONS, BackendType, check_names
 from golden.torch.notices import say_once
+from golden.torch.settings import half
 
 if TYPE_CHECKING:
     from golden.torch.utils.data.executor import DataExecutor

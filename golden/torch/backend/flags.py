@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from golden.torch import levels
 from golden.torch.backend.kinds import check_names
 from golden.torch.notices import say_once
+from golden.torch.settings import levels
 
 __all__ = ["backends"]
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.utils.data import TensorDataset
 
 from golden.torch.examples.task import Task
-from golden.torch.section import Section
+from golden.torch.runs.section import Section
 
 __all__ = ["DigitsCnn", "DigitsMlp", "digits"]
 

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.utils.data import Dataset
 
 from golden.torch.examples.task import Task
-from golden.torch.section import Section
+from golden.torch.runs.section import Section
 
 __all__ = ["CharacterGpt"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch.distributed as dist
 
 from golden.torch.observing.tallies import Key, Tally
-from golden.torch.ranks import rank, world_size
+from golden.torch.runs.ranks import rank, world_size
 
 __all__ = ["merged"]
 

@@ -10,7 +10,7 @@ from torch import nn
 
 from golden.torch.observing.observation import Observation, ObservationSettings
 from golden.torch.observing.report import ObservationReport
-from golden.torch.scopes import scopes
+from golden.torch.settings.scopes import scopes
 from golden.torch.training.callback import Callback
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from golden.accumulator import Accumulator
 from golden.counts import NO_EXPONENT, Counts, Events
 from golden.formats import FloatFormat
 from golden.torch.observing.samples import Piece
-from golden.torch.windows import Summing
+from golden.torch.operators.windows import Summing
 
 __all__ = ["Counted", "Distance", "nothing_counted"]
 

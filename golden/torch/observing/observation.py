@@ -16,8 +16,6 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from golden import __version__
 from golden.reduction import DEFAULT_CHUNK
-from golden.torch.half import current_half
-from golden.torch.levels import model_level
 from golden.torch.observing.across_ranks import merged
 from golden.torch.observing.board import Board
 from golden.torch.observing.causes import cause_of
@@ -25,8 +23,10 @@ from golden.torch.observing.file import ObservationFile
 from golden.torch.observing.observer import Observer
 from golden.torch.observing.report import ObservationReport
 from golden.torch.observing.rows import FirstBadRow, Row, RunRow, StepRow
-from golden.torch.ranks import rank, world_size
-from golden.torch.scopes import Settings, scopes
+from golden.torch.runs.ranks import rank, world_size
+from golden.torch.settings.half import current_half
+from golden.torch.settings.levels import model_level
+from golden.torch.settings.scopes import Settings, scopes
 from golden.torch.training.checks import check_count
 
 __all__ = ["Observation", "ObservationSettings", "as_settings", "observe"]

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from golden.torch.format_text import format_of, rounding_of, sums_of
 from golden.torch.observing.attribution import Attribution
 from golden.torch.observing.samples import (
     Piece,
@@ -21,8 +20,9 @@ from golden.torch.observing.samples import (
     of_transposed,
 )
 from golden.torch.observing.tallies import Key, Tally
-from golden.torch.scopes import Settings, scopes
-from golden.torch.windows import Geometry, Summing
+from golden.torch.operators.format_text import format_of, rounding_of, sums_of
+from golden.torch.operators.windows import Geometry, Summing
+from golden.torch.settings.scopes import Settings, scopes
 
 __all__ = ["Observer"]
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from golden.torch.windows import Geometry, padded, tables
+from golden.torch.operators.windows import Geometry, padded, tables
 
 __all__ = ["Piece", "Shape", "chosen_rows", "of_convolution", "of_kernels", "of_matrices", "of_transposed"]
 

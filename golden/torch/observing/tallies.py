@@ -11,7 +11,7 @@ from golden.torch.observing.counting import Counted
 from golden.torch.observing.histograms import Histogram
 from golden.torch.observing.rows import ProductRow
 from golden.torch.observing.samples import Shape
-from golden.torch.windows import Summing
+from golden.torch.operators.windows import Summing
 
 __all__ = ["Key", "Tally"]
 

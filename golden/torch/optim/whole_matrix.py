@@ -9,7 +9,7 @@ from torch import Tensor
 
 from golden.torch.optim.adam import _averages, _zeros
 from golden.torch.optim.optimizer import Group, Optimizer, State, check_betas, check_least
-from golden.torch.precision import precision
+from golden.torch.settings.precision import precision
 
 __all__ = ["Lamb", "Muon"]
 

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from golden.torch.random_state import RandomState, capture, restore
-from golden.torch.ranks import highest_rank_where, world_size
+from golden.torch.runs.random_state import RandomState, capture, restore
+from golden.torch.runs.ranks import highest_rank_where, world_size
 from golden.torch.training.identity import hash_of
 from golden.torch.training.persistence import Position
 

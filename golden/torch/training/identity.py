@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 from torch.utils.data import Dataset
 
-from golden.torch.configuration import MixedPrecision
+from golden.torch.settings.configuration import MixedPrecision
 from golden.torch.training.checks import length_of
 
 __all__ = [

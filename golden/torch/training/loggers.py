@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from golden.torch.progress import scale_text
-from golden.torch.ranks import rank
-from golden.torch.run_log import RunLog
+from golden.torch.commands.progress import scale_text
+from golden.torch.runs.log import RunLog
+from golden.torch.runs.ranks import rank
 from golden.torch.training.callback import Callback
 from golden.torch.training.checks import check_count
 

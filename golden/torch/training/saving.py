@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from golden.torch.checkpoint import prune_checkpoints
-from golden.torch.ranks import rank
+from golden.torch.runs.checkpoint import prune_checkpoints
+from golden.torch.runs.ranks import rank
 from golden.torch.training.callback import Callback
 from golden.torch.training.checks import check_count
 

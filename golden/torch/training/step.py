@@ -10,7 +10,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from golden.torch.amp.optimizer_step import clip_gradients
-from golden.torch.ranks import average_gradients, world_size
+from golden.torch.runs.ranks import average_gradients, world_size
 from golden.torch.training.callback import outputs_of
 
 if TYPE_CHECKING:

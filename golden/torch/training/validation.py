@@ -10,9 +10,9 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from golden.torch.progress import shown
-from golden.torch.random_state import capture, restore
-from golden.torch.ranks import rank, world_size
+from golden.torch.commands.progress import shown
+from golden.torch.runs.random_state import capture, restore
+from golden.torch.runs.ranks import rank, world_size
 from golden.torch.training.interruption import Interruption
 from golden.torch.training.loop import ValidationLoop
 from golden.torch.training.step import forward, loss_of

@@ -9,7 +9,7 @@ from torch import nn
 import golden.torch as cstorch
 from golden.torch.observing.causes import cause_of
 from golden.torch.observing.observer import Observer
-from golden.torch.scopes import scopes
+from golden.torch.settings.scopes import scopes
 
 from .training import train
 

@@ -7,7 +7,7 @@ from torch.utils.checkpoint import checkpoint
 
 import golden.torch as cstorch
 from golden.torch.observing.attribution import Attribution
-from golden.torch.scopes import scopes
+from golden.torch.settings.scopes import scopes
 
 from ..oracle import normal
 from .training import Mlp, places, train

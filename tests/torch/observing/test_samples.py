@@ -11,7 +11,7 @@ from golden import reference
 from golden.torch.observing import samples
 from golden.torch.observing.counting import Counted
 from golden.torch.observing.observer import Observer
-from golden.torch.scopes import scopes
+from golden.torch.settings.scopes import scopes
 
 from ..oracle import array, normal, product
 

@@ -9,7 +9,7 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 import golden.torch as cstorch
-from golden.torch.scopes import scopes
+from golden.torch.settings.scopes import scopes
 
 from ..oracle import normal
 from .training import Mlp, train

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from golden.torch.level_map import LevelMap
 from golden.torch.report.advice import case_of, merged
 from golden.torch.report.limits import LIMITS
 from golden.torch.report.rules import RULES, advice
 from golden.torch.report.views import levels_text
+from golden.torch.settings.level_map import LevelMap
 from tests.torch.report.made_up import events, histogram, product, run_of, step
 
 MANY = 1_000_000

@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from golden.torch.cli import main
+from golden.torch.commands.line import main
 from golden.torch.report.page import names_of, page, write_report
 from golden.torch.report.reading import read_run
 from tests.torch.report.big import write_big

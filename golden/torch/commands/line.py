@@ -1,0 +1,163 @@
+"""The command line of the training layer: train, validate, report on a run, or advise on the levels of a model."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import warnings
+from collections.abc import Sequence
+from typing import TextIO
+
+import torch.distributed as dist
+from rich.console import Console
+
+from golden.torch.advising.command import add_advise, advise
+from golden.torch.commands.report import add_report, report
+from golden.torch.commands.run import fit, read_document, validate
+from golden.torch.runs.file import example_names
+from golden.torch.runs.older_form import is_older, older_place
+from golden.torch.training.interruption import RunStopped
+
+__all__ = ["main"]
+
+# What errors say to a caller from Python, and what they say here.
+_OPTIONS = {
+    "pass resume=True to go on with it": "pass --resume to go on with it, or --restart to delete it",
+    "pass resume=": "pass --resume-from ",
+    "pass override=True": "pass --override",
+    "within the model that is called, or that model= names": "within the model",
+    "or choose another folder, or delete this one": "or choose another folder with --model-dir",
+}
+_PLACES = {
+    "resume": "--resume",
+    "override": "--override",
+    "ckpt_path": "--resume-from",
+    "model_dir": "--model-dir",
+    "train_dataloader": "trainer.fit.train_dataloader",
+    "val_dataloader": "trainer.fit.val_dataloader",
+    "backend": "trainer.init.backend",
+    "device": "trainer.init.device",
+    "loss": "trainer.init.model",
+    "levels": "trainer.init.precision.levels",
+    "budget": "--budget",
+    "batches": "--batches",
+    "layers": "--layers",
+    "chunks": "--chunks",
+    "costs": "--costs",
+    "trials": "--trials",
+    "steps": "--steps",
+}
+_ACTIONS = {"fit": fit, "validate": validate, "advise": advise}
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m golden.torch", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True, metavar="{fit,validate,report,advise,examples}")
+    training = commands.add_parser(
+        "fit",
+        help="train a model",
+        description="Train a model. On several processes: torchrun --nproc-per-node 2 -m golden.torch fit ...",
+    )
+    _add_common(training)
+    begin = training.add_mutually_exclusive_group()
+    begin.add_argument("--resume", action="store_true", help="continue from the newest checkpoint")
+    begin.add_argument("--resume-from", metavar="CHECKPOINT", help="continue from this checkpoint, a folder step_...")
+    begin.add_argument("--restart", action="store_true", help="first delete log and checkpoints of an earlier run")
+    training.add_argument(
+        "--override", action="store_true", help="resume although settings or data have changed; the new ones are used"
+    )
+    training.add_argument("--steps", type=int, metavar="N", help="steps of the run, in place of the length in the file")
+    validation = commands.add_parser("validate", help="validate a model with the weights of a checkpoint")
+    _add_common(validation)
+    validation.add_argument(
+        "--checkpoint",
+        metavar="CHECKPOINT",
+        help="the checkpoint, a folder step_...; the newest of the run unless given",
+    )
+    add_report(commands)
+    add_advise(commands, _add_common)
+    commands.add_parser("examples", help="list the bundled runs")
+    return parser
+
+
+def _add_common(command: argparse.ArgumentParser) -> None:
+    command.add_argument("run", help=f"a YAML file, or a bundled run: {', '.join(example_names())}")
+    command.add_argument("--model-dir", metavar="FOLDER", help="folder of the run, in place of model_dir")
+    command.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="override a value, such as trainer.init.precision.precision_opt_level=2; may be repeated",
+    )
+    command.add_argument(
+        "--levels", metavar="FILE", help="take the level map of a file that advise has written, or of one like it"
+    )
+    command.add_argument(
+        "--threads",
+        type=int,
+        default=1,
+        metavar="N",
+        help="threads of PyTorch's own operations (1: small models gain nothing from more); exact products have theirs",
+    )
+    command.add_argument("--no-progress", action="store_true", help="show no progress bar")
+
+
+def _in_words_of_the_command_line(message: str) -> str:
+    """Return an error with options and places of the file where it names arguments of Python."""
+    for python, option in _OPTIONS.items():
+        message = message.replace(python, option)
+    argument, colon, rest = message.partition(":")
+    return _PLACES.get(argument, argument) + colon + rest
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    print(f"warning: {_in_words_of_the_command_line(str(message))}", file=sys.stderr)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line on `arguments`, those of the process unless given; return the exit status.
+
+    Raises
+    ------
+    SystemExit
+        With status 2 and a message on bad input, with status 0 after ``--help``.
+    """
+    parser = _parser()
+    given = parser.parse_args(arguments)
+    if given.command == "examples":
+        print("\n".join(example_names()))
+        return 0
+    if given.command == "report":
+        return report(given, parser)
+    console = Console(highlight=False)
+    parallel = int(os.environ.get("WORLD_SIZE", "1")) > 1
+    if parallel:
+        dist.init_process_group("gloo")
+    older = False
+    try:
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            document = read_document(given)
+            older = is_older(document)
+            _ACTIONS[given.command](given, document, console)
+    except (OSError, TypeError, ValueError, FloatingPointError, ModuleNotFoundError, NotImplementedError) as error:
+        message = _in_words_of_the_command_line(str(error))
+        parser.error(older_place(message) if older else message)
+    except RunStopped as stopped:
+        return int(stopped.code or 0)
+    except KeyboardInterrupt:  # before the first step, or for the second time
+        print("stopped by Ctrl-C at once: nothing is saved beyond the checkpoints that are there", file=sys.stderr)
+        return 130
+    finally:
+        if parallel:
+            dist.destroy_process_group()
+    return 0

@@ -1,0 +1,1 @@
+"""What torch.compile has to know of the functions here."""

@@ -1,0 +1,1 @@
+"""Exact functions on tensors and their gradients: products, convolutions, attention, recurrent layers."""

@@ -1,0 +1,262 @@
+"""Autograd functions over the operators: the gradient of an exact product is two exact products at the backward level.
+
+Defined here: how a gradient is summed where one operand meets many.
+
+- A two-dimensional operand beside a batched one is shared by all matrices of the batch (the weight of a linear layer,
+  the kernel of a convolution). Its gradient is one reduction over everything, batch by batch, in their order.
+- Where the batch axes of an operand were broadcast, the gradients of its copies are products of their own. They are
+  summed in fp32, in their order, and rounded once: a product by ones at level 0. The gradient of an initial value (a
+  bias) is such a sum of the result's gradient, too.
+
+The functions set up their contexts in `forward`: PyTorch binds the arguments of a `setup_context` anew in every call,
+which takes longer than a small product.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.autograd import forward_ad
+
+from golden.torch.operators import registered as operators
+from golden.torch.settings.half import HalfType
+
+__all__ = [
+    "branch_of",
+    "exact_product",
+    "is_differentiated",
+    "is_transformed",
+    "one_by_one",
+    "round_to_half",
+    "softmax_in_half",
+    "summed",
+]
+
+# half, forward level, backward level, chunk
+_Plan = tuple[HalfType, int, int, int | None]
+
+
+class _MatrixProduct(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, a: torch.Tensor, b: torch.Tensor, initial: torch.Tensor | None, plan: _Plan, dtype: torch.dtype
+    ) -> torch.Tensor:
+        half, fwd, _, chunk = plan
+        _keep_operands(ctx, a, b, initial, plan)
+        return operators.multiply(a, b, initial, half.text, fwd, chunk, dtype)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        (gradient,) = gradients
+        if not torch.compiler.is_compiling():
+            ctx.has_run = True  # `golden.torch.guarding.provenance` asks
+        a, b = ctx.saved_tensors
+        for_a, for_b, for_initial = ctx.needs_input_grad[:3]
+        (shape, dtype), of = ctx.initial, operators.gradient_of
+        with operators.unwatched(a, b, gradient):
+            grad_a = _gradient_of_left(of(a), b, gradient, branch_of(ctx.plan, 1)) if for_a else None
+            grad_b = _gradient_of_right(a, of(b), gradient, branch_of(ctx.plan, 2)) if for_b else None
+            of(None)  # that of a bias
+            grad_initial = summed(gradient, shape, dtype, branch_of(ctx.plan, 3)) if for_initial else None
+        return grad_a, grad_b, grad_initial, None, None
+
+
+def _keep_operands(ctx: Any, a: torch.Tensor, b: torch.Tensor, initial: torch.Tensor | None, plan: _Plan) -> None:
+    half, _, bwd, chunk = plan
+    ctx.save_for_backward(a, b)
+    ctx.initial = (None, None) if initial is None else (initial.shape, initial.dtype)
+    ctx.plan = half, bwd, bwd, chunk
+
+
+class _TransformedProduct(_MatrixProduct):
+    """The same inside `torch.func` transformations."""
+
+    @staticmethod
+    def forward(  # type: ignore[override]
+        a: torch.Tensor, b: torch.Tensor, initial: torch.Tensor | None, plan: _Plan, dtype: torch.dtype
+    ) -> torch.Tensor:
+        half, level, _, chunk = plan
+        return operators.multiply(a, b, initial, half.text, level, chunk, dtype)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        _keep_operands(ctx, *inputs[:4])
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[Any, ...], *given: Any) -> tuple[torch.Tensor, int]:
+        operands = list(zip(given[:3], in_dims[:3], strict=True))
+        axes = max(each.ndim - (dim is not None) for each, dim in operands if each is not None)
+        batched = []
+        for each, dim in operands:
+            if dim is not None:
+                each = each.movedim(dim, 0)
+                each = each.reshape(len(each), *(1 for _ in range(axes + 1 - each.ndim)), *each.shape[1:])
+            batched.append(each)
+        if in_dims[0] is None and in_dims[1] is None:  # only the initial value differs
+            batched[0] = batched[0].expand(
+                info.batch_size, *(1 for _ in range(axes - batched[0].ndim)), *batched[0].shape
+            )
+        return exact_product(*batched, *given[3:]), 0
+
+
+def branch_of(plan: _Plan, branch: int) -> _Plan:
+    """Return the plan of a product that belongs to that of this one: with random bits of its own."""
+    return (plan[0].branched(branch), *plan[1:]) if plan[0].rounding.is_random else plan
+
+
+# Without the search for wrappers that an ended transformation left behind: it takes as long as a small product.
+_apply_plainly = super(torch.autograd.Function, _MatrixProduct).apply
+
+
+def _gradient_of_left(a: torch.Tensor, b: torch.Tensor, gradient: torch.Tensor, plan: _Plan) -> torch.Tensor:
+    if a.ndim == 2 and gradient.ndim > 2:
+        columns = math.prod(gradient.shape[:-2]) * gradient.shape[-1]
+        wide = gradient.movedim(-2, 0).reshape(a.shape[0], columns)
+        tall = b.mT.expand(*gradient.shape[:-2], *b.mT.shape[-2:]).reshape(columns, a.shape[1])
+        return exact_product(wide, tall, None, plan, a.dtype)
+    return summed(exact_product(gradient, b.mT, None, plan, a.dtype), a.shape, a.dtype, plan)
+
+
+def _gradient_of_right(a: torch.Tensor, b: torch.Tensor, gradient: torch.Tensor, plan: _Plan) -> torch.Tensor:
+    if b.ndim == 2 and gradient.ndim > 2:
+        rows = math.prod(gradient.shape[:-1])
+        tall = a.reshape(rows, a.shape[-1])
+        return exact_product(tall.mT, gradient.reshape(rows, b.shape[1]), None, plan, b.dtype)
+    return summed(exact_product(a.mT, gradient, None, plan, b.dtype), b.shape, b.dtype, plan)
+
+
+def summed(gradient: torch.Tensor, shape: torch.Size, dtype: torch.dtype, plan: _Plan) -> torch.Tensor:
+    """Sum over the axes that were broadcast from `shape`; nothing where there are none."""
+    half, _, _, chunk = branch_of(plan, 4)
+    new = gradient.ndim - len(shape)
+    grown = [new + axis for axis, length in enumerate(shape) if length == 1 != gradient.shape[new + axis]]
+    axes = [*range(new), *grown]
+    if not axes:
+        return gradient if gradient.dtype == dtype else round_to_half(gradient, half, dtype)
+    rest = [axis for axis in range(gradient.ndim) if axis not in axes]
+    count = math.prod([gradient.shape[axis] for axis in axes])
+    terms = gradient.permute(*axes, *rest).reshape(count, shape.numel())
+    return exact_product(terms.new_ones(1, count), terms, None, (half.of_sums, 0, 0, chunk), dtype).reshape(shape)
+
+
+class _Rounded(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor, half: HalfType, dtype: torch.dtype) -> torch.Tensor:
+        ctx.half, ctx.dtype = half, x.dtype
+        return operators.rounded(x, half.text, dtype)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        return round_to_half(gradients[0], ctx.half, ctx.dtype), None, None
+
+
+class _TransformedRounding(_Rounded):
+    @staticmethod
+    def forward(x: torch.Tensor, half: HalfType, dtype: torch.dtype) -> torch.Tensor:  # type: ignore[override]
+        return operators.rounded(x, half.text, dtype)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        ctx.half, ctx.dtype = inputs[1], inputs[0].dtype
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[Any, ...], *given: Any) -> tuple[torch.Tensor, int]:
+        return round_to_half(*given), in_dims[0]
+
+
+class _Softmax(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor, half: HalfType) -> torch.Tensor:
+        output = operators.softmax16(x, half.text, half.dtype)
+        ctx.half, ctx.dtype = half, x.dtype
+        ctx.save_for_backward(output)
+        return output
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        (output,) = ctx.saved_tensors
+        p, gradient = output.float(), gradients[0].float()
+        grad = p * (gradient - (gradient * p).sum(-1, keepdim=True))
+        return round_to_half(grad, ctx.half, ctx.dtype), None
+
+
+class _TransformedSoftmax(_Softmax):
+    @staticmethod
+    def forward(x: torch.Tensor, half: HalfType) -> torch.Tensor:  # type: ignore[override]
+        return operators.softmax16(x, half.text, half.dtype)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        ctx.half, ctx.dtype = inputs[1], inputs[0].dtype
+        ctx.save_for_backward(output)
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[Any, ...], *given: Any) -> tuple[torch.Tensor, int]:
+        return softmax_in_half(given[0].movedim(in_dims[0], 0), given[1]), 0
+
+
+def exact_product(
+    a: torch.Tensor, b: torch.Tensor, initial: torch.Tensor | None, plan: _Plan, dtype: torch.dtype
+) -> torch.Tensor:
+    """Product ``(..., M, K) @ (..., K, N)`` by the contract, differentiable; the shapes are the caller's care.
+
+    Parameters
+    ----------
+    a, b : float32, float16 or bfloat16 tensors on the CPU
+        Values, rounded to the half format as they come.
+    initial : tensor, optional
+        Values that the totals start from, rounded to the half format; it broadcasts to the result.
+    plan : tuple
+        Half type, forward level, backward level, chunk length.
+    dtype : torch.dtype
+        Dtype of the result, which holds values of the half format.
+    """
+    # Without gradients, also in a backward pass, unless second derivatives are wanted.
+    if not (torch.is_grad_enabled() and is_differentiated(a, b, initial)):
+        half, level, _, chunk = plan
+        return operators.multiply(a, b, initial, half.text, level, chunk, dtype)
+    if operators.is_plain(a, b, initial):
+        return _apply_plainly(a, b, initial, plan, dtype)
+    return (_TransformedProduct if is_transformed() else _MatrixProduct).apply(a, b, initial, plan, dtype)
+
+
+def is_differentiated(*operands: torch.Tensor | None) -> bool:
+    """Tell whether someone may ask for a derivative: backward, forward, or by a transformation."""
+    return (
+        any(each is not None and each.requires_grad for each in operands)
+        or torch.compiler.is_compiling()
+        or forward_ad._current_level >= 0
+        or is_transformed()
+    )
+
+
+def is_transformed() -> bool:
+    """Tell whether a transformation of `torch.func` is active, which requires more of an autograd function."""
+    return not torch.compiler.is_compiling() and torch._C._functorch.peek_interpreter_stack() is not None
+
+
+def one_by_one(function: Callable[..., torch.Tensor]) -> Any:
+    """Return the rule of `torch.vmap` that runs a function for every item of the batch."""
+
+    def run(info: Any, in_dims: tuple[Any, ...], *given: Any) -> tuple[torch.Tensor, int]:
+        pairs = list(zip(given, in_dims, strict=True))
+        results = [
+            function(*(each.select(dim, item) if isinstance(dim, int) else each for each, dim in pairs))
+            for item in range(info.batch_size)
+        ]
+        return torch.stack(results), 0
+
+    return staticmethod(run)
+
+
+def round_to_half(x: torch.Tensor, half: HalfType, dtype: torch.dtype) -> torch.Tensor:
+    """Round to the half format once, into a tensor of `dtype`; the gradient is rounded on its way back likewise."""
+    return (_TransformedRounding if is_transformed() else _Rounded).apply(x, half, dtype)
+
+
+def softmax_in_half(x: torch.Tensor, half: HalfType) -> torch.Tensor:
+    """Softmax over the last axis in 16 bits (NUMERICS section 6); its gradient in fp32, rounded once."""
+    return (_TransformedSoftmax if is_transformed() else _Softmax).apply(x, half)

@@ -1,0 +1,1 @@
+"""Nothing passes unseen: what PyTorch calls is made exact, left to fp32, or refused, and told."""

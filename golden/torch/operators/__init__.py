@@ -1,0 +1,1 @@
+"""The operators that PyTorch sees, and the arithmetic beneath them."""

@@ -1,0 +1,224 @@
+"""The operators that PyTorch sees, beneath the autograd functions: exact products, rounding, softmax in 16 bits.
+
+They are registered, with shapes for the compiler, so that torch.compile keeps them whole; they know no gradients.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from contextlib import AbstractContextManager
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+import golden
+from golden.torch.guarding.unscaled import note_product
+from golden.torch.operators import direct, windows
+from golden.torch.operators.format_text import format_of, rounding_of, sums_of
+from golden.torch.operators.windows import Geometry, Summing
+from golden.torch.settings.scopes import scopes
+
+__all__ = [
+    "convolution",
+    "convolution_of_kernels",
+    "convolution_transposed",
+    "gradient_of",
+    "is_plain",
+    "matrix_product",
+    "multiply",
+    "note_node",
+    "rounded",
+    "softmax16",
+    "unwatched",
+]
+
+Operand = TypeVar("Operand", bound=torch.Tensor | None)
+
+_library = torch.library.Library("cbfloat", "DEF")
+_library.define(
+    "matrix_product(Tensor a, Tensor b, Tensor? initial, str half, int level, int? chunk, ScalarType dtype) -> Tensor"
+)
+_windows = "int[] steps, int[] gaps, int[] sides, int groups, str half, int level, int? chunk, ScalarType dtype"
+_library.define(f"convolution(Tensor x, Tensor weight, Tensor? bias, {_windows}) -> Tensor")
+_library.define(f"convolution_transposed(Tensor x, Tensor weight, Tensor? bias, SymInt[] size, {_windows}) -> Tensor")
+_library.define(f"convolution_of_kernels(Tensor gradient, Tensor x, SymInt[] size, {_windows}) -> Tensor")
+_library.define("rounded(Tensor x, str half, ScalarType dtype) -> Tensor")
+_library.define("softmax16(Tensor x, str half, ScalarType dtype) -> Tensor")
+
+
+def _values(tensor: torch.Tensor) -> NDArray[np.float32]:
+    """Return the values as float32, without a copy where they are float32 already, whatever the strides."""
+    return tensor.to(torch.float32).numpy(force=True)
+
+
+def _tensor(values: NDArray[np.float32], dtype: torch.dtype) -> torch.Tensor:
+    values = np.asarray(values)
+    if dtype == torch.float32:
+        return torch.from_numpy(values)
+    # PyTorch's own cast to bfloat16 turns the canonical NaN into 0xFFFF.
+    codes = golden.encode(values, "float16" if dtype == torch.float16 else "bfloat16")
+    return torch.from_numpy(np.asarray(codes).view(np.int16)).view(dtype)
+
+
+def _matrix_product(
+    a: torch.Tensor,
+    b: torch.Tensor,
+    initial: torch.Tensor | None,
+    half: str,
+    level: int,
+    chunk: int | None,
+    dtype: torch.dtype,
+) -> torch.Tensor:
+    note_product(half)
+    done = direct.matrix_product(a, b, initial, half, level, chunk, dtype)
+    if done is None:
+        done = _tensor(_product_of_values(a, b, initial, half, level, chunk), dtype)
+    if scopes.observer is not None:
+        scopes.observer.matrix_product(a, b, initial, half, level, chunk, done)
+    return done
+
+
+def _product_of_values(
+    a: torch.Tensor, b: torch.Tensor, initial: torch.Tensor | None, half: str, level: int, chunk: int | None
+) -> NDArray[np.float32]:
+    x, y = _values(a), _values(b)
+    # The bias is a 16-bit tensor, as every input of a product; the total starts from it.
+    start = None if initial is None else golden.quantize(_values(initial), format_of(half))
+    operand, plan = sums_of(half, level, chunk)
+    modes = vars(rounding_of(half))
+    return golden.matmul_values(x, y, operand=operand, reduction=plan, initial=start, out=format_of(half), **modes)
+
+
+_Ints = list[int]
+
+
+def _settings(
+    steps: _Ints, gaps: _Ints, sides: _Ints, groups: int, half: str, level: int, chunk: int | None
+) -> tuple[Geometry, Summing]:
+    note_product(half)
+    geometry = Geometry(tuple(steps), tuple(gaps), tuple(sides), groups)
+    return geometry, Summing(format_of(half), *sums_of(half, level, chunk), rounding_of(half))
+
+
+def _convolution(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, *given: Any) -> torch.Tensor:
+    start, settings = None if bias is None else _values(bias), _settings(*given[:-1])
+    done = _tensor(windows.convolution(_values(x), _values(weight), start, *settings), given[-1])
+    if scopes.observer is not None:
+        scopes.observer.convolution(x, weight, bias, settings, *given[4:6], done)
+    return done
+
+
+def _convolution_transposed(
+    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, size: _Ints, *given: Any
+) -> torch.Tensor:
+    start, settings = None if bias is None else _values(bias), _settings(*given[:-1])
+    done = _tensor(windows.transposed(_values(x), _values(weight), start, tuple(size), *settings), given[-1])
+    if scopes.observer is not None:
+        scopes.observer.transposed(x, weight, settings, *given[4:6], done)
+    return done
+
+
+def _convolution_of_kernels(gradient: torch.Tensor, x: torch.Tensor, size: _Ints, *given: Any) -> torch.Tensor:
+    settings = _settings(*given[:-1])
+    done = _tensor(windows.kernel_product(_values(gradient), _values(x), tuple(size), *settings), given[-1])
+    if scopes.observer is not None:
+        scopes.observer.kernel_product(gradient, x, tuple(size), settings, *given[4:6], done)
+    return done
+
+
+def _rounded(x: torch.Tensor, half: str, dtype: torch.dtype) -> torch.Tensor:
+    return _tensor(golden.quantize(_values(x), format_of(half)), dtype)
+
+
+def _softmax16(x: torch.Tensor, half: str, dtype: torch.dtype) -> torch.Tensor:
+    if x.numel() == 0:
+        return x.new_empty(x.shape, dtype=dtype)
+    fmt = format_of(half)
+    return _tensor(golden.decode(golden.softmax(golden.encode(_values(x), fmt), fmt), fmt), dtype)
+
+
+_library.impl("matrix_product", _matrix_product, "CPU")
+_library.impl("convolution", _convolution, "CPU")
+_library.impl("convolution_transposed", _convolution_transposed, "CPU")
+_library.impl("convolution_of_kernels", _convolution_of_kernels, "CPU")
+_library.impl("rounded", _rounded, "CPU")
+_library.impl("softmax16", _softmax16, "CPU")
+
+
+@torch.library.register_fake("cbfloat::matrix_product")
+def _(a: torch.Tensor, b: torch.Tensor, *given: Any) -> torch.Tensor:
+    batch = torch.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    return a.new_empty((*batch, a.shape[-2], b.shape[-1]), dtype=given[-1])
+
+
+@torch.library.register_fake("cbfloat::convolution")
+def _(x: torch.Tensor, weight: torch.Tensor, bias: Any, *given: Any) -> torch.Tensor:
+    geometry = Geometry(tuple(given[0]), tuple(given[1]), tuple(given[2]), 1)
+    counts = geometry.positions(tuple(x.shape[2:]), tuple(weight.shape[2:]))
+    return x.new_empty((x.shape[0], weight.shape[0], *counts), dtype=given[-1])
+
+
+@torch.library.register_fake("cbfloat::convolution_transposed")
+def _(x: torch.Tensor, weight: torch.Tensor, bias: Any, size: Any, *given: Any) -> torch.Tensor:
+    return x.new_empty((x.shape[0], weight.shape[1] * given[3], *size), dtype=given[-1])
+
+
+@torch.library.register_fake("cbfloat::convolution_of_kernels")
+def _(gradient: torch.Tensor, x: torch.Tensor, size: Any, *given: Any) -> torch.Tensor:
+    return x.new_empty((gradient.shape[1], x.shape[1] // given[3], *size), dtype=given[-1])
+
+
+@torch.library.register_fake("cbfloat::rounded")
+@torch.library.register_fake("cbfloat::softmax16")
+def _(x: torch.Tensor, half: str, dtype: torch.dtype) -> torch.Tensor:
+    return x.new_empty(x.shape, dtype=dtype)
+
+
+convolution = torch.ops.cbfloat.convolution.default
+convolution_transposed = torch.ops.cbfloat.convolution_transposed.default
+convolution_of_kernels = torch.ops.cbfloat.convolution_of_kernels.default
+matrix_product = torch.ops.cbfloat.matrix_product.default
+rounded = torch.ops.cbfloat.rounded.default
+softmax16 = torch.ops.cbfloat.softmax16.default
+
+
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
+_WATCHED = contextlib.nullcontext()
+
+
+def is_plain(*tensors: torch.Tensor | None) -> bool:
+    """Tell whether only the guard of products sees operators on these tensors of the CPU."""
+    return (
+        not torch.compiler.is_compiling()
+        and torch._C._len_torch_dispatch_stack() <= (scopes.watchers > 0)
+        and scopes.recorder is None
+        and torch._C._functorch.peek_interpreter_stack() is None
+        and all([each is None or (type(each) in _PLAIN and each.is_cpu) for each in tensors])
+    )
+
+
+def unwatched(*tensors: torch.Tensor | None) -> AbstractContextManager[object]:
+    """Return a context in which the guard does not look at every view that an exact product takes of its operands."""
+    return torch._C._DisableTorchDispatch() if is_plain(*tensors) else _WATCHED
+
+
+def gradient_of(operand: Operand) -> Operand:
+    """Return an operand whose gradient is computed next, None for a parameter; `golden.torch.observe` wants to know."""
+    if not torch.compiler.is_compiling() and scopes.observer is not None:
+        scopes.observer.note_gradient_of(operand)
+    return operand
+
+
+def note_node() -> None:
+    """Say where a node of the graph is made that multiplies in its backward pass alone, from within its `forward`."""
+    if not torch.compiler.is_compiling() and scopes.observer is not None:
+        scopes.observer.note_node()
+
+
+def multiply(a: torch.Tensor, b: torch.Tensor, initial: torch.Tensor | None, *given: Any) -> torch.Tensor:
+    """Call the operator: by way of PyTorch only where somebody there asks what is called."""
+    if is_plain(a, b, initial):
+        return _matrix_product(a, b, initial, *given)
+    return matrix_product(a, b, initial, *given)

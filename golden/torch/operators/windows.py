@@ -1,0 +1,196 @@
+"""The arithmetic of convolutions on NumPy arrays, of any number of axes: windows are looked up, never copied.
+
+Three products are closed under differentiation: of windows by kernels (a convolution), of positions by kernels, added
+up where windows overlap (a transposed convolution), and of positions by windows (the gradient of the kernels).
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+import golden
+from golden.accumulator import Accumulator
+from golden.arrays.value_products import indexed_values
+from golden.formats import FloatFormat
+from golden.kernels.products import Indexed
+from golden.reduction import Reduction
+from golden.rounding import NEAREST, ReductionRounding
+from golden.torch.operators.draws import branched
+
+__all__ = ["Geometry", "Summing", "convolution", "kernel_product", "padded", "tables", "transposed"]
+
+Values = NDArray[np.float32]
+_Table = NDArray[np.int64]
+
+_MOST_VALUES = 1 << 24  # of products before they are added up: 64 MiB
+
+
+class Geometry(NamedTuple):
+    """The positions of windows.
+
+    Parameters
+    ----------
+    steps, gaps : tuples of int
+        Stride and dilation of each axis.
+    sides : tuple of int
+        Zeros before and after each axis, in turn; a negative number cuts off.
+    groups : int
+    """
+
+    steps: tuple[int, ...]
+    gaps: tuple[int, ...]
+    sides: tuple[int, ...]
+    groups: int
+
+    def padded(self, size: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the lengths of padded axes."""
+        return tuple(n + a + b for n, a, b in zip(size, self.sides[::2], self.sides[1::2], strict=True))
+
+    def positions(self, size: tuple[int, ...], kernel: tuple[int, ...]) -> tuple[int, ...]:
+        """Return how many windows fit on each axis."""
+        each = zip(self.padded(size), kernel, self.steps, self.gaps, strict=True)
+        return tuple((n - gap * (length - 1) - 1) // step + 1 for n, length, step, gap in each)
+
+
+class Summing(NamedTuple):
+    """A plan for summing products: the formats of results and of operands, the reduction, and modes."""
+
+    half: FloatFormat
+    operand: FloatFormat
+    reduction: Reduction | Accumulator
+    rounding: ReductionRounding = NEAREST
+
+
+def _grid(counts: tuple[int, ...], strides: list[int]) -> _Table:
+    table = np.zeros(1, np.int64)
+    for count, stride in zip(counts, strides, strict=True):
+        table = (table[:, np.newaxis] + np.arange(count, dtype=np.int64) * stride).ravel()
+    return table
+
+
+@lru_cache(maxsize=256)
+def tables(
+    shape: tuple[int, ...],
+    kernel: tuple[int, ...],
+    counts: tuple[int, ...],
+    steps: tuple[int, ...],
+    gaps: tuple[int, ...],
+    groups: int,
+) -> tuple[_Table, _Table, _Table, _Table]:
+    """Return where items, groups, elements of a window and positions begin in a padded array of this shape."""
+    strides = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
+    channels = shape[1] // groups
+    along = [stride * gap for stride, gap in zip(strides[2:], gaps, strict=True)]
+    across = [stride * step for stride, step in zip(strides[2:], steps, strict=True)]
+    return (
+        _grid(shape[:1], strides[:1]),
+        _grid((groups,), [channels * strides[1]]),
+        _grid((channels, *kernel), [strides[1], *along]),
+        _grid(counts, across),
+    )
+
+
+@lru_cache(maxsize=256)
+def _pairs(first: int, first_stride: int, second: int, second_stride: int) -> _Table:
+    return _grid((first, second), [first_stride, second_stride])
+
+
+def _shifted(values: Values, offsets: tuple[int, ...], size: tuple[int, ...]) -> Values:
+    """Return the values from these offsets on, zeros where there are none; axes 0 and 1 stay."""
+    if not any(offsets) and values.shape[2:] == size:
+        return np.ascontiguousarray(values)
+    result = np.zeros((*values.shape[:2], *size), np.float32)
+    given, taken = [slice(None)] * 2, [slice(None)] * 2
+    for offset, n, length in zip(offsets, values.shape[2:], size, strict=True):
+        first, last = max(0, -offset), max(0, -offset, min(length, n - offset))
+        taken.append(slice(first, last))
+        given.append(slice(first + offset, last + offset))
+    result[tuple(taken)] = values[tuple(given)]
+    return result
+
+
+def padded(x: Values, geometry: Geometry) -> Values:
+    """Return `x` (B, C, ...) with the zeros around it that the geometry asks for, contiguous."""
+    return _shifted(x, tuple(-side for side in geometry.sides[::2]), geometry.padded(x.shape[2:]))
+
+
+def convolution(x: Values, kernels: Values, bias: Values | None, geometry: Geometry, summing: Summing) -> Values:
+    """Multiply windows of `x` (B, C, ...) by `kernels` (N, C / groups, ...): (B, N, ...)."""
+    groups, size = geometry.groups, kernels.shape[2:]
+    counts = geometry.positions(x.shape[2:], size)
+    data, flat = padded(x, geometry), np.ascontiguousarray(kernels)
+    items, starts, window, places = tables(data.shape, size, counts, geometry.steps, geometry.gaps, groups)
+    outputs, length = kernels.shape[0] // groups, len(window)
+    left = Indexed(
+        flat.reshape(-1),
+        _pairs(len(items), 0, groups, outputs * length),
+        _pairs(1, 0, outputs, length),
+        _pairs(1, 0, length, 1),
+    )
+    right = Indexed(data.reshape(-1), (items[:, np.newaxis] + starts).ravel(), window, places)
+    initial = None
+    if bias is not None:
+        each = golden.quantize(bias, summing.half).reshape(1, groups, outputs, 1)
+        initial = np.broadcast_to(each, (len(items), groups, outputs, 1)).reshape(-1, outputs, 1)
+    result = _product(left, right, summing, initial)
+    return result.reshape(len(items), kernels.shape[0], *counts)
+
+
+def kernel_product(g: Values, x: Values, size: tuple[int, ...], geometry: Geometry, summing: Summing) -> Values:
+    """Multiply `g` (B, N, positions) by the windows of `x` (B, C, ...) at them: kernels (N, C / groups, *size)."""
+    groups, counts = geometry.groups, g.shape[2:]
+    data, flat = padded(x, geometry), np.ascontiguousarray(g)
+    items, starts, window, places = tables(data.shape, size, counts, geometry.steps, geometry.gaps, groups)
+    outputs, count = g.shape[1] // groups, math.prod(counts)
+    left = Indexed(
+        flat.reshape(-1),
+        _pairs(1, 0, groups, outputs * count),
+        _pairs(1, 0, outputs, count),
+        _pairs(len(items), g.shape[1] * count, count, 1),
+    )
+    right = Indexed(data.reshape(-1), starts, (items[:, np.newaxis] + places).ravel(), window)
+    return _product(left, right, summing).reshape(g.shape[1], x.shape[1] // groups, *size)
+
+
+def transposed(
+    g: Values, kernels: Values, bias: Values | None, size: tuple[int, ...], geometry: Geometry, summing: Summing
+) -> Values:
+    """Multiply `g` (B, N, positions) by `kernels` (N, C / groups, ...), for every window; add up: (B, C, *size).
+
+    The overlaps are added in fp32, in the order of the kernels' elements, from +0; then the bias.
+    """
+    groups, counts, lengths = geometry.groups, g.shape[2:], kernels.shape[2:]
+    channels, outputs, count = kernels.shape[1], kernels.shape[0] // groups, math.prod(counts)
+    matrices = kernels.reshape(groups, outputs, channels * math.prod(lengths)).swapaxes(1, 2)
+    whole = tuple((n - 1) * s + d * (k - 1) + 1 for n, s, d, k in zip(counts, *geometry[:2], lengths, strict=True))
+    result = np.empty((len(g), groups * channels, *size), np.float32)
+    items = max(1, _MOST_VALUES // max(1, groups * matrices.shape[1] * count))
+    for first in range(0, len(g), items):
+        part = g[first : first + items].reshape(-1, groups, outputs, count)
+        each = golden.matmul_values(
+            matrices, part, operand=summing.operand, reduction=summing.reduction, out=summing.half,
+            **vars(branched(summing.rounding, 1 + first)),
+        )  # fmt: skip
+        each = each.reshape(len(part), groups * channels, *lengths, *counts)
+        total = np.zeros((len(part), groups * channels, *whole), np.float32)
+        for element in np.ndindex(*lengths):
+            ends = zip(element, counts, *geometry[:2], strict=True)
+            places = tuple(slice(e * d, e * d + (n - 1) * s + 1, s) for e, n, s, d in ends)
+            total[(slice(None), slice(None), *places)] += each[(slice(None), slice(None), *element)]
+        if bias is not None:
+            result_part = _shifted(total, geometry.sides[::2], size)
+            result_part += golden.quantize(bias, summing.half).reshape(-1, *(1 for _ in size))
+        else:
+            result_part = _shifted(total, geometry.sides[::2], size)
+        result[first : first + items] = result_part
+    return golden.quantize(result, summing.half)
+
+
+def _product(left: Indexed, right: Indexed, summing: Summing, initial: Values | None = None) -> Values:
+    half, operand, plan, rounding = summing
+    return indexed_values(left, right, operand=operand, reduction=plan, initial=initial, out=half, **vars(rounding))

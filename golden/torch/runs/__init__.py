@@ -1,0 +1,1 @@
+"""A run on disk: its file, its record, its log, its checkpoints."""

@@ -1,0 +1,187 @@
+"""The objects that a run file names: model, data, optimizer, schedulers, callbacks, loggers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+from torch.utils.data import DataLoader, Dataset
+from torch.utils.data.distributed import DistributedSampler
+
+from golden.torch import optim
+from golden.torch.examples.task import Task
+from golden.torch.runs.by_name import build, find, fits, is_import_path, parameters_of, single
+from golden.torch.runs.file import Dataloader, ImportedModel, Init
+from golden.torch.runs.ranks import world_size
+from golden.torch.settings.yaml_configuration import unknown_key
+from golden.torch.training import divergence, loggers, saving
+from golden.torch.training.callback import Callback
+from golden.torch.training.parts import one_or_several
+
+__all__ = ["Parts", "callbacks_of", "data_from", "loggers_of", "optimizer_from", "parts_of", "schedulers_from"]
+
+_OF_LOADER = ("batch_size", "shuffle", "drop_last", "num_workers")
+_OLDER_KEY = {"drop_last_batch": "drop_last"}
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A model, its loss, and the bundled data that belong to it, if any."""
+
+    model: nn.Module
+    loss: Callable[[Any, Any], Tensor] | None
+    task: Task | None
+
+
+def parts_of(init: Init) -> Parts:
+    """Build the model that ``trainer.init.model`` names."""
+    if not isinstance(init.model, ImportedModel):
+        task = init.model.task()
+        return Parts(task.model, task.loss, task)
+    where = "trainer.init.model"
+    model = build(find(init.model.name, (), f"{where}.name"), init.model.settings, where)
+    if not isinstance(model, nn.Module):
+        raise ValueError(f"{where}.name: got {init.model.name!r}, which makes {model!r}, must make a torch.nn.Module")
+    loss = None
+    if init.loss is not None:
+        place = "trainer.init.loss"
+        if not is_import_path(init.loss):
+            raise ValueError(
+                f"{place}: got {init.loss!r}, must be an import path, as torch.nn.functional:cross_entropy"
+            )
+        (loss,) = find(init.loss, (), place)
+    return Parts(model, loss, None)
+
+
+def data_from(section: Dataloader, task: Task | None, where: str, seed: int, *, train: bool) -> Iterable[Any]:
+    """Build a data loader: of the data of a bundled model, or of what ``data_processor`` makes.
+
+    A class with ``create_dataloader`` is asked for its loader. A data set is put into one, with `batch_size`,
+    `shuffle`, `drop_last` and `num_workers`; on several processes each draws its part.
+    """
+    settings = {_OLDER_KEY.get(name, name): value for name, value in section.settings.items()}
+    if section.data_processor is None:
+        if task is None:
+            raise ValueError(f"{where}.data_processor: is missing, must be there with a model by its import path")
+        made: Any = task.train if train else task.validation
+        settings = ({"shuffle": True, "drop_last": True} if train else {"batch_size": 256}) | settings
+        if "batch_size" not in settings:
+            raise ValueError(f"{where}.batch_size: is missing, must be there")
+    else:
+        targets = find(section.data_processor, (), f"{where}.data_processor")
+        takes = parameters_of(targets[0])
+        takes_all = any(each.kind is each.VAR_KEYWORD for each in takes.values()) or {"config", "params"} & takes.keys()
+        own = {name: value for name, value in settings.items() if takes_all or name in takes or name not in _OF_LOADER}
+        made = build(targets, own, where)
+        settings = {name: value for name, value in settings.items() if name in _OF_LOADER}
+        if callable(getattr(made, "create_dataloader", None)):
+            made = made.create_dataloader()
+    if isinstance(made, DataLoader) or not isinstance(made, Dataset):
+        if not isinstance(made, Iterable):
+            raise ValueError(f"{where}: got {made!r} from {section.data_processor}, must be a data set or iterable")
+        return made
+    for name in settings:
+        if name not in _OF_LOADER:
+            raise ValueError(unknown_key(where, name, (*_OF_LOADER, "data_processor")))
+    return _loader(made, settings, seed)
+
+
+def _loader(dataset: Dataset[Any], settings: dict[str, Any], seed: int) -> DataLoader[Any]:
+    shuffle, drop_last = settings.pop("shuffle", False), settings.pop("drop_last", False)
+    if isinstance(dataset, torch.utils.data.IterableDataset):
+        return DataLoader(dataset, drop_last=drop_last, **settings)
+    if world_size() > 1 and shuffle:
+        sampler = DistributedSampler[Any](dataset, seed=seed)
+        return DataLoader(dataset, sampler=sampler, drop_last=drop_last, **settings)
+    return DataLoader(dataset, shuffle=shuffle, drop_last=drop_last, **settings)
+
+
+def optimizer_from(init: Init, model: nn.Module) -> Optimizer:
+    """Build the optimizer of ``trainer.init.optimizer``: of PyTorch, of ``golden.torch.optim``, or by import path."""
+    where = "trainer.init.optimizer"
+    (name,) = init.optimizer.model_fields_set
+    checked = getattr(init.optimizer, name)
+    if name in type(init.optimizer).model_fields:
+        settings = checked.model_dump(exclude_unset=True)
+    else:
+        name, settings = single({name: checked}, where)
+        if "learning_rate" in settings:
+            settings["lr"] = settings.pop("learning_rate")
+    # A schedule of cerebras.pytorch sets the rate itself, of an optimizer of its kind.
+    ours = any(_is_ours(each) for each in one_or_several(init.schedulers))
+    if "lr" not in settings and ours:
+        settings["lr"] = 1.0
+    if "lr" not in settings and name == "SGD" and init.schedulers is None:
+        raise ValueError(f"{where}.SGD.lr: is missing, must be there")
+    targets = find(name, [optim] if ours else [torch.optim, optim], where)
+    return build(targets, settings, f"{where}.{name}", model.parameters())
+
+
+def schedulers_from(init: Init) -> list[Callable[[Optimizer], Any]]:
+    """Return functions that build the schedulers of ``trainer.init.schedulers``.
+
+    A name that PyTorch and cerebras.pytorch have means the one that takes the settings: ``LinearLR`` with
+    `initial_learning_rate` is that of ``golden.torch.optim.lr_scheduler``, with `start_factor` that of PyTorch.
+    """
+    return [partial(_scheduler, each, where="trainer.init.schedulers") for each in one_or_several(init.schedulers)]
+
+
+def _scheduler(entry: Any, optimizer: Optimizer, where: str) -> Any:
+    name, settings = single(entry, where)
+    targets = _scheduler_classes(name, settings, where)
+    if isinstance(settings.get("schedulers"), list):
+        below = f"{where}.{name}.schedulers"
+        settings["schedulers"] = [_scheduler(each, optimizer, below) for each in settings["schedulers"]]
+    first = next(iter(parameters_of(targets[0])), None)
+    return build(targets, settings, f"{where}.{name}", *([optimizer] if first == "optimizer" else []))
+
+
+def _scheduler_classes(name: Any, settings: dict[str, Any], where: str) -> list[Any]:
+    """Return the classes of a name, the one first that takes the settings, and the schedulers within them."""
+    inner = settings.get("schedulers")
+    places: list[object] = [optim.lr_scheduler, optim.weight_decay_scheduler, torch.optim.lr_scheduler]
+    if isinstance(inner, list):
+        if not any(_is_ours(each) for each in inner):
+            places.reverse()
+        return find(name, places, where)[:1]
+    found = find(name, places, where)
+    return [each for each in found if fits(each, settings, 1)] or found
+
+
+def _is_ours(entry: Any) -> bool:
+    """Tell whether a scheduler of a run file is one of ``golden.torch.optim``."""
+    where = "trainer.init.schedulers"
+    name, settings = single(entry, where)
+    return _scheduler_classes(name, settings, where)[0].__module__.startswith("golden.torch.optim")
+
+
+def callbacks_of(init: Init) -> list[Callback]:
+    """Build the callbacks of ``trainer.init.callbacks``; one with the value false is left out."""
+    return _several(init.callbacks, (divergence, saving), "trainer.init.callbacks", Callback)
+
+
+def loggers_of(init: Init) -> list[loggers.Logger]:
+    """Build the loggers of ``trainer.init.logger`` and ``trainer.init.loggers``."""
+    return [
+        *_several(init.logger, (loggers,), "trainer.init.logger", loggers.Logger),
+        *_several(init.loggers, (loggers,), "trainer.init.loggers", loggers.Logger),
+    ]
+
+
+def _several(given: Any, places: Iterable[ModuleType], where: str, kind: type) -> list[Any]:
+    made = []
+    for entry in one_or_several(given):
+        if isinstance(entry, dict) and list(entry.values()) == [False]:
+            continue
+        name, settings = single(entry, where)
+        each = build(find(name, list(places), where), settings, f"{where}.{name}")
+        if not isinstance(each, kind):
+            raise ValueError(f"{where}.{name}: makes {each!r}, must make an object of a subclass of {kind.__name__}")
+        made.append(each)
+    return made

@@ -1,0 +1,81 @@
+"""The precision contexts and the precision levels of this thread: two stacks, innermost last.
+
+A `threading.local` and not a context variable: torch.compile follows and guards the one, and refuses the other. As with
+torch.autocast, a new thread starts from the process-wide defaults.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from golden.torch.guarding.timeline import Timeline
+
+if TYPE_CHECKING:
+    from golden.torch.operators.draws import Draws
+    from golden.torch.settings.half import HalfType
+    from golden.torch.settings.level_map import LayerSettings
+    from golden.torch.settings.levels import pol
+    from golden.torch.settings.mapped import MapScope
+
+__all__ = ["Process", "Settings", "Unseen", "scopes"]
+
+#: What becomes of a product that the exact kernels cannot run.
+Unseen = Literal["error", "warn", "count"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The settings of a `golden.torch.precision` context: the half type, the model-wide level and the chunk length.
+
+    `unseen` is its policy, `counted` what it let pass by: (operator, place) -> how often.
+    """
+
+    half: HalfType
+    level: int
+    chunk: int | None
+    enabled: bool
+    unseen: Unseen = "error"
+    counted: Counter[tuple[str, str]] = field(default_factory=Counter, compare=False, repr=False)
+    draws: Draws | None = field(default=None, compare=False, repr=False)  # None where nothing is random
+
+
+class Process:
+    """The settings of the whole process."""
+
+    #: Whether any thread has ever entered a precision context that is enabled.
+    entered = False
+    #: How many exact products have run.
+    products = 0
+
+
+class _Scopes(threading.local):
+    precisions: tuple[Settings, ...] = ()
+    pols: tuple[pol | LayerSettings, ...] = ()
+    #: The level maps in force; and the modules that run at levels of theirs, by `id`, with `pols` and `maps` before it.
+    maps: tuple[MapScope, ...] = ()
+    mapped: tuple[tuple[int, tuple[pol | LayerSettings, ...], tuple[MapScope, ...]], ...] = ()
+    #: The initialised models (`golden.torch.amp.initialize`) that are running.
+    entries: tuple[Any, ...] = ()
+    #: The precisions around each backward pass that is under way, innermost last.
+    backwards: tuple[tuple[Settings, ...], ...] = ()
+    #: The guard of `golden.torch.guarding.guard` in this thread, and how many contexts ask it to watch.
+    guard: Any = None
+    watchers: int = 0
+    #: Whether compiled code runs, which was looked through when it was made.
+    unwatched: bool = False
+    #: Where the code is that is being looked through.
+    place: str | None = None
+    #: Who counts the products, for `golden.torch.audit`.
+    recorder: Any = None
+    #: The run that `golden.torch.observe` looks at, and who looks at the products of a step that it observes.
+    observation: Any = None
+    observer: Any = None
+
+    def __init__(self) -> None:
+        self.timeline: Timeline[Settings] = Timeline()
+
+
+scopes = _Scopes()
