@@ -22,7 +22,13 @@ from .fault import CAUGHT, NO_BUILD, SAME_CODE, SURVIVED, Fault, Ruling
 
 PATIENCE = 60.0  # seconds until an answer counts as none; a faulty loop may never end
 # What each path has of its own, so that one path tells what the fault does; the others stay as they are.
-_ONE_UNIT_OF = {"generic.h": ["portable.cpp", "avx512.cpp"], "vectors.h": ["avx512.cpp"], "chains.h": ["avx512.cpp"]}
+_ONE_UNIT_OF = {
+    "generic.h": ["portable.cpp", "avx512.cpp"],
+    "generic_steps.h": ["portable.cpp", "avx512.cpp"],
+    "vectors.h": ["avx512.cpp"],
+    "steps.h": ["avx512.cpp"],
+    "chains.h": ["avx512.cpp"],
+}
 
 
 class CppJudge:

@@ -3,12 +3,11 @@
 
 #include <cstdint>
 
+#include "rule.h"
+
 #if defined(__x86_64__) || defined(_M_X64)
 #include <immintrin.h>
 #endif
-
-// How a kernel wants its sums rounded. Subnormals are never flushed.
-enum class Rounding { nearest, down, up, zero };
 
 class Environment {
 public:

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "path.h"
+#include "rule.h"
 
 namespace {
 

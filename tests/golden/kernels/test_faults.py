@@ -14,8 +14,8 @@ ROUND = "const Words sticky = Lanes::or_and(x, Lanes::shift_right(x, shift_), on
 LIMIT = "return Lanes::infinite_from(ScaledStep::operator()(a, b, acc), limit);"
 
 FAULTS = {
-    "ties go down": ("avx512", Change("vectors.h", ROUND, "const Words sticky = x;")),
-    "truncated": ("avx512", Change("vectors.h", "Lanes::add(sticky, half_less_one_)", "sticky")),
+    "ties go down": ("avx512", Change("steps.h", ROUND, "const Words sticky = x;")),
+    "truncated": ("avx512", Change("steps.h", "Lanes::add(sticky, half_less_one_)", "sticky")),
     "not rounded to odd, AVX-512": (
         "avx512",
         Change(
@@ -53,13 +53,15 @@ FAULTS = {
     ),
     "not rounded to odd, portable": (
         "portable",
-        Change("generic.h", "const bool move = finite && error != 0 && (bits & 1) == 0;", "const bool move = false;"),
+        Change(
+            "generic_steps.h", "const bool move = finite && error != 0 && (bits & 1) == 0;", "const bool move = false;"
+        ),
     ),
     "subnormals lost, portable": (
         "portable",
-        Change("generic.h", "field = field < lowest_ ? lowest_ : field;", "field = field < 1 ? lowest_ : field;"),
+        Change("generic_steps.h", "field = field < lowest_ ? lowest_ : field;", "field = field < 1 ? lowest_ : field;"),
     ),
-    "no infinity": ("avx512", Change("vectors.h", LIMIT, "return ScaledStep::operator()(a, b, acc);")),
+    "no infinity": ("avx512", Change("steps.h", LIMIT, "return ScaledStep::operator()(a, b, acc);")),
     "overflow not expected": (
         "avx512",
         Change("plan.h", "return !(bound < std::ldexp", "return bound < 0 && (std::ldexp"),
@@ -149,7 +151,7 @@ def test_fault_in_the_source_is_seen(builder, load, wanted, fault):
 
 
 # Steps with a limit lose their product: whoever needs them is wrong.
-WITHOUT_LIMITED_STEPS = Change("vectors.h", LIMIT, "(void)a, (void)b; return acc;")
+WITHOUT_LIMITED_STEPS = Change("steps.h", LIMIT, "(void)a, (void)b; return acc;")
 
 
 @pytest.mark.parametrize("ends_its_block", [True, False])

@@ -169,14 +169,14 @@ def test_more_random_bits_than_a_compiled_sum_has_are_numpys(path):
 
 
 FAULTS = {
-    "nearest away as toward zero": Change("vector_modes.h", "return (below(rule) + 1) / 2;", "return 0;"),
+    "nearest away as toward zero": Change("mode_steps.h", "return (below(rule) + 1) / 2;", "return 0;"),
     "directed without its limit": Change(
-        "vector_modes.h",
+        "mode_steps.h",
         "return Lanes::as_floats(limit.apply(rounded(x, negative), negative));",
         "return Lanes::as_floats(rounded(x, negative));",
     ),
-    "to odd without the sticky bit": Change("vector_modes.h", "Lanes::add(Lanes::both(x, below), below)", "below"),
-    "to odd without its limit": Change("vector_modes.h", "limit.apply(rounded(x), Lanes::signs(x))", "rounded(x)"),
+    "to odd without the sticky bit": Change("mode_steps.h", "Lanes::add(Lanes::both(x, below), below)", "below"),
+    "to odd without its limit": Change("mode_steps.h", "limit.apply(rounded(x), Lanes::signs(x))", "rounded(x)"),
     "steps in another environment": Change(
         "vector_modes.h", "add_directed<Mode::down, Rounding::down>", "add_directed<Mode::down, Rounding::up>"
     ),
@@ -207,9 +207,9 @@ FAULTS = {
     ),
     "words of another step": Change("product.cpp", "static_cast<uint32_t>(step);", "static_cast<uint32_t>(step + 1);"),
     "zeros of cancellation positive in mode down": Change(
-        "generic_modes.h", "MODE == Mode::down && exact == 0", "false"
+        "generic_mode_steps.h", "MODE == Mode::down && exact == 0", "false"
     ),
-    "odd neighbour of an even one": Change("generic_modes.h", "(bits_of(lower + shifter) & 1) == 0", "true"),
+    "odd neighbour of an even one": Change("generic_mode_steps.h", "(bits_of(lower + shifter) & 1) == 0", "true"),
     "final conversion to nearest": Change("product.cpp", "if (plan_.convert) {", "if (false) {"),
 }
 IN_PLAIN_LOOPS = {

@@ -1,0 +1,30 @@
+// How a sum is rounded: direction, mode, format, random bits. Also for devices: nothing here is the host's alone.
+#pragma once
+
+#include <cstdint>
+
+#include "format.h"
+
+// How a kernel wants its sums rounded. Subnormals are never flushed.
+enum class Rounding { nearest, down, up, zero };
+
+// The rounding modes of kernels.h.
+enum class Mode { nearest_even, toward_zero, down, up, nearest_away, to_odd, stochastic };
+constexpr int MODES = 7;
+
+// What the random bits of the results of a tile, or of a row, depend on (NUMERICS section 10).
+struct Place {
+    uint32_t key[2], call;
+    int random_bits;
+    uint32_t step;                // of the first product, or of the promotion or conversion
+    uint32_t index;               // of the first result
+    uint32_t row_stride, stride;  // from its index to those of the next row and of the next column
+};
+
+// How a step is rounded into an accumulator.
+struct Rule {
+    Format format;  // of the accumulator
+    float limit;    // scaled accumulators: the first magnitude beyond the largest finite one
+    Mode mode = Mode::nearest_even;
+    Place place{};  // where the mode is stochastic
+};
