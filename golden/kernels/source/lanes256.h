@@ -68,6 +68,7 @@ struct Lanes {
     static Words interleaved(Words even, Words odd) {
         return _mm256_blend_epi32(_mm256_slli_epi64(odd, 32), even, 0x55);
     }
+    static Words quieted(Words x) { return x; }  // this processor's NaN rounds to itself
     // `by` where limit <= |x| < infinity.
     static Words replaced(Words x, Floats limit, Words by) {
         const Floats magnitude = _mm256_andnot_ps(floats(-0.0f), as_floats(x));
@@ -155,6 +156,7 @@ struct WideLanes {
     static Words raised(Words x) { return _mm256_slli_epi64(x, 32); }
     static Words multiply_lower(Words x, Words y) { return _mm256_mul_epu32(x, y); }
     static Words numbered() { return _mm256_setr_epi64x(0, 1, 2, 3); }
+    static Words quieted(Words x) { return x; }
 
     // Infinity of the sign of x where |x| >= limit; a NaN stays.
     static Doubles infinite_from(Doubles x, Doubles limit) {

@@ -64,6 +64,7 @@ struct Lanes {
     static Words interleaved(Words even, Words odd) {
         return _mm512_mask_mov_epi32(_mm512_slli_epi64(odd, 32), 0x5555, even);
     }
+    static Words quieted(Words x) { return x; }  // this processor's NaN rounds to itself
     // `by` where limit <= |x| < infinity.
     static Words replaced(Words x, Floats limit, Words by) {
         const Floats magnitude = _mm512_abs_ps(as_floats(x));
@@ -148,6 +149,7 @@ struct WideLanes {
     static Words raised(Words x) { return _mm512_slli_epi64(x, 32); }
     static Words multiply_lower(Words x, Words y) { return _mm512_mul_epu32(x, y); }
     static Words numbered() { return _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7); }
+    static Words quieted(Words x) { return x; }
 
     // Infinity of the sign of x where |x| >= limit; a NaN stays.
     static Doubles infinite_from(Doubles x, Doubles limit) {

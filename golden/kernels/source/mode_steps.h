@@ -58,7 +58,7 @@ struct DirectedStep : FloatLanes {
 struct LimitedDirectedStep : DirectedStep {
     explicit LimitedDirectedStep(const Rule &rule) : DirectedStep(rule), limit(rule) {}
     Floats operator()(Floats a, Floats b, Floats acc) const {
-        const Words x = Lanes::as_words(Lanes::multiply_add(a, b, acc)), negative = Lanes::signs(x);
+        const Words x = Lanes::quieted(Lanes::as_words(Lanes::multiply_add(a, b, acc))), negative = Lanes::signs(x);
         return Lanes::as_floats(limit.apply(rounded(x, negative), negative));
     }
     Limit limit;

@@ -64,7 +64,8 @@ struct ScaledStep : FloatLanes {
 struct LimitedStep : ScaledStep {
     explicit LimitedStep(const Rule &rule) : ScaledStep(rule), limit(Lanes::floats(rule.limit)) {}
     Floats operator()(Floats a, Floats b, Floats acc) const {
-        return Lanes::infinite_from(ScaledStep::operator()(a, b, acc), limit);
+        const Words x = Lanes::quieted(Lanes::multiply_add_to_odd(a, b, acc));
+        return Lanes::infinite_from(Lanes::as_floats(place.round(x)), limit);
     }
     Floats limit;
 };

@@ -34,7 +34,7 @@ struct WideStep {
 
     explicit WideStep(const Rule &rule) : kept(WideLanes::words(~0ull << (DOUBLE_FRACTION - rule.format.fraction_bits))) {}
     Vector rounded(Vector a, Vector b, Vector acc, Longs added) const {
-        const Longs x = WideLanes::as_words(WideLanes::multiply_add(a, b, acc));
+        const Longs x = WideLanes::quieted(WideLanes::as_words(WideLanes::multiply_add(a, b, acc)));
         return WideLanes::as_doubles(WideLanes::both(WideLanes::add(x, added), kept));
     }
     Longs kept;
