@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
 import shutil
-import subprocess
 import sys
 import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -21,12 +19,13 @@ from hdl.verilog import to_verilog
 from lab.mutants.faults import MUTANTS
 from lab.mutants.mutant import Mutant, edit
 from sim.run.compiled import Engine
+from sim.run.generate import generate
 from sim.run.options import parse
+from sim.run.pool import fresh_processes
 from sim.run.simulate import Job, run_unit
 from sim.run.simulators import MissingSimulator, check_simulator
 from sim.units import UNITS
 from tools.evidence import Means, Record, note
-from tools.paths import ROOT
 
 __all__ = ["BrokenMutant", "Trial", "judge_mutant", "main", "mutate"]
 
@@ -82,30 +81,14 @@ def mutate(mutant: Mutant, folder: Path, original: str) -> Path:
         edit(mutant, folder)
     except ValueError as error:
         raise BrokenMutant(str(error)) from None
-    mutated = _generate(mutant.unit, folder, folder / f"{mutant.unit}.v")
+    mutated = folder / f"{mutant.unit}.v"
+    try:
+        generate(mutant.unit, folder, mutated)
+    except (RuntimeError, BrokenProcessPool) as error:
+        raise BrokenMutant(f"{mutant.unit}: no Verilog: {error}") from None
     if mutated.read_text(encoding="utf-8") == original:
         raise BrokenMutant(f"{mutant.file}: the edit does not change the Verilog of {mutant.unit}")
     return mutated
-
-
-def _generate(unit: str, folder: Path, file: Path) -> Path:
-    # The folder comes first, both as the working folder and on the path: its `hdl` is found before the project's.
-    environment = os.environ | {
-        "PYTHONPATH": os.pathsep.join([str(folder), str(ROOT)]),
-        "PYTHONDONTWRITEBYTECODE": "1",
-    }
-    done = subprocess.run(
-        [sys.executable, "-m", "sim.run.generate", unit, str(file)],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-    )
-    if done.returncode != 0:
-        raise BrokenMutant(f"{unit}: no Verilog: {(done.stderr.strip().splitlines() or ['no message'])[-1]}")
-    if Path(done.stdout.strip()) != folder.resolve() / "hdl":
-        raise BrokenMutant(f"{unit}: Verilog came from {done.stdout.strip()}, must come from the mutant's own hdl")
-    return file
 
 
 def verilog_of(unit: str) -> str:
@@ -194,8 +177,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
 
     verdicts: list[Trial] = []
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(given.jobs, mp_context=context) as pool:
+    with ProcessPoolExecutor(given.jobs, mp_context=fresh_processes("lab.mutants.judge")) as pool:
         units = sorted({mutant.unit for mutant in mutants})
         originals = dict(zip(units, pool.map(verilog_of, units), strict=True))
         futures = [

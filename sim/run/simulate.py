@@ -175,7 +175,13 @@ def _simulate(job: Job, unit: Unit, sources: list[Path]) -> tuple[int, float]:
             seed=job.seed,
             waves=job.waves,
             log_file=job.folder / "simulation.log",
-            extra_env={"CBFLOAT_SIM_RUN": str(job.folder), "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])},
+            extra_env={
+                "CBFLOAT_SIM_RUN": str(job.folder),
+                "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path]),
+                # cocotb would have pytest rewrite the assertions of all that is imported, NumPy included: longer than
+                # many a unit takes. Those of sim.bench say themselves what is wrong.
+                "COCOTB_REWRITE_ASSERTION_FILES": "",
+            },
         )
     except SystemExit as ended:
         # The simulator crashed, or (within pytest) tests failed: the results show which.
