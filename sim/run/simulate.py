@@ -21,7 +21,7 @@ from sim.bench.shell import TOP, shell
 from sim.run.compiled import Engine, run_compiled
 from sim.run.judge import judge
 from sim.run.outcome import Outcome
-from sim.run.simulators import get_runner
+from sim.run.simulators import concatenate_plainly, get_runner
 from sim.scenario import Scenario
 from sim.stimulus.converter import converter_scenarios, required_bins
 from sim.stimulus.converter_modes import mode_scenarios, required_mode_bins
@@ -164,6 +164,8 @@ def _simulate(job: Job, unit: Unit, sources: list[Path]) -> tuple[int, float]:
         log_file=job.folder / "build.log",
         build_args=verilator_options if job.simulator == "verilator" else [],
     )
+    if job.simulator == "icarus":
+        concatenate_plainly(job.folder / "build")
     status, started = 0, time.perf_counter()
     try:
         runner.test(

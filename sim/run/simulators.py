@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-__all__ = ["SIMULATORS", "MissingSimulator", "check_simulator", "get_runner"]
+__all__ = ["SIMULATORS", "MissingSimulator", "check_simulator", "concatenate_plainly", "get_runner"]
 
 _EXECUTABLES = {"icarus": ("iverilog", "vvp"), "verilator": ("verilator",)}
 
@@ -63,3 +63,20 @@ def get_runner(name: str) -> Any:
     from cocotb_tools.runner import get_runner as get_cocotb_runner
 
     return get_cocotb_runner(name)
+
+
+def concatenate_plainly(build: Path) -> None:
+    """Let Icarus put bits together as values; it does not need their strengths.
+
+    Where a net is assigned part by part, as the fields of a struct are, Icarus joins the parts bit by bit, each with the
+    strength of what drives it: half the time of a converter. Every driver here is a strong one, so the values are all
+    there is, unknown ones (X) included.
+
+    Parameters
+    ----------
+    build : Path
+        Folder of the design as Icarus compiled it.
+    """
+    compiled = build / "sim.vvp"
+    if compiled.is_file():
+        compiled.write_text(compiled.read_text(encoding="utf-8").replace(" .concat8 [", " .concat ["), encoding="utf-8")
