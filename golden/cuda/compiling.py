@@ -1,0 +1,268 @@
+"""Kernels compiled for a card by NVRTC, at first use, and kept on disk.
+
+No card and no driver is needed to compile.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import sys
+import tempfile
+import threading
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from golden.cuda.scales import Steps
+from golden.cuda.variants import defines, name_of, oldest_architecture
+
+__all__ = ["ARCHITECTURES", "Cubin", "Resources", "architecture_for", "cache_folder", "compiled", "cubin", "sources"]
+
+#: Architectures that are compiled for and tested; each also serves later ones of the same major number.
+ARCHITECTURES = (70, 75, 80, 86, 89, 90, 100, 120)
+
+_FOLDERS = Path(__file__).parent / "source", Path(__file__).parents[1] / "kernels" / "source"
+_ROOT = "kernels.cu"
+_OPTIONS = (
+    "-std=c++17",
+    "--device-as-default-execution-space",
+    # Products and sums are fused, and subnormals flushed, where the source says so and nowhere else.
+    "--fmad=false",
+    "--ftz=false",
+    "--prec-div=true",
+    "--prec-sqrt=true",
+    "--ptxas-options=-v",
+)
+# What the sources take from the standard headers, which NVRTC does not have.
+_STANDARD = {
+    "cstdint": """#pragma once
+typedef signed char int8_t;
+typedef unsigned char uint8_t;
+typedef short int16_t;
+typedef unsigned short uint16_t;
+typedef int int32_t;
+typedef unsigned int uint32_t;
+typedef long long int64_t;
+typedef unsigned long long uint64_t;
+typedef unsigned long long uintptr_t;
+""",
+    "cstring": "#pragma once\nnamespace std { using ::memcpy; }\n",
+    "cmath": "#pragma once\nnamespace std { using ::isinf; }\n",
+    "cfloat": "#pragma once\n#define FLT_MAX 0x1.fffffep127f\n#define DBL_MAX 0x1.fffffffffffffp1023\n",
+}
+_PATIENCE = 2.0  # seconds without a word
+
+
+class Resources(NamedTuple):
+    """What one thread, or one block, of a kernel takes.
+
+    Parameters
+    ----------
+    registers : int
+        Of 32 bits, of a thread.
+    spilled, stack : int
+        Bytes that a thread stores and loads because its registers do not suffice, and bytes of its stack.
+    shared : int
+        Bytes of shared memory, of a block.
+    """
+
+    registers: int
+    spilled: int
+    stack: int
+    shared: int
+
+
+class Cubin(NamedTuple):
+    """A compiled variant: what the driver loads, and what each of its kernels takes."""
+
+    image: bytes
+    kernels: dict[str, Resources]
+
+
+def architecture_for(capability: tuple[int, int]) -> int:
+    """Return the architecture of `ARCHITECTURES` that a card of a compute capability runs.
+
+    Raises
+    ------
+    RuntimeError
+        If there is none.
+    """
+    major, minor = capability
+    fitting = [number for number in ARCHITECTURES if number // 10 == major and number % 10 <= minor]
+    if not fitting:
+        known = ", ".join(sorted({f"{number // 10}.x" for number in ARCHITECTURES}, key=lambda text: int(text[:-2])))
+        raise RuntimeError(
+            f"device: got compute capability {major}.{minor}, must be one of {known}; move the tensors to the CPU with "
+            ".to('cpu')"
+        )
+    return fitting[-1]
+
+
+def sources() -> dict[str, str]:
+    """Return the text of kernels.cu and of every header that it reaches, by name."""
+    found: dict[str, str] = {}
+    waiting = [_ROOT]
+    while waiting:
+        name = waiting.pop()
+        if name in found:
+            continue
+        file = next(folder / name for folder in _FOLDERS if (folder / name).is_file())
+        found[name] = file.read_text(encoding="utf-8")
+        waiting += re.findall(r'^#include "([^"]+)"', found[name], re.M)
+    return dict(sorted(found.items()))
+
+
+def cubin(variant: Steps | None, architecture: int) -> bytes:
+    """Return what the driver loads for a variant; see `compiled`."""
+    return compiled(variant, architecture).image
+
+
+@cache
+def compiled(variant: Steps | None, architecture: int) -> Cubin:
+    """Return a variant compiled for an architecture: from the cache on disk, or compiled now and put there.
+
+    Parameters
+    ----------
+    variant : Steps, optional
+        None stands for the kernels that every product shares.
+    architecture : int
+        One of `ARCHITECTURES`, such as 90 for ``sm_90``.
+
+    Raises
+    ------
+    ImportError
+        If cuda-bindings or NVRTC is not installed.
+    RuntimeError
+        If the compiler fails.
+    """
+    if architecture not in ARCHITECTURES:
+        raise ValueError(f"architecture: got {architecture}, must be one of {', '.join(map(str, ARCHITECTURES))}")
+    if oldest_architecture(variant) > architecture:
+        raise ValueError(
+            f"architecture: got {architecture} for {name_of(variant)}, must be at least {oldest_architecture(variant)}"
+        )
+    nvrtc, version = _nvrtc()
+    options = [f"--gpu-architecture=sm_{architecture}", *_OPTIONS, *defines(variant)]
+    given = sources()
+    told = json.dumps([version, options, given, _STANDARD])
+    key = hashlib.sha256(told.encode()).hexdigest()
+    file = cache_folder() / f"{name_of(variant)}-sm_{architecture}-{key[:24]}"
+    found = _read(file)
+    if found is None:
+        found = _compile(nvrtc, name_of(variant), architecture, options, given)
+        _write(file, found)
+    return found
+
+
+def cache_folder() -> Path:
+    """Return the folder of compiled kernels: ``$XDG_CACHE_HOME/cbfloat/cuda``, or the same below ``~/.cache``."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "cbfloat" / "cuda"
+
+
+@cache
+def _nvrtc() -> tuple[Any, list[int]]:
+    """Return NVRTC's functions and its version."""
+    try:
+        from cuda.bindings import nvrtc
+
+        code, *version = nvrtc.nvrtcVersion()
+    except (ImportError, RuntimeError) as error:  # the second where the bindings find no library
+        raise ImportError(
+            "kernels for CUDA devices are compiled by NVRTC, which is not installed; install it with "
+            "pip install 'cbfloat[cuda]', or move the tensors to the CPU with .to('cpu')"
+        ) from error
+    _check(code, "nvrtcVersion")
+    return nvrtc, version
+
+
+def _check(code: Any, function: str) -> None:
+    if int(code):
+        raise RuntimeError(f"NVRTC: {function} failed with {code.name}")
+
+
+def _compile(nvrtc: Any, name: str, architecture: int, options: list[str], given: dict[str, str]) -> Cubin:
+    headers = {**_STANDARD, **{file: text for file, text in given.items() if file != _ROOT}}
+    code, program = nvrtc.nvrtcCreateProgram(
+        given[_ROOT].encode(),
+        _ROOT.encode(),
+        len(headers),
+        [text.encode() for text in headers.values()],
+        [file.encode() for file in headers],
+    )
+    _check(code, "nvrtcCreateProgram")
+    told = threading.Timer(_PATIENCE, _tell, (name, architecture))
+    told.daemon = True
+    told.start()
+    try:
+        (failed,) = nvrtc.nvrtcCompileProgram(program, len(options), [option.encode() for option in options])
+        log = _text(nvrtc, "ProgramLog", program).decode(errors="replace").rstrip("\0\n ")
+        if int(failed):
+            raise RuntimeError(f"NVRTC: {name} for sm_{architecture} does not compile ({failed.name}):\n{log}")
+        return Cubin(_text(nvrtc, "CUBIN", program), resources_in(log))
+    finally:
+        told.cancel()
+        nvrtc.nvrtcDestroyProgram(program)
+
+
+def _tell(name: str, architecture: int) -> None:
+    print(f"cbfloat: compiling kernels {name} for sm_{architecture}, once ...", file=sys.stderr, flush=True)
+
+
+def _text(nvrtc: Any, what: str, program: Any) -> bytes:
+    code, size = getattr(nvrtc, f"nvrtcGet{what}Size")(program)
+    _check(code, f"nvrtcGet{what}Size")
+    text = bytearray(size)
+    (code,) = getattr(nvrtc, f"nvrtcGet{what}")(program, text)
+    _check(code, f"nvrtcGet{what}")
+    return bytes(text)
+
+
+_FUNCTION = re.compile(r"Compiling entry function '(\w+)'(.*?)(?=Compiling entry function|\Z)", re.S)
+
+
+def resources_in(log: str) -> dict[str, Resources]:
+    """Return what each kernel takes, from what the assembler says of it."""
+
+    def number(pattern: str, text: str) -> int:
+        return sum(int(found) for found in re.findall(pattern, text))
+
+    return {
+        name: Resources(
+            number(r"Used (\d+) registers", text),
+            number(r"(\d+) bytes spill (?:stores|loads)", text),
+            number(r"(\d+) bytes stack frame", text),
+            number(r"(\d+) bytes smem", text),
+        )
+        for name, text in _FUNCTION.findall(log)
+    }
+
+
+def _read(file: Path) -> Cubin | None:
+    """Read a kept variant; None if there is none, or if it is not whole."""
+    try:
+        head, image = file.read_bytes().split(b"\n", 1)
+        about = json.loads(head)
+        if about["sha256"] != hashlib.sha256(image).hexdigest():
+            return None
+        return Cubin(image, {name: Resources(**taken) for name, taken in about["kernels"].items()})
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _write(file: Path, found: Cubin) -> None:
+    """Keep a variant. Others may read or write the same file now; a folder that cannot be written keeps nothing."""
+    about = {
+        "sha256": hashlib.sha256(found.image).hexdigest(),
+        "kernels": {name: taken._asdict() for name, taken in found.kernels.items()},
+    }
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=file.parent, prefix=f".{file.name}-", delete=False) as whole:
+            whole.write(json.dumps(about).encode() + b"\n" + found.image)
+        os.replace(whole.name, file)
+    except OSError:
+        pass
