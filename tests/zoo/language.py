@@ -23,6 +23,8 @@ _SIZES = {
     "num_hidden_layers": 2,
     "num_attention_heads": 4,
 }
+#: What PyTorch compiles costs seconds a layer. That a second one is compiled as the first is for Llama to show.
+_ONE_LAYER = _SIZES | {"num_hidden_layers": 1}
 
 
 class LanguageModel(nn.Module):
@@ -43,7 +45,7 @@ def gpt2(attention: str = "sdpa") -> LanguageModel:
     settings = transformers.GPT2Config(
         vocab_size=VOCABULARY,
         n_embd=32,
-        n_layer=2,
+        n_layer=1,
         n_head=4,
         resid_pdrop=0.0,
         embd_pdrop=0.0,
@@ -51,6 +53,8 @@ def gpt2(attention: str = "sdpa") -> LanguageModel:
         bos_token_id=0,
         eos_token_id=1,
         attn_implementation=attention,
+        # The default, named: a model that warns of its absence is traced twice.
+        loss_type="ForCausalLM",
     )
     return LanguageModel(transformers.GPT2LMHeadModel(settings))
 
@@ -65,12 +69,14 @@ def llama(attention: str = "sdpa", checkpointed: bool = False, reentrant: bool =
 
 
 def mixtral() -> LanguageModel:
-    settings = transformers.MixtralConfig(**_SIZES, num_key_value_heads=2, num_local_experts=4, num_experts_per_tok=2)
+    settings = transformers.MixtralConfig(
+        **_ONE_LAYER, num_key_value_heads=2, num_local_experts=4, num_experts_per_tok=2
+    )
     return LanguageModel(transformers.MixtralForCausalLM(settings))
 
 
 def bert() -> LanguageModel:
-    settings = transformers.BertConfig(**_SIZES, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+    settings = transformers.BertConfig(**_ONE_LAYER, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
     return LanguageModel(transformers.BertForMaskedLM(settings))
 
 
@@ -80,7 +86,7 @@ def t5() -> LanguageModel:
         d_model=32,
         d_kv=8,
         d_ff=48,
-        num_layers=2,
+        num_layers=1,
         num_heads=4,
         dropout_rate=0.0,
         decoder_start_token_id=0,
@@ -98,8 +104,8 @@ def whisper() -> LanguageModel:
         vocab_size=VOCABULARY,
         num_mel_bins=8,
         d_model=32,
-        encoder_layers=2,
-        decoder_layers=2,
+        encoder_layers=1,
+        decoder_layers=1,
         encoder_attention_heads=4,
         decoder_attention_heads=4,
         encoder_ffn_dim=48,

@@ -11,7 +11,7 @@ class Translator(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.network = nn.Transformer(32, 4, 2, 2, 48, dropout=0.0, batch_first=True)
+        self.network = nn.Transformer(32, 4, 1, 1, 48, dropout=0.0, batch_first=True)
 
     def inputs(self) -> tuple[Tensor, ...]:
         return torch.randn(2, 6, 32), torch.randn(2, 5, 32)
@@ -29,7 +29,7 @@ class PackedRecurrence(nn.Module):
         self.network = kind(8, 12, num_layers=2, bidirectional=True, batch_first=True)
 
     def inputs(self) -> tuple[Tensor, ...]:
-        return torch.randn(3, 6, 8), torch.tensor([6, 4, 1])
+        return torch.randn(3, 3, 8), torch.tensor([3, 2, 1])
 
     def forward(self, sentences: Tensor, lengths: Tensor) -> Tensor:
         packed = nn.utils.rnn.pack_padded_sequence(sentences, lengths, batch_first=True)

@@ -46,16 +46,21 @@ class Classifier(nn.Module):
 
 
 def resnet18() -> Classifier:
-    return Classifier(torchvision().models.resnet18(num_classes=10))
+    """One block of each size in place of two: with and without a convolution beside it."""
+    resnet = torchvision().models.resnet
+    return Classifier(resnet.ResNet(resnet.BasicBlock, [1, 1, 1, 1], num_classes=10))
 
 
 def mobilenet_v3_small() -> Classifier:
-    return Classifier(torchvision().models.mobilenet_v3_small(num_classes=10, dropout=0.0))
+    """The first five of the published eleven blocks: every kind, of which the other six are more."""
+    mobilenet = torchvision().models.mobilenetv3
+    blocks, last_channel = mobilenet._mobilenet_v3_conf("mobilenet_v3_small")
+    return Classifier(mobilenet.MobileNetV3(blocks[:5], last_channel, num_classes=10, dropout=0.0))
 
 
 def vision_transformer() -> Classifier:
     network = torchvision().models.VisionTransformer(
-        image_size=32, patch_size=8, num_layers=2, num_heads=2, hidden_dim=32, mlp_dim=64, num_classes=10
+        image_size=32, patch_size=8, num_layers=1, num_heads=2, hidden_dim=32, mlp_dim=64, num_classes=10
     )
     nn.init.normal_(network.heads.head.weight)  # zero at first: nothing before it would get a gradient
     return Classifier(network)
@@ -65,7 +70,7 @@ def swin_transformer() -> Classifier:
     network = torchvision().models.SwinTransformer(
         patch_size=[4, 4],
         embed_dim=16,
-        depths=[2, 2],
+        depths=[2, 1],  # the second of the first two shifts its windows
         num_heads=[2, 4],
         window_size=[4, 4],
         stochastic_depth_prob=0.0,

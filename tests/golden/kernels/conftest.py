@@ -5,7 +5,7 @@ import pytest
 from golden.kernels import library
 
 from ...shared import shared_folder
-from .build import SOURCE, UNITS, Builder, compiled
+from .build import Builder, compile_plain
 
 #: Quick to compile.
 OPTIMISATION = "-O0"
@@ -13,7 +13,7 @@ OPTIMISATION = "-O0"
 
 @pytest.fixture(scope="session")
 def builder(tmp_path_factory):
-    plain = shared_folder(tmp_path_factory, "plain", lambda folder: compiled(SOURCE, UNITS, folder, OPTIMISATION))
+    plain = shared_folder(tmp_path_factory, "plain", lambda folder: compile_plain(folder, OPTIMISATION))
     return Builder(tmp_path_factory.mktemp("kernels"), OPTIMISATION, plain)
 
 

@@ -23,6 +23,7 @@ from golden.kernels import products
 from golden.kernels.products import Indexed
 
 from ..judges import assert_same_bits
+from .answers import on_numpy
 from .build import Change
 from .operands import COMPILED, KINDS, ODD_ONES, between_limits, codes, grown_by_ulps
 
@@ -45,8 +46,7 @@ def every_call_is_served(monkeypatch):
 
 
 def compared(path, function, *operands, threads=2, **options):
-    with kernels.use("numpy"):
-        wanted = function(*operands, **options)
+    wanted = on_numpy(function, *operands, **options)
     with kernels.use(path, threads):
         got = function(*operands, **options)
     if got.dtype == np.float32:
@@ -115,7 +115,7 @@ def test_values_dots_steps_and_indexed_products_compiled_in_a_mode_are_numpys(pa
     left = Indexed(a.ravel(), np.arange(2), rows, columns)
     right = Indexed(b.ravel(), np.arange(2), columns, rng.integers(0, 99, 20))
     modes = {"operand": CBFLOAT16, "level": 1, "chunk": 8, "rounding": Rounding(mode), **SEEDS}
-    compared(path, lambda: indexed_values(left, right, **modes))
+    compared(path, indexed_values, left, right, **modes)
 
 
 def tie_in_float(initial, first, second, mode="nearest_away"):
@@ -245,8 +245,7 @@ def test_fault_in_a_mode_is_seen(builder, load, fault):
     path = "portable" if fault in IN_PLAIN_LOOPS else next(path for path in ("avx512", "avx2", None) if path in PATHS)
     if path is None:
         pytest.skip("this machine runs no vector path")
-    with kernels.use("numpy"):
-        wanted = results()
+    wanted = on_numpy(results)
     load(builder.build("mode-" + fault.replace(" ", "-"), FAULTS[fault], path=path), [path])
     with kernels.use(path):
         assert any((got != want).any() for got, want in zip(results(), wanted, strict=True))

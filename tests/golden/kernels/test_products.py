@@ -1,7 +1,5 @@
 """Products on every compiled path: the bits of the reference and of NumPy, whatever the operands and the shape."""
 
-import pickle
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,6 +9,7 @@ from golden import FP16, FP32, FloatFormat, Reduction, dot, kernels, matmul, mul
 from golden.formats import BF16, CBFLOAT16
 
 from ..judges import assert_same_bits
+from .answers import on_numpy, once
 from .operands import (
     COMPILED,
     FORMATS,
@@ -27,24 +26,6 @@ SIXTEEN = pytest.mark.parametrize("fmt", SIXTEEN_BIT_FORMATS, ids=str)
 LEVELS = pytest.mark.parametrize("level", [0, 1, 2])
 CHUNKS = (None, 1, 3, 32)
 THREADS = (1, 2, 3)
-
-
-def once(function, *arguments, **options):
-    """Return what the function gives; each path of a case compares with the same answer, which costs the most."""
-    key = pickle.dumps((function.__module__, function.__name__, arguments, options))
-    if key not in _answers:
-        _answers[key] = function(*arguments, **options)
-        if len(_answers) > 64:
-            del _answers[next(iter(_answers))]
-    return _answers[key]
-
-
-def on_numpy(function, *arguments, **options):
-    with kernels.use("numpy"):
-        return once(function, *arguments, **options)
-
-
-_answers: dict[bytes, object] = {}
 
 
 def steps_of_the_reference(steps, **formats):

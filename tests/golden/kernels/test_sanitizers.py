@@ -12,48 +12,45 @@ from pathlib import Path
 
 import pytest
 
-from .build import SOURCE, Change, extension
+from .build import SOURCE, UNITS, Change, compiled, compiler, precompiled
 
 DRIVER = Path(__file__).with_name("driver.cpp")
 MEMORY = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 THREADS = ("-fsanitize=thread",)
 #: Where threads meet; a sanitizer of threads has nothing to look for in the others.
-SHARED = ("arrays.cpp", "pool.cpp", "portable.cpp", "product.cpp", "driver.cpp")
+SHARED = ("arrays.cpp", "pool.cpp", "portable.cpp", "product.cpp")
+OPTIMISATION = ("-O0",)
 
 pytestmark = pytest.mark.skipif(platform.system() != "Linux", reason="the sanitizers of GCC on Linux")
 
 
 class Sanitized:
-    """The driver built with a sanitizer; a change compiles again what it changes, and nothing else."""
+    """The driver built with a sanitizer; a change compiles again what it changes, and nothing else.
 
-    def __init__(self, folder, flags, units):
+    Units without the sanitizer are those of `plain`.
+    """
+
+    def __init__(self, folder, flags, units, plain):
         folder.mkdir()
-        options = [option for option in extension()["extra-compile-args"] if not option.startswith(("-O", "-fvis"))]
         self.folder, self.flags = folder, flags
-        self.command = [shutil.which("c++"), *options, "-O0"]
-        sources = [*sorted(SOURCE.glob("*.cpp")), DRIVER]
-        self.objects = {each.name: self.compiled(each, flags if each.name in units else ()) for each in sources}
+        self.header = precompiled(folder, [*OPTIMISATION, *flags])
+        self.objects = plain | self.compiled(SOURCE, sorted(units))
+        self.objects |= self.compiled(DRIVER.parent, [DRIVER.name], "-I", str(SOURCE))
 
-    def compiled(self, source, flags):
-        result = self.folder / f"{source.parent.name}-{source.name}.o"
-        said = subprocess.run(
-            [*self.command, *flags, "-I", str(SOURCE), "-c", str(source), "-o", str(result)],
-            capture_output=True, text=True, timeout=300,
-        )  # fmt: skip
-        assert said.returncode == 0, said.stderr
-        return result
+    def compiled(self, source, units, *options):
+        return compiled(source, units, self.folder, [*OPTIMISATION, *self.flags, *options], self.header)
 
     def run(self, part, unit=None, *changes):
         """Return the exit status of the driver and what it says, with changes of one unit."""
         objects = dict(self.objects)
         if unit is not None:
-            copy = self.folder / f"changed{len(list(self.folder.iterdir()))}"
-            shutil.copytree(SOURCE, copy)
+            changed = self.folder / f"changed{len(list(self.folder.iterdir()))}"
+            shutil.copytree(SOURCE, changed / "source")
             for change in changes:
-                change.apply(copy)
-            objects[unit] = self.compiled(copy / unit, ("-I", str(copy), *self.flags))
+                change.apply(changed / "source")
+            objects |= compiled(changed / "source", [unit], changed, [*OPTIMISATION, *self.flags], self.header)
         program = self.folder / "program"
-        link = [self.command[0], *self.flags, "-pthread", "-o", str(program), *map(str, objects.values())]
+        link = [compiler(), *self.flags, "-pthread", "-o", str(program), *map(str, objects.values())]
         subprocess.run(link, check=True, timeout=300)
         # GCC 12's ThreadSanitizer knows no more than 28 random bits of an address; a container may forbid to have none.
         fixed = ["setarch", "-R"]
@@ -67,13 +64,12 @@ class Sanitized:
 
 @pytest.fixture(scope="module")
 def memory(tmp_path_factory):
-    names = {path.name for path in SOURCE.glob("*.cpp")} | {DRIVER.name}
-    return Sanitized(tmp_path_factory.mktemp("sanitizers") / "memory", MEMORY, names)
+    return Sanitized(tmp_path_factory.mktemp("sanitizers") / "memory", MEMORY, UNITS, {})
 
 
 @pytest.fixture(scope="module")
-def threads(tmp_path_factory):
-    return Sanitized(tmp_path_factory.mktemp("sanitizers") / "threads", THREADS, SHARED)
+def threads(tmp_path_factory, builder):
+    return Sanitized(tmp_path_factory.mktemp("sanitizers") / "threads", THREADS, SHARED, builder.plain)
 
 
 def test_kernels_under_address_and_undefined_behaviour_sanitizers_are_clean(memory):
