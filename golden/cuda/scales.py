@@ -60,9 +60,9 @@ def _same(fmt: FloatFormat, other: FloatFormat) -> bool:
 
 def _packs(fmt: FloatFormat, exponent: int) -> bool:
     """Tell whether every value of the format, times 2^exponent, is a float, and the factors are floats, too."""
-    if _same(fmt, FP32):
-        return exponent == 0
-    if not _is_short(fmt):
+    if exponent == 0:
+        return True
+    if _same(fmt, FP32) or not _is_short(fmt):
         return False
     lowest = fmt.emin - fmt.fraction_bits + exponent
     return lowest >= -149 and fmt.emax + exponent <= 127 and -126 <= exponent - _scale(fmt) <= 127

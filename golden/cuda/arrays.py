@@ -1,0 +1,93 @@
+"""Arrays rounded to a format, and softmax in a format of 16 bits, on a card: the launches of their kernels."""
+
+from __future__ import annotations
+
+from golden.cuda.plan import COMMON, Launch
+from golden.cuda.structures import Elementwise, Softmax, target
+from golden.formats import FloatFormat
+from golden.rounding import NEAREST, ReductionRounding
+
+__all__ = ["LARGEST_SOFTMAX_WIDTH", "rounding_launch", "softmax_launch"]
+
+# What a block has: constants of elementwise.h and softmax.h.
+_VALUES, _ROWS = 4096, 64
+
+#: The widest format for which there is a table of exponentials.
+LARGEST_SOFTMAX_WIDTH = 16
+
+
+def rounding_launch(
+    values: int,
+    result: int,
+    count: int,
+    memory: int,
+    result_memory: int,
+    fmt: FloatFormat,
+    rounding: ReductionRounding = NEAREST,
+    *,
+    first_index: int = 0,
+) -> Launch:
+    """Return the launch that rounds contiguous values once to a format.
+
+    Parameters
+    ----------
+    values, result : int
+        Addresses on the card; they may be the same if the memories are.
+    count : int
+        At least 1.
+    memory, result_memory : int
+        `golden.cuda.plan.FLOAT32`, `FLOAT16` or `BFLOAT16`. The rounded values are rounded once more, to nearest even,
+        where `result_memory` does not hold them.
+    fmt : FloatFormat
+        Any format, of any special codes; what is too large becomes what NUMERICS section 8 says of ``"special"``.
+    rounding : ReductionRounding
+        Its `out_rounding`, and where that is stochastic its random bits, those of a final conversion.
+    first_index : int
+        Output index of the first value, for random bits.
+    """
+    key = rounding.seed & 0xFFFFFFFF, rounding.seed >> 32
+    fields = Elementwise(
+        values, result, count, memory, result_memory, target(fmt), rounding.out_rounding.value, key, rounding.call,
+        rounding.random_bits, first_index & 0xFFFFFFFF,
+    )  # fmt: skip
+    return Launch(COMMON, "round_values", -(-count // _VALUES), bytes(fields))
+
+
+def softmax_launch(
+    values: int,
+    result: int,
+    exponentials: int,
+    rows: int,
+    length: int,
+    memory: int,
+    result_memory: int,
+    fmt: FloatFormat,
+) -> Launch:
+    """Return the launch that takes the softmax of each contiguous row of values, after rounding them to a format.
+
+    Parameters
+    ----------
+    values, result : int
+        Addresses on the card.
+    exponentials : int
+        Address of a float32 table on the card: exp, rounded to the format, of the values of the codes of -0, the
+        smallest negative value and so on to -infinity.
+    rows, length : int
+        At least 1.
+    memory, result_memory : int
+        As of `rounding_launch`.
+    fmt : FloatFormat
+        A format with infinities of at most `LARGEST_SOFTMAX_WIDTH` bits.
+
+    Raises
+    ------
+    ValueError
+        If the format is another, or its smallest normal value is above 1.
+    """
+    if not fmt.has_inf or fmt.width > LARGEST_SOFTMAX_WIDTH or fmt.emin > 0:
+        raise ValueError(
+            f"fmt: got {fmt}, must have infinities (specials 'ieee'), at most {LARGEST_SOFTMAX_WIDTH} bits and a "
+            "smallest normal value of at most 1"
+        )
+    fields = Softmax(values, result, exponentials, rows, length, memory, result_memory, target(fmt))
+    return Launch(COMMON, "softmax16", -(-rows // _ROWS), bytes(fields))

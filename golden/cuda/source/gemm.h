@@ -1,0 +1,281 @@
+// Matrix products: every result is one chain of steps with k ascending, in the registers of one thread.
+//
+// A block computes a tile of results. Stages of the two panels pass through shared memory, the next one on its way while
+// one is used. Sums stay in registers: at levels 1 and 2 the partial sums of a chunk beside the totals that they join.
+#pragma once
+
+#include "finish.h"
+#include "place.h"
+#include "variant.h"
+
+namespace {
+
+// Two stages of the panels; before and after them a row of each line of threads.
+template <class Element, int SIDE>
+union alignas(16) GemmMemory {
+    struct {
+        Element a[2][STAGE][SIDE], b[2][STAGE][SIDE];
+    } stages;
+    float rows[SIDE_THREADS][SIDE];
+};
+
+template <class V, int P>
+class Gemm {
+public:
+    using Plain = typename V::Plain;
+    using Limited = typename V::Limited;
+    using Join = typename V::Join;
+    using Element = typename Plain::Element;
+    using Vector = typename Plain::Vector;
+    using Memory = GemmMemory<Element, Layout<P>::SIDE>;
+    static constexpr int SIDE = Layout<P>::SIDE, GROUP = Layout<P>::GROUP, COUNT = Plain::COUNT;
+
+    static INLINE void run(const Product &product, Block block, Memory &shared) {
+        const Gemm gemm(product, TilePlace(product, block.number));
+        const int64_t stages = product.k ? product.depth / STAGE : 0;
+        Threads<State> threads;
+        threads.each([&](State &state, int) { gemm.start(state); });
+        if (product.initial.data) gemm.read_initial(threads, shared);
+        threads.each([&](State &state, int thread) {
+            if (stages) gemm.copy(state, shared, 0, thread);
+            copies_arrive();
+        });
+        for (int64_t stage = 0; stage < stages; stage++)
+            threads.each([&](State &state, int thread) {
+                const float largest = state.largest;
+                if (stage + 1 < stages) gemm.copy(state, shared, stage + 1, thread);
+                gemm.add_stage(state, shared, stage, largest, thread);
+                copies_arrive();
+            });
+        gemm.write_results(threads, shared);
+    }
+
+private:
+    struct State {
+        Vector sum[P][P / COUNT];                                 // of the chunk, or of all
+        typename Join::Vector total[V::joins ? P : 1][V::joins ? P : 1];
+        int64_t left;     // products until the chunk ends
+        uint32_t chunk;   // its number
+        float largest;    // what a product of the coming stage is at most
+        float bound;      // what a partial sum may have reached
+    };
+
+    INLINE Gemm(const Product &product, const TilePlace &tile)
+        : product_(product),
+          tile_(tile),
+          a_panel_(along_axes(product.lengths, product.a_axes, tile.batch) * product.row_tiles + tile.row),
+          b_panel_(along_axes(product.lengths, product.b_axes, tile.batch) * product.column_tiles + tile.column),
+          place_(place_of(product.key, product.call, product.random_bits)),
+          chain_rule_{format_of(product.inner), product.inner_limit, V::mode, place_},
+          join_rule_{format_of(product.outer), product.outer_limit, V::mode, place_} {}
+
+    INLINE uint32_t index(int64_t i, int64_t j) const { return output_index(product_, tile_.batch, i, j); }
+
+    INLINE void start(State &state) const {
+        const Element none[COUNT] = {};
+        const float zero = 0;
+        UNROLL
+        for (int i = 0; i < P; i++) {
+            UNROLL
+            for (int v = 0; v < P / COUNT; v++) state.sum[i][v] = Plain::load(none);
+            if constexpr (V::joins) {
+                UNROLL
+                for (int j = 0; j < P; j++) state.total[i][j] = Join::load(&zero);
+            }
+        }
+        state.left = product_.chunk;
+        state.chunk = 0;
+        state.largest = state.bound = 0;
+    }
+
+    // Visit the results of the i-th rows of all lines, neighbours by neighbouring threads.
+    template <class Visit>
+    INLINE void each_result(int i, int thread, const Visit &visit) const {
+        for (int at = thread; at < SIDE_THREADS * SIDE; at += THREADS) {
+            const int line = at / SIDE, column = at % SIDE;
+            visit(line, column, tile_.row * SIDE + Layout<P>::row_of(line, i), tile_.column * SIDE + column);
+        }
+    }
+
+    INLINE void read_initial(Threads<State> &threads, Memory &shared) const {
+        UNROLL
+        for (int i = 0; i < P; i++) {
+            threads.each([&](State &, int thread) {
+                const Initial initial(product_, tile_.batch);
+                each_result(i, thread, [&](int line, int column, int64_t row, int64_t place) {
+                    shared.rows[line][column] = initial.at(row, place);
+                });
+            });
+            threads.each([&](State &state, int thread) {
+                const Layout<P> layout(thread);
+                float values[P];
+                read(shared.rows[layout.line] + layout.column0, GROUP * WARP_COLUMNS, values);
+                UNROLL
+                for (int j = 0; j < P; j++)
+                    if constexpr (V::joins)
+                        state.total[i][j] = Join::load(values + j);
+                    else
+                        state.sum[i][j] = Plain::load(values + j);
+            });
+        }
+    }
+
+    INLINE void copy(State &state, Memory &shared, int64_t stage, int thread) const {
+        constexpr int BYTES = 16, SIZE = STAGE * SIDE * static_cast<int>(sizeof(Element));
+        const int64_t stages = product_.depth / STAGE;
+        const int64_t a_stage = a_panel_ * stages + stage, b_stage = b_panel_ * stages + stage;
+        const char *const a = static_cast<const char *>(product_.a) + a_stage * SIZE;
+        const char *const b = static_cast<const char *>(product_.b) + b_stage * SIZE;
+        char *const to_a = reinterpret_cast<char *>(shared.stages.a[stage % 2]), *const to_b = reinterpret_cast<char *>(shared.stages.b[stage % 2]);
+        UNROLL
+        for (int i = 0; i < SIZE; i += BYTES * THREADS) {
+            const int at = i + BYTES * thread;
+            if (SIZE % (BYTES * THREADS) == 0 || at < SIZE) {
+                start_copy(to_a + at, a + at);
+                start_copy(to_b + at, b + at);
+            }
+        }
+        if constexpr (V::bounded) state.largest = float_of(product_.largest_a[a_stage]) * float_of(product_.largest_b[b_stage]);
+    }
+
+    INLINE void add_stage(State &state, const Memory &shared, int64_t stage, float largest, int thread) const {
+        const Layout<P> layout(thread);
+        const int used = static_cast<int>(product_.k - stage * STAGE < STAGE ? product_.k - stage * STAGE : STAGE);
+        for (int k = 0; k < used;) {
+            const int end = state.left < used - k ? k + static_cast<int>(state.left) : used;
+            const Element *const a = shared.stages.a[stage % 2][k] + layout.row0, *const b = shared.stages.b[stage % 2][k] + layout.column0;
+            const uint32_t step = static_cast<uint32_t>(stage * STAGE + k);
+            if (V::bounded && below_limit(state, end - k, largest))
+                add_products<Plain>(state, a, b, end - k, step, layout);
+            else
+                add_products<Limited>(state, a, b, end - k, step, layout);
+            state.left -= end - k;
+            k = end;
+            if (V::joins && (state.left == 0 || stage * STAGE + k == product_.k)) join(state, layout);
+        }
+    }
+
+    // Whether no partial sum can overflow in these steps.
+    INLINE bool below_limit(State &state, int steps, float largest) const {
+        constexpr float ROUNDED = 1 + 0x1p-21f;  // makes up for the bound's own roundings
+        const float count = static_cast<float>(steps), growth = (1 + count * product_.growth) * ROUNDED;
+        state.bound = (state.bound + count * (largest * product_.product_factor + product_.smallest)) * growth;
+        return state.bound < product_.safe;
+    }
+
+    template <class Step>
+    INLINE void add_products(State &state, const Element *a, const Element *b, int steps, uint32_t number,
+                             const Layout<P> &layout) const {
+        const Step step(chain_rule_);
+        const Words<P> words(*this, layout);
+        UNROLL_BY(V::unrolled)
+        for (int k = 0; k < steps; k++, a += SIDE, b += SIDE) {
+            Element x[P], y[P];
+            read(a, GROUP * WARP_ROWS, x);
+            read(b, GROUP * WARP_COLUMNS, y);
+            Vector column[P / COUNT];
+            UNROLL
+            for (int v = 0; v < P / COUNT; v++) column[v] = Step::load(y + v * COUNT);
+            const auto here = words.step(number + static_cast<uint32_t>(k));
+            UNROLL
+            for (int i = 0; i < P; i++) {
+                const Vector factor = Step::all(x[i]);
+                UNROLL
+                for (int v = 0; v < P / COUNT; v++)
+                    state.sum[i][v] = step(factor, column[v], state.sum[i][v], words.at(i, v, here));
+            }
+        }
+    }
+
+    // Read the thread's elements of a row of a stage; its groups are `pitch` apart.
+    template <class Item>
+    static INLINE void read(const Item *from, int pitch, Item (&to)[P]) {
+        UNROLL
+        for (int i = 0; i < P; i += GROUP) {
+            const Group<Item, GROUP> group = *reinterpret_cast<const Group<Item, GROUP> *>(from + i / GROUP * pitch);
+            UNROLL
+            for (int j = 0; j < GROUP; j++) to[i + j] = group.at[j];
+        }
+    }
+
+    INLINE void join(State &state, const Layout<P> &layout) const {
+        const Join step(join_rule_);
+        const Words<P> words(*this, layout);
+        const auto here = words.step(FIRST_PROMOTION + state.chunk);
+        const typename Join::Vector factor = Join::all(product_.join_factor);
+        const Element zero[COUNT] = {};
+        UNROLL
+        for (int i = 0; i < P; i++) {
+            UNROLL
+            for (int v = 0; v < P / COUNT; v++) {
+                Element partial[COUNT];
+                Plain::store(partial, state.sum[i][v]);
+                UNROLL
+                for (int c = 0; c < COUNT; c++) {
+                    const float value = V::value(partial[c]);
+                    auto &total = state.total[i][v * COUNT + c];
+                    total = step(Join::load(&value), factor, total, words.at(i, v * COUNT + c, here));
+                }
+                state.sum[i][v] = Plain::load(zero);
+            }
+        }
+        state.left = product_.chunk;
+        state.chunk++;
+        state.bound = 0;
+    }
+
+    INLINE void write_results(Threads<State> &threads, Memory &shared) const {
+        UNROLL
+        for (int i = 0; i < P; i++) {
+            threads.each([&](State &state, int thread) {
+                const Layout<P> layout(thread);
+                UNROLL
+                for (int j = 0; j < P; j++) {
+                    float *const to = &shared.rows[layout.line][layout.column(j)];
+                    if constexpr (V::joins)
+                        Join::store(to, state.total[i][j]);
+                    else
+                        Plain::store(to, state.sum[i][j]);
+                }
+            });
+            threads.each([&](State &, int thread) {
+                const Final final(product_, tile_.batch);
+                each_result(i, thread, [&](int line, int column, int64_t row, int64_t place) {
+                    final.store(row, place, shared.rows[line][column]);
+                });
+            });
+        }
+    }
+
+    // The random words of a thread's sums; nothing in the other modes.
+    template <int SIZE, bool RANDOM = V::random>
+    struct Words {
+        INLINE Words(const Gemm &, const Layout<P> &) {}
+        INLINE int step(uint32_t) const { return 0; }
+        INLINE uint32_t at(int, int, int) const { return 0; }
+    };
+    template <int SIZE>
+    struct Words<SIZE, true> {
+        INLINE Words(const Gemm &gemm, const Layout<P> &layout) : keys(gemm.place_) {
+            UNROLL
+            for (int i = 0; i < SIZE; i++)
+                UNROLL
+                for (int j = 0; j < SIZE; j++) {
+                    const int64_t row = gemm.tile_.row * SIDE + layout.row(i), column = gemm.tile_.column * SIDE + layout.column(j);
+                    indices[i][j] = PhiloxIndex(gemm.index(row, column), gemm.place_.call, keys);
+                }
+        }
+        INLINE PhiloxStep step(uint32_t number) const { return PhiloxStep(number, keys); }
+        INLINE uint32_t at(int i, int j, const PhiloxStep &here) const { return random_word(indices[i][j], here, keys); }
+        PhiloxKeys keys;
+        PhiloxIndex indices[SIZE][SIZE];
+    };
+
+    const Product &product_;
+    const TilePlace tile_;
+    const int64_t a_panel_, b_panel_;
+    const Place place_;
+    const Rule chain_rule_, join_rule_;
+};
+
+}  // namespace

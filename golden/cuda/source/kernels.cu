@@ -1,0 +1,35 @@
+// The kernels of a cubin. CBFLOAT_COMMON asks for those that every product shares; otherwise CBFLOAT_MODE, CBFLOAT_CHAIN
+// and CBFLOAT_JOIN, numbers of `Mode` and `Kind`, name a variant of the matrix product, in tiles of all sides or of
+// CBFLOAT_TILE alone.
+#if defined(CBFLOAT_COMMON)
+
+#include "elementwise.h"
+#include "packing.h"
+#include "softmax.h"
+
+KERNEL(pack, 4, Packing, PackingMemory, pack_block)
+KERNEL(round_values, 4, Elementwise, ElementwiseMemory, round_block)
+KERNEL(softmax16, 4, Softmax, SoftmaxMemory, softmax_block)
+
+#else
+
+#include "gemm.h"
+
+using Chosen = Variant<static_cast<Mode>(CBFLOAT_MODE), static_cast<Kind>(CBFLOAT_CHAIN), static_cast<Kind>(CBFLOAT_JOIN)>;
+template <int P>
+using Multiply = Gemm<Chosen, P>;
+
+// Doubles and random bits leave no registers for 64 sums.
+#define IS_HEAVY (CBFLOAT_CHAIN == 4 || CBFLOAT_MODE == 4 || CBFLOAT_MODE == 6)
+
+#if !IS_HEAVY && (!defined(CBFLOAT_TILE) || CBFLOAT_TILE == 128)
+KERNEL(multiply_128, 1, Product, Multiply<8>::Memory, Multiply<8>::run)
+#endif
+#if !defined(CBFLOAT_TILE) || CBFLOAT_TILE == 64
+KERNEL(multiply_64, 2, Product, Multiply<4>::Memory, Multiply<4>::run)
+#endif
+#if !defined(CBFLOAT_TILE) || CBFLOAT_TILE == 32
+KERNEL(multiply_32, 3, Product, Multiply<2>::Memory, Multiply<2>::run)
+#endif
+
+#endif

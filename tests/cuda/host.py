@@ -1,0 +1,90 @@
+"""The kernels' own source, built for this machine: loops over blocks and threads take the place of a card."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import golden.cuda
+from golden.cuda.scales import Steps
+from golden.cuda.variants import defines
+from tests.golden.kernels.build import SOURCE as STEPS
+from tests.golden.kernels.build import Change, compiler
+
+SOURCE = Path(golden.cuda.__file__).parent / "source"
+#: In which order threads run the phases of a block, and whether blocks run from the last to the first and copies land
+#: when they are waited for.
+ORDERS = ((0, 0, 1), (1, 1, 1), (2, 0, 1), (2, 1, 0))
+
+Kernel = Callable[[int, bytes], None]
+
+
+def definitions(variant: Steps | None, kernel: str) -> list[str]:
+    """Return what the preprocessor is told for one kernel: of a product, tiles of one size are enough."""
+    return defines(variant) + ([f"-DCBFLOAT_TILE={kernel.rpartition('_')[2]}"] if variant else [])
+
+
+class HostDevice:
+    """Runs kernels on this machine, as `golden.cuda.launching.Device` has it.
+
+    Parameters
+    ----------
+    folder : Path
+        Where kernels are built, each at its first use.
+    changes : Change
+        Faults that are put into a copy of the source first.
+    order : tuple of int
+        One of `ORDERS`.
+    """
+
+    processors = 1
+    native = (True, True)
+
+    def __init__(self, folder: Path, *changes: Change, order: tuple[int, int, int] = ORDERS[0]) -> None:
+        self._folder, self._changes, self.order = folder, changes, order
+        self._libraries: dict[tuple[str, ...], ctypes.CDLL] = {}
+        self._source, self._steps = SOURCE, STEPS
+
+    def kernel(self, variant: Steps | None, name: str) -> Kernel:
+        """Return a kernel, which is built if it is not there yet."""
+        options = tuple(definitions(variant, name))
+        library = self._libraries.get(options)
+        if library is None:
+            library = self._libraries[options] = ctypes.CDLL(str(self._built(options)))
+        function = getattr(library, f"{name}_on_host")
+        function.argtypes = [ctypes.c_int64] * 3 + [ctypes.c_char_p]
+        function.restype = None
+
+        def run(blocks: int, arguments: bytes) -> None:
+            library.choose_host_order(*self.order)
+            function(blocks, 1, 1, arguments)
+
+        return run
+
+    def launch(self, kernel: Any, grid: int, block: int, shared_bytes: int, arguments: bytes) -> None:
+        """Run a kernel to its end."""
+        assert (block, shared_bytes) == (256, 0)
+        kernel(grid, arguments)
+
+    def _built(self, options: tuple[str, ...]) -> Path:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        if self._changes and self._source == SOURCE:
+            self._source, self._steps = self._folder / "source", self._folder / "steps"
+            shutil.copytree(SOURCE, self._source)
+            shutil.copytree(STEPS, self._steps)
+            for change in self._changes:
+                change.apply(self._source if (self._source / change.file).is_file() else self._steps)
+        library = self._folder / ("".join(option.rpartition("CBFLOAT")[2] for option in options) + ".so")
+        if not library.is_file():
+            part = library.with_suffix(".part")
+            how = ["-x", "c++", "-std=c++17", "-O1", "-ffp-contract=off", "-w", "-fPIC", "-shared"]
+            folders = [f"-I{self._source}", f"-I{self._steps}"]
+            command = [compiler(), *how, *options, *folders, str(self._source / "kernels.cu"), "-o", str(part)]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+            assert done.returncode == 0, done.stderr
+            part.rename(library)
+        return library
