@@ -19,12 +19,23 @@ from typing import Any, NamedTuple
 from golden.cuda.scales import Steps
 from golden.cuda.variants import defines, name_of, oldest_architecture
 
-__all__ = ["ARCHITECTURES", "Cubin", "Resources", "architecture_for", "cache_folder", "compiled", "cubin", "sources"]
+__all__ = [
+    "ARCHITECTURES",
+    "FOLDERS",
+    "Cubin",
+    "Resources",
+    "architecture_for",
+    "cache_folder",
+    "compiled",
+    "cubin",
+    "sources",
+]
 
 #: Architectures that are compiled for and tested; each also serves later ones of the same major number.
 ARCHITECTURES = (70, 75, 80, 86, 89, 90, 100, 120)
 
-_FOLDERS = Path(__file__).parent / "source", Path(__file__).parents[1] / "kernels" / "source"
+#: Of kernels.cu and its headers.
+FOLDERS = Path(__file__).parent / "source", Path(__file__).parents[1] / "kernels" / "source"
 _ROOT = "kernels.cu"
 _OPTIONS = (
     "-std=c++17",
@@ -109,7 +120,7 @@ def sources() -> dict[str, str]:
         name = waiting.pop()
         if name in found:
             continue
-        file = next(folder / name for folder in _FOLDERS if (folder / name).is_file())
+        file = next(folder / name for folder in FOLDERS if (folder / name).is_file())
         found[name] = file.read_text(encoding="utf-8")
         waiting += re.findall(r'^#include "([^"]+)"', found[name], re.M)
     return dict(sorted(found.items()))
