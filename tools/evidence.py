@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
@@ -96,6 +96,7 @@ def note(
     folder: Path | None = None,
     *,
     pictures: Sequence[str] = (),
+    **when: str,
 ) -> None:
     """Store the findings of a tool's full run, in place of those of an earlier one.
 
@@ -109,9 +110,12 @@ def note(
         `BUILD` if it is not given.
     pictures : sequence of str
         Files of docs/figures that the run has drawn.
+    **when
+        ``date`` and ``commit`` of findings that an earlier run of the same source has left; now if they are not given.
     """
     data = [asdict(record) for record in records]
-    keep(measured(tool, sources, data=data, pictures=pictures), folder or BUILD)
+    result = measured(tool, sources, data=data, pictures=pictures)
+    keep(replace(result, **when), folder or BUILD)  # type: ignore[arg-type]
 
 
 def records_of(result: Result) -> list[Record]:

@@ -14,14 +14,13 @@ from rich.console import Console
 from rich.table import Table
 
 from lab.evidence.picture import draw
-from tools.evidence import BUILD, KEPT, Record, collect, records_of, said
+from lab.evidence.publish import publish
+from tools.evidence import BUILD, Record, collect, records_of, said
 from tools.pages import refresh
 from tools.paths import ROOT, file_to_write
-from tools.results import Result, keep
+from tools.results import Result
 
-__all__ = ["PICTURE", "main"]
-
-PICTURE = ROOT / "docs" / "figures" / "evidence.svg"
+__all__ = ["main"]
 
 
 def _table(found: dict[str, list[Record]], results: dict[str, Result]) -> Table:
@@ -60,10 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     records = [record for tool in found.values() for record in tool]
     draw(records, given.output)
     if given.update_docs:
-        for result in results.values():
-            keep(result, KEPT)
-        refresh()
-        draw(records, PICTURE)
+        publish()
     return int(any(record.wrong for record in records))
 
 

@@ -5,6 +5,9 @@ formats, all codes), modes (those of up to 16 bits in every rounding mode, all c
 tiny-steps (fused steps of tiny formats, all operands), rounded-steps (fused steps in every rounding mode: of a tiny
 format on all operands, of cbfloat16 on 10^6 biased ones), steps (fused steps of the formats in use, 10^8 biased
 operands for each mode; takes minutes, and runs only on request).
+
+What each check finds is kept in build/exhaustive when it ends. A run that was interrupted goes on where it stopped,
+unless the source has changed; --anew begins again.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from rich.console import Console
@@ -21,8 +24,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Column, Table
 
 from golden import kernels
-from lab.exhaustive.check import Check, Checked, run
+from lab.evidence.publish import publish
+from lab.exhaustive.check import Check, run
 from lab.exhaustive.converters import converter_checks
+from lab.exhaustive.kept import Finding, Findings, oldest, source_now
 from lab.exhaustive.modes import mode_checks
 from lab.exhaustive.quantisers import quantiser_checks
 from lab.exhaustive.steps import sampled_step_checks, tiny_step_checks
@@ -85,6 +90,10 @@ def _parser(groups: Sequence[str]) -> argparse.ArgumentParser:
     parser.add_argument(
         "--jobs", type=_jobs, default=os.cpu_count() or 1, help="threads (default: one per processor, %(default)s)"
     )
+    parser.add_argument("--anew", action="store_true", help="run every check, whatever was kept of an earlier run")
+    parser.add_argument(
+        "--update-docs", action="store_true", help="keep the groups that are complete as evidence for the documentation"
+    )
     return parser
 
 
@@ -100,44 +109,59 @@ def _chosen(
     return list({check.name: check for name in given or _DEFAULT for check in known[name]}.values())
 
 
-def _run_all(checks: Sequence[Check], jobs: int, console: Console) -> list[tuple[Checked, float]]:
+def _run_all(
+    checks: Sequence[Check], jobs: int, console: Console, kept: Findings, tell: Callable[[Sequence[Finding]], object]
+) -> list[Finding]:
+    """Run what is not known yet; `tell` is told after each check what is known by then."""
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    results = []
+    known = {check.name: found for check in checks if (found := kept.of(check))}
+    if known:
+        console.print(f"{len(known)} of {len(checks)} checks are known from an earlier run (--anew runs them again)")
     with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
         for check in checks:
+            if check.name in known:
+                continue
             task = progress.add_task(check.name, total=check.total)
             if not console.is_terminal:
                 console.print(f"{check.name}: {check.total} inputs")
             started = time.perf_counter()
             outcome = run(check, jobs, partial(progress.advance, task))
-            results.append((outcome, time.perf_counter() - started))
-    return results
+            known[check.name] = kept.keep(outcome, time.perf_counter() - started)
+            tell(list(known.values()))
+    return [known[check.name] for check in checks]
 
 
-def _report(results: Sequence[tuple[Checked, float]], console: Console) -> None:
+def _report(findings: Sequence[Finding], console: Console) -> None:
     # The counts are what the run is for: they are never cut, however narrow the terminal.
     numbers = (Column(title, justify="right", no_wrap=True, min_width=10) for title in ("compared", "wrong", "seconds"))
     table = Table(Column("check", no_wrap=True), Column("judged by", overflow="fold"), *numbers, "result")
-    for outcome, seconds in results:
-        counts = f"{outcome.count}", f"{outcome.wrong}", f"{seconds:.0f}"
-        table.add_row(outcome.check.name, outcome.check.against, *counts, "pass" if outcome.passed else "FAIL")
+    for finding in findings:
+        outcome = finding.outcome
+        counts = f"{outcome.count}", f"{outcome.wrong}", f"{finding.seconds:.0f}"
+        result = ("pass" if outcome.passed else "FAIL") + (f", {finding.date}" if finding.is_kept else "")
+        table.add_row(outcome.check.name, outcome.check.against, *counts, result)
     console.print(table)
-    for outcome, _ in results:
+    for outcome in [finding.outcome for finding in findings]:
         for example in outcome.examples:
             console.print(f"{outcome.check.name}: {example}", highlight=False)
         if not outcome.complete:
             console.print(f"{outcome.check.name}: compared {outcome.count} of {outcome.check.total} inputs")
 
 
-def _note(results: Sequence[tuple[Checked, float]], groups: Mapping[str, Sequence[Check]]) -> None:
-    """Leave the counts of the groups that have run as a whole."""
-    outcomes = {outcome.check.name: outcome for outcome, _ in results}
+def _note(findings: Sequence[Finding], groups: Mapping[str, Sequence[Check]]) -> list[str]:
+    """Leave the counts of the groups of which every check is known, and return their names as tools."""
+    found = {finding.outcome.check.name: finding for finding in findings}
+    tools = []
     for group, checks in groups.items():
-        if all(check.name in outcomes for check in checks):
-            its = [outcomes[check.name] for check in checks]
+        if checks and all(check.name in found for check in checks):
+            its = [found[check.name] for check in checks]
             unit, kind, limit = _EVIDENCE[group]
-            count, wrong = (sum(getattr(one, name) for one in its) for name in ("count", "wrong"))
-            note(f"exhaustive-{group}", [Record(unit, kind, count, "inputs", wrong, limit)])
+            count, wrong = (sum(getattr(one.outcome, name) for one in its) for name in ("count", "wrong"))
+            first = oldest(its)
+            record = Record(unit, kind, count, "inputs", wrong, limit)
+            tools.append(f"exhaustive-{group}")
+            note(tools[-1], [record], date=first.date, commit=first.commit)
+    return tools
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -150,10 +174,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         groups = _groups()
         chosen = _chosen(given.checks, groups, parser)
         console.print(f"path {kernels.kernel_info()['path']}, {given.jobs} threads")
-        results = _run_all(chosen, given.jobs, console)
-    _report(results, console)
-    _note(results, groups)
-    return 0 if all(outcome.passed for outcome, _ in results) else 1
+        kept = Findings(source_now())
+        if given.anew:
+            kept.forget(chosen)
+        findings = _run_all(chosen, given.jobs, console, kept, partial(_note, groups=groups))
+    _report(findings, console)
+    tools = _note(findings, groups)
+    if not all(finding.outcome.passed for finding in findings):
+        return 1
+    if given.update_docs:
+        console.print(f"published: {', '.join(tools) or 'nothing, as no group is complete'}", highlight=False)
+        publish(tools)
+    return 0
 
 
 if __name__ == "__main__":

@@ -10,27 +10,40 @@ import tempfile
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
+from typing import Protocol
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from .cpp_judge import CppJudge
 from .cpp_kinds import cpp_faults
 from .fault import ROOT, SURVIVED, Fault, Ruling, sampled
-from .python_judge import PythonJudge
+from .python_judge import ELSEWHERE, Fresh, Patching, without
 from .python_kinds import python_faults
+from .reach import read, recorded
 from .report import write
+from .suite import Cases, aside, in_session
 
 RESULTS = ROOT / "build" / "golden-faults"
+REACH = RESULTS / "reach.json"
 
-_judge: CppJudge | PythonJudge  # of this process, made before the workers fork
+
+class Judge(Protocol):
+    """Says what becomes of a fault."""
+
+    def judge(self, fault: Fault) -> Ruling:
+        """Return the ruling."""
+
+
+_judge: Judge  # of this process, made before the workers fork
 
 
 def _judged(fault: Fault) -> Ruling:
     return _judge.judge(fault)
 
 
-def run(title: str, faults: list[Fault], judge: CppJudge | PythonJudge, jobs: int, before: list[Ruling]) -> None:
+def run(title: str, faults: list[Fault], judge: Judge, jobs: int, before: list[Ruling]) -> None:
     """Judge the faults in several processes, showing how far it has come, and keep every verdict."""
     global _judge
     _judge = judge
@@ -62,10 +75,35 @@ def kept(part: str) -> list[Ruling]:
     return [Ruling(**{**each, "fault": Fault(**each["fault"])}) for each in read]
 
 
+def run_cpp(part: str, faults: list[Fault], jobs: int, before: list[Ruling], folder: Path) -> None:
+    """Judge faults of the kernels' source."""
+    run(part, faults, CppJudge(folder), jobs, before)
+
+
+def run_python(part: str, faults: list[Fault], jobs: int, before: list[Ruling], folder: Path) -> None:
+    """Judge faults of Python source: those of functions first, then those that act at import."""
+    aside(lambda: recorded(folder, REACH))
+    reach = read(REACH)
+
+    def in_functions(cases: Cases) -> None:
+        run(part, faults, Patching(folder, reach, cases), jobs, before)
+
+    aside(lambda: in_session(in_functions))
+    found = kept(part)
+    rest = [ruling.fault for ruling in found if ruling.result == ELSEWHERE]
+    judge = Fresh(folder, reach)
+    if rest:
+        survives = judge.judge(without(rest[0]))
+        assert survives.result == SURVIVED, f"the tests of {rest[0].file} fail without a fault: {survives.by}"
+    run(part, rest, judge, jobs, [ruling for ruling in found if ruling.result != ELSEWHERE])
+
+
+Runner = Callable[[str, list[Fault], int, list[Ruling], Path], None]
 # What makes the faults, what judges them, the share of a usual run, and whether it has every kind of every file.
-PARTS: dict[str, tuple[Callable[[], list[Fault]], Callable[[Path], CppJudge | PythonJudge], float, bool]] = {
-    "C++": (cpp_faults, CppJudge, 0.15, True),
-    "Python": (python_faults, PythonJudge, 0.03, False),
+PARTS: dict[str, tuple[Callable[[], list[Fault]], Runner, float, bool]] = {
+    "C++": (cpp_faults, run_cpp, 0.15, True),
+    "golden": (partial(python_faults, "golden"), run_python, 0.1, False),
+    "golden.torch": (partial(python_faults, "golden/torch"), run_python, 0.02, False),
 }
 
 
@@ -73,7 +111,8 @@ def main() -> int:
     """Judge what was asked for; the exit status is 1 if a fault survives that no reason accounts for."""
     parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
     parser.add_argument("--part", action="append", choices=PARTS, help="judge these faults only (default: all)")
-    parser.add_argument("--share", type=float, help="share of the faults that are judged (default: 0.15 and 0.03)")
+    usual = ", ".join(f"{share} of {part}" for part, (_, _, share, _) in PARTS.items())
+    parser.add_argument("--share", type=float, help=f"share of the faults that are judged (default: {usual})")
     parser.add_argument("--seed", type=int, default=1, help="seed of the sample (default: 1)")
     parser.add_argument("--jobs", type=int, default=2, help="faults judged at once (default: 2)")
     parser.add_argument("--files", default="", help="judge faults of files whose name contains this only")
@@ -81,17 +120,17 @@ def main() -> int:
     parser.add_argument("--report-only", action="store_true", help="write the report from the last run's results")
     given = parser.parse_args()
     made = {}
-    for part, (faults, judge, usual, every_kind) in PARTS.items():
+    for part, (faults, runner, usual_share, every_kind) in PARTS.items():
         every = [fault for fault in faults() if given.files in fault.file]
         made[part] = len(every)
         if given.report_only or (given.part and part not in given.part):
             continue
-        share = usual if given.share is None else given.share
+        share = usual_share if given.share is None else given.share
         chosen = sampled(every, share, given.seed, every_kind=every_kind)
         before = [verdict for verdict in kept(part) if given.go_on and verdict.fault in chosen]
         rest = [fault for fault in chosen if fault not in {verdict.fault for verdict in before}]
         with tempfile.TemporaryDirectory() as folder:
-            run(part, rest, judge(Path(folder)), given.jobs, before)
+            runner(part, rest, given.jobs, before, Path(folder))
     return write({part: (made[part], kept(part)) for part in PARTS}, given.seed)
 
 

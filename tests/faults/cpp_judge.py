@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-import select
 import shutil
-import signal
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +15,7 @@ from golden.kernels import library
 from ..golden.kernels.build import SOURCE, Builder, files_of
 from .battery import answers
 from .fault import CAUGHT, NO_BUILD, SAME_CODE, SURVIVED, Fault, Ruling
+from .suite import in_child
 
 PATIENCE = 60.0  # seconds until an answer counts as none; a faulty loop may never end
 # What each path has of its own, so that one path tells what the fault does; the others stay as they are.
@@ -42,11 +39,12 @@ class CppJudge:
         self.paths = [path for path in kernels.paths() if path != "numpy"]
 
     def judge(self, fault: Fault) -> Ruling:
-        started = time.perf_counter()
+        started = os.times()
         folder = self.folder / fault.name
         result, by = self._judged(fault, folder)
         shutil.rmtree(folder, ignore_errors=True)
-        return Ruling(fault, result, by, time.perf_counter() - started)
+        ended = os.times()
+        return Ruling(fault, result, by, sum(ended[:4]) - sum(started[:4]))
 
     def _judged(self, fault: Fault, folder: Path) -> tuple[str, str]:
         file = Path(fault.file).name
@@ -65,8 +63,8 @@ class CppJudge:
 
     def ask(self, file: Path) -> tuple[str, str]:
         """Ask a library in a process of its own, which may crash or hang."""
-        said = in_child(lambda: self._differences(file))
-        return (SURVIVED, "") if said == "" else (CAUGHT, said)
+        said = in_child(lambda: self._differences(file), PATIENCE)
+        return (CAUGHT, said.text) if said.text else (SURVIVED, "")
 
     def _differences(self, file: Path) -> str:
         replacement = library.declared(ctypes.CDLL(str(file)))
@@ -80,30 +78,3 @@ class CppJudge:
                     if not np.array_equal(answer, self.wanted[label]):
                         return f"{path}: {label}"
         return ""
-
-
-def in_child(work: Callable[[], str], patience: float = PATIENCE) -> str:
-    """Run it in a forked process; return what it says, or how the process ended."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.close(reading)
-        devnull = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(devnull, 2)
-        try:
-            said = work()
-        except BaseException as error:
-            said = f"{type(error).__name__}"
-        os.write(writing, b"." + said.encode()[:500])
-        os._exit(0)
-    os.close(writing)
-    ready, _, _ = select.select([reading], [], [], patience)
-    said = os.read(reading, 4096) if ready else b""
-    os.close(reading)
-    if not ready:
-        os.kill(child, signal.SIGKILL)
-    _, status = os.waitpid(child, 0)
-    if not ready:
-        return "it hangs"
-    code = os.waitstatus_to_exitcode(status)
-    return said[1:].decode() if said else f"it crashes, {signal.Signals(-code).name if code < 0 else code}"

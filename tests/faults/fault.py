@@ -9,7 +9,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 
-CAUGHT, SURVIVED, SAME_CODE, NO_BUILD = "caught", "survived", "same code", "does not build"
+CAUGHT, SURVIVED, NOT_REACHED = "caught", "survived", "not reached"
+SAME_CODE, NO_BUILD = "same code", "does not build"
 
 
 @dataclass(frozen=True)

@@ -1,29 +1,41 @@
-"""Judges of Python faults: the module's tests, run in a process of its own that imports the faulty source."""
+"""Judges of Python faults: the tests that reach the fault's line, asked one after another until one fails.
+
+Each fault has a process of its own, forked from one that has imported everything. Most faults are in a function, whose
+code is replaced there (`Patching`). The others act while `golden` is imported: their process imports it anew (`Fresh`).
+"""
 
 from __future__ import annotations
 
+import ast
 import importlib.abc
 import importlib.util
 import os
 import sys
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-from .cpp_judge import in_child
-from .fault import CAUGHT, ROOT, SURVIVED, Fault, Ruling
-from .python_tests import tests_of
+from .fault import CAUGHT, NOT_REACHED, ROOT, SAME_CODE, SURVIVED, Fault, Ruling
+from .patching import AtImportError, pairs, patched
+from .reach import Reach, Reached
+from .suite import OPTIONS, RAISES, Cases, FirstFailure, Said, forget_imports, in_child, run_cases
+
+#: Processor seconds of the tests that a fault is shown to.
+BUDGET = 20.0
+
+#: What a judge says of a fault that it leaves to the other one.
+ELSEWHERE = "acts at import"
 
 
 class _Faulty(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Imports one module from a changed source, all others as ever."""
 
     def __init__(self, fault: Fault) -> None:
-        self.name = fault.file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+        self.name = module_of(fault)
         self.path = ROOT / fault.file
         self.source = fault.applied(self.path.read_text(encoding="utf-8"))
 
@@ -38,43 +50,158 @@ class _Faulty(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         exec(compile(self.source, str(self.path), "exec"), vars(module))
 
 
-class _FirstFailure:
-    said = ""
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if report.failed and not self.said:
-            self.said = report.nodeid.removeprefix("tests/")
+def module_of(fault: Fault) -> str:
+    """Return the name of the module that a fault is in."""
+    return fault.file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
 
-class PythonJudge:
-    """Imports once what no fault touches: NumPy, PyTorch, pytest. (Hypothesis would then not be rewritten.)"""
+def lines_of(fault: Fault, text: str) -> range:
+    """Return the lines of the statement that a fault is in, of a compound statement those before what is in it."""
+    found = range(fault.line, fault.line + fault.old.count("\n") + 1)
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.stmt) and node.lineno <= fault.line <= (node.end_lineno or 0):
+            body = getattr(node, "body", None) or getattr(node, "cases", None)
+            first = body[0] if body else None
+            start = first.lineno if isinstance(first, ast.stmt) else first.pattern.lineno if first else 0
+            last = max(node.lineno, start - 1) if first else node.end_lineno or node.lineno
+            if fault.line <= last:
+                found = range(node.lineno, last + 1)
+    return found
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.passing: list[list[str]] = []  # tests that pass without a fault
-        import torch  # noqa: F401
 
-        os.environ["CBFLOAT_EXAMPLES"] = "20"
+def _within(tests: Sequence[Reached], seconds: float) -> list[Reached]:
+    """Return the first tests that take so long together, at least one."""
+    chosen, spent = [], 0.0
+    for test in tests:
+        spent += test.seconds
+        if chosen and spent > seconds:
+            break
+        chosen.append(test)
+    return chosen
+
+
+class _Judge:
+    """What both kinds of judges do."""
+
+    def __init__(self, folder: Path, reach: Reach) -> None:
+        self.folder, self.reach = folder, reach
+
+    def _ruled(self, fault: Fault, tests: Sequence[Reached], ask: Callable[[Sequence[Reached]], Said]) -> Ruling:
+        """Ask the tests; one that fails among others must fail alone, as it passes alone without a fault."""
+        if not tests:
+            return Ruling(fault, NOT_REACHED, "", 0.0)
+        chosen, seconds = _within(tests, BUDGET), 0.0
+        asked = f"{len(chosen)} of {len(tests)} tests that reach it"
+        while chosen:
+            said = ask(chosen)
+            seconds += said.seconds
+            if not said.text or said.text == ELSEWHERE:
+                return Ruling(fault, said.text or SURVIVED, asked, seconds)
+            if said.text.startswith(RAISES) and not said.text.endswith("KeyboardInterrupt"):
+                raise RuntimeError(f"{fault.file}:{fault.line}: the judge fails: {said.text}")
+            names = [test.name for test in chosen]
+            failed = said.text.partition("[")[0]
+            if failed not in names:
+                break
+            if len(chosen) > 1:
+                alone = ask([chosen[names.index(failed)]])
+                seconds += alone.seconds
+                if not alone.text:
+                    chosen = chosen[names.index(failed) + 1 :]
+                    continue
+            break
+        else:
+            return Ruling(fault, SURVIVED, asked, seconds)
+        return Ruling(fault, CAUGHT, said.text.removeprefix("tests/"), seconds)
+
+
+class Patching(_Judge):
+    """Judges in a process that has collected the tests.
+
+    Parameters
+    ----------
+    folder : Path
+    reach : Reach
+    cases : dict of str to list of Item
+        By test function.
+    """
+
+    def __init__(self, folder: Path, reach: Reach, cases: Cases) -> None:
+        super().__init__(folder, reach)
+        self.cases = cases
 
     def judge(self, fault: Fault) -> Ruling:
-        started = time.perf_counter()
-        tests = tests_of(fault.file)
-        if tests not in self.passing:
-            said = in_child(lambda: self._run(Fault(fault.file, 0, 0, "none", "", 1, ""), tests), 600)
-            assert said == "", f"the tests of {fault.file} fail without a fault: {said}"
-            self.passing.append(tests)
-        said = in_child(lambda: self._run(fault, tests), 300)
-        return Ruling(fault, CAUGHT if said else SURVIVED, said, time.perf_counter() - started)
+        """Return what became of a fault: `ELSEWHERE` as the result if it acts at import."""
+        path = ROOT / fault.file
+        text = path.read_text(encoding="utf-8")
+        lines = lines_of(fault, text)
+        imported = self.reach.imported.get(fault.file, set())
+        old, new = (compile(source, str(path), "exec") for source in (text, fault.applied(text)))
+        try:
+            found = pairs(old, new)
+        except AtImportError:
+            return Ruling(fault, ELSEWHERE, "", 0.0)
+        if not found:
+            return Ruling(fault, SAME_CODE, "the compiler", 0.0)
+        if module_of(fault) in sys.modules and not imported.isdisjoint(lines):
+            return Ruling(fault, ELSEWHERE, "", 0.0)
 
-    def _run(self, fault: Fault, tests: list[str]) -> str:
-        """Run the tests of the module up to the first failure; return its name, or nothing."""
-        for name in [name for name in sys.modules if name.split(".")[0] in ("golden", "tests")]:
-            del sys.modules[name]
+        def ask(tests: Sequence[Reached]) -> Said:
+            def work() -> str:
+                if module_of(fault) in sys.modules:
+                    try:
+                        patched(found)
+                    except AtImportError:
+                        return ELSEWHERE
+                else:
+                    sys.meta_path.insert(0, _Faulty(fault))
+                cases = [case for test in tests for case in self.cases[test.name]]
+                return run_cases(cases, self.folder / f"{fault.name}-{os.getpid()}")
+
+            return in_child(work, 10 + 3 * sum(test.seconds for test in tests))
+
+        return self._ruled(fault, self.reach.judges_of(fault.file, lines), ask)
+
+
+class Fresh(_Judge):
+    """Judges in a process that has imported what no fault touches: NumPy, PyTorch, pytest."""
+
+    def __init__(self, folder: Path, reach: Reach) -> None:
+        super().__init__(folder, reach)
+        import torch  # noqa: F401
+
+    def judge(self, fault: Fault) -> Ruling:
+        """Return what became of a fault."""
+
+        def ask(tests: Sequence[Reached]) -> Said:
+            return in_child(lambda: self._run(fault, tests), 30 + 3 * sum(test.seconds for test in tests))
+
+        return self._ruled(fault, self._tests(fault), ask)
+
+    def _tests(self, fault: Fault) -> list[Reached]:
+        """Return those that reach the fault's line itself, or else anything of its module, or of its users."""
+        lines = lines_of(fault, (ROOT / fault.file).read_text(encoding="utf-8"))
+        found = self.reach.judges_of(fault.file, lines)
+        if found := [*found, *(test for test in self.reach.judges_of_module(fault.file) if test not in found)]:
+            return found
+        name = module_of(fault).rpartition(".")[2]
+        users = [file for file in self.reach.imported if f"{name} import" in (ROOT / file).read_text(encoding="utf-8")]
+        tests = {test.name: test for file in users for test in self.reach.judges_of_module(file)}
+        return sorted(tests.values(), key=lambda test: test.seconds)
+
+    def _run(self, fault: Fault, tests: Sequence[Reached]) -> str:
+        """Run tests up to the first failure; return its name, or nothing."""
+        forget_imports()
         sys.meta_path.insert(0, _Faulty(fault))
         os.chdir(ROOT)
-        os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = str(self.folder / "hypothesis")
-        os.dup2(2, 1)  # to nowhere, as in_child has it
-        failure = _FirstFailure()
-        options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--hypothesis-seed=0"]
-        status = pytest.main([*options, f"--basetemp={self.folder / fault.name}", *tests], [failure])
+        folder = self.folder / f"{fault.name}-{os.getpid()}"
+        folder.mkdir(parents=True)
+        os.environ["PYTEST_DEBUG_TEMPROOT"] = str(folder)
+        failure = FirstFailure()
+        status = pytest.main([*OPTIONS, "-x", *(test.name for test in tests)], [failure])
         return failure.said or ("" if status == pytest.ExitCode.OK else "its import")
+
+
+def without(fault: Fault) -> Fault:
+    """Return the same with nothing changed."""
+    return replace(fault, new=fault.old)

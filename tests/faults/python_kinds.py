@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from itertools import accumulate
 
 from .fault import ROOT, Fault, fault_at
-from .python_tests import tests_of
 
 _COMPARISONS = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
@@ -21,12 +20,16 @@ _OPERATORS = {
 }  # fmt: skip
 
 
-def python_faults() -> list[Fault]:
-    """Return every fault of the modules that have tests of their own, in the order of file and place."""
+#: What belongs to the area of a folder, but is an area of its own, or hands on names only.
+_APART = {"golden": ("golden/torch/", "golden/modelzoo/")}
+
+
+def python_faults(area: str) -> list[Fault]:
+    """Return every fault below a folder, such as ``golden/torch``, in the order of file and place."""
     found: list[Fault] = []
-    for path in sorted((ROOT / "golden").rglob("*.py")):
+    for path in sorted((ROOT / area).rglob("*.py")):
         file = path.relative_to(ROOT).as_posix()
-        if tests_of(file):
+        if not file.startswith(_APART.get(area, ())):
             found += _Faults(file, path.read_text(encoding="utf-8")).all()
     return sorted(found, key=lambda fault: (fault.file, fault.start, fault.new))
 

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from lab.evidence.__main__ import PICTURE, main
+from lab.evidence.__main__ import main
 from lab.evidence.picture import draw
+from lab.evidence.publish import PICTURE
 from lab.mutants.faults import MUTANTS
 from tools.evidence import Means, Part, Record, collect, note, published, records_of, said
 from tools.results import kept, measured

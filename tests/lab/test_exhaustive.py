@@ -9,6 +9,7 @@ from golden.formats import FP32, NARROW_FORMATS, SIXTEEN_BIT_FORMATS
 from lab.exhaustive import __main__ as command
 from lab.exhaustive import quantisers
 from lab.exhaustive.check import SHOWN, Check, Checked, Comparison, compare_bits, run
+from lab.exhaustive.kept import Finding
 from lab.exhaustive.quantisers import quantiser_checks
 from lab.exhaustive.rounding import codes_from_float32, values_of_codes
 
@@ -96,10 +97,15 @@ def test_compare_bits_counts_all_and_shows_the_first():
         compare_bits("left", inputs, np.zeros(9, int), np.ones(10, int))
 
 
+@pytest.fixture(autouse=True)
+def nothing_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr("lab.exhaustive.kept.FOLDER", tmp_path / "exhaustive")
+
+
 def run_command(monkeypatch, compare, *arguments):
     small = [Check("float32_to_some", 1000, "nobody", compare, piece=64)]
     monkeypatch.setattr(command, "_groups", lambda: {name: [] for name in command._DEFAULT} | {"quantisers": small})
-    return command.main(list(arguments))
+    return command.main(["--anew", *arguments])
 
 
 def test_command_reports_and_returns_0_only_if_all_is_right(monkeypatch, capsys):
@@ -117,7 +123,7 @@ def test_command_reports_and_returns_0_only_if_all_is_right(monkeypatch, capsys)
 def test_report_shows_counts_of_ten_digits_whole(capsys):
     check = Check("netlist_float32_to_cbfloat16", 2**32, "golden.multiply_accumulate, and somebody else", None)
     for width in (80, 130):
-        command._report([(Checked(check, 2**32), 1000.0)], Console(width=width))
+        command._report([Finding(Checked(check, 2**32), 1000.0, "2026-01-02", "unknown", True)], Console(width=width))
         assert "4294967296" in capsys.readouterr().out
 
 
@@ -132,7 +138,7 @@ def test_groups_and_checks_are_chosen_by_name_each_once(monkeypatch, capsys):
     monkeypatch.setattr(command, "_groups", lambda: groups)
     for given, wanted in (([], ["q", "n", "m"]), (["steps"], ["s"]), (["m", "netlists", "m"], ["m", "n"])):
         ran.clear()
-        assert command.main(given) == 0
+        assert command.main(["--anew", *given]) == 0
         assert ran == wanted
 
 

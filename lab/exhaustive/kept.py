@@ -1,0 +1,120 @@
+"""The findings of checks, kept as each check ends: a run that was interrupted goes on where it stopped.
+
+A finding counts for the very source that it was made with, and only if the check has passed: one that fails runs again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from golden import kernels
+from lab.exhaustive.check import Check, Checked
+from tools.paths import ROOT
+from tools.results import commit
+from tools.sources import code_of
+
+__all__ = ["FOLDER", "Finding", "Findings", "oldest", "source_now"]
+
+FOLDER = ROOT / "build" / "exhaustive"
+#: What a check can depend on: more than the released units, since tiny formats have units of their own.
+_SOURCES = ("golden/*.py", "golden/arrays/*.py", "golden/kernels/**/*", "hdl/**/*.py", "tools/**/*", "lab/exhaustive/*")
+_SUFFIXES = (".py", ".cpp", ".h")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The result of a check, and where it comes from.
+
+    Parameters
+    ----------
+    outcome : Checked
+    seconds : float
+    date : str
+        The day in UTC.
+    commit : str
+        The commit on which the working tree was based.
+    is_kept : bool
+        Whether an earlier run has found it.
+    """
+
+    outcome: Checked
+    seconds: float
+    date: str
+    commit: str
+    is_kept: bool = False
+
+
+def source_now(root: Path = ROOT) -> str:
+    """Return a hash of all code that a check can depend on, of the compiled kernels and of their path in force."""
+    digest = hashlib.sha256(str(kernels.kernel_info()["path"]).encode())
+    files = {path for pattern in _SOURCES for path in root.glob(pattern) if path.suffix in _SUFFIXES}
+    for path in sorted(files):
+        name = path.relative_to(root).as_posix()
+        digest.update(f"{name}\0{code_of(name, path.read_text(encoding='utf-8'))}\0".encode())
+    for path in sorted((root / "golden" / "kernels").glob("native.*")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+class Findings:
+    """The findings about one source, in a folder.
+
+    Parameters
+    ----------
+    source : str
+        What `source_now` says.
+    folder : Path, optional
+        `FOLDER` if it is not given.
+    """
+
+    def __init__(self, source: str, folder: Path | None = None) -> None:
+        self.source, self.folder = source, folder or FOLDER
+
+    def of(self, check: Check) -> Finding | None:
+        """Return what an earlier run has found of a check; None if it must run."""
+        path = self._path(check)
+        if not path.is_file():
+            return None
+        row = json.loads(path.read_text(encoding="utf-8"))
+        if (row["source"], row["total"]) != (self.source, check.total):
+            return None
+        outcome = Checked(check, row["count"])
+        return Finding(outcome, row["seconds"], row["date"], row["commit"], is_kept=True) if outcome.passed else None
+
+    def forget(self, checks: Sequence[Check]) -> None:
+        """Forget what was found of some checks."""
+        for check in checks:
+            self._path(check).unlink(missing_ok=True)
+
+    def keep(self, outcome: Checked, seconds: float) -> Finding:
+        """Keep what a check has just found, if it has passed; what was kept of it before is gone."""
+        finding = Finding(outcome, seconds, datetime.now(UTC).date().isoformat(), commit())
+        path = self._path(outcome.check)
+        path.unlink(missing_ok=True)
+        if outcome.passed:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            row = {
+                "source": self.source,
+                "total": outcome.check.total,
+                "count": outcome.count,
+                "seconds": seconds,
+                "date": finding.date,
+                "commit": finding.commit,
+            }
+            new = path.with_suffix(".new")
+            new.write_text(json.dumps(row) + "\n", encoding="utf-8")
+            new.replace(path)
+        return finding
+
+    def _path(self, check: Check) -> Path:
+        return self.folder / f"{check.name}.json"
+
+
+def oldest(findings: Sequence[Finding]) -> Finding:
+    """Return the finding of the earliest day."""
+    return min(findings, key=lambda finding: finding.date)

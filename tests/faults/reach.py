@@ -1,0 +1,184 @@
+"""Which lines of `golden` each test reaches, found once and kept: those that reach its line judge a fault."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import coverage
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from .fault import ROOT
+from .suite import FOLDERS, Cases, forget_imports, in_child, in_session, run_cases
+
+#: Processor seconds of a test that is never asked: many faults are judged in its time.
+SLOW = 20.0
+#: What is reached while all tests are imported and collected.
+AT_IMPORT = "collection"
+
+Lines = dict[str, list[int]]
+
+
+@dataclass(frozen=True)
+class Reached:
+    """A test function, all its cases together.
+
+    Parameters
+    ----------
+    name : str
+        As pytest calls it, without the cases.
+    seconds : float
+        Of processor time.
+    lines : dict of str to list of int
+        The lines that it reaches, by file from the project's root.
+    why_not : str
+        Why it judges nothing; empty if it does.
+    """
+
+    name: str
+    seconds: float
+    lines: Lines = field(default_factory=dict)
+    why_not: str = ""
+
+    @property
+    def file(self) -> str:
+        """The test's file."""
+        return self.name.partition("::")[0]
+
+    def share(self, file: str) -> float:
+        """Return how much of what it reaches is in a file."""
+        return len(self.lines.get(file, ())) / max(1, sum(map(len, self.lines.values())))
+
+
+class Reach:
+    """What the tests reach.
+
+    Parameters
+    ----------
+    tests : sequence of Reached
+    imported : dict of str to list of int
+        What is reached before any test runs.
+    """
+
+    def __init__(self, tests: Sequence[Reached], imported: Lines) -> None:
+        self.tests = [test for test in tests if not test.why_not]
+        self.left_out = [test for test in tests if test.why_not]
+        self.imported = {file: set(lines) for file, lines in imported.items()}
+
+    def judges_of(self, file: str, lines: Iterable[int]) -> list[Reached]:
+        """Return the tests that reach one of some lines, the quickest first, and of these those of the file itself."""
+        wanted = set(lines)
+        found = [test for test in self.tests if not wanted.isdisjoint(test.lines.get(file, ()))]
+        return sorted(found, key=lambda test: test.seconds / test.share(file))
+
+    def judges_of_module(self, file: str) -> list[Reached]:
+        """Return the tests that reach anything of a file that its import alone does not reach."""
+        own = {line for test in self.tests for line in test.lines.get(file, ())} - self.imported.get(file, set())
+        return self.judges_of(file, own)
+
+
+def _watched() -> coverage.Coverage:
+    return coverage.Coverage(data_file=None, config_file=False, include=[f"{ROOT}/golden/*"])
+
+
+def _lines_of(watched: coverage.Coverage) -> Lines:
+    data = watched.get_data()
+    return {Path(file).relative_to(ROOT).as_posix(): sorted(data.lines(file) or ()) for file in data.measured_files()}
+
+
+def recorded(folder: Path, kept: Path) -> None:
+    """Find out what every test reaches, each by itself in a process of its own, and keep it.
+
+    What was kept before stays if neither the test's file nor anything else that it can depend on has changed.
+
+    Parameters
+    ----------
+    folder : Path
+        For temporary files.
+    kept : Path
+        A file.
+    """
+    known = {test.name: test for test in _read(kept)}
+    watched = _watched()
+    forget_imports()
+    watched.start()
+
+    def work(cases: Cases) -> None:
+        watched.stop()
+        found = [Reached(AT_IMPORT, 0.0, _lines_of(watched), "no test")]
+        rest = [name for name in cases if name not in known]
+        columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+        with Progress(*columns) as progress:
+            for number, name in enumerate(progress.track(rest, description="what tests reach")):
+                known[name] = _record(name, cases, folder)
+                if number % 50 == 0:
+                    _keep([*found, *known.values()], kept)
+        _keep([*found, *(known[name] for name in cases)], kept)
+
+    in_session(work)
+
+
+def _record(name: str, cases: Cases, folder: Path) -> Reached:
+    written = folder / "lines.json"
+    written.unlink(missing_ok=True)
+
+    def work() -> str:
+        watched = _watched()
+        watched.start()
+        said = run_cases(cases[name], folder / "record")
+        watched.stop()
+        written.write_text(json.dumps(_lines_of(watched)), encoding="utf-8")
+        return said
+
+    said = in_child(work, SLOW)
+    if said.text:
+        return Reached(name, said.seconds, why_not=said.text)
+    return Reached(name, said.seconds, json.loads(written.read_text(encoding="utf-8")))
+
+
+def _keep(tests: Iterable[Reached], kept: Path) -> None:
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    rows = [{"key": _key(test.file), **asdict(test)} for test in tests]
+    new = kept.with_suffix(".new")
+    new.write_text(json.dumps(rows), encoding="utf-8")
+    new.replace(kept)
+
+
+def _read(kept: Path) -> list[Reached]:
+    """Return what is kept and still true."""
+    rows = json.loads(kept.read_text(encoding="utf-8")) if kept.is_file() else []
+    keys = [row.pop("key") for row in rows]
+    tests = [Reached(**row) for row in rows]
+    return [test for test, key in zip(tests, keys, strict=True) if key == _key(test.file)]
+
+
+def read(kept: Path) -> Reach:
+    """Return what `recorded` has kept."""
+    tests = _read(kept)
+    imported = next(test for test in tests if test.name == AT_IMPORT)
+    return Reach([test for test in tests if test is not imported], imported.lines)
+
+
+_common: dict[Path, str] = {}
+
+
+def _key(file: str) -> str:
+    """Return a hash of a test's file, of `golden` and of what all tests share."""
+    if ROOT not in _common:
+        shared = [path for path in (ROOT / "golden").rglob("*") if path.suffix in (".py", ".cpp", ".h")]
+        for folder in FOLDERS:
+            helpers = [path for path in (ROOT / folder).rglob("*") if path.is_file() and path.suffix != ".pyc"]
+            shared += [path for path in helpers if not path.name.startswith("test_")]
+        _common[ROOT] = _hash_of(sorted(shared))
+    path = ROOT / file
+    return _common[ROOT] + (_hash_of([path]) if path.is_file() else "")
+
+
+def _hash_of(paths: Iterable[Path]) -> str:
+    digest = hashlib.sha256()
+    for path in paths:
+        digest.update(path.as_posix().encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:16]

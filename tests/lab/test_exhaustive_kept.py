@@ -1,0 +1,118 @@
+"""An exhaustive run that was interrupted goes on where it stopped, on the same source only."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from lab.exhaustive import __main__ as command
+from lab.exhaustive import kept
+from lab.exhaustive.check import Check, Comparison
+from tools import evidence
+
+NAMES = ("first", "second", "third")
+
+
+class Run:
+    """The command on three checks of 64 inputs; `stops` ends it as Ctrl-C does, `fails` finds a difference."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.ran: list[str] = []
+        self.stops = self.fails = ""
+        checks = [Check(name, 64, "nobody", lambda start, stop, name=name: self.compare(name)) for name in NAMES]
+        groups = {name: [] for name in command._DEFAULT} | {"quantisers": checks}
+        monkeypatch.setattr(command, "_groups", lambda: groups)
+
+    def compare(self, name: str) -> Comparison:
+        if name == self.stops:
+            raise KeyboardInterrupt
+        self.ran.append(name)
+        return Comparison(64, int(name == self.fails))
+
+    def __call__(self, *arguments: str) -> tuple[list[str], int]:
+        self.ran.clear()
+        return self.ran, command.main(["--jobs", "1", *arguments])
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    monkeypatch.setattr(kept, "FOLDER", tmp_path / "kept")
+    monkeypatch.setattr(evidence, "BUILD", tmp_path / "evidence")
+    monkeypatch.setattr(command, "source_now", lambda: "a source")
+    return Run(monkeypatch)
+
+
+def test_exhaustive_run_interrupted_goes_on_where_it_stopped(run, capsys):
+    run.stops = "second"
+    with pytest.raises(KeyboardInterrupt):
+        run()
+    assert run.ran == ["first"]
+    assert not (evidence.BUILD / "exhaustive-quantisers.json").exists()
+    run.stops = ""
+    assert run() == (["second", "third"], 0)
+    assert "1 of 3 checks are known from an earlier run" in capsys.readouterr().out
+    (record,) = evidence.records_of(evidence.collect(known={})["exhaustive-quantisers"])
+    assert (record.count, record.wrong) == (192, 0)
+    assert run() == ([], 0)
+
+
+def test_exhaustive_run_of_another_source_begins_again(run, monkeypatch):
+    assert run() == (list(NAMES), 0)
+    monkeypatch.setattr(command, "source_now", lambda: "another source")
+    assert run() == (list(NAMES), 0)
+
+
+def test_exhaustive_run_asked_to_begin_again_does(run):
+    assert run() == (list(NAMES), 0)
+    assert run("--anew") == (list(NAMES), 0)
+
+
+def test_exhaustive_check_that_failed_runs_again(run):
+    run.fails = "second"
+    assert run() == (list(NAMES), 1)
+    assert run() == (["second"], 1)
+    run.fails = ""
+    assert run() == (["second"], 0)
+
+
+def test_exhaustive_check_of_other_inputs_is_not_known(run, tmp_path):
+    findings = kept.Findings("a source", tmp_path)
+    check = Check("first", 64, "nobody", lambda start, stop: Comparison(stop - start))
+    findings.keep(command.run(check, 1), 1.0)
+    assert findings.of(check) is not None
+    assert findings.of(replace(check, total=128)) is None
+
+
+def test_exhaustive_evidence_bears_the_day_and_commit_of_the_oldest_check(run):
+    run()
+    path = kept.FOLDER / "second.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"date": "2026-01-02", "commit": "0123456789ab"}))
+    run()
+    result = evidence.collect(known={})["exhaustive-quantisers"]
+    assert (result.date, result.commit) == ("2026-01-02", "0123456789ab")
+
+
+def test_exhaustive_source_changes_with_code_and_not_with_comments(tmp_path):
+    for folder in ("golden/arrays", "hdl/cores", "lab/exhaustive", "tools", "golden/kernels/source"):
+        (tmp_path / folder).mkdir(parents=True)
+    core, kernel = tmp_path / "hdl/cores/near.py", tmp_path / "golden/kernels/source/plan.h"
+    core.write_text("x = 1\n")
+    kernel.write_text("int x;\n")
+    first = kept.source_now(tmp_path)
+    core.write_text("x = 1  # one\n")
+    assert kept.source_now(tmp_path) == first
+    core.write_text("x = 2\n")
+    second = kept.source_now(tmp_path)
+    kernel.write_text("int y;\n")
+    assert len({first, second, kept.source_now(tmp_path)}) == 3
+
+
+def test_exhaustive_publishes_only_what_has_passed(run, monkeypatch, capsys):
+    told = []
+    monkeypatch.setattr(command, "publish", told.append)
+    run.fails = "third"
+    assert run("--update-docs")[1] == 1
+    assert told == []
+    run.fails = ""
+    assert run("--update-docs")[1] == 0
+    assert told == [["exhaustive-quantisers"]]
