@@ -3,7 +3,8 @@
 Both start alike and are given the same inputs, any at all. Of every bit of state it is conjectured that it is the same
 in both, or the same whenever some bit of the right unit is set (or is not): a datum, for example, whenever what it
 belongs to is valid. Conjectures that a simulated run contradicts go first, then those that do not follow, one cycle
-later, from all that are left. What remains holds for ever. If then ready and valid of the output are the same, and the
+later, from all that are left. What remains holds for ever. A register of the right unit that never leaves the value
+that it powers up with is taken for that constant. If then ready and valid of the output are the same, and the
 output where it is valid, no observer can distinguish the units.
 """
 
@@ -81,6 +82,25 @@ class Pair:
         for net in sorted(inputs - set(gates.selects.values())):
             self._right[net] = self._graph.free()
         self._evaluate(self._right, None)
+        self._find_constants()
+
+    def _find_constants(self) -> None:
+        """Put the power-up value for every register of the right unit that never leaves it, as gates alone show.
+
+        All are taken for such; those that then get another value are not, and so on until nothing changes.
+        """
+        free = {q: self._right[q] for q in self._q}
+        constants = dict(zip(self._q, (TRUE if one else FALSE for one in self._gates.registers[:, 2]), strict=True))
+        next_of = dict(zip(self._q, self._d, strict=True))
+        left = list(self._q)
+        while left:
+            for q, value in constants.items():
+                self._right[q] = value
+            self._evaluate(self._right, None)
+            left = [q for q, value in constants.items() if self._right[next_of[q]] != value]
+            for q in left:
+                self._right[q] = free[q]
+                del constants[q]
 
     def missing(self, number: int, conjectures: Conjectures) -> str:
         """Return an empty string if fault `number` changes nothing that could be told, or else what is not proven."""

@@ -21,7 +21,7 @@ from .cpp_kinds import cpp_faults
 from .fault import ROOT, SURVIVED, Fault, Ruling, sampled
 from .python_judge import ELSEWHERE, Fresh, Patching, without
 from .python_kinds import python_faults
-from .reach import read, recorded
+from .reach import read, recorded, seconds_of
 from .report import write
 from .suite import Cases, aside, in_session
 
@@ -101,9 +101,9 @@ def run_python(part: str, faults: list[Fault], jobs: int, before: list[Ruling], 
 Runner = Callable[[str, list[Fault], int, list[Ruling], Path], None]
 # What makes the faults, what judges them, the share of a usual run, and whether it has every kind of every file.
 PARTS: dict[str, tuple[Callable[[], list[Fault]], Runner, float, bool]] = {
-    "C++": (cpp_faults, run_cpp, 0.15, True),
-    "golden": (partial(python_faults, "golden"), run_python, 0.1, False),
-    "golden.torch": (partial(python_faults, "golden/torch"), run_python, 0.02, False),
+    "C++": (cpp_faults, run_cpp, 0.1, True),
+    "golden": (partial(python_faults, "golden"), run_python, 0.06, False),
+    "golden.torch": (partial(python_faults, "golden/torch"), run_python, 0.01, False),
 }
 
 
@@ -131,7 +131,7 @@ def main() -> int:
         rest = [fault for fault in chosen if fault not in {verdict.fault for verdict in before}]
         with tempfile.TemporaryDirectory() as folder:
             runner(part, rest, given.jobs, before, Path(folder))
-    return write({part: (made[part], kept(part)) for part in PARTS}, given.seed)
+    return write({part: (made[part], kept(part)) for part in PARTS}, given.seed, seconds_of(REACH))
 
 
 if __name__ == "__main__":

@@ -45,6 +45,7 @@ from ..golden.kernels.operands import (
     grown_by_ulps,
     late_overflow,
 )
+from ..golden.kernels.test_counting import WIDE, numbers, plans
 from ..golden.kernels.test_environment import FLUSH_TO_ZERO, LIBM, MASKED, ROUND_UP, SUBNORMALS_ARE_ZERO, ControlWord
 from ..golden.kernels.test_indexed import tables
 
@@ -52,6 +53,9 @@ Answer = tuple[str, Any]
 # Each operand's scale is bounded: by the largest value that float32 holds, and by the largest factor.
 _SCALED_BY_THE_RANGE = FloatFormat("e8m7", 8, 7, bias=135), FloatFormat("e8m7_low", 8, 7, bias=143)
 _SCALED_BY_THE_FACTOR = FloatFormat("e6m9", 6, 9, bias=12), FloatFormat("e8m1_low", 8, 1, bias=149)
+
+#: Forms of counts.
+_FORMS = (True, "rows", "sum")
 
 #: The narrowest format whose codes take 32 bits.
 _ONE_BIT_MORE = FloatFormat("e8m8", 8, 8)
@@ -227,6 +231,34 @@ def modes(rng: np.random.Generator) -> Iterator[Any]:
             yield matmul(*between_limits(rng), operand=BF16, level=level, out=BF16, out_rounding=mode, **options)
 
 
+def counted(rng: np.random.Generator) -> Iterator[Any]:
+    """What steps did: sums of every kind, of each result, of some rows and of whole products, in every mode."""
+    for fmt in (CBFLOAT16, FP16, BF16, FP32, *WIDE, ODD_ONES[4]):
+        for name, plan in plans(fmt).items():
+            for kind in KINDS:
+                a, b = codes(kind, fmt, (5, 70), rng), codes(kind, fmt, (70, 19), rng)
+                yield from _counted(a, b, operand=fmt, reduction=plan, counts=True)
+            start = codes("edges", plan.outer, (5, 19), rng)
+            for rounding in Rounding:
+                options = {"operand": fmt, "reduction": plan, "initial": start, "rounding": rounding, "seed": 7}
+                yield from _counted(a, b, counts=_FORMS[len(name) % len(_FORMS)], **options)
+        half = codes("normal", fmt, (150, 90), rng)
+        rows = np.flatnonzero(rng.random(150) < 0.3)
+        with kernels.use(str(kernels.kernel_info()["path"]), 2):
+            for form in _FORMS:
+                yield from _counted(half, half.T[:, ::2], operand=fmt, counts=form)
+                yield from _counted(half, half.T, operand=fmt, level=2, chunk=7, counts=form, counted_rows=rows)
+    for fmt in (CBFLOAT16, FP16, BF16):
+        for operands in (late_overflow(fmt), grown_by_rounding(fmt), beyond_double(fmt)):
+            yield from _counted(*operands, operand=fmt, level=2, counts=True)
+
+
+def _counted(*operands: Any, **options: Any) -> Iterator[Any]:
+    result, found = matmul(*operands, **options)
+    yield result
+    yield from numbers(found)
+
+
 def narrow(rng: np.random.Generator) -> Iterator[Any]:
     """Operands of 8 bits and fewer, which other kernels multiply in their place."""
     for fmt in (FLOAT8_E4M3FN, FLOAT8_E5M2, FLOAT4_E2M1FN):
@@ -287,6 +319,6 @@ def environment(rng: np.random.Generator) -> Iterator[Any]:
 
 
 PARTS = (
-    flat, lengths, chains, edges, shapes, batches, reductions, scales, subnormals, windows, dots, modes, narrow,
-    other_machines, threads, environment,
+    flat, lengths, chains, edges, shapes, batches, reductions, scales, subnormals, windows, dots, modes, counted,
+    narrow, other_machines, threads, environment,
 )  # fmt: skip

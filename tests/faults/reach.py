@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from pathlib import Path
 
 import coverage
@@ -162,23 +163,34 @@ def read(kept: Path) -> Reach:
     return Reach([test for test in tests if test is not imported], imported.lines)
 
 
-_common: dict[Path, str] = {}
+def seconds_of(kept: Path) -> float:
+    """Return the processor seconds that the records in a file took; 0 if there is none."""
+    rows = json.loads(kept.read_text(encoding="utf-8")) if kept.is_file() else []
+    return sum(row["seconds"] for row in rows)
 
 
 def _key(file: str) -> str:
-    """Return a hash of a test's file, of `golden` and of what all tests share."""
-    if ROOT not in _common:
-        shared = [path for path in (ROOT / "golden").rglob("*") if path.suffix in (".py", ".cpp", ".h")]
-        for folder in FOLDERS:
-            helpers = [path for path in (ROOT / folder).rglob("*") if path.is_file() and path.suffix != ".pyc"]
-            shared += [path for path in helpers if not path.name.startswith("test_")]
-        _common[ROOT] = _hash_of(sorted(shared))
+    """Return a hash of a test's file, and of the Python source and helpers that it may use."""
+    area = "tests/golden" if file.startswith("tests/golden/") else ""
     path = ROOT / file
-    return _common[ROOT] + (_hash_of([path]) if path.is_file() else "")
+    return _common(area) + (_hash_of([path]) if path.is_file() else "")
+
+
+@cache
+def _common(area: str) -> str:
+    """Return a hash of what the tests of an area share; those of ``tests/golden`` do without PyTorch."""
+    source = [path for path in (ROOT / "golden").rglob("*.py")]
+    helpers = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*") if path.is_file()]
+    shared = [path for path in helpers if path.suffix != ".pyc" and not path.name.startswith("test_")]
+    if area:
+        apart = tuple(ROOT / each for each in ("golden/torch", "golden/modelzoo", "tests/torch"))
+        source = [path for path in source if not path.is_relative_to(apart[0]) and not path.is_relative_to(apart[1])]
+        shared = [path for path in shared if not path.is_relative_to(apart[2])]
+    return _hash_of(sorted([*source, *shared]))
 
 
 def _hash_of(paths: Iterable[Path]) -> str:
     digest = hashlib.sha256()
     for path in paths:
-        digest.update(path.as_posix().encode() + b"\0" + path.read_bytes())
+        digest.update(path.relative_to(ROOT).as_posix().encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:16]

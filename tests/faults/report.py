@@ -3,30 +3,38 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from tools.pages import publish
 from tools.results import Table, measured
 
-from .fault import CAUGHT, NO_BUILD, SAME_CODE, SURVIVED, Ruling
+from .fault import CAUGHT, NO_BUILD, NOT_REACHED, SAME_CODE, SURVIVED, Fault, Ruling
 from .reasons import reason_of
 
-_HEADINGS = ("module", "judged", "caught", "survive", "of these open", "none")
+_HEADINGS = ("module", "judged", "caught", "survive", "of these open", "none", "score")
+_SURVIVORS = (SURVIVED, NOT_REACHED)
+_UNSEEN = "no test reaches it"
 
 
-def write(parts: Mapping[str, tuple[int, list[Ruling]]], seed: int) -> int:
-    """Write result and page; return 1 if a fault survives that no reason accounts for."""
+def write(parts: Mapping[str, tuple[int, list[Ruling]]], seed: int, recording: float) -> int:
+    """Write result and page; return 1 if a fault survives that no reason accounts for.
+
+    Parameters
+    ----------
+    parts : mapping of str to (int, list of Ruling)
+        How many faults there are of each part, and those that were judged.
+    seed : int
+        Of the sample.
+    recording : float
+        Processor seconds that it took to find out what each test reaches.
+    """
     verdicts = [verdict for _, found in parts.values() for verdict in found]
-    reasons = {verdict.fault: reason_of(verdict.fault) for verdict in verdicts if verdict.result == SURVIVED}
-    sample = "; ".join(f"{len(found)} of the {made:,} {part} faults" for part, (made, found) in parts.items())
-    files = sorted({verdict.fault.file for verdict in verdicts})
-    total: Counter[str] = Counter()
-    rows = []
-    for file in files:
-        counts = Counter(verdict.result for verdict in verdicts if verdict.fault.file == file)
-        counts["open"] = sum(not reason for fault, reason in reasons.items() if fault.file == file)
-        total += counts
-        rows.append(_row(f"`{file}`", counts))
+    reasons = {verdict.fault: _reason(verdict) for verdict in verdicts if verdict.result in _SURVIVORS}
+    total, rows = _counted(verdicts, reasons), []
+    for part, (_, found) in parts.items():
+        for file in sorted({verdict.fault.file for verdict in found}):
+            rows.append(_row(f"`{file}`", _counted([each for each in found if each.fault.file == file], reasons)))
+        rows.append(_row(f"all {part}", _counted(found, reasons)))
     survivors = [
         (
             f"{fault.file.removeprefix('golden/')}:{fault.line}",
@@ -40,16 +48,46 @@ def write(parts: Mapping[str, tuple[int, list[Ruling]]], seed: int) -> int:
         Table(_HEADINGS, [*rows, _row("all", total)]),
         Table(("place", "kind", "change", "reason"), survivors, left=4, title="Survivors"),
     )
-    note = f"Judged in the last run: {sample}, drawn with seed {seed}."
-    publish(measured("golden-faults", ["golden", "golden.torch"], note=note, tables=tables))
+    publish(measured("golden-faults", ["golden", "golden.torch"], note=_note(parts, seed, recording), tables=tables))
     print(f"docs/faults-golden.md: {total[CAUGHT]} caught, {total[SURVIVED]} survive, {total['open']} of them open")
     return int(total["open"] > 0)
+
+
+def _note(parts: Mapping[str, tuple[int, list[Ruling]]], seed: int, recording: float) -> str:
+    lines = [
+        f"- {part}: {len(found):,} of {made:,} faults, in {_minutes(each.seconds for each in found)} processor minutes."
+        for part, (made, found) in parts.items()
+    ]
+    said = (
+        f"Judged in the last run, drawn with seed {seed}:\n\n" + "\n".join(lines) + "\n\n"
+        f"Python also needs to know which lines each test reaches: {_minutes([recording])} processor minutes, again only "
+        "where tests or `golden` have changed. The score is the share caught of the faults that no reason accounts for."
+    )
+    return said
+
+
+def _minutes(seconds: Iterable[float]) -> str:
+    return f"{sum(seconds) / 60:.1f}"
+
+
+def _reason(verdict: Ruling) -> str:
+    return reason_of(verdict.fault) or ("" if verdict.result == SURVIVED else f"**open**: {_UNSEEN}")
+
+
+def _counted(verdicts: Sequence[Ruling], reasons: Mapping[Fault, str]) -> Counter[str]:
+    counts = Counter(SURVIVED if verdict.result in _SURVIVORS else verdict.result for verdict in verdicts)
+    named = [reasons[verdict.fault] for verdict in verdicts if verdict.fault in reasons]
+    counts["open"] = sum(not reason or reason.startswith("**open**") for reason in named)
+    return counts
 
 
 def _row(name: str, counts: Counter[str]) -> tuple[str, ...]:
     none = counts[SAME_CODE] + counts[NO_BUILD]
     judged = counts[CAUGHT] + counts[SURVIVED] + none
-    return (name, *map(str, (judged, counts[CAUGHT], counts[SURVIVED], counts["open"], none)))
+    faults = counts[CAUGHT] + counts["open"]
+    # Cut off, not rounded: 100 % is all of them.
+    score = f"{1000 * counts[CAUGHT] // faults / 10} %" if faults else "-"
+    return (name, *map(str, (judged, counts[CAUGHT], counts[SURVIVED], counts["open"], none)), score)
 
 
 def _short(code: str) -> str:
