@@ -60,8 +60,8 @@ def _note(parts: Mapping[str, tuple[int, list[Ruling]]], seed: int, recording: f
     ]
     said = (
         f"Judged in the last run, drawn with seed {seed}:\n\n" + "\n".join(lines) + "\n\n"
-        f"Python also needs to know which lines each test reaches: {_minutes([recording])} processor minutes, again only "
-        "where tests or `golden` have changed. The score is the share caught of the faults that no reason accounts for."
+        f"Python also needs to know which lines each test reaches: {_minutes([recording])} processor minutes, again "
+        "only where tests or `golden` have changed. The score is the share caught of the faults without a reason."
     )
     return said
 
