@@ -26,7 +26,6 @@ from .report import write
 from .suite import Cases, aside, in_session
 
 RESULTS = ROOT / "build" / "golden-faults"
-REACH = RESULTS / "reach.json"
 
 
 class Judge(Protocol):
@@ -80,15 +79,24 @@ def run_cpp(part: str, faults: list[Fault], jobs: int, before: list[Ruling], fol
     run(part, faults, CppJudge(folder), jobs, before)
 
 
+#: The tests that judge the faults of a part.
+_TESTS = {"golden": "tests/golden", "golden.torch": "tests/torch"}
+
+
+def _records(part: str) -> Path:
+    return RESULTS / f"reach of {part}.json"
+
+
 def run_python(part: str, faults: list[Fault], jobs: int, before: list[Ruling], folder: Path) -> None:
     """Judge faults of Python source: those of functions first, then those that act at import."""
-    aside(lambda: recorded(folder, REACH))
-    reach = read(REACH)
+    tests, records = _TESTS[part], _records(part)
+    aside(lambda: recorded(tests, folder, records))
+    reach = read(records)
 
     def in_functions(cases: Cases) -> None:
         run(part, faults, Patching(folder, reach, cases), jobs, before)
 
-    aside(lambda: in_session(in_functions))
+    aside(lambda: in_session(tests, in_functions))
     found = kept(part)
     rest = [ruling.fault for ruling in found if ruling.result == ELSEWHERE]
     judge = Fresh(folder, reach)
@@ -131,7 +139,11 @@ def main() -> int:
         rest = [fault for fault in chosen if fault not in {verdict.fault for verdict in before}]
         with tempfile.TemporaryDirectory() as folder:
             runner(part, rest, given.jobs, before, Path(folder))
-    return write({part: (made[part], kept(part)) for part in PARTS}, given.seed, seconds_of(REACH))
+    return write(
+        {part: (made[part], kept(part)) for part in PARTS},
+        given.seed,
+        sum(seconds_of(_records(part)) for part in _TESTS),
+    )
 
 
 if __name__ == "__main__":

@@ -13,12 +13,12 @@ import coverage
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from .fault import ROOT
-from .suite import FOLDERS, Cases, forget_imports, in_child, in_session, run_cases
+from .suite import Cases, forget_imports, in_child, in_session, run_cases
 
 #: Processor seconds of a test that is never asked: many faults are judged in its time.
 SLOW = 20.0
 #: What is reached while all tests are imported and collected.
-AT_IMPORT = "collection"
+AT_IMPORT = "collected"
 
 Lines = dict[str, list[int]]
 
@@ -90,26 +90,28 @@ def _lines_of(watched: coverage.Coverage) -> Lines:
     return {Path(file).relative_to(ROOT).as_posix(): sorted(data.lines(file) or ()) for file in data.measured_files()}
 
 
-def recorded(folder: Path, kept: Path) -> None:
-    """Find out what every test reaches, each by itself in a process of its own, and keep it.
+def recorded(tests: str, folder: Path, kept: Path) -> None:
+    """Find out what every test of a folder reaches, each by itself in a process of its own, and keep it.
 
     What was kept before stays if neither the test's file nor anything else that it can depend on has changed.
 
     Parameters
     ----------
+    tests : str
+        Their folder, such as ``tests/golden``.
     folder : Path
         For temporary files.
     kept : Path
         A file.
     """
-    known = {test.name: test for test in _read(kept)}
+    known = {test.name: test for test in _read(kept) if not test.name.endswith(AT_IMPORT)}
     watched = _watched()
     forget_imports()
     watched.start()
 
     def work(cases: Cases) -> None:
         watched.stop()
-        found = [Reached(AT_IMPORT, 0.0, _lines_of(watched), "no test")]
+        found = [Reached(f"{tests}/{AT_IMPORT}", 0.0, _lines_of(watched), "no test")]
         rest = [name for name in cases if name not in known]
         columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
         with Progress(*columns) as progress:
@@ -119,7 +121,7 @@ def recorded(folder: Path, kept: Path) -> None:
                     _keep([*found, *known.values()], kept)
         _keep([*found, *(known[name] for name in cases)], kept)
 
-    in_session(work)
+    in_session(tests, work)
 
 
 def _record(name: str, cases: Cases, folder: Path) -> Reached:
@@ -159,7 +161,7 @@ def _read(kept: Path) -> list[Reached]:
 def read(kept: Path) -> Reach:
     """Return what `recorded` has kept."""
     tests = _read(kept)
-    imported = next(test for test in tests if test.name == AT_IMPORT)
+    imported = next(test for test in tests if test.name.endswith(AT_IMPORT))
     return Reach([test for test in tests if test is not imported], imported.lines)
 
 
@@ -180,7 +182,9 @@ def _key(file: str) -> str:
 def _common(area: str) -> str:
     """Return a hash of what the tests of an area share; those of ``tests/golden`` do without PyTorch."""
     source = [path for path in (ROOT / "golden").rglob("*.py")]
-    helpers = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*") if path.is_file()]
+    helpers = [
+        path for folder in ("golden", "torch") for path in (ROOT / "tests" / folder).rglob("*") if path.is_file()
+    ]
     shared = [path for path in helpers if path.suffix != ".pyc" and not path.name.startswith("test_")]
     if area:
         apart = tuple(ROOT / each for each in ("golden/torch", "golden/modelzoo", "tests/torch"))

@@ -18,8 +18,7 @@ import pytest
 
 from .fault import ROOT
 
-#: The tests that are asked, and those of them that cannot answer: they compile kernels, or judge in other processes.
-FOLDERS = ("tests/golden", "tests/torch")
+#: Tests that cannot answer: they compile kernels, or judge in other processes.
 _LEFT_OUT = (
     "golden/kernels/test_c_interface.py", "golden/kernels/test_counting_faults.py", "golden/kernels/test_faults.py",
     "golden/kernels/test_sanitizers.py", "golden/test_hosts.py", "golden/test_import.py",
@@ -76,16 +75,16 @@ def forget_imports() -> None:
         del sys.modules[name]
 
 
-def in_session(work: Callable[[Cases], None]) -> None:
-    """Collect all tests, and give their cases to `work`, by test function; in a process that is used for nothing else.
+def in_session(folder: str, work: Callable[[Cases], None]) -> None:
+    """Collect the tests of a folder, and give their cases to `work`, by test function.
 
-    `golden` is imported anew, by the tests.
+    `golden` is imported anew, by the tests: the process is used for nothing else.
     """
     forget_imports()
     os.chdir(ROOT)
     os.environ |= SETTINGS
     ignored = [f"--ignore=tests/{name}" for name in _LEFT_OUT]
-    status = pytest.main([*OPTIONS, *ignored, *FOLDERS], [_Loop(work)])
+    status = pytest.main([*OPTIONS, *ignored, folder], [_Loop(work)])
     assert status == pytest.ExitCode.OK, f"pytest: {status}"
 
 
