@@ -10,41 +10,69 @@ __all__ = ["REASONS", "reason_of"]
 
 _NO_OPERATION = "data of a place that holds no operation after a reset: nothing reads it"
 
-#: File, kind and words of faults, ``*`` for anything; and what there is to say of them. The first that fits counts.
-REASONS: tuple[tuple[str, str, str, str], ...] = (
+#: Unit, file, kind and words of faults, ``*`` for anything; and what there is to say of them. The first one counts.
+REASONS: tuple[tuple[str, str, str, str, str], ...] = (
     (
+        "*",
         "pipeline.py",
         "reset",
         "*",
         "the resets in the stimulus of this unit miss it; those of other converters tell it",
     ),
     (
+        "*",
         "mac/issue.py",
         "operand",
         "leaving: held_valid instead of *",
         "slower only: a product behind a refused one of its register waits as if that had been issued",
     ),
     (
+        "*",
         "vector/promotions.py",
         "condition",
         "* without in_flight_*.writes",
         "slower only: a promotion also waits for an empty place of the pipeline that once was one of its row",
     ),
-    ("mac/flags.py", "reset", "*", _NO_OPERATION),
+    (
+        "vector_mac*",
+        "mac/control.py",
+        "condition",
+        "entry.part is always the choice of a true condition",
+        "equivalent: an operation that was refused is a product, and only promotions are the second of two",
+    ),
+    (
+        "vector_mac*",
+        "mac/decode.py",
+        "operand",
+        "*: held_valid instead of decoded.wide_total",
+        "equivalent: only level 1 needs an even register there, and its totals are wide",
+    ),
+    (
+        "mac_cbfloat16",
+        "mac/chunks.py",
+        "operand",
+        "is_one: length_now instead of chunk",
+        "equivalent as the port is used: a product is issued a cycle after it was taken at the earliest, and the chunk "
+        "length of a reduction stands from its first beat on",
+    ),
+    ("*", "mac/flags.py", "reset", "*", _NO_OPERATION),
     # Of a rank the name of the first field stands for all: bits 0 to 3 are the register, others are no data.
-    ("mac/operation.py", "reset", "*.register* bit [0-3]", _NO_OPERATION),
-    ("mac/results.py", "reset", "behind_pack.register* bit [0-3]", _NO_OPERATION),
-    ("mac/issue.py", "reset", "held.*", _NO_OPERATION),
+    ("*", "mac/operation.py", "reset", "*.register* bit [0-3]", _NO_OPERATION),
+    ("*", "mac/results.py", "reset", "behind_pack.register* bit [0-3]", _NO_OPERATION),
+    ("*", "mac/issue.py", "reset", "held.*", _NO_OPERATION),
 )
 
 
-def reason_of(fault: Fault) -> str:
-    """Return what is known of a fault that survives, or nothing."""
+def reason_of(fault: Fault, unit: str) -> str:
+    """Return what is known of a fault that survives in a unit, or nothing."""
     return next(
         (
             reason
-            for file, kind, words, reason in REASONS
-            if fnmatchcase(fault.file, file) and fnmatchcase(fault.kind, kind) and fnmatchcase(fault.what, words)
+            for units, file, kind, words, reason in REASONS
+            if fnmatchcase(unit, units)
+            and fnmatchcase(fault.file, file)
+            and fnmatchcase(fault.kind, kind)
+            and fnmatchcase(fault.what, words)
         ),
         "",
     )

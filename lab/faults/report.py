@@ -57,7 +57,7 @@ def _table(heading: str, title: str, rows: Sequence[tuple[str, Judged]]) -> Tabl
 
 
 def _reason(one: Judged) -> str:
-    return reason_of(one.fault) or _of_proofs(one.remark) or f"open: {one.remark or NOT_KNOWN}"
+    return reason_of(one.fault, one.unit) or _of_proofs(one.remark) or f"open: {one.remark or NOT_KNOWN}"
 
 
 def _of_proofs(remark: str) -> str:
