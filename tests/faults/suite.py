@@ -70,9 +70,10 @@ class FirstFailure:
 
 
 def forget_imports() -> None:
-    """Let `golden` and the tests be imported anew."""
+    """Let `golden` and the tests be imported anew, all but this package, whose faults go from process to process."""
     for name in [name for name in sys.modules if name.split(".")[0] in ("golden", "tests")]:
-        del sys.modules[name]
+        if not name.startswith(__package__):
+            del sys.modules[name]
 
 
 def in_session(folder: str, work: Callable[[Cases], None]) -> None:
