@@ -20,8 +20,8 @@ _OPERATORS = {
 }  # fmt: skip
 
 
-#: What belongs to the area of a folder, but is an area of its own, or hands on names only.
-_APART = {"golden": ("golden/torch/", "golden/modelzoo/")}
+#: What is below a folder, but is judged elsewhere, hands on names only, or needs a device.
+_APART = {"golden": ("golden/torch/", "golden/modelzoo/", "golden/cuda/")}
 
 
 def python_faults(area: str) -> list[Fault]:

@@ -14,6 +14,7 @@ from golden import (
     encode,
     format_named,
     matmul,
+    matmul_values,
     multiply_accumulate,
     quantize,
     softmax,
@@ -176,3 +177,24 @@ def test_reduction_in_a_format_without_one_raises_value_error():
     expect_refusal(
         ValueError, "inner: got e4m3_high_bias with bias 60, must have 1.0", Reduction, without_one, 32, FP32
     )
+
+
+@pytest.mark.parametrize("given", [[[1, 2], [3]], [[], [[1]]]])
+def test_lists_of_unequal_lengths_raise_naming_the_argument(given):
+    message = r"must be an array, or lists of equal lengths"
+    expect_refusal(ValueError, f"codes: got .*{message}", decode, given, CBFLOAT16)
+    expect_refusal(ValueError, f"a: got .*{message}", dot, given, CODES, operand=CBFLOAT16)
+    expect_refusal(ValueError, f"b: got .*{message}", matmul, SQUARE, given, operand=CBFLOAT16)
+
+
+def test_products_beyond_the_places_of_random_bits_raise_saying_how_many(monkeypatch):
+    # There are places for 2^30 products of a result, more than a test can compute.
+    monkeypatch.setattr("golden.arrays.plans.MOST_STEPS", 3)
+    message = "a, b: got 4 products a result, must be at most 3 to round stochastically"
+    values = np.zeros((4, 4), np.float32)
+    for options in ({"rounding": "stochastic"}, {"out": CBFLOAT16, "out_rounding": "stochastic"}):
+        expect_refusal(ValueError, message, dot, CODES, CODES, operand=CBFLOAT16, **options)
+        expect_refusal(ValueError, message, matmul, SQUARE, SQUARE, operand=CBFLOAT16, **options)
+        expect_refusal(ValueError, message, matmul_values, values, values, operand=CBFLOAT16, **options)
+    assert dot(CODES[:3], CODES[:3], operand=CBFLOAT16, rounding="stochastic") == 0
+    assert dot(CODES, CODES, operand=CBFLOAT16, rounding="up") == 0

@@ -289,3 +289,25 @@ def test_event_that_numpy_miscounts_is_seen(monkeypatch, old, new):
             except AssertionError:
                 outcomes.append(seed)
     assert outcomes
+
+
+@pytest.mark.parametrize("path", kernels.paths())
+@pytest.mark.parametrize("shape", [(), (3,), (2, 3)], ids=str)
+def test_counts_of_dot_products_of_any_shape_together_are_the_sum_of_each(shape, path):
+    a, b = (np.random.default_rng(place).integers(0, 1 << 15, (*shape, 20), np.uint16) for place in (1, 2))
+    with kernels.use(path):
+        for level in (0, 1, 2):
+            each = golden.dot(a, b, operand=CBFLOAT16, level=level, counts=True)[1]
+            assert golden.dot(a, b, operand=CBFLOAT16, level=level, counts="sum")[1] == each.sum()
+
+
+@pytest.mark.parametrize("path", kernels.paths())
+def test_counts_of_values_that_start_from_nothing_are_those_of_their_codes(path):
+    a, b = (np.random.default_rng(place).normal(size=(5, 5)).astype(np.float32) for place in (1, 2))
+    codes = golden.encode(a, BF16), golden.encode(b, BF16)
+    with kernels.use(path):
+        values, found = golden.matmul_values(a, b, operand=BF16, out=BF16, counts=True)
+        results, wanted = golden.matmul(*codes, operand=BF16, out=BF16, counts=True)
+    assert (golden.encode(values, BF16) == results).all()
+    assert found.sum() == wanted.sum()
+    assert (found.products.inexact == wanted.products.inexact).all()
