@@ -150,8 +150,10 @@ class Patching(_Judge):
             def work() -> str:
                 if module_of(fault) in sys.modules:
                     try:
-                        patched(found)
+                        count = patched(found)
                     except AtImportError:
+                        return ELSEWHERE
+                    if not count:  # a function that is no more, having done its work at import
                         return ELSEWHERE
                 else:
                     sys.meta_path.insert(0, _Faulty(fault))
