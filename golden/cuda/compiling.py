@@ -28,6 +28,8 @@ __all__ = [
     "cache_folder",
     "compiled",
     "cubin",
+    "ptx",
+    "resources_in",
     "sources",
 ]
 
@@ -163,7 +165,8 @@ def compiled(variant: Steps | None, architecture: int) -> Cubin:
     file = cache_folder() / f"{name_of(variant)}-sm_{architecture}-{key[:24]}"
     found = _read(file)
     if found is None:
-        found = _compile(nvrtc, name_of(variant), architecture, options, given)
+        image, log = _compile(nvrtc, name_of(variant), architecture, options, given)
+        found = Cubin(image, resources_in(log))
         _write(file, found)
     return found
 
@@ -195,7 +198,26 @@ def _check(code: Any, function: str) -> None:
         raise RuntimeError(f"NVRTC: {function} failed with {code.name}")
 
 
-def _compile(nvrtc: Any, name: str, architecture: int, options: list[str], given: dict[str, str]) -> Cubin:
+def ptx(variant: Steps | None, architecture: int, *options: str) -> str:
+    """Return the instructions of a variant as the compiler's first half has them, for those who want to read them.
+
+    Parameters
+    ----------
+    variant : Steps, optional
+    architecture : int
+        One of `ARCHITECTURES`.
+    options : str
+        More options of NVRTC.
+    """
+    nvrtc, _ = _nvrtc()
+    told = [f"--gpu-architecture=compute_{architecture}", *_OPTIONS, *defines(variant), *options]
+    return _compile(nvrtc, name_of(variant), architecture, told, sources(), "PTX")[0].decode().rstrip("\0")
+
+
+def _compile(
+    nvrtc: Any, name: str, architecture: int, options: list[str], given: dict[str, str], what: str = "CUBIN"
+) -> tuple[bytes, str]:
+    """Return what is asked for, and the log."""
     headers = {**_STANDARD, **{file: text for file, text in given.items() if file != _ROOT}}
     code, program = nvrtc.nvrtcCreateProgram(
         given[_ROOT].encode(),
@@ -213,7 +235,7 @@ def _compile(nvrtc: Any, name: str, architecture: int, options: list[str], given
         log = _text(nvrtc, "ProgramLog", program).decode(errors="replace").rstrip("\0\n ")
         if int(failed):
             raise RuntimeError(f"NVRTC: {name} for sm_{architecture} does not compile ({failed.name}):\n{log}")
-        return Cubin(_text(nvrtc, "CUBIN", program), resources_in(log))
+        return _text(nvrtc, what, program), log
     finally:
         told.cancel()
         nvrtc.nvrtcDestroyProgram(program)
