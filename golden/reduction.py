@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from golden.formats import CBFLOAT16, FP32, FloatFormat
 
-__all__ = ["DEFAULT_CHUNK", "LEVELS", "Reduction"]
+__all__ = ["DEFAULT_CHUNK", "LEVELS", "Reduction", "default_inner"]
 
 #: The precision optimization levels.
 LEVELS = (0, 1, 2)
@@ -16,6 +16,11 @@ DEFAULT_CHUNK = 32
 
 # The kernels count products in 64 bits.
 _LONGEST_CHUNK = 2**63 - 1
+
+
+def default_inner(operand: FloatFormat) -> FloatFormat:
+    """Return the inner format of an operand format unless one is given: its own, or cbfloat16 for 8 bits and fewer."""
+    return CBFLOAT16 if operand.width <= 8 else operand
 
 
 @dataclass(frozen=True)
@@ -117,7 +122,7 @@ class Reduction:
         if not isinstance(operand, FloatFormat):
             raise TypeError(f"operand: got {operand!r}, must be a FloatFormat")
         if inner is None:
-            inner = CBFLOAT16 if operand.width <= 8 else operand
+            inner = default_inner(operand)
         if level == 0:
             cls(FP32, chunk, FP32)  # for what it says of an unfit `chunk`
             return cls(FP32, None, FP32)

@@ -11,13 +11,13 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from golden.formats import FloatFormat
-from golden.rounding import DEFAULT_RANDOM_BITS, MOST_RANDOM_BITS, OVERFLOWS, Rounding
+from golden.rounding import DEFAULT_RANDOM_BITS, OVERFLOWS, Rounding
 from hdl.cores.conversion import conversion_cores
 from hdl.cores.conversion_plan import ConversionPlan
 from hdl.cores.modes import chosen_modes
 from hdl.cores.result import flags_layout
 from hdl.cores.rounding import of_chosen
-from hdl.definitions import Choice, Format, Roundings, Stages, Switch, Whole
+from hdl.definitions import Choice, Format, RandomBits, Roundings, Stages, Switch
 from hdl.parameters import Parameters, built_from, documented
 from hdl.pipeline import rank
 
@@ -65,12 +65,7 @@ class ConverterParameters(Parameters):
             is_rare=True,
         ),
     ] = OVERFLOWS[0]
-    random_bits: Annotated[
-        int,
-        Whole(
-            "bits of a random number", 1, MOST_RANDOM_BITS, note="Only the mode ``stochastic`` takes one.", is_rare=True
-        ),
-    ] = DEFAULT_RANDOM_BITS
+    random_bits: RandomBits = DEFAULT_RANDOM_BITS
 
     @property
     def plan(self) -> ConversionPlan:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
-from golden.formats import CBFLOAT16, NARROW_FORMATS, FloatFormat, format_named
+from golden.formats import FloatFormat, format_named
 from golden.reduction import LEVELS
-from golden.rounding import Rounding, as_rounding
-from hdl.cores.specials import check_accumulated, check_format
+from golden.rounding import MOST_RANDOM_BITS, Rounding, as_rounding
+from hdl.cores.specials import check_format
 
 __all__ = [
     "REQUIRED",
@@ -19,9 +19,9 @@ __all__ = [
     "Even",
     "Format",
     "Formats",
-    "Inner",
     "Levels",
     "PowerOfTwo",
+    "RandomBits",
     "Roundings",
     "Stages",
     "Switch",
@@ -169,39 +169,6 @@ class Formats(Definition):
 
 
 @dataclasses.dataclass(frozen=True)
-class Inner(Definition):
-    """The format that narrow operands are widened to, which must be checked in front of it."""
-
-    type_name = "FloatFormat, optional"
-
-    widest: int
-
-    @property
-    def allowed(self) -> str:
-        return f"a format of {self.widest} bits at most that holds every operand"
-
-    def check(self, name: str, value: Any, given: Any) -> FloatFormat | None:
-        if value is None:
-            is_named = any(fmt in NARROW_FORMATS for fmt in given.operands)
-            value = CBFLOAT16 if is_named else None
-        if value is None:
-            return None
-        check_accumulated(value, name)
-        if value.width > self.widest or not value.has_one:
-            raise ValueError(f"{name}: got {value}, must be {self.allowed}, and hold 1.0: promotions multiply by it")
-        for fmt in given.operands:
-            if not value.holds(fmt):
-                raise ValueError(f"{name}: got {value}, must hold every value of the operand format {fmt}")
-        return value
-
-    def default_text(self, default: Any) -> str:
-        return "cbfloat16 for named operand formats of 8 bits and fewer, else each operand format itself"
-
-    def parse(self, name: str, text: str) -> FloatFormat:
-        return _format(name, text)
-
-
-@dataclasses.dataclass(frozen=True)
 class Levels(Definition):
     """Some of the precision levels."""
 
@@ -292,6 +259,13 @@ class Whole(_Number):
 
     def holds(self, value: int) -> bool:
         return self.least <= value <= self.most
+
+
+#: A parameter of units that may round stochastically.
+RandomBits = Annotated[
+    int,
+    Whole("bits of a random number", 1, MOST_RANDOM_BITS, note="Only the mode ``stochastic`` takes one.", is_rare=True),
+]
 
 
 @dataclasses.dataclass(frozen=True)

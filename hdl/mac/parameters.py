@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from golden.formats import CBFLOAT16, FP32, FloatFormat
 from golden.reduction import LEVELS
-from golden.rounding import DEFAULT_RANDOM_BITS, MOST_RANDOM_BITS, Rounding
+from golden.rounding import DEFAULT_RANDOM_BITS, Rounding
 from hdl.cores.multiplier import MULTIPLIERS
 from hdl.cores.step_formats import StepFormats
-from hdl.definitions import Choice, Formats, Inner, Levels, PowerOfTwo, Roundings, Stages, Switch, Whole
+from hdl.definitions import Choice, Formats, Levels, PowerOfTwo, RandomBits, Roundings, Stages, Switch, Whole
+from hdl.mac.inner import OPERAND, Inner
 from hdl.parameters import Parameters
 
 __all__ = ["STEPS", "WORD_WIDTH", "MacParameters"]
@@ -72,7 +73,7 @@ class MacParameters(Parameters):
         Sequence[FloatFormat], Formats("operand formats", WORD_WIDTH, note="A product chooses one by its index.")
     ] = (CBFLOAT16,)
     inner: Annotated[
-        FloatFormat | None,
+        FloatFormat | Literal["operand"] | None,
         Inner(
             "format that operands are widened to",
             WORD_WIDTH,
@@ -114,12 +115,7 @@ class MacParameters(Parameters):
             is_rare=True,
         ),
     ] = (Rounding.NEAREST_EVEN,)
-    random_bits: Annotated[
-        int,
-        Whole(
-            "bits of a random number", 1, MOST_RANDOM_BITS, note="Only the mode ``stochastic`` takes one.", is_rare=True
-        ),
-    ] = DEFAULT_RANDOM_BITS
+    random_bits: RandomBits = DEFAULT_RANDOM_BITS
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -128,12 +124,17 @@ class MacParameters(Parameters):
     @property
     def recommended_stages(self) -> int:
         """The default depth: the fastest."""
-        return _RECOMMENDED if self.inner or len(self.operands) == 1 else _RECOMMENDED_FOR_SEVERAL
+        return _RECOMMENDED if self.widened or len(self.operands) == 1 else _RECOMMENDED_FOR_SEVERAL
+
+    @property
+    def widened(self) -> FloatFormat | None:
+        """The format that operands are widened to; None if a step takes them as they are."""
+        return self.inner if isinstance(self.inner, FloatFormat) else None
 
     @property
     def core(self) -> Self:
         """The parameters behind the widening of operands: the inner format is then the one operand format."""
-        return replace(self, operands=(self.inner,), inner=None) if self.inner else self
+        return replace(self, operands=(self.widened,), inner=OPERAND) if self.widened else self
 
     @property
     def code_width(self) -> int:
@@ -158,7 +159,7 @@ class MacParameters(Parameters):
     @property
     def _multiplied(self) -> tuple[FloatFormat, ...]:
         """The formats of the step's operands."""
-        return (self.inner,) if self.inner else tuple(self.operands)
+        return (self.widened,) if self.widened else tuple(self.operands)
 
     @property
     def formats(self) -> StepFormats:
@@ -193,7 +194,7 @@ class MacParameters(Parameters):
     @property
     def latency(self) -> int:
         """Cycles from a product to the result of its step in the queue; a promotion takes `stages` more at most."""
-        return self.stages + 1 + bool(self.inner)
+        return self.stages + 1 + bool(self.widened)
 
     @property
     def accumulate_latency(self) -> int:

@@ -43,11 +43,11 @@ class WidenBeat(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         i, o, parameters = self.i, self.o, self.parameters
-        assert parameters.inner, "there is nothing to widen to"
+        assert parameters.widened, "there is nothing to widen to"
         for name in ("a", "b"):
             words = []
             for number, code in enumerate(i[name] if self.is_array else [i[name]]):
-                m.submodules[f"{name}_{number}"] = widen = Widen(parameters.operands, parameters.inner)
+                m.submodules[f"{name}_{number}"] = widen = Widen(parameters.operands, parameters.widened)
                 m.d.comb += [widen.code.eq(code), widen.format.eq(i.format)]
                 words.append(widen.o)
             m.d.comb += o[name].eq(Cat(words))
@@ -97,7 +97,7 @@ def widened(m: Module, parameters: MacParameters, beats: Any, wide: data.StructL
     wide : StructLayout
         Of what the unit behind takes.
     """
-    if not parameters.inner:
+    if not parameters.widened:
         return beats
     m.submodules.widening = widening = Widening(parameters, beats.payload.shape(), wide)
     m.d.comb += [

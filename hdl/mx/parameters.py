@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from golden.formats import FP32, FloatFormat
-from golden.rounding import DEFAULT_RANDOM_BITS, MOST_RANDOM_BITS, Rounding, as_rounding
+from golden.rounding import DEFAULT_RANDOM_BITS, Rounding, as_rounding
 from hdl.cores.specials import check_format
-from hdl.definitions import Definition, Format, PowerOfTwo, Whole, shown
+from hdl.definitions import Definition, Format, PowerOfTwo, RandomBits, shown
 from hdl.mx.plan import BlockPlan
 from hdl.parameters import Parameters
 
@@ -63,12 +63,7 @@ class MxParameters(Parameters):
     block: Annotated[int, PowerOfTwo("values that share a scale", least=1, is_rare=True)] = _BLOCK
     lanes: Annotated[int, PowerOfTwo("values in a beat, at most a block", least=1)] = 1
     rounding: Annotated[Rounding | str, Mode("rounding mode of the elements", is_rare=True)] = Rounding.NEAREST_EVEN
-    random_bits: Annotated[
-        int,
-        Whole(
-            "bits of a random number", 1, MOST_RANDOM_BITS, note="Only the mode ``stochastic`` takes one.", is_rare=True
-        ),
-    ] = DEFAULT_RANDOM_BITS
+    random_bits: RandomBits = DEFAULT_RANDOM_BITS
 
     def __post_init__(self) -> None:
         super().__post_init__()

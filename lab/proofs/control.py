@@ -26,6 +26,7 @@ from amaranth.lib.wiring import In, Out
 from golden.formats import FloatFormat
 from golden.rounding import Rounding
 from hdl.mac.counters import counting_ports, events_layout
+from hdl.mac.inner import OPERAND
 from hdl.mac.lane import class_layout, number_layout, operand_layout
 from hdl.mac.ports import product_beat_layout, result_beat_layout
 from lab.proofs.left_out import OpenMac, pass_on
@@ -38,7 +39,7 @@ from lab.proofs.yosys import netlist_of_verilog
 
 __all__ = ["MODES", "ControlAlone", "control_proofs", "formula"]
 
-#: As small as can be: nothing is computed in it here.
+#: As small as can be: nothing is computed in it here. The units of these proofs accumulate in it: ``inner`` says so.
 TINY = FloatFormat("1-2-1", 2, 1)
 _LANE_INPUTS = ("a", "b", "stored", "stored_class")
 _LANE_OUTPUTS = ("number", "word", "result", "result_class", "code", "promoted")
@@ -127,7 +128,8 @@ def control_proofs() -> Iterator[Proof]:
 
 
 def _build(stages: int, cycles: int, drain: int, folder: Path, **given: Any) -> str:
-    component = ControlAlone(operands=(TINY,), levels=(0, 1, 2), registers=2, chunk_bits=2, stages=stages, **given)
+    given = {"operands": (TINY,), "inner": OPERAND, "registers": 2, "chunk_bits": 2, "stages": stages} | given
+    component = ControlAlone(**given)
     return formula(component, netlist_of_verilog(component, folder), cycles, drain)
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from amaranth.lib import data
 
 from hdl.mac.counters import COUNTER_BITS, EVENTS, KINDS, counts_layout
+from hdl.mac.inner import OPERAND
 from hdl.mac.ports import product_beat_layout
 from lab.proofs.control import TINY, ControlAlone, formula
 from lab.proofs.model import REGISTERS, Model
@@ -39,7 +40,7 @@ def counted_proofs() -> Iterator[Proof]:
 
 
 def _build(stages: int, beats: int, drain: int, folder: Path) -> str:
-    given = {"operands": (TINY,), "levels": (0, 1, 2), "registers": 2, "chunk_bits": 2, "stages": stages}
+    given = {"operands": (TINY,), "inner": OPERAND, "registers": 2, "chunk_bits": 2, "stages": stages}
     component = ControlAlone(**given, counters=True)
     beat = product_beat_layout(component.unit.parameters)
     claims = partial(_claims, beat)

@@ -20,6 +20,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from hdl.mac.counters import COUNTER_BITS, EVENTS, KINDS, Counter, Counters, counts_layout, events_layout
+from hdl.mac.inner import OPERAND
 from lab.proofs.control import TINY
 from lab.proofs.left_out import OpenVectorMac, pass_on
 from lab.proofs.netlist import Instance, Netlist
@@ -81,7 +82,8 @@ class CountedVector(wiring.Component):
     """
 
     def __init__(self, lanes: int) -> None:
-        self.unit = unit = OpenVectorMac(operands=(TINY,), lanes=lanes, registers=4, stages=1, counters=True)
+        given = {"operands": (TINY,), "inner": OPERAND, "lanes": lanes, "registers": 4, "stages": 1}
+        self.unit = unit = OpenVectorMac(**given, counters=True)
         assert unit.counting
         self.counters = unit.counting
         members = unit.signature.members

@@ -26,6 +26,7 @@ from amaranth import Cat, Module
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from hdl.mac.inner import OPERAND
 from hdl.mac.lane import class_layout, number_layout, operand_layout
 from hdl.vector.ports import vector_beat_layout, vector_result_layout
 from lab.proofs.control import MODES, TINY
@@ -169,7 +170,7 @@ def _build(size: Size, folder: Path, **given: Any) -> str:
     component = VectorControlAlone(
         lanes=size.lanes,
         operands=(TINY,),
-        levels=(0, 1, 2),
+        inner=OPERAND,
         registers=size.rows,
         chunk_bits=2,
         stages=size.stages,

@@ -60,7 +60,7 @@ def widening_proofs() -> Iterator[Proof]:
 
 def _core(parameters: MacParameters, folder: Path) -> str:
     """Return what has a solution if a beat changes in any other way than that its operands are widened."""
-    inner = parameters.inner
+    inner = parameters.widened
     assert inner, "there is nothing to widen to"
     narrow, wide = product_beat_layout(parameters), product_beat_layout(parameters.core)
     unit = netlist_of(WidenBeat(parameters, narrow, wide), folder).instance()

@@ -30,7 +30,7 @@ _RANDOM = ("random", "random_promotion")
 
 def takes_modes_or_widens(mac: Any) -> bool:
     """Tell whether a unit needs these scenarios."""
-    return not mac.parameters.formats.is_nearest_even or mac.parameters.inner is not None
+    return not mac.parameters.formats.is_nearest_even or mac.parameters.widened is not None
 
 
 def rounded_scenarios(
@@ -52,7 +52,7 @@ class RoundedMaker(Maker):
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
         parameters = self.mac.parameters
-        self.inner: FloatFormat | None = parameters.inner
+        self.inner: FloatFormat | None = parameters.widened
         self.modes = [mode.value for mode in parameters.formats.roundings]
         self.random_bits = int(parameters.random_bits)
 

@@ -29,8 +29,8 @@ BUILDS = [
     {"stages": 12, "operands": HALF_FORMATS, "chunk_bits": 3},
     {"levels": (0,), "operands": (BF16, FP16)},
     {"levels": (2,), "operands": (CB16, CBFLOAT16)},
-    {"operands": (E3M2,), "stages": 4},
-    {"operands": (E3M2,), "levels": (2,), "registers": 32},
+    {"operands": (E3M2,), "inner": "operand", "stages": 4},
+    {"operands": (E3M2,), "inner": "operand", "levels": (2,), "registers": 32},
     {"flags": False, "stages": 5},
     {"flags": False, "stages": 11, "registers": 2},
 ]

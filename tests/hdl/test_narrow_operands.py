@@ -19,6 +19,7 @@ from golden import (
 from golden.formats import NARROW_FORMATS
 from hdl import MultiplyAccumulate, VectorMac
 from hdl.cores.widen import Widen
+from hdl.verilog import to_verilog
 from tools.compiled import Compiled
 
 from . import vector_bench
@@ -116,6 +117,41 @@ def test_vector_unit_with_narrow_operands_is_goldens_in_every_lane():
     assert [result.result[0] & 0xFFFF, result.result[0] >> 16] == wanted.tolist()
 
 
+#: Formats of 8 and of 6 bits that have no name here.
+HAND_MADE = (FloatFormat("e4m3", 4, 3), FloatFormat("e3m2", 3, 2))
+
+
+@pytest.mark.parametrize("inner", [None, "operand"])
+@pytest.mark.parametrize("fmt", HAND_MADE, ids=str)
+def test_reduction_of_a_hand_made_narrow_format_is_goldens_by_default_and_in_itself_on_request(fmt, inner):
+    unit, vector = (kind(operands=(fmt,), inner=inner, stages=3) for kind in (MultiplyAccumulate, VectorMac))
+    assert unit.parameters.inner == vector.parameters.inner == (inner or CBFLOAT16)
+    rng = np.random.default_rng(5)
+    for level in (1, 2):
+        a, b = (drawn(fmt, 4 * 13, rng, numbers=1).reshape(4, 13) for _ in "ab")
+        default, own = (golden.Reduction.for_level(level, fmt, chunk=4, inner=each) for each in (None, fmt))
+        assert golden.dot(a, b, operand=fmt, level=level, chunk=4).tolist() != (
+            golden.dot(a, b, operand=fmt, reduction=own).tolist()
+        )
+        reduced = golden.dot(a, b, operand=fmt, reduction=own if inner else default, return_flags=True)
+        codes, flags = (each.tolist() for each in reduced)
+        beats = [beat for n in range(4) for beat in reduction(a[n], b[n], register=2 * n, level=level)]
+        done = run(unit, beats, chunk=4)
+        wanted = [(code, raised, 0, 2 * n) for n, (code, raised) in enumerate(zip(codes, flags, strict=True))]
+        assert sorted(done.results, key=lambda result: result.register) == wanted
+        done = vector_bench.run(vector, vector_bench.reduction(a, b, register=2, level=level), chunk=4)
+        assert done.results == vector_bench.beats_of(vector, codes, flags, level=level, register=2)
+
+
+def test_inner_operand_of_wide_formats_is_the_default_and_of_narrow_ones_shows_in_the_header():
+    assert MultiplyAccumulate(inner="operand").parameters == MultiplyAccumulate().parameters
+    unit = MultiplyAccumulate(operands=(FLOAT8_E5M2, HAND_MADE[0]), inner="operand", stages=3)
+    assert (unit.parameters.widened, unit.parameters.core, unit.latency) == (None, unit.parameters, 4)
+    assert "//   inner = operand\n" in to_verilog(unit, "unit")
+    core = MultiplyAccumulate(operands=(FLOAT4_E2M1FN,), inner=FLOAT8_E5M2).parameters.core
+    assert (core.operands, core.widened) == ((FLOAT8_E5M2,), None)
+
+
 @pytest.mark.parametrize(
     ("given", "error", "message"),
     [
@@ -125,11 +161,16 @@ def test_vector_unit_with_narrow_operands_is_goldens_in_every_lane():
             "inner: got float32, must be a format of 16 bits at most that holds every operand",
         ),
         ({"inner": FLOAT8_E4M3FN}, ValueError, "inner: got float8_e4m3fn .specials 'fn'., must have specials 'ieee'"),
-        ({"inner": "cbfloat16"}, TypeError, "inner: got 'cbfloat16', must be a golden.FloatFormat"),
-        ({"operands": (FP16, FLOAT8_E5M2)}, ValueError, "inner: got cbfloat16, must hold every value of the operand"),
+        ({"inner": "cbfloat16"}, TypeError, "inner: got 'cbfloat16', must be a golden.FloatFormat or 'operand'"),
+        (
+            {"operands": (FP16, FLOAT8_E5M2)},
+            ValueError,
+            "inner: got cbfloat16, the default for operands of 8 bits and fewer, must hold every value of the operand "
+            "format float16",
+        ),
         ({"operands": (FP16,), "inner": CB16}, ValueError, "inner: got cb16, must hold every value of the operand"),
         (
-            {"operands": (FloatFormat("e3m4_fn", 3, 4, specials="fn"),)},
+            {"operands": (FloatFormat("e3m4_fn", 3, 4, specials="fn"),), "inner": "operand"},
             ValueError,
             "operands: got e3m4_fn .specials 'fn'., must have specials 'ieee'; operands of other formats are widened",
         ),

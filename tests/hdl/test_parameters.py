@@ -47,7 +47,7 @@ BAD_MAC = [
         ValueError,
         "operands: got e4m3_high_bias with bias 60, must hold 1.0: promotions multiply by it",
     ),
-    ({"inner": 16}, TypeError, "inner: got 16, must be a golden.FloatFormat"),
+    ({"inner": 16}, TypeError, "inner: got 16, must be a golden.FloatFormat or 'operand'"),
     ({"inner": FP16}, ValueError, "inner: got float16, must hold every value of the operand format cbfloat16"),
     ({"levels": ()}, ValueError, "levels: got (), must be some of (0, 1, 2), each once"),
     ({"levels": (0, 3)}, ValueError, "levels: got (0, 3), must be some of (0, 1, 2), each once"),

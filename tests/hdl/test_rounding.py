@@ -128,8 +128,8 @@ def test_units_refuse_a_format_that_cannot_be_accumulated_and_say_what_to_do():
     fn = FloatFormat("e4m3_fn", 4, 3, specials="fn")
     message = r": got e4m3_fn \(specials 'fn'\), must have specials 'ieee'; operands of other formats are widened to a"
     for argument, build in (
-        ("operands", lambda: MultiplyAccumulate(operands=(CBFLOAT16, fn))),
-        ("operands", lambda: VectorMac(operands=(fn,))),
+        ("operands", lambda: MultiplyAccumulate(operands=(CBFLOAT16, fn), inner="operand")),
+        ("operands", lambda: VectorMac(operands=(fn,), inner="operand")),
         ("operands", lambda: StepFormats((fn,), (CBFLOAT16,))),
         ("accumulators", lambda: StepFormats((CBFLOAT16,), (fn,))),
     ):

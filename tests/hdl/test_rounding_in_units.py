@@ -45,7 +45,7 @@ def test_reduction_with_a_mode_for_each_product_is_the_references(operands, give
             register = int(rng.integers(8)) * 2
             one = drawn(fmt, 14, EVERY, unit.random_bits, rng)
             products += products_of(one, register=register, level=level, format=index)
-            options = {"level": level, "chunk": 4, "random_bits": unit.random_bits, "inner": unit.parameters.inner}
+            options = {"level": level, "chunk": 4, "random_bits": unit.random_bits, "inner": unit.parameters.widened}
             wanted.append((*reduced(one, fmt, **options), 0, register))
     done = run(unit, products, chunk=4, offer=sometimes(0.8, 1), take=sometimes(0.5, 2))
     assert sorted(done.results) == sorted(wanted)

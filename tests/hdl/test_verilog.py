@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from amaranth.lib import data
 
-from golden import BF16, CB16, CBFLOAT16, FLOAT4_E2M1FN, FLOAT6_E2M3FN, FLOAT8_E4M3FN, FP16, FP32
+from golden import BF16, CB16, CBFLOAT16, FLOAT4_E2M1FN, FLOAT6_E2M3FN, FLOAT8_E4M3FN, FLOAT8_E5M2, FP16, FP32
 from golden.formats import HALF_FORMATS, WIDE_FORMATS
 from hdl import FloatConverter, MultiplyAccumulate, MxQuantizer, VectorMac
 from hdl.axi_stream import AxiStreamMac
@@ -51,6 +51,10 @@ COMMANDS = {
     "mac-one-level-without-flags": (
         "mac --operands cb16 --levels 2 --no-flags",
         lambda: MultiplyAccumulate(operands=(CB16,), levels=(2,), flags=False),
+    ),
+    "mac-in-the-operand-format": (
+        "mac --operands float8_e5m2 --inner operand --stages 4",
+        lambda: MultiplyAccumulate(operands=(FLOAT8_E5M2,), inner="operand", stages=4),
     ),
     # No chunks: no operation is ever promoted.
     "mac-chains-alone": ("mac --levels 0 --stages 9", lambda: MultiplyAccumulate(levels=(0,), stages=9)),

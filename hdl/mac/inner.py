@@ -1,0 +1,58 @@
+"""The inner format of a unit's reductions (NUMERICS section 8): its default, and what it may be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from golden.formats import FloatFormat
+from golden.reduction import default_inner
+from hdl.cores.specials import check_accumulated
+from hdl.definitions import Format
+
+__all__ = ["OPERAND", "Inner"]
+
+#: The inner format that stands for each operand format itself.
+OPERAND = "operand"
+
+
+@dataclass(frozen=True)
+class Inner(Format):
+    """The format that operands are widened to, to be checked after them.
+
+    What is kept is that format; `OPERAND` if narrow operands stay as they are; None if there is none to be widened.
+    """
+
+    type_name = 'FloatFormat or "operand", optional'
+
+    widest: int
+
+    @property
+    def allowed(self) -> str:
+        return (
+            f"a format of {self.widest} bits at most that holds every operand, or operand: each operand format itself"
+        )
+
+    def check(self, name: str, value: Any, given: Any) -> FloatFormat | str | None:
+        default = next((inner for fmt in given.operands if (inner := default_inner(fmt)) != fmt), None)
+        inner = default if value is None else value
+        if isinstance(inner, str) and inner == OPERAND:
+            return OPERAND if default else None
+        if inner is None:
+            return None
+        if not isinstance(inner, FloatFormat):
+            raise TypeError(f"{name}: got {value!r}, must be a golden.FloatFormat or {OPERAND!r}")
+        check_accumulated(inner, name)
+        if inner.width > self.widest or not inner.has_one:
+            raise ValueError(f"{name}: got {inner}, must be {self.allowed}; and hold 1.0: promotions multiply by it")
+        for fmt in given.operands:
+            if not inner.holds(fmt):
+                default_of = "" if value is not None else ", the default for operands of 8 bits and fewer"
+                raise ValueError(f"{name}: got {inner}{default_of}, must hold every value of the operand format {fmt}")
+        return inner
+
+    def default_text(self, default: Any) -> str:
+        return "cbfloat16 for operand formats of 8 bits and fewer, else operand"
+
+    def parse(self, name: str, text: str) -> FloatFormat | str:
+        return text.strip() if text.strip() == OPERAND else super().parse(name, text)
