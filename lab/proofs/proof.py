@@ -16,6 +16,7 @@ from enum import Enum
 from functools import cache
 from pathlib import Path
 
+from lab.proofs.conditions import that_fail
 from lab.proofs.errors import ToolError, cadical, version_of
 
 __all__ = [
@@ -198,11 +199,11 @@ def prove(proof: Proof, folder: Path) -> Answer:
         return replace(result, verdict=Verdict.PROVEN)
     if answer["answer"] == "sat":
         ports = _ports(answer["model"])
-        # Hundreds of bits that say what fails are for `explain`.
+        # Hundreds of bits that say what fails are told by their names.
         inputs = _ports({name: value for name, value in answer["model"].items() if not name.startswith("fails.")})
         shown = ", ".join(f"{name} {value:#x}" for name, value in inputs.items())
-        said = f"; {proof.explain(ports)}" if proof.explain else ""
-        return replace(result, verdict=Verdict.REFUTED, remark=shown + said, ports=ports)
+        said = [shown, that_fail(text, ports), proof.explain(ports) if proof.explain else ""]
+        return replace(result, verdict=Verdict.REFUTED, remark="; ".join(filter(None, said)), ports=ports)
     return replace(result, remark=answer.get("why", f"{proof.engine} gave up"))
 
 

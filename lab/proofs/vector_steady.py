@@ -25,24 +25,32 @@ from pathlib import Path
 from typing import Any
 
 from amaranth import C, Cat, Const, Module, Mux, Value
-from amaranth.hdl import Fragment
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from golden.formats import FloatFormat
 from hdl.mac.decode import decoded_control
+from hdl.mac.inner import OPERAND
 from hdl.vector.ports import vector_beat_layout, vector_result_layout
 from lab.proofs.along_model.chunk_states import ChunkStates
-from lab.proofs.along_model.induction import MOST, induction, told
+from lab.proofs.along_model.induction import MOST, induction
 from lab.proofs.along_model.record import Condition
 from lab.proofs.left_out import OpenVectorMac, pass_on
 from lab.proofs.opened_vector import OpenedVector
 from lab.proofs.proof import BITWUZLA, Z3_CADICAL, Proof
 from lab.proofs.vector_beats import BeatsAndChunks
 from lab.proofs.vector_places import Places
-from lab.proofs.yosys import ELABORATING
 
-__all__ = ["SIZES", "More", "SteadyVector", "size_slug", "size_title", "steady_component", "steady_proofs"]
+__all__ = [
+    "SIZES",
+    "More",
+    "SteadyVector",
+    "size_parameters",
+    "size_slug",
+    "size_title",
+    "steady_component",
+    "steady_proofs",
+]
 
 
 class SteadyVector(wiring.Component):
@@ -307,7 +315,13 @@ def steady_component(
     lanes: int, stages: int, operands: tuple[FloatFormat, ...], unit_type: type[OpenVectorMac] = OpenVectorMac
 ) -> SteadyVector:
     """Return a unit of some size."""
-    return SteadyVector(unit_type=unit_type, lanes=lanes, stages=stages, operands=operands, registers=16, chunk_bits=16)
+    return SteadyVector(unit_type=unit_type, **size_parameters(lanes, stages, operands))
+
+
+def size_parameters(lanes: int, stages: int, operands: tuple[FloatFormat, ...]) -> dict[str, Any]:
+    """Return the parameters of a size."""
+    given = {"lanes": lanes, "stages": stages, "operands": operands, "inner": OPERAND}
+    return given | {"registers": 16, "chunk_bits": 16}
 
 
 def steady_proofs() -> Iterator[Proof]:
@@ -315,7 +329,6 @@ def steady_proofs() -> Iterator[Proof]:
     for size in SIZES:
         for engine in (BITWUZLA, Z3_CADICAL):
             build, fast = partial(_build, *size), engine == BITWUZLA and size == SIZES[0]
-            explain = partial(_explain, *size)
             yield Proof(
                 f"vector/order/{size_slug(*size)}",
                 "vector: order and places",
@@ -325,7 +338,6 @@ def steady_proofs() -> Iterator[Proof]:
                 build,
                 timeout=900,
                 fast=fast,
-                explain=explain,
             )
 
 
@@ -341,11 +353,3 @@ def size_title(lanes: int, stages: int, operands: tuple[FloatFormat, ...]) -> st
 
 def _build(lanes: int, stages: int, operands: tuple[FloatFormat, ...], folder: Path) -> str:
     return induction(steady_component(lanes, stages, operands), folder)
-
-
-def _explain(lanes: int, stages: int, operands: tuple[FloatFormat, ...], ports: Mapping[str, int]) -> str:
-    """Return the names of what does not hold."""
-    top = steady_component(lanes, stages, operands)
-    with ELABORATING:
-        Fragment.get(top, None)
-    return told(top, ports)

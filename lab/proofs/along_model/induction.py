@@ -23,18 +23,18 @@ If there is a solution, a claim fails, or a condition lacks something: nothing s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from amaranth import C, Cat, Const, Module, Mux, Value
-from amaranth.hdl import Fragment
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from golden.formats import FloatFormat
 from hdl.cores.words import choose
+from hdl.mac.inner import OPERAND
 from hdl.mac.ports import product_beat_layout, result_beat_layout
 from lab.proofs.along_model.agreement import agrees, plain
 from lab.proofs.along_model.delivery import Delivery
@@ -42,11 +42,12 @@ from lab.proofs.along_model.ghost import Ghost
 from lab.proofs.along_model.invariant import Invariant
 from lab.proofs.along_model.opened import OpenedUnit
 from lab.proofs.along_model.record import given_layout
+from lab.proofs.conditions import named_conditions
 from lab.proofs.control import MODES
 from lab.proofs.left_out import OpenMac, pass_on
 from lab.proofs.proof import BITWUZLA, Z3_CADICAL, Proof
 from lab.proofs.terms import bits, both, either, equal, inverse
-from lab.proofs.yosys import ELABORATING, netlist_of_verilog
+from lab.proofs.yosys import netlist_of_verilog
 
 __all__ = [
     "DEPTHS",
@@ -55,7 +56,6 @@ __all__ = [
     "component",
     "induction",
     "induction_proofs",
-    "told",
 ]
 
 #: As small as can be: nothing is computed in it here.
@@ -207,21 +207,21 @@ def induction_proofs() -> Iterator[Proof]:
     """Yield the proofs of units of every depth."""
     for stages in DEPTHS:
         for engine in (BITWUZLA, Z3_CADICAL):
-            build, explain = partial(_build, stages), partial(_explain, stages)
+            build = partial(_build, stages)
             fast = engine == BITWUZLA and stages == _FAST
             claim, title = f"control/induction/stages_{stages}", _title(stages)
-            yield Proof(claim, "mac: control", title, _MEANS, engine, build, timeout=900, fast=fast, explain=explain)
+            yield Proof(claim, "mac: control", title, _MEANS, engine, build, timeout=900, fast=fast)
     for stages in (_FAST, *_RELEASED):
         claim, title = f"control/induction_in_modes/stages_{stages}", f"{_title(stages)}, with a choice of modes"
-        build, explain = partial(_build, stages, **MODES), partial(_explain, stages, **MODES)
+        build = partial(_build, stages, **MODES)
         fast = stages == _FAST
-        yield Proof(claim, "mac: control", title, _MEANS, BITWUZLA, build, timeout=900, fast=fast, explain=explain)
+        yield Proof(claim, "mac: control", title, _MEANS, BITWUZLA, build, timeout=900, fast=fast)
 
 
 def _given(stages: int) -> dict[str, Any]:
     """Return the parameters: as small as can be in all but the depth."""
     operands, registers = (_TINY if stages < 13 else _SEVERAL), (16 if stages in _RELEASED else 2)
-    return {"operands": operands, "levels": (0, 1, 2), "registers": registers, "chunk_bits": 16, "stages": stages}
+    return {"operands": operands, "inner": OPERAND, "registers": registers, "chunk_bits": 16, "stages": stages}
 
 
 def _title(stages: int) -> str:
@@ -232,29 +232,6 @@ def _title(stages: int) -> str:
 
 def _build(stages: int, folder: Path, **changes: Any) -> str:
     return induction(component(stages, **changes), folder)
-
-
-def _explain(stages: int, ports: Mapping[str, int], **changes: Any) -> str:
-    """Return the names of what does not hold."""
-    top = component(stages, **changes)
-    with ELABORATING:
-        Fragment.get(top, None)
-    return told(top, ports)
-
-
-def told(top: ControlWithModel, ports: Mapping[str, int]) -> str:
-    """Return the names of what does not hold, of a unit that has been elaborated."""
-    places = (
-        ("at reset", "start", "conditions"),
-        ("in the cycle", "now", "claims"),
-        ("behind it", "then", "conditions"),
-    )
-    fails = []
-    for words, port, kind in places:
-        names = [name for place, name in enumerate(top.names[kind]) if not ports[port] >> place & 1]
-        if names:
-            fails.append(f"{', '.join(names)} {words}")
-    return f"does not hold: {'; '.join(fails)}"
 
 
 def component(stages: int, **changes: Any) -> ControlWithModel:
@@ -271,12 +248,12 @@ def induction(top: ControlWithModel, folder: Path) -> str:
     then = netlist.instance("then", given=given, held=now.registers)
     text = now.text + then.text
     ones = bits(-1, MOST)
-    for name, term in (
-        ("start", now.port("conditions")),
-        ("now", now.port("claims")),
-        ("then", then.port("conditions")),
+    for port, words, kind, instance in (
+        ("start", "at reset", "conditions", now),
+        ("now", "in the cycle", "claims", now),
+        ("then", "behind it", "conditions", then),
     ):
-        text += f"(declare-const |fails.{name}| (_ BitVec {MOST}))\n(assert {equal(f'|fails.{name}|', term)})\n"
+        text += named_conditions(port, words, top.names[kind], instance.port(kind), MOST)
     start = both(now.initial, inverse(equal(now.port("conditions"), ones)))
     is_reset = equal(now.port("rst"), "#b1")
     right = both(equal(now.port("claims"), ones), equal(then.port("conditions"), ones))

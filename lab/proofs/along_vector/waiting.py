@@ -13,24 +13,22 @@ The measure has three parts, each larger than all that come after it:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from amaranth import C, Cat, Module, Mux, Signal, Value
-from amaranth.hdl import Fragment
 
 from golden.formats import FloatFormat
 from hdl.cores.words import named
 from hdl.vector.parameters import VectorParameters
-from lab.proofs.along_model.induction import induction, told
+from lab.proofs.along_model.induction import induction
 from lab.proofs.along_model.record import Condition
 from lab.proofs.opened_vector import OpenedVector
 from lab.proofs.proof import BITWUZLA, Z3_CADICAL, Proof
 from lab.proofs.vector_beats import BeatsAndChunks
-from lab.proofs.vector_steady import SIZES, More, SteadyVector, size_slug, size_title
-from lab.proofs.yosys import ELABORATING
+from lab.proofs.vector_steady import SIZES, More, SteadyVector, size_parameters, size_slug, size_title
 
 __all__ = ["WaitingVector", "longest_wait", "waiting_component", "waiting_proofs"]
 
@@ -137,32 +135,23 @@ def _parts(opened: OpenedVector, parameters: VectorParameters) -> Iterator[Condi
 
 def waiting_component(lanes: int, stages: int, operands: tuple[FloatFormat, ...], **changes: Any) -> WaitingVector:
     """Return a unit of some size."""
-    given: dict[str, Any] = {"lanes": lanes, "stages": stages, "operands": operands, "registers": 16, "chunk_bits": 16}
-    return WaitingVector(**given | changes)
+    return WaitingVector(**size_parameters(lanes, stages, operands) | changes)
 
 
 def waiting_proofs() -> Iterator[Proof]:
     """Yield the proofs of units of three depths, two of them released."""
     for size in SIZES:
         for engine in (BITWUZLA, Z3_CADICAL):
-            build, explain = partial(_build, *size), partial(_explain, *size)
+            build = partial(_build, *size)
             fast = engine == BITWUZLA and size == SIZES[0]
             claim, title = f"vector/waiting/{size_slug(*size)}", _title(*size)
-            yield Proof(claim, "vector: waiting", title, "induction", engine, build, 900, fast, explain)
+            yield Proof(claim, "vector: waiting", title, "induction", engine, build, 900, fast)
 
 
 def _title(lanes: int, stages: int, operands: tuple[FloatFormat, ...]) -> str:
-    most = longest_wait(VectorParameters(lanes=lanes, stages=stages, operands=operands))
+    most = longest_wait(VectorParameters(**size_parameters(lanes, stages, operands)))
     return f"{size_title(lanes, stages, operands)}, {most} cycles at most"
 
 
 def _build(lanes: int, stages: int, operands: tuple[FloatFormat, ...], folder: Path) -> str:
     return induction(waiting_component(lanes, stages, operands), folder)
-
-
-def _explain(lanes: int, stages: int, operands: tuple[FloatFormat, ...], ports: Mapping[str, int]) -> str:
-    """Return the names of what does not hold."""
-    top = waiting_component(lanes, stages, operands)
-    with ELABORATING:
-        Fragment.get(top, None)
-    return told(top, ports)

@@ -11,7 +11,8 @@ from hdl.mac.issue import Issue
 from hdl.mac.parameters import MacParameters
 from hdl.parameters import built_from
 from lab.proofs.along_model import ghost
-from lab.proofs.along_model.induction import component, induction, told
+from lab.proofs.along_model.induction import component, induction
+from lab.proofs.conditions import that_fail
 from lab.proofs.engines import bitwuzla_api
 from lab.proofs.left_out import OpenMac
 
@@ -23,10 +24,10 @@ def folder(tmp_path_factory):
 
 def decide(stages, folder, **changes):
     """Return the answer and what does not hold."""
-    top = component(stages, **changes)
-    answer, model = bitwuzla_api.decide(induction(top, folder))
+    text = induction(component(stages, **changes), folder)
+    answer, model = bitwuzla_api.decide(text)
     ports = {name.partition(".")[2]: int(value, 16) for name, value in model.items() if name.startswith("fails.")}
-    return answer, told(top, ports) if ports else ""
+    return answer, that_fail(text, ports) if ports else ""
 
 
 def failing(ctx, top):

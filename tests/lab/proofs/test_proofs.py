@@ -20,6 +20,7 @@ from lab.proofs import by_interval, by_theory, cut, errors, proof
 from lab.proofs.__main__ import main
 from lab.proofs.axi_stream import wiring_formula
 from lab.proofs.catalogue import catalogue, select
+from lab.proofs.conditions import named_conditions, that_fail
 from lab.proofs.converters import converter_proofs, formula
 from lab.proofs.cut import Mode
 from lab.proofs.engines import bitwuzla_api
@@ -206,6 +207,25 @@ def test_fault_is_refuted_by_the_proof_that_it_declares_and_no_fault_is_not(tmp_
     harmless = replace(fault.fault, old="sync.clk.eq(self.aclk)", new="sync.clk.eq(self.aclk | self.aclk)")
     assert PinnedFault(harmless).run(tmp_path).verdict is Verdict.SURVIVED
     assert PinnedFault(replace(harmless, is_none=True)).run(tmp_path).verdict is Verdict.EQUIVALENT
+
+
+def test_fault_that_an_induction_refutes_names_the_conditions_that_fail(tmp_path):
+    fault = next(each for each in pinned_faults() if each.fault.name == "chunk_port_a_cycle_late")
+    caught = fault.run(tmp_path)
+    assert caught.verdict is Verdict.CAUGHT
+    said, fails = caught.remark.split("; does not hold: ")
+    assert said.startswith("control/induction/stages_3/bitwuzla: ")
+    assert re.fullmatch(r"[^;]+ (in the cycle|behind it)", fails)
+
+
+def test_conditions_that_fail_are_told_by_their_names():
+    text = named_conditions("now", "in the cycle", ["first", "second, of two", "third"], "#b1111", 4)
+    text += named_conditions("then", "behind it", ["last"], "#b1", 1)
+    assert that_fail(text, {"now": 0b1111, "then": 1}) == ""
+    assert that_fail(text, {"now": 0b1001, "then": 0}) == (
+        "does not hold: second, of two, third in the cycle; last behind it"
+    )
+    assert that_fail("(assert false)", {}) == ""
 
 
 def test_command_writes_reports_and_tells_tool_errors_by_its_status(monkeypatch, tmp_path, capsys):

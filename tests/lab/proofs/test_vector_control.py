@@ -7,7 +7,8 @@ import pytest
 from golden import FP32, Reduction, exact_steps, reference
 from hdl.vector.parameters import VectorParameters
 from hdl.vector.promotions import QueuedPromotions
-from lab.proofs.along_model.induction import induction, told
+from lab.proofs.along_model.induction import induction
+from lab.proofs.conditions import that_fail
 from lab.proofs.control import TINY
 from lab.proofs.engines import bitwuzla_api
 from lab.proofs.left_out import OpenVectorMac
@@ -17,7 +18,7 @@ from lab.proofs.vector_model import VectorModel
 from lab.proofs.vector_steady import steady_component
 from lab.proofs.yosys import netlist_of_verilog
 
-PARAMETERS = {"operands": (TINY,), "levels": (0, 1, 2), "registers": 4, "stages": 1, "chunk_bits": 2}
+PARAMETERS = {"operands": (TINY,), "inner": "operand", "registers": 4, "stages": 1, "chunk_bits": 2}
 LANES, CHUNK, NORMAL = 4, 2, TINY.one
 #: Operands of three beats in every lane; their sums round.
 A = [[NORMAL, NORMAL + 1, 1, NORMAL], [NORMAL + 1, NORMAL, NORMAL, 8 | NORMAL], [1, NORMAL, NORMAL + 1, NORMAL + 1]]
@@ -124,10 +125,10 @@ class WithForgetfulPromotions(OpenVectorMac):
 
 def steady_fails(folder, **changes):
     """Return what does not hold in a unit of three ranks."""
-    top = steady_component(2, 3, (TINY,), **changes)
-    answer, model = bitwuzla_api.decide(induction(top, folder))
+    text = induction(steady_component(2, 3, (TINY,), **changes), folder)
+    answer, model = bitwuzla_api.decide(text)
     ports = {name.partition(".")[2]: int(value, 16) for name, value in model.items() if name.startswith("fails.")}
-    return told(top, ports) if answer == "sat" else ""
+    return that_fail(text, ports) if answer == "sat" else ""
 
 
 def test_order_in_the_unit_is_proven_for_beats_without_end(tmp_path):

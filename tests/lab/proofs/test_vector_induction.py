@@ -8,9 +8,10 @@ from amaranth import ResetInserter, Signal
 from amaranth.sim import Simulator
 
 from hdl.vector.promotions import QueuedPromotions
-from lab.proofs.along_model.induction import induction, told
+from lab.proofs.along_model.induction import induction
 from lab.proofs.along_vector.values import values_component
 from lab.proofs.along_vector.waiting import waiting_component
+from lab.proofs.conditions import that_fail
 from lab.proofs.engines import bitwuzla_api
 from lab.proofs.left_out import OpenVectorMac
 from lab.proofs.vector_steady import SIZES
@@ -19,9 +20,10 @@ from tests.lab.proofs.test_induction import any_step, failing
 
 def fails(top, folder):
     """Return what does not hold of a unit."""
-    answer, model = bitwuzla_api.decide(induction(top, folder))
+    text = induction(top, folder)
+    answer, model = bitwuzla_api.decide(text)
     ports = {name.partition(".")[2]: int(value, 16) for name, value in model.items() if name.startswith("fails.")}
-    return told(top, ports) if answer == "sat" else ""
+    return that_fail(text, ports) if answer == "sat" else ""
 
 
 class Beats:
