@@ -76,7 +76,7 @@ _ARM_EXTENDED = Accumulator(
         machine="Armv9.2 with FEAT_EBF16, FPCR.EBF = 1",
         instructions="BFDOT, and BFMMLA as two of them",
         formats=_BFLOAT16,
-        source="Arm's architecture reference manual (BFDotAdd, FPDot); not compared with a processor",
+        source="Arm's architecture reference manual (BFDotAdd, FPDot); compared with QEMU's rule, not with a processor",
         documented="two products are added exactly and rounded once, then added to the total; rounding mode and "
         "flushing are FPCR's, here to nearest even and none; the default NaN; no flags",
         reverse_engineered="nothing",

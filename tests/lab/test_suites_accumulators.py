@@ -11,6 +11,7 @@ from lab.suites.accumulators.__main__ import compare, main, run_golden
 from lab.suites.accumulators.cases import draw
 from lab.suites.accumulators.faults import faults_of
 from lab.suites.accumulators.processor import PROCESSOR_PRESETS, Processor, is_available
+from lab.suites.accumulators.qemu import Qemu
 
 
 class Golden:
@@ -88,3 +89,25 @@ def test_command_line_says_what_is_missing(arguments, said, capsys):
         status = stopped.code
     assert status == 2
     assert said in capsys.readouterr().err
+
+
+def test_qemu_without_the_control_bit_of_ebf16_ends_the_command_with_what_it_takes(tmp_path, capsys):
+    emulator = tmp_path / "qemu-aarch64"
+    emulator.write_text("#!/bin/sh\nexit 3\n")
+    emulator.chmod(0o700)
+    assert main(["qemu", str(emulator), "--preset", "arm_bfdot_ebf16", "--cases", "1"]) == 2
+    assert capsys.readouterr().err == (
+        f"lab.suites.accumulators: {emulator}: has no FPCR.EBF, must be qemu-aarch64 of version 9.2 or later\n"
+    )
+
+
+def test_qemu_is_given_a_program_that_sets_the_control_bit_of_ebf16_alone(tmp_path):
+    emulator = tmp_path / "qemu-aarch64"
+    emulator.write_text(f'#!/bin/sh\ncp "$3" {tmp_path}/program\nexit 3\n')
+    emulator.chmod(0o700)
+    for name, first in (("arm_bfdot", 0xD2800009), ("arm_bfdot_ebf16", 0xD2840009)):
+        with pytest.raises(RuntimeError, match=r"has no FPCR\.EBF"):
+            compare(Qemu(emulator, name, BF16), name, BF16, 1, seed=0)
+        program = (tmp_path / "program").read_bytes()
+        assert int.from_bytes(program[120:124], "little") == first  # mov x9, the register's value; msr fpcr, x9
+        assert int.from_bytes(program[124:128], "little") == 0xD51B4409

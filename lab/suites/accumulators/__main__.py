@@ -92,13 +92,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             for fmt in formats[name]:
                 count = -(-given.cases // len(formats[name]))
                 task = progress.add_task(f"{name}, {fmt}", total=count)
+                step = lambda size, task=task: progress.advance(task, size)  # noqa: E731
                 try:
                     judge = _judge(given.judge, given.checkout, name, fmt)
+                    compared, wrong, shown = compare(judge, name, fmt, count, given.seed, advance=step)
                 except (OSError, RuntimeError, ImportError) as error:
                     print(f"lab.suites.accumulators: {error}", file=sys.stderr)
                     return 2
-                step = lambda size, task=task: progress.advance(task, size)  # noqa: E731
-                compared, wrong, shown = compare(judge, name, fmt, count, given.seed, advance=step)
                 table.add_row(name, str(fmt), f"{compared:,}", f"{wrong:,}", style="red" if wrong else None)
                 examples += shown
                 failed |= bool(wrong)

@@ -1,4 +1,4 @@
-"""QEMU's Arm processor: BFDOT and BFMMLA, in a program of forty instructions that is written here, word by word."""
+"""QEMU's Arm processor: BFDOT and BFMMLA, in a program of fifty instructions that is written here, word by word."""
 
 from __future__ import annotations
 
@@ -15,12 +15,20 @@ from lab.suites.accumulators.cases import Cases
 
 __all__ = ["QEMU_PRESETS", "Qemu"]
 
-QEMU_PRESETS = {"arm_bfdot": (BF16,)}
+QEMU_PRESETS = {"arm_bfdot": (BF16,), "arm_bfdot_ebf16": (BF16,)}
+#: What goes into the control register: FPCR.EBF, and all else 0, which is to nearest even and no flushing.
+_CONTROL = {"arm_bfdot": 0, "arm_bfdot_ebf16": 1 << 13}
 #: The instruction on v0 (sums), v1 and v2.
 _INSTRUCTIONS = {"BFDOT": 0x6E42FC20, "BFMMLA": 0x6E42EC20}
 _RECORD, _BUFFER = 48, 49152
-# Reads records of v1, v2 and v0 until the buffer is full or the input ends, computes v0 of each, writes all back.
+#: The status of a program whose control register does not keep what it is given.
+_NO_SUCH_CONTROL = 3
+# Sets the control register. Reads records of v1, v2 and v0 until the buffer is full or the input ends, computes v0 of
+# each, writes all back.
 _PROGRAM = """
+CONTROL d51b4409 d53b440a                    mov x9, control; msr fpcr, x9; mrs x10, fpcr
+eb0a013f 54000080                            cmp x9, x10; b.eq start
+d2800060 d2800ba8 d4000001                   mov x0, 3; mov x8, 93; svc 0; start:
 10000513 d2800014                            adr x19, buffer; mov x20, 0
 d2800000 8b140261 d2980002 cb140042          read: mov x0, 0; add x1, x19, x20; mov x2, 49152; sub x2, x2, x20
 d28007e8 d4000001 f100001f 540000ad          mov x8, 63; svc 0; cmp x0, 0; b.le ended
@@ -37,10 +45,11 @@ d2800000 d2800ba8 d4000001                   exit: mov x0, 0; mov x8, 93; svc 0;
 _LOADED_AT, _HEADERS = 0x400000, 120
 
 
-def _executable(instruction: int) -> bytes:
+def _executable(instruction: int, control: int) -> bytes:
     """Return an ELF file with one segment, for Linux on 64-bit Arm."""
     words = [word for line in _PROGRAM.strip().splitlines() for word in line[:45].split() if not word.endswith(":")]
-    code = struct.pack(f"<{len(words)}I", *(instruction if word == "INSTRUCTION" else int(word, 16) for word in words))
+    chosen = {"INSTRUCTION": instruction, "CONTROL": 0xD2800009 | control << 5}
+    code = struct.pack(f"<{len(words)}I", *(chosen.get(word) or int(word, 16) for word in words))
     size = _HEADERS + len(code)
     start = _LOADED_AT + _HEADERS
     magic = b"\x7fELF\x02\x01\x01".ljust(16, b"\0")
@@ -59,7 +68,7 @@ class Qemu:
             raise ValueError(f"name, fmt: got {name}, {fmt}, must be of {QEMU_PRESETS}")
         if not emulator.is_file():
             raise FileNotFoundError(f"{emulator}: is no file, must be qemu-aarch64 of version 6.1 or later")
-        self._emulator = emulator
+        self._emulator, self._control = emulator, _CONTROL[name]
 
     def results(self, cases: Cases) -> NDArray[np.uint32]:
         """Return the codes in float32 of totals to which the products were added."""
@@ -87,10 +96,12 @@ class Qemu:
         records = np.concatenate([part.astype(part.dtype, "C").view(np.uint32) for part in (x, y, totals)], axis=1)
         with tempfile.TemporaryDirectory() as folder:
             program = Path(folder) / "sums"
-            program.write_bytes(_executable(_INSTRUCTIONS[instruction]))
+            program.write_bytes(_executable(_INSTRUCTIONS[instruction], self._control))
             program.chmod(0o700)
             command = [str(self._emulator), "-cpu", "max", str(program)]
             done = subprocess.run(command, input=records.tobytes(), capture_output=True, check=False)
+        if done.returncode == _NO_SUCH_CONTROL:
+            raise RuntimeError(f"{self._emulator}: has no FPCR.EBF, must be qemu-aarch64 of version 9.2 or later")
         if done.returncode or len(done.stdout) != records.nbytes:
             raise RuntimeError(f"{' '.join(command)} failed: {done.stderr.decode(errors='replace').strip()}")
         return np.frombuffer(done.stdout, np.uint32).reshape(records.shape)[:, _RECORD // 4 - 4 :]
