@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from golden.formats import FloatFormat
 from golden.reduction import default_inner
 from hdl.cores.specials import check_accumulated
-from hdl.definitions import Format
+from hdl.definitions import Definition, Format
 
 __all__ = ["OPERAND", "Inner"]
 
 #: The inner format that stands for each operand format itself.
-OPERAND = "operand"
+OPERAND: Final = "operand"
 
 
 @dataclass(frozen=True)
-class Inner(Format):
+class Inner(Definition):
     """The format that operands are widened to, to be checked after them.
 
     What is kept is that format; `OPERAND` if narrow operands stay as they are; None if there is none to be widened.
@@ -34,7 +34,7 @@ class Inner(Format):
         )
 
     def check(self, name: str, value: Any, given: Any) -> FloatFormat | str | None:
-        default = next((inner for fmt in given.operands if (inner := default_inner(fmt)) != fmt), None)
+        default = next((default_inner(fmt) for fmt in given.operands if default_inner(fmt) != fmt), None)
         inner = default if value is None else value
         if isinstance(inner, str) and inner == OPERAND:
             return OPERAND if default else None
@@ -55,4 +55,4 @@ class Inner(Format):
         return "cbfloat16 for operand formats of 8 bits and fewer, else operand"
 
     def parse(self, name: str, text: str) -> FloatFormat | str:
-        return text.strip() if text.strip() == OPERAND else super().parse(name, text)
+        return text.strip() if text.strip() == OPERAND else Format(self.meaning).parse(name, text)

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from amaranth import Cat, Module
 from amaranth.lib import wiring
@@ -82,7 +83,7 @@ class CountedVector(wiring.Component):
     """
 
     def __init__(self, lanes: int) -> None:
-        given = {"operands": (TINY,), "inner": OPERAND, "lanes": lanes, "registers": 4, "stages": 1}
+        given: dict[str, Any] = {"operands": (TINY,), "inner": OPERAND, "lanes": lanes, "registers": 4, "stages": 1}
         self.unit = unit = OpenVectorMac(**given, counters=True)
         assert unit.counting
         self.counters = unit.counting
