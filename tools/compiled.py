@@ -231,8 +231,8 @@ def library(source: str, include: Path | None = None, options: Sequence[str] = (
         FOLDER.mkdir(parents=True, exist_ok=True)
         # Several processes may compile the same source: each its own file, and the last to finish stays.
         mine = path.with_suffix(f".{os.getpid()}.so")
-        folders = [_precompiled(compiler, options, include, _key(ingredients)), include] if include else []
-        command = [compiler, *options, *(f"-I{folder}" for folder in folders), "-x", "c++", "-", "-o", str(mine)]
+        folder = [f"-I{include}"] if include else []
+        command = [compiler, *options, *folder, "-x", "c++", "-", "-o", str(mine)]
         made = subprocess.run(command, input=source, capture_output=True, text=True, check=False)
         if made.returncode:
             raise RuntimeError(f"{' '.join(command)} failed with status {made.returncode}:\n{made.stderr}")
@@ -242,20 +242,3 @@ def library(source: str, include: Path | None = None, options: Sequence[str] = (
 
 def _key(ingredients: Sequence[bytes]) -> str:
     return hashlib.sha256(b"|".join(ingredients)).hexdigest()[:20]
-
-
-def _precompiled(compiler: str, options: Sequence[str], include: Path, key: str) -> Path:
-    """Return a folder with CXXRTL's header precompiled, made unless it has been: to read it takes a third of a second.
-
-    A compiler that cannot use what it finds there reads the header itself.
-    """
-    folder = FOLDER / f"headers-{key}"
-    header = folder / "cxxrtl" / "cxxrtl.h.gch"
-    if not header.exists():
-        header.parent.mkdir(parents=True, exist_ok=True)
-        mine = header.with_suffix(f".{os.getpid()}")
-        source = include / "cxxrtl" / "cxxrtl.h"
-        command = [compiler, *options, f"-I{include}", "-x", "c++-header", str(source), "-o", str(mine)]
-        if subprocess.run(command, capture_output=True, check=False).returncode == 0:
-            mine.replace(header)
-    return folder

@@ -5,13 +5,14 @@ from __future__ import annotations
 import importlib.util
 from pathlib import Path
 
+from tools.integers import with_integers
 from tools.programs import YOSYS
 
 __all__ = ["headers", "original_headers", "translate"]
 
 
 def translate(verilog: str, top: str, folder: Path) -> str:
-    """Return a module as C++, flattened and without what only a debugger would read.
+    """Return a module as C++, flattened, without what only a debugger would read, its values as plain integers.
 
     Parameters
     ----------
@@ -30,7 +31,7 @@ def translate(verilog: str, top: str, folder: Path) -> str:
     (folder / "unit.v").write_text(verilog, encoding="utf-8")
     script = f"read_verilog unit.v; hierarchy -top {top}; proc; flatten; clean; write_cxxrtl -g0 unit.cc"
     YOSYS.run(["-q", "-p", script], folder, "yosys.log")
-    return (folder / "unit.cc").read_text(encoding="utf-8")
+    return with_integers((folder / "unit.cc").read_text(encoding="utf-8"), top)
 
 
 def headers() -> Path:

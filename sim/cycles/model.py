@@ -24,7 +24,7 @@ __all__ = ["Model"]
 
 _DRIVER = Path(__file__).with_name("driver.cpp")
 #: More optimisation takes longer than it saves in the runs.
-_OPTIONS = ("-O1",)
+_OPTIONS = ("-O1", "-fno-tree-dse", "-fno-tree-pta")
 _WORD_BITS = 32
 _NOTHING = (1 << 64) - 1
 _POINTERS = ("payloads", "chunks", "gaps", "pauses", "offers", "takes", "clears")

@@ -169,7 +169,7 @@ def test_runtime_gives_what_cxxrtls_own_header_gives(listed, wanted):
         ("value.h", "(to[1] & ~uint32_t(mask >> WORD))", "to[1]", "c.slice<"),
         ("value.h", "low = given.template cut<Low::bits - 1, 0>();", "", "c.concat(d)"),
         ("value.h", "} else if constexpr (chunks == 1) {", "} else if constexpr (chunks == 2) {", "add_uu"),
-        ("cxxrtl.h", "other < one.priority", "other > one.priority", "a module"),
+        ("cxxrtl.h", "priority < writes[at - 1].priority", "priority > writes[at - 1].priority", "a module"),
         ("cxxrtl.h", "data[each.index] = now;", "", "a module"),
     ],
 )

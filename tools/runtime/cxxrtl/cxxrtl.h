@@ -6,13 +6,10 @@
 // tests/tools/test_runtime.py compares each operation with CXXRTL's.
 #pragma once
 
-#include <algorithm>
+#include <array>
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
-#include <memory>
-#include <vector>
 
 #include "value.h"
 
@@ -48,31 +45,38 @@ template <size_t N> struct memory {
         value<N> given, mask;
         int priority;
     };
+    // In one evaluation: more than any memory has ports.
+    static constexpr size_t MOST = 16;
+
     const size_t depth;
-    std::unique_ptr<value<N>[]> data;
-    std::vector<write> writes;
+    value<N> *const data;
+    write writes[MOST];
+    size_t count = 0;
 
     explicit memory(size_t depth) : depth(depth), data(new value<N>[depth]) {}
-    memory(memory &&) = default;
+    memory(const memory &) = delete;
+    ~memory() { delete[] data; }
 
     const value<N> &operator[](size_t index) const {
         assert(index < depth);
         return data[index];
     }
     // Kept until all is evaluated, then done in the order of priority.
-    void update(size_t index, const value<N> &given, const value<N> &mask, int priority = 0) {
-        assert(index < depth);
-        const auto is_before = [](int other, const write &one) { return other < one.priority; };
-        writes.insert(std::upper_bound(writes.begin(), writes.end(), priority, is_before), {index, given, mask, priority});
+    SHARED void update(size_t index, const value<N> &given, const value<N> &mask, int priority = 0) {
+        assert(index < depth && count < MOST);
+        size_t at = count++;
+        for (; at && priority < writes[at - 1].priority; at--) writes[at] = writes[at - 1];
+        writes[at] = {index, given, mask, priority};
     }
-    bool commit(observer &) {
+    SHARED bool commit(observer &) {
         bool changes = false;
-        for (const write &each : writes) {
+        for (size_t at = 0; at < count; at++) {
+            const write &each = writes[at];
             const value<N> now = data[each.index].update(each.given, each.mask);
             changes |= now != data[each.index];
             data[each.index] = now;
         }
-        writes.clear();
+        count = 0;
         return changes;
     }
 };

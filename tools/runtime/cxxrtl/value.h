@@ -1,13 +1,14 @@
 // A value of any width, as CXXRTL's; up to 64 bits are computed as one integer.
 #pragma once
 
-#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
 #include <utility>
 
 #define QUICK inline __attribute__((__always_inline__))
+#define SHARED __attribute__((__noinline__))
 
 namespace cxxrtl {
 
