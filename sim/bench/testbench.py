@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 from pathlib import Path
@@ -33,6 +34,9 @@ _manifest: dict[str, Any] = json.loads((run_folder() / "manifest.json").read_tex
 
 #: Names of the scenarios of this run.
 SCENARIOS: list[str] = _manifest.get("scenarios", [])
+
+# What has been imported stays: to search it for garbage again and again takes a tenth of a simulation.
+gc.freeze()
 
 
 class Testbench:

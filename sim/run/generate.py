@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import traceback
@@ -44,6 +45,7 @@ def _generate(unit: str, folder: Path, file: Path) -> None:
     os.chdir(folder)
     sys.path.insert(0, str(folder))
     sys.dont_write_bytecode = True
+    gc.disable()
     for name in list(sys.modules):
         if name.partition(".")[0] in _ROOMS:
             del sys.modules[name]

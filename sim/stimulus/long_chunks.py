@@ -59,19 +59,20 @@ def _segments(maker: Maker, level: int, chunk: int) -> Iterator[Segment]:
     end = chunk or 1 << min(maker.mac.chunk_bits, maker.long_bits)
     length = end + _REST
     places = np.unique([0, 1, end // 2, *range(max(end - 4, 0), length)])
-    right = np.array([chunk or length])
     wrong = _wrong_lengths(chunk, end)
     for _ in range(_DRAWS):
         a, b = (with_exponents(operand, maker.rng.integers(-2, 3, len(places)), maker.rng) for _ in range(2))
-        result, flags = sparse_results(operand, level, a, b, places, right)
-        told = sparse_results(operand, level, a, b, places, wrong)[0] != result
+        results, flags = sparse_results(operand, level, a, b, places, np.array([chunk or length, *wrong]))
+        told = results[1:] != results[0]
         if wrong.size and not told.any():
             continue
         zeros, ones = np.zeros(length, np.uint16), np.full(length, operand.one, np.uint16)
         zeros[places], ones[places] = a, b
         whole = int(np.asarray(dot(zeros, ones, operand=operand, level=level, chunk=chunk or None)))
-        if whole != result[0]:
-            raise AssertionError(f"{operand} level {level} chunk {chunk}: {whole:#x} of all, {result[0]:#x} of the few")
+        if whole != results[0]:
+            raise AssertionError(
+                f"{operand} level {level} chunk {chunk}: {whole:#x} of all, {results[0]:#x} of the few"
+            )
         made = Segment(index, level, zeros.tolist(), ones.tolist(), chunk=chunk)
         made.result, made.flags, made.is_known = whole, int(flags[0]), True
         yield made

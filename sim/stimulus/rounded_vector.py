@@ -32,10 +32,11 @@ class RoundedVectorMaker(RoundedMaker, VectorMaker):
             self.brought(element)
         return row
 
-    def _other(self, segment: Segment) -> Segment:
-        other = super()._other(segment)
-        other.random, other.random_promotion = [], []
-        return other
+    def _others(self, segment: Segment, count: int) -> list[Segment]:
+        others = super()._others(segment, count)
+        for other in others:
+            other.random, other.random_promotion = [], []
+        return others
 
     def reductions(self, chains: list[Chain]) -> Iterator[Segment]:
         """Yield the reductions of all lanes."""

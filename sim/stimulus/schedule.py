@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -24,6 +24,11 @@ Beat = tuple[Segment, int]
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
+def _beats_of(segment: Segment) -> Iterator[Beat]:
+    """Return the products of a segment, of which long chunks have millions."""
+    return zip(itertools.repeat(segment), range(max(1, len(segment.a))), strict=False)
+
+
 class _Open:
     """A chain that has its registers."""
 
@@ -32,7 +37,7 @@ class _Open:
         for segment in chain:
             if segment.error == NO_ERROR:
                 segment.register = register | 1 if segment.odd else register
-        self._beats = [(segment, k) for segment in chain for k in range(max(1, len(segment.a)))]
+        self._beats = list(itertools.chain.from_iterable(map(_beats_of, chain)))
         self._next = 0
 
     @property
@@ -144,11 +149,13 @@ class Table:
     """
 
     def __init__(self, beats: Sequence[Beat]) -> None:
-        unique = {id(segment): segment for segment, _ in beats}
+        segments, places = zip(*beats, strict=True)
+        keys = list(map(id, segments))
+        unique = dict(zip(keys, segments, strict=True))
         self.segments = list(unique.values())
         numbers = {key: number for number, key in enumerate(unique)}
-        self.which = np.fromiter((numbers[id(segment)] for segment, _ in beats), np.int64, len(beats))
-        self.place = np.fromiter((k for _, k in beats), np.int64, len(beats))
+        self.which = np.fromiter(map(numbers.__getitem__, keys), np.int64, len(keys))
+        self.place = np.array(places, np.int64)
 
     def of_segments(self, key: str) -> NDArray[np.int64]:
         """Return an attribute of each product's segment."""

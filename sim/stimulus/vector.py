@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
-from dataclasses import dataclass, field, fields, replace
+from copy import copy
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from sim.port import Port
 from sim.scenario import Scenario
 from sim.stimulus.mac import Maker
 from sim.stimulus.mac_coverage import required_edges
+from sim.stimulus.operands import random_codes, with_exponents
 from sim.stimulus.reductions import NO_ERROR, UNSUPPORTED, Chain, Segment
 from sim.stimulus.schedule import Beat, Table, details_of
 
@@ -125,7 +127,7 @@ class VectorMaker(Maker):
         # In which elements: those that every level of the chain has.
         places = self.rng.permutation(min(counts))[: len(chains)].tolist()
         for at, (segment, count) in enumerate(zip(chains[0], counts, strict=True)):
-            elements = [self._other(segment) for _ in range(count)]
+            elements = self._others(segment, count)
             for place, chain in zip(places, chains, strict=False):
                 elements[place] = chain[at]
             shared = {one.name: getattr(segment, one.name) for one in fields(Segment)}
@@ -136,10 +138,18 @@ class VectorMaker(Maker):
         """Return a row with what only some units have."""
         return row
 
-    def _other(self, segment: Segment) -> Segment:
-        index = segment.format if segment.format < len(self.operands) else 0
-        drawn = self.segment(index, segment.level, len(segment.a))
-        return replace(segment, a=drawn.a, b=drawn.b, is_known=False)
+    def _others(self, segment: Segment, count: int) -> list[Segment]:
+        """Return as many segments that differ from this one in their operands: random ones, of any kind in a fourth."""
+        operand = self.operands[segment.format if segment.format < len(self.operands) else 0]
+        length = len(segment.a)
+        products = 2 * count * length
+        usual = with_exponents(operand, self.rng.integers(-4, 4, products), self.rng)
+        is_any = np.repeat(self.rng.random(count) < 0.25, 2 * length)
+        codes = np.where(is_any, random_codes(operand, products, self.rng), usual).reshape(count, 2, length).tolist()
+        others = [copy(segment) for _ in codes]
+        for other, (other.a, other.b) in zip(others, codes, strict=True):
+            other.is_known = False
+        return others
 
     def to_scenario(self, name: str, beats: list[Beat]) -> Scenario:
         """Return the scenario that drives these products and expects the answers of their rows."""
