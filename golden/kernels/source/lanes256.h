@@ -119,6 +119,12 @@ struct Lanes {
         return as_floats(larger(as_words(x), both(as_words(y), words(0x7FFFFFFF))));
     }
 
+    // In an environment that rounds down.
+    static Mask is_inexact(Floats a, Floats b, Floats c) {
+        const Floats up = _mm256_xor_ps(_mm256_fnmsub_ps(a, b, c), floats(-0.0f));
+        return as_words(_mm256_cmp_ps(_mm256_fmadd_ps(a, b, c), up, _CMP_NEQ_OQ));
+    }
+
     static Words load_words(const uint32_t *from) {
         return _mm256_loadu_si256(reinterpret_cast<const __m256i *>(from));
     }

@@ -52,15 +52,19 @@ struct Counters {
     }
 };
 
-// Accumulators in float, of lanes whose instructions round as they say. Where a sum may be inexact below the smallest normal value, the plain C++ counts.
-template <class Given, bool LIMITED>
+// Accumulators in float. Where a sum may be inexact below the smallest normal value, the plain C++ counts.
+template <bool LIMITED>
 struct SingleCounting : FloatLanes {
     using Counts = Counters<LIMITED>;
     static constexpr int ROWS = Lanes::SINGLE_ROWS;
     explicit SingleCounting(const Rule &) {}
     Floats operator()(Floats a, Floats b, Floats acc, Counters<LIMITED> &counters) const {
         const Floats after = Lanes::multiply_add(a, b, acc);
-        const Mask inexact = Given::is_inexact(a, b, acc);
+        count(a, b, acc, after, counters);
+        return after;
+    }
+    static void count(Floats a, Floats b, Floats acc, Floats after, Counters<LIMITED> &counters) {
+        const Mask inexact = Lanes::is_inexact(a, b, acc);
         counters.note_swamped(inexact, acc, after);
         if constexpr (LIMITED) {
             const Mask infinite = Lanes::at_least(after, Lanes::as_floats(Lanes::words(INFINITY_BITS)));
@@ -71,7 +75,6 @@ struct SingleCounting : FloatLanes {
         } else {
             counters.largest = Lanes::larger_magnitude(counters.largest, after);
         }
-        return after;
     }
 };
 
@@ -199,37 +202,6 @@ void count_join(int64_t count, const float *partial, float *total, float factor,
         Lanes::store(total + i, step(Lanes::load(partial + i), factors, Lanes::load(total + i), counters));
         counters.store(tally.at(i));
     }
-}
-
-Tiles counting(const Tiles &tiles, const Counted *counted) {
-    Tiles counting = tiles;
-    counting.counted = counted;
-    return counting;
-}
-
-// Let the tiles that round to nearest even count, too.
-template <class Given>
-void add_counts(Path &path) {
-    constexpr int ROWS = Lanes::SINGLE_ROWS, COLUMNS = columns_of<FloatLanes>;
-    constexpr CountedChain any_single = counted_chain<Mode::nearest_even, ScalarPhilox, ROWS, COLUMNS>;
-    constexpr CountedJoin scaled_join = count_join<ScaledCounting<true, true>>;
-    static const Counted scaled = {count_chain<ScaledCounting<false, false>>, count_chain<ScaledCounting<false, true>>,
-                                   scaled_join};
-    constexpr CountedChain scaled_chain = count_chain<ScaledCounting<true, true>>;
-    static const Counted scaled_limited = {scaled_chain, scaled_chain, scaled_join};
-    static Counted single = {any_single, any_single, counted_join<Mode::nearest_even, ScalarPhilox>};
-    static Counted single_limited = single;
-    if constexpr (Given::ROUNDS_BY_INSTRUCTION) {
-        single = {count_chain<SingleCounting<Given, false>>, any_single, count_join<SingleCounting<Given, true>>};
-        single_limited = {count_chain<SingleCounting<Given, true>>, any_single, count_join<SingleCounting<Given, true>>};
-    }
-    InMode &kinds = path.in(Mode::nearest_even);
-    static const Tiles tiles[] = {counting(*kinds.single, &single), counting(*kinds.single_limited, &single_limited),
-                                  counting(*kinds.scaled, &scaled), counting(*kinds.scaled_limited, &scaled_limited)};
-    kinds.single = &tiles[0];
-    kinds.single_limited = &tiles[1];
-    kinds.scaled = &tiles[2];
-    kinds.scaled_limited = &tiles[3];
 }
 
 }  // namespace

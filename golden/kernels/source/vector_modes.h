@@ -1,8 +1,8 @@
 // The vector paths in the modes other than nearest even, over the class `Lanes`.
 #pragma once
 
+#include "counting_tiles.h"
 #include "mode_steps.h"
-#include "vector_counts.h"
 #include "wide_loops.h"
 
 namespace {
@@ -57,7 +57,7 @@ void add_directed(Path &path) {
 template <Rounding TO_ODD>
 Path path_with_modes() {
     Path path = *path_of_lanes<TO_ODD>();
-    add_counts<Lanes>(path);
+    add_counts(path);
     add_generic_modes<LanesPhilox>(path);
     add_directed<Mode::toward_zero, Rounding::zero>(path);
     add_directed<Mode::down, Rounding::down>(path);

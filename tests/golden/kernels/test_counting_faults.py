@@ -10,7 +10,7 @@ from .operands import codes
 from .seen import RUN, assert_seen, differences
 from .test_counting import numbers
 
-VECTORS, ANY = "vector_counts.h", "generic_counts.h"
+VECTORS, ANY, REPEATED = "vector_counts.h", "generic_counts.h", "repeated_counts.h"
 FAULTS = {
     "inexact not counted": (
         "avx512",
@@ -79,6 +79,33 @@ FAULTS = {
     "promotions counted as products": (
         "avx512",
         Change("counting.h", "memory_ + kind * (EVENTS + 1) * size_", "memory_"),
+    ),
+    "inexact judged to nearest": (
+        "avx2",
+        Change(
+            REPEATED,
+            "const Environment down(Rounding::down);\n            count_steps",
+            "const Environment down(Rounding::nearest);\n            count_steps",
+        ),
+    ),
+    "inexact promotions judged to nearest": (
+        "avx2",
+        Change(
+            REPEATED,
+            "const Environment down(Rounding::down);\n            count_partials",
+            "const Environment down(Rounding::nearest);\n            count_partials",
+        ),
+    ),
+    "steps counted from the first sum": ("avx2", Change(REPEATED, "before = after;", "(void)0;")),
+    "last of the counted sums not kept": ("avx2", Change(REPEATED, "Lanes::store(sums + at, before);", "(void)0;")),
+    "steps counted with the first factors": ("avx2", Change(REPEATED, "factors.x += now * a_pitch;", "(void)0;")),
+    "sums of the first vector counted": (
+        "avx2",
+        Change(REPEATED, "((k * ROWS + row) * USED + v)", "((k * ROWS + row) * USED)"),
+    ),
+    "promotions of the first vector counted": (
+        "avx2",
+        Change(REPEATED, "counters.load(tally.at(i));", "counters.load(tally.at(0));"),
     ),
     "inexact not counted, portable": ("portable", Change(ANY, "tally.inexact[i]++;", "")),
     "underflow below the smallest normal value before rounding, portable": (
