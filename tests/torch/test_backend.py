@@ -1,5 +1,6 @@
 """Backends, closures and the data executor: names and order of events of the original."""
 
+import contextlib
 import logging
 
 import pytest
@@ -7,6 +8,7 @@ import torch
 from torch import nn
 
 import golden.torch as cstorch
+from golden.torch.settings.scopes import scopes
 
 data = cstorch.utils.data
 
@@ -113,6 +115,36 @@ def test_level_of_the_cluster_configuration_holds(kind):
     else:
         cstorch.compile(model).encode(torch.ones(1))
     assert seen == [("bfloat16", 2, True)]
+
+
+@pytest.mark.parametrize("way", ["alone", "submodule", "traced", "in a precision"])
+def test_level_map_of_a_compiled_model_holds(way):
+    cstorch.amp.set_half_dtype("bfloat16")
+    seen = []
+
+    class Body(nn.Module):
+        def forward(self, x):
+            seen.append((cstorch.current_pol().fwd, cstorch.current_pol().bwd))
+            return x
+
+    model = nn.Sequential(Body(), nn.Sequential(Body()))
+    cstorch.compile(model, levels={"1.*": {"fwd": 2, "bwd": 0}})
+    run = model[1] if way == "submodule" else model
+    if way == "traced":
+        run = cstorch.trace(run)
+    with cstorch.precision("float16", level=0) if way == "in a precision" else contextlib.nullcontext():
+        run(torch.ones(1))
+    around = (0, 0) if way == "in a precision" else (1, 1)
+    assert seen == ([(2, 0)] if way == "submodule" else [around, (2, 0)])
+    assert not scopes.maps
+    assert not scopes.pols
+
+
+def test_wrong_level_map_of_a_compiled_model_is_refused_when_it_is_compiled():
+    with pytest.raises(ValueError, match=r"^levels: 'head' matches no module of Linear"):
+        cstorch.compile(nn.Linear(1, 1), levels={"head": 2})
+    with pytest.raises(TypeError, match=r"^levels: got 2, must be a mapping"):
+        cstorch.compile(nn.Linear(1, 1), levels=2)
 
 
 def test_precision_around_a_traced_step_decides():

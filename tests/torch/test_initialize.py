@@ -10,6 +10,7 @@ from torch import nn
 
 import golden.torch as cstorch
 from golden.torch import amp
+from golden.torch.settings.scopes import scopes
 
 X = torch.linspace(-1, 1, 6).view(2, 3) / 3
 
@@ -66,6 +67,8 @@ def test_autocast_is_the_precision_context():
         ({"half": "float8"}, ValueError, r"^half: got 'float8', must be"),
         ({"level": 3}, ValueError, r"^level: got 3, must be"),
         ({"chunk": 0}, ValueError, r"^chunk: got 0, must be"),
+        ({"levels": 2}, TypeError, r"^levels: got 2, must be a mapping"),
+        ({"levels": {"head": 2}}, ValueError, r"^levels: 'head' matches no module of Linear"),
     ],
 )
 def test_wrong_argument_is_refused_when_called(arguments, error, message):
@@ -161,3 +164,46 @@ def test_initialised_submodule_keeps_its_own_precision():
     amp.initialize(model, half="bfloat16")
     assert model.body(X).dtype == torch.float16
     assert model.encode(X).dtype == torch.bfloat16
+
+
+LEVELS = {"body": {"fwd": 2, "bwd": 1}, "body.2": {"level": 2, "chunk": 4}}
+
+
+def wide_encoder():
+    """An encoder of sums that differ between the levels."""
+    torch.manual_seed(3)
+    model = Encoder()
+    model.body[0] = nn.Linear(3, 40)
+    model.table = nn.Parameter(torch.randn(40, 3))
+    model.body.append(nn.Linear(40, 40))
+    return model
+
+
+MAPPED_WAYS = {name: way for name, way in WAYS.items() if name != "submodule of a submodule"} | {
+    "submodule of a submodule": lambda model: model.body[2](torch.linspace(-1, 1, 80).view(2, 40) / 3),
+}
+
+
+@pytest.mark.parametrize("way", MAPPED_WAYS)
+@pytest.mark.parametrize("copied", [None, copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
+def test_level_map_of_an_initialised_model_holds_whichever_way_it_is_entered(way, copied):
+    def gradients(model, result):
+        result.float().square().sum().backward()
+        return [result] + [each.grad for each in model.parameters() if each.grad is not None]
+
+    model = wide_encoder()
+    with cstorch.precision(half="bfloat16", level=0, levels=LEVELS, model=model):
+        expected = gradients(model, MAPPED_WAYS[way](model))
+    model = wide_encoder()
+    with cstorch.precision(half="bfloat16", level=0):
+        other = gradients(model, MAPPED_WAYS[way](model))
+    assert not all(map(torch.equal, other, expected))
+    model = amp.initialize(wide_encoder(), half="bfloat16", level=0, levels=LEVELS)
+    if copied is not None:
+        model = copied(model)
+    found = gradients(model, MAPPED_WAYS[way](model))
+    assert len(found) == len(expected)
+    assert all(map(torch.equal, found, expected))
+    assert not scopes.maps
+    assert not scopes.pols
+    assert not scopes.mapped

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import types
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, TypeVar, overload
 
@@ -16,6 +16,8 @@ from torch.optim import Optimizer
 from golden.reduction import DEFAULT_CHUNK
 from golden.torch.amp.iteration import as_optimizers
 from golden.torch.settings.half import HalfType, _Process, current_half, half_named
+from golden.torch.settings.level_map import LevelMap
+from golden.torch.settings.mapped import in_map
 from golden.torch.settings.precision import precision
 from golden.torch.settings.scopes import scopes
 
@@ -28,7 +30,7 @@ Optimizers = TypeVar("Optimizers", bound=Optimizer | Iterable[Optimizer])
 class _Entry:
     """The precision that a call enters, whichever way it enters an initialised model."""
 
-    def __init__(self, context: Callable[[], AbstractContextManager[object]]) -> None:
+    def __init__(self, context: Callable[[nn.Module], AbstractContextManager[object]]) -> None:
         self.context = context
 
 
@@ -59,14 +61,14 @@ class _InPrecision:
             return self._method()(*args, **kwargs)
         scopes.entries = (*outside, self.entry)
         try:
-            with self.entry.context():
+            with self.entry.context(self.module):
                 return self._method()(*args, **kwargs)
         finally:
             scopes.entries = outside
 
 
-def enter_everywhere(model: nn.Module, context: Callable[[], AbstractContextManager[object]]) -> None:
-    """Make every way into a model enter a context, but for modules whose ways have one already."""
+def enter_everywhere(model: nn.Module, context: Callable[[nn.Module], AbstractContextManager[object]]) -> None:
+    """Make every way into a model enter the context of the module called, but for modules that have one already."""
     entry = _Entry(context)
     for module in model.modules():
         if not isinstance(module, torch.jit.ScriptModule) and not is_initialized(module):
@@ -97,6 +99,7 @@ def initialize(
     half: str | torch.dtype | HalfType | None = ...,
     level: int | None = ...,
     chunk: int | None = ...,
+    levels: Mapping[str, Any] | None = ...,
 ) -> Model: ...
 @overload
 def initialize(
@@ -107,6 +110,7 @@ def initialize(
     half: str | torch.dtype | HalfType | None = ...,
     level: int | None = ...,
     chunk: int | None = ...,
+    levels: Mapping[str, Any] | None = ...,
 ) -> tuple[Model, Optimizers]: ...
 def initialize(
     model: Model,
@@ -116,6 +120,7 @@ def initialize(
     half: str | torch.dtype | HalfType | None = None,
     level: int | None = None,
     chunk: int | None = DEFAULT_CHUNK,
+    levels: Mapping[str, Any] | None = None,
 ) -> Model | tuple[Model, Optimizers]:
     """Make a model run in a precision, whichever way it is entered; parameters stay as they are, in fp32.
 
@@ -128,8 +133,9 @@ def initialize(
         Changed in place.
     optimizers : Optimizer or iterable of Optimizer, optional
         Returned as given: fp32 parameters need no other optimizer. For the calls of scripts that pass them.
-    enabled, half, level, chunk
-        As for `golden.torch.precision`. The half type is that of this moment unless given.
+    enabled, half, level, chunk, levels
+        As for `golden.torch.precision`. The half type is that of this moment unless given. The level map is of `model`,
+        also where one of its modules is called alone; code that torch.compile makes refuses it.
 
     Returns
     -------
@@ -139,7 +145,7 @@ def initialize(
     Raises
     ------
     TypeError, ValueError
-        If an argument is wrong.
+        If an argument is wrong, or a pattern of `levels` matches no module.
     RuntimeError
         If the model has been initialised already.
     """
@@ -155,7 +161,15 @@ def initialize(
         "chunk": chunk,
         "enabled": enabled,
     }
+    if levels is not None:
+        settings |= {"levels": LevelMap.of(levels), "model": model}
     precision(**settings)  # checks them now and not in the first forward pass
     _Process.initialized = half_named(settings["half"])
-    enter_everywhere(model, functools.partial(precision, **settings))
+    enter_everywhere(model, functools.partial(_precision_of, settings))
     return model if optimizers is None else (model, optimizers)
+
+
+def _precision_of(settings: Mapping[str, Any], module: nn.Module) -> AbstractContextManager[object]:
+    """Return the precision in which a module of an initialised model runs that is called from outside."""
+    context = precision(**settings)
+    return in_map(context, module) if "levels" in settings else context

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
@@ -15,6 +15,8 @@ from golden.torch.amp.initialize import enter_everywhere
 from golden.torch.backend.current import Backend, backend, current_backend
 from golden.torch.notices import say_once
 from golden.torch.settings.half import wants_mixed_precision
+from golden.torch.settings.level_map import LevelMap
+from golden.torch.settings.mapped import in_map, mapped
 from golden.torch.settings.precision import precision
 from golden.torch.settings.scopes import scopes
 
@@ -49,7 +51,7 @@ def in_precision() -> AbstractContextManager[object]:
     return precision(level=_level_of_run())
 
 
-def compile(model: Model, backend: str | Backend | None = None) -> Model:
+def compile(model: Model, backend: str | Backend | None = None, *, levels: Mapping[str, Any] | None = None) -> Model:
     """Prepare a model: whichever way it is entered, it runs in the precision of the run, backward pass included.
 
     Half type and level are those of the moment of the call: `golden.torch.amp.set_half_dtype`, and
@@ -61,6 +63,8 @@ def compile(model: Model, backend: str | Backend | None = None) -> Model:
         Changed in place; its parameters stay in fp32.
     backend : "CPU", "GPU" or "CSX", or Backend, optional
         The backend of this process, made if there is none; CPU unless given.
+    levels : mapping, optional
+        A level map of the model, as for `golden.torch.precision`. It holds in the precision of a traced step, too.
 
     Returns
     -------
@@ -70,17 +74,31 @@ def compile(model: Model, backend: str | Backend | None = None) -> Model:
     Raises
     ------
     TypeError, ValueError
-        If an argument is wrong.
+        If an argument is wrong, or a pattern of `levels` matches no module.
     RuntimeError
         If another backend has been made before.
     """
     if not isinstance(model, nn.Module):
         raise TypeError(f"model: got {model!r}, must be a torch.nn.Module")
+    level_map = None if levels is None else LevelMap.of(levels)
+    if level_map is not None:
+        level_map.table(model)  # checks it now and not in the first forward pass
     made = _backend_for(backend)
-    enter_everywhere(model, in_precision)
+    enter_everywhere(model, functools.partial(_context_of, model, level_map))
     if not hasattr(model, "device"):
         vars(model)["device"] = made.torch_device
     return model
+
+
+def _context_of(model: nn.Module, levels: LevelMap | None, module: nn.Module) -> AbstractContextManager[object]:
+    """Return the context in which a module of a compiled model runs that is called from outside."""
+    return in_precision() if levels is None else in_map(_precision_and_map(levels, model), module)
+
+
+@contextlib.contextmanager
+def _precision_and_map(levels: LevelMap, model: nn.Module) -> Iterator[None]:
+    with in_precision(), mapped(levels, model):
+        yield
 
 
 def _backend_for(given: object) -> Backend:

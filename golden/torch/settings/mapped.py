@@ -10,7 +10,7 @@ import functools
 import threading
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,7 +23,7 @@ from golden.torch.compiling.frames import run_as_written
 from golden.torch.settings.level_map import LevelMap, Table
 from golden.torch.settings.scopes import scopes
 
-__all__ = ["MapScope", "enter_map", "leave_map", "note_maps", "watching_modules"]
+__all__ = ["MapScope", "enter_map", "in_map", "leave_map", "mapped", "note_maps", "watching_modules"]
 
 
 @dataclass(frozen=True)
@@ -75,6 +75,25 @@ def leave_map(owner: object) -> None:
         scopes.mapped = scopes.mapped[:depth]
     scopes.maps = scopes.maps[:last] + scopes.maps[last + 1 :]
     _unwatch_modules()
+
+
+@contextmanager
+def mapped(given: LevelMap, model: nn.Module) -> Iterator[None]:
+    """Have a map of a model in force."""
+    owner = object()
+    enter_map(owner, given, model)
+    try:
+        yield
+    finally:
+        leave_map(owner)
+
+
+@contextmanager
+def in_map(context: AbstractContextManager[object], module: nn.Module) -> Iterator[None]:
+    """Enter a context with a map while a module of its model runs already: what the map says of the module holds."""
+    with context:
+        _before(module, None)  # the end of the map ends this, too
+        yield
 
 
 @contextmanager
