@@ -71,12 +71,11 @@ def counted(
     how: dict[str, Any] = {"operand": operand, "plan": plan, "modes": modes}
     if x.shape[-1] and (destination is None or destination.has_inf):
         formats = kernels.Formats.of(carrier(operand), plan, destination or plan.outer, rounding=modes)
-        if counting.rows is None or not kernels.counts_apart(formats):
-            result = np.empty(shape, code_dtype(formats.destination))
-            sink = CountSink(counting.form, shape, counting.rows)
-            if kernels.matmul(*carried_codes(operand, x, y), start, result, formats, sink=sink):
-                found = sink.counts(*steps_of(plan, x.shape[-1]))
-                return result, with_signalling(found, x, y, start, shape, counting, operand=operand, plan=plan)
+        result = np.empty(shape, code_dtype(formats.destination))
+        sink = CountSink(counting.form, shape, counting.rows)
+        if kernels.matmul(*carried_codes(operand, x, y), start, result, formats, sink=sink):
+            found = sink.counts(*steps_of(plan, x.shape[-1]))
+            return result, with_signalling(found, x, y, start, shape, counting, operand=operand, plan=plan)
     if counting.rows is None:
         codes, found = _counted_rows(x, y, start, shape, counting, **how)
         if destination is not None:

@@ -169,10 +169,9 @@ def _counted_values(
     """Return the values of a matrix product, and the counts of its steps."""
     if x.shape[-1] and destination.has_inf:
         formats = kernels.Formats.of(carrier(operand), plan, destination, as_values=True, rounding=modes)
-        if counting.rows is None or not kernels.counts_apart(formats):
-            result, sink = np.empty(shape, np.float32), CountSink(counting.form, shape, counting.rows)
-            if kernels.matmul(*carried_values(operand, x, y), start, result, formats, sink=sink):
-                return result, sink.counts(*steps_of(plan, x.shape[-1]))
+        result, sink = np.empty(shape, np.float32), CountSink(counting.form, shape, counting.rows)
+        if kernels.matmul(*carried_values(operand, x, y), start, result, formats, sink=sink):
+            return result, sink.counts(*steps_of(plan, x.shape[-1]))
     options: dict[str, Any] = {"operand": operand, "reduction": plan, "out": destination}
     options |= arguments_of(modes, with_last=True)
     if counting.rows is not None and counting.rows.size and not modes.is_random:

@@ -21,9 +21,6 @@ __all__ = ["Active", "active", "address", "format_number", "kernel_info", "paths
 #: The paths of the library, fastest first; a path's number in the C interface is its place from the end.
 COMPILED_PATHS = ("avx512fp16", "avx512", "avx2", "portable")
 
-#: The number of the path with native float16.
-NATIVE_HALVES = 3
-
 _VERSION = 1
 _FOLDER = Path(__file__).resolve().parent
 _SLOW_SECONDS = 2.0

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from golden.formats import FP16, FloatFormat
+from golden.formats import FloatFormat
 from golden.kernels.counting import CountSink
-from golden.kernels.library import NATIVE_HALVES, active, address, format_number
+from golden.kernels.library import active, address, format_number
 from golden.reduction import Reduction
 from golden.rounding import NEAREST, ReductionRounding, Rounding
 
@@ -21,7 +21,6 @@ __all__ = [
     "Formats",
     "Indexed",
     "batch_offsets",
-    "counts_apart",
     "dot",
     "matmul",
     "matmul_indexed",
@@ -101,13 +100,6 @@ class Formats(NamedTuple):
             rounded = (*rounded, self.destination)
         fits = all(fmt.fraction_bits + given.random_bits <= _MOST_BITS for fmt in rounded)
         return hasattr(library, "cbfloat_multiply_rounded") and fits and results <= 2**32
-
-
-def counts_apart(formats: Formats) -> bool:
-    """Tell whether a product runs in native float16, in which nothing counts: counted rows are then computed apart."""
-    served = active()
-    plain = formats.rounding.rounding is Rounding.NEAREST_EVEN and formats.operand == formats.inner == FP16
-    return served is not None and served.path == NATIVE_HALVES and plain
 
 
 def strided(array: Matrix) -> Matrix:

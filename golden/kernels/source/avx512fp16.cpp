@@ -4,8 +4,13 @@
 #if (defined(__x86_64__) || defined(_M_X64)) && \
     ((defined(__clang__) && __clang_major__ >= 14) || (!defined(__clang__) && defined(__GNUC__) && __GNUC__ >= 12))
 
+#include <cmath>
+#include <cstring>
+#include <immintrin.h>
+
 #include "halves512.h"
-#include "chains.h"
+#include "lanes512.h"
+#include "half_counts.h"
 
 namespace {
 
@@ -16,7 +21,9 @@ struct HalfStep : Halves {
 };
 
 Path with_halves(const Path &path) {
-    static const Tiles tiles = tiles_of<HalfStep>(Rounding::nearest, nullptr);
+    // Partial sums join their totals in the tiles of these.
+    static const Counted counted = {count_half_chain<HalfStep>, count_half_chain<HalfStep>, nullptr};
+    static const Tiles tiles = counting(tiles_of<HalfStep>(Rounding::nearest, nullptr), &counted);
     Path extended = path;
     extended.in(Mode::nearest_even).half = &tiles;
     static const Tiles zero = tiles_of<HalfStep>(Rounding::zero, nullptr);

@@ -8,6 +8,12 @@
 
 #include "path.h"
 
+#if defined(__clang__)
+#define COMPILED_ONCE __attribute__((noinline))
+#else
+#define COMPILED_ONCE __attribute__((noinline, noclone))
+#endif
+
 namespace {
 
 template <class Step>

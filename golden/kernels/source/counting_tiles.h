@@ -1,15 +1,10 @@
 // The tiles of the vector paths that count.
 #pragma once
 
+#include "generic_counts.h"
 #include "repeated_counts.h"
 
 namespace {
-
-Tiles counting(const Tiles &tiles, const Counted *counted) {
-    Tiles counting = tiles;
-    counting.counted = counted;
-    return counting;
-}
 
 template <class Counting>
 constexpr CountedChain chain_of_floats() {

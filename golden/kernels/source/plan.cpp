@@ -68,7 +68,7 @@ bool Plan::choose_scaled() {
     if (counts && !counts_scaled()) return false;
     total_exponent = outer.is_float() ? 0 : outer.scale();
     joining = outer.is_float() ? kinds.single_limited : kinds.scaled_limited;
-    const bool native = kinds.half && !counts && !is_chain && operand == inner && inner == Format{5, 10, 15};
+    const bool native = kinds.half && (!counts || kinds.half->counted) && !is_chain && operand == inner && inner == Format{5, 10, 15};
     if (native) {
         tiles = limited = kinds.half;
         halves = true;

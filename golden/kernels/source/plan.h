@@ -40,7 +40,8 @@ struct Plan {
     // Whether a sum below the smallest normal value may be inexact: whether a product may have a digit below the lowest of
     // the inner format. `smallest` is the least that a product which is not 0 can be, as the operands are packed.
     bool may_be_tiny(double smallest) const { return smallest < smallest_without_tiny; }
-    bool has_tiny_products() const { return 2 * operand.lowest_digit() < inner.lowest_digit(); }
+    // Native float16 watches for itself.
+    bool has_tiny_products() const { return !halves && 2 * operand.lowest_digit() < inner.lowest_digit(); }
 
 private:
     bool choose_scaled();

@@ -12,6 +12,7 @@
 
 #include "call.h"
 #include "counting.h"
+#include "environment.h"
 #include "kernels.h"
 #include "pack.h"
 #include "path.h"
@@ -230,7 +231,7 @@ private:
                 counted(rows, columns, plan_.dot, steps, a, b, sums, rule, tallies_.at(0, column, row * tiles.rows));
                 return;
             }
-            each_counted(tiles, row, rows, sums, rule, [&](int i, float *copy, const Rule &here) {
+            each_counted(tiles, row, rows, sums, tiles.element_bytes, rule, [&](int i, float *copy, const Rule &here) {
                 const char *const x = a + (plan_.dot ? 0 : i * tiles.element_bytes);
                 counted(1, columns, plan_.dot, steps, x, b, copy, here, tallies_.at(0, column, row * tiles.rows + i));
             });
@@ -240,12 +241,13 @@ private:
 
     // Visit the counted rows among those of a tile: which it is, a copy of its sums, its rule.
     template <class Visit>
-    void each_counted(const Tiles &tiles, int64_t panel, int rows, const float *sums, const Rule &rule,
-                      const Visit &visit) {
+    void each_counted(const Tiles &tiles, int64_t panel, int rows, const float *sums, int bytes_of_sum,
+                      const Rule &rule, const Visit &visit) {
         for (int i = 0; i < rows; i++) {
             if (!tallies_.counts(panel * tiles.rows + i)) continue;
             alignas(64) float copy[MOST_SUMS];
-            std::memcpy(copy, sums + i * tiles.columns, static_cast<size_t>(tiles.columns) * sizeof(float));
+            const int64_t bytes = int64_t{tiles.columns} * bytes_of_sum;
+            std::memcpy(copy, reinterpret_cast<const char *>(sums) + i * bytes, static_cast<size_t>(bytes));
             Rule here = rule;
             here.place.index += static_cast<uint32_t>(i) * rule.place.row_stride;
             visit(i, copy, here);
@@ -279,7 +281,7 @@ private:
         environment_.change(plan_.joining->rounding);
         const auto counted = counts_here_ ? plan_.joining->counted->join : nullptr;
         if (counted && !tallies_.all())
-            each_counted(tiles, row, static_cast<int>(used / tiles.columns), totals, rule,
+            each_counted(tiles, row, static_cast<int>(used / tiles.columns), totals, sizeof(float), rule,
                          [&](int i, float *copy, const Rule &here) {
                              counted(tiles.columns, partial + i * tiles.columns, copy, plan_.join_factor, here,
                                      tallies_.at(1, column, row * tiles.rows + i));

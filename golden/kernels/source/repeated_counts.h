@@ -1,19 +1,14 @@
 // Counts of accumulators in float where no instruction says how it rounds: first the sums of some steps, then what these
-// did, in an environment that rounds down. Over the class `Lanes`.
+// did, in an environment that rounds down. What is compiled once by itself never leaves the environment that it is meant
+// for. Over the class `Lanes`.
 #pragma once
 
+#include "environment.h"
 #include "vector_counts.h"
 
 namespace {
 
 constexpr int REPEATED_STEPS = 32, REPEATED_ROWS = 3;
-
-// Never inlined: no instruction may leave the environment that it is meant for.
-#if defined(__clang__)
-#define IN_ITS_ENVIRONMENT __attribute__((noinline))
-#else
-#define IN_ITS_ENVIRONMENT __attribute__((noinline, noclone))
-#endif
 
 // The factors of one step stand `A_PITCH` and `B_PITCH` after those of the one before, in rows or in vectors.
 template <int A_PITCH, int B_PITCH, bool DOT>
@@ -28,7 +23,7 @@ struct PackedFactors {
 
 // What every step left, in `left`: steps by rows by vectors.
 template <int ROWS, int USED, class Factors>
-IN_ITS_ENVIRONMENT void sum_steps(int64_t steps, const Factors &factors, int pitch, float *sums, float *left) {
+COMPILED_ONCE void sum_steps(int64_t steps, const Factors &factors, int pitch, float *sums, float *left) {
     Floats sum[ROWS][USED];
 #pragma GCC unroll 8
     for (int row = 0; row < ROWS; row++)
@@ -47,8 +42,8 @@ IN_ITS_ENVIRONMENT void sum_steps(int64_t steps, const Factors &factors, int pit
 
 // Count what led from each sum to the next, and leave the last in `sums`.
 template <class Counting, int ROWS, int USED, class Factors>
-IN_ITS_ENVIRONMENT void count_steps(int64_t steps, const Factors &factors, int pitch, float *sums, const float *left,
-                                    const Tally &tally) {
+COMPILED_ONCE void count_steps(int64_t steps, const Factors &factors, int pitch, float *sums, const float *left,
+                               const Tally &tally) {
     for (int row = 0; row < ROWS; row++)
         for (int v = 0; v < USED; v++) {
             const int at = row * pitch + v * Lanes::COUNT;
@@ -113,16 +108,15 @@ void repeated_chain(int rows, int columns, bool dot, int64_t steps, const void *
 }
 
 template <class Counting>
-IN_ITS_ENVIRONMENT void sum_partials(int64_t count, const float *partial, float factor, const float *total,
-                                     float *after) {
+COMPILED_ONCE void sum_partials(int64_t count, const float *partial, float factor, const float *total, float *after) {
     const Floats factors = Lanes::floats(factor);
     for (int64_t i = 0; i < count; i += Lanes::COUNT)
         Lanes::store(after + i, Lanes::multiply_add(Lanes::load(partial + i), factors, Lanes::load(total + i)));
 }
 
 template <class Counting>
-IN_ITS_ENVIRONMENT void count_partials(int64_t count, const float *partial, float factor, const float *total,
-                                       const float *after, const Tally &tally) {
+COMPILED_ONCE void count_partials(int64_t count, const float *partial, float factor, const float *total,
+                                  const float *after, const Tally &tally) {
     const Floats factors = Lanes::floats(factor);
     typename Counting::Counts counters;
     for (int64_t i = 0; i < count; i += Lanes::COUNT) {

@@ -6,7 +6,9 @@
 
 #include <type_traits>
 
-#include "vectors.h"
+#include "chains.h"
+#include "generic_bits.h"
+#include "steps.h"
 
 namespace {
 
@@ -191,17 +193,25 @@ void count_chain(int rows, int columns, bool dot, int64_t steps, const void *a, 
     }
 }
 
-// `count` is that of whole rows of a tile, hence of whole vectors.
+// `count` is that of whole rows of a tile. Lanes beyond the columns hold zeros and NaNs, of which no promotion is an event.
 template <class Counting>
 void count_join(int64_t count, const float *partial, float *total, float factor, const Rule &rule, const Tally &tally) {
     const Counting step(rule);
     const Floats factors = Lanes::floats(factor);
+    const int shared = tally.by_row ? columns_of<Counting> : Lanes::COUNT;
     typename Counting::Counts counters;
-    for (int64_t i = 0; i < count; i += Lanes::COUNT) {
-        counters.load(tally.at(i));
-        Lanes::store(total + i, step(Lanes::load(partial + i), factors, Lanes::load(total + i), counters));
-        counters.store(tally.at(i));
+    for (int64_t first = 0; first < count; first += shared) {
+        counters.load(tally.at(first));
+        for (int64_t i = first; i < first + shared; i += Lanes::COUNT)
+            Lanes::store(total + i, step(Lanes::load(partial + i), factors, Lanes::load(total + i), counters));
+        counters.store(tally.at(first));
     }
+}
+
+Tiles counting(const Tiles &tiles, const Counted *counted) {
+    Tiles counting = tiles;
+    counting.counted = counted;
+    return counting;
 }
 
 }  // namespace

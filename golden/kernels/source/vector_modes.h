@@ -3,6 +3,7 @@
 
 #include "counting_tiles.h"
 #include "mode_steps.h"
+#include "vectors.h"
 #include "wide_loops.h"
 
 namespace {

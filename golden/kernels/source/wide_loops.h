@@ -7,12 +7,6 @@
 namespace {
 
 // The random bits outweigh everything else: the sums may stay in memory, and one function serves every size of a tile.
-#if defined(__clang__)
-#define COMPILED_ONCE __attribute__((noinline))
-#else
-#define COMPILED_ONCE __attribute__((noinline, noclone))
-#endif
-
 template <class Step>
 COMPILED_ONCE void random_steps(int rows, int vectors, bool dot, int64_t steps, const void *a, const void *b, void *acc,
                   const Rule &rule) {

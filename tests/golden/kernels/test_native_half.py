@@ -5,11 +5,26 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from golden import BF16, CBFLOAT16, FP16, FP32, FloatFormat, Reduction, dot, kernels, matmul, matmul_values, reference
+from golden import (
+    BF16,
+    CBFLOAT16,
+    FP16,
+    FP32,
+    FloatFormat,
+    Reduction,
+    dot,
+    encode,
+    kernels,
+    matmul,
+    matmul_values,
+    reference,
+)
+from golden.counts import Events
 
 from ..judges import assert_same_bits
 from .build import Change, Replacement
-from .operands import KINDS, codes, late_overflow
+from .operands import KINDS, beyond_double, codes, late_overflow
+from .test_counting import numbers
 
 PATH = "avx512fp16"
 STAND_IN = (
@@ -116,6 +131,84 @@ def test_formats_that_differ_from_float16_in_one_number_are_not_taken_for_it(nat
     wanted = on_numpy(matmul, a, b, operand=operand, reduction=plan)
     with kernels.use(native):
         assert_same_bits(matmul(a, b, operand=operand, reduction=plan), wanted)
+
+
+COUNTED = Reduction.for_level(1, FP16), Reduction(FP16, 7, FP16), Reduction(FP16, None, BF16), Reduction(FP16, 70, FP32)
+
+
+def counted(seed=146):
+    """Results and counts of products of every kind, in every form, and of dot products: pairs of both."""
+    rng = np.random.default_rng(seed)
+    given = [(codes(kind, FP16, (7, 75), rng), codes(kind, FP16, (75, 150), rng)) for kind in KINDS]
+    # Sums near the smallest normal value, small ones, and some whose largest, in the second vector, is no total's.
+    half = np.uint32(encode(2.0**-7, FP16))
+    near = [(half + np.arange(-48, 49).reshape(shape)).astype(np.uint16) for shape in ((97, 1), (1, 97))]
+    small = [encode(rng.normal(size=(33, 33)) * 2.0**-9, FP16) for _ in "ab"]
+    cancelled = [np.tile(encode(np.array([1.0, -1.0]), FP16), (3, 1)), np.full((2, 64), FP16.one, np.uint16)]
+    cancelled[1][:, 40] = encode(16.0, FP16)
+    # Between 2^-14 - 2^-25 and 2^-14 - 2^-26: tiny, though rounded to 2^-14.
+    tiny = [np.full((1, 1), int(half) + steps, np.uint16) for steps in (20, -40)]
+    long = [codes("normal", FP16, shape, rng) for shape in ((7, 300), (300, 40))]
+    given += [late_overflow(FP16), beyond_double(FP16), near, small, cancelled, tiny, long]
+    found = []
+    for plan in COUNTED:
+        options = {"operand": FP16, "reduction": plan}
+        for a, b in given:
+            found += [matmul(a, b, counts=form, **options) for form in (True, "rows", "sum")]
+            found.append(matmul(a, b, counts="rows", counted_rows=range(0, len(a), 3), **options))
+        rows = codes("special", FP16, (70, 50), rng)
+        found.append(dot(rows, rows[::-1], counts=True, **options))
+    return found
+
+
+@pytest.fixture(scope="module")
+def wanted_counts():
+    found = on_numpy(counted)
+    total = sum((counts.sum().products for _, counts in found), start=Events(0, 0, 0, 0, 0, 0))
+    assert all(vars(total).values())
+    return found
+
+
+def wrong_counts(wanted):
+    """How many numbers differ from those wanted."""
+    wrong = 0
+    for (result, counts), (want, numbers_wanted) in zip(counted(), wanted, strict=True):
+        pairs = zip([result, *numbers(counts)], [want, *numbers(numbers_wanted)], strict=True)
+        wrong += sum(int(np.count_nonzero(got != number)) for got, number in pairs)
+    return wrong
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_native_float16_counts_what_numpy_counts(native, wanted_counts, threads):
+    with kernels.use(native, threads):
+        assert wrong_counts(wanted_counts) == 0
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        ("half_counts.h", "inexact = Halves::increased(inexact, where);", "(void)0;"),
+        ("half_counts.h", "same_where(where, before, after)", "same_where(~Halves::Mask{0}, before, after)"),
+        ("half_counts.h", "Halves::all_below(largest, HALF_INFINITY) && ", ""),
+        ("half_counts.h", " && Halves::all_above(least, HALF_SMALLEST_NORMAL)", ""),
+        ("half_counts.h", "HALF_SMALLEST_NORMAL = 0x0400", "HALF_SMALLEST_NORMAL = 0x03FF"),
+        ("half_counts.h", "largest = Halves::larger(largest, magnitude);", "largest = magnitude;"),
+        ("half_counts.h", "largest = Halves::larger(largest, other.largest);", "(void)0;"),
+        ("half_counts.h", "swamped = Halves::add(swamped, other.swamped);", "(void)0;"),
+        ("half_counts.h", "Halves::words(inexact, part)", "Halves::words(inexact, 0)"),
+        ("half_counts.h", "counters.largest = Lanes::multiply(counters.largest, up);", "(void)0;"),
+        ("half_counts.h", "Halves::narrow(sums + lane, Lanes::multiply(sum, up));", "(void)0;"),
+        ("half_counts.h", "x += now * (dot ? COLUMNS : Step::ROWS);", "(void)0;"),
+        ("product.cpp", "i * bytes, static_cast<size_t>(bytes)", "i * 2 * bytes, static_cast<size_t>(bytes)"),
+    ],
+)
+def test_miscount_of_native_float16_is_seen(builder, load, wanted_counts, file, old, new):
+    if "avx512" not in kernels.paths():
+        pytest.skip("this processor has no AVX-512")
+    name = "halves-" + "".join(each for each in old + new if each.isalnum())
+    load(builder.build(name, *STAND_IN, Change(file, old, new), path=PATH), [PATH])
+    with kernels.use(PATH):
+        assert wrong_counts(wanted_counts) > 0
 
 
 def test_fault_in_the_native_float16_path_is_seen(builder, load):
