@@ -20,11 +20,12 @@ __all__ = ["AREAS", "code_of", "hash_of"]
 #: What figures are measured on, by name: a folder of the repository, and what there does not count, or a file. What
 #: `hdl` generates is in a file, which a test compares with the code (tests/hdl/test_released_verilog.py).
 AREAS: dict[str, tuple[str, tuple[str, ...]]] = {
-    "golden": ("golden", ("golden/torch", "golden/modelzoo")),
+    "golden": ("golden", ("golden/cuda", "golden/torch", "golden/modelzoo")),
+    "golden.cuda": ("golden/cuda", ()),
     "golden.torch": ("golden/torch", ()),
     "hdl": ("hdl/released.json", ()),
 }
-_SUFFIXES = (".py", ".cpp", ".h", ".json")
+_SUFFIXES = (".py", ".cpp", ".cu", ".h", ".json")
 _CPP_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 
 
@@ -59,7 +60,7 @@ def hash_of(area: str) -> str:
 @cache
 def code_of(path: str, text: str) -> str:
     """Return the lines of a file that are code: without comments, docstrings, empty lines and blanks at the end."""
-    lines = _CPP_COMMENT.sub("", text).splitlines() if path.endswith((".cpp", ".h")) else text.splitlines()
+    lines = _CPP_COMMENT.sub("", text).splitlines() if path.endswith((".cpp", ".cu", ".h")) else text.splitlines()
     if path.endswith(".py"):
         for token in tokenize.generate_tokens(io.StringIO(text).readline):
             if token.type == tokenize.COMMENT:

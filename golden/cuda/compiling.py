@@ -25,6 +25,7 @@ __all__ = [
     "Cubin",
     "Resources",
     "architecture_for",
+    "assembled",
     "cache_folder",
     "compiled",
     "cubin",
@@ -212,6 +213,13 @@ def ptx(variant: Steps | None, architecture: int, *options: str) -> str:
     nvrtc, _ = _nvrtc()
     told = [f"--gpu-architecture=compute_{architecture}", *_OPTIONS, *defines(variant), *options]
     return _compile(nvrtc, name_of(variant), architecture, told, sources(), "PTX")[0].decode().rstrip("\0")
+
+
+def assembled(kernels: str, architecture: int, options: list[str]) -> bytes:
+    """Return kernels of another source over the same headers, compiled for an architecture; nothing is kept."""
+    nvrtc, _ = _nvrtc()
+    told = [f"--gpu-architecture=sm_{architecture}", *_OPTIONS, *options]
+    return _compile(nvrtc, "of another source", architecture, told, {**sources(), _ROOT: kernels})[0]
 
 
 def _compile(

@@ -1,0 +1,126 @@
+"""Compile every variant of the kernels for cards, and count registers, spills, shared memory and instructions.
+
+``python -m lab.gpu.kernels`` does all variants for all architectures, which takes half an hour of a core; what is
+compiled stays in the cache that the kernels have at run time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+
+from rich.progress import track
+
+from golden.cuda.compiling import ARCHITECTURES, Resources, compiled
+from golden.cuda.scales import Steps
+from golden.cuda.variants import name_of, variants
+from lab.gpu.instructions import COUNTED, Counts, count, disassembler
+from tools.pages import check, publish
+from tools.results import Table, measured
+
+__all__ = ["instructions", "main", "resources", "spills"]
+
+#: Architectures whose instructions of a step are counted.
+_READ = (70, 80, 90)
+
+Taken = dict[tuple[Steps | None, int], dict[str, Resources]]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(prog="python -m lab.gpu.kernels", description=__doc__)
+    parser.add_argument("--architectures", type=int, nargs="+", choices=ARCHITECTURES, default=ARCHITECTURES,
+                        metavar="SM", help="such as 90 for sm_90 (default: all)")  # fmt: skip
+    parser.add_argument("--processes", type=int, default=2, help="how many compile at once (default %(default)s)")
+    parser.add_argument("--update-docs", action="store_true", help="put the tables into docs/results/gpu.md")
+    given = parser.parse_args(arguments)
+    if given.processes < 1:
+        parser.error(f"--processes: got {given.processes}, must be at least 1")
+    tables = []
+    if given.update_docs:
+        try:
+            check("gpu-kernels")
+        except ValueError as error:
+            parser.error(str(error))
+    tool = disassembler()
+    if tool:
+        shown = [number for number in _READ if number in given.architectures]
+        tables.append(
+            instructions({number: {step: count(*step, number, tool) for step in COUNTED} for number in shown})
+        )
+    else:
+        print("no nvdisasm is on the path or with Triton: instructions are not counted", file=sys.stderr)
+    wanted = [(one, number) for number in given.architectures for one in variants(number)]
+    taken = dict(zip(wanted, compile_all(wanted, given.processes), strict=True))
+    tables.append(resources(taken))
+    for table in tables:
+        print(table.markdown())
+    print(conclusion(taken))
+    if given.update_docs:
+        publish(measured("gpu-kernels", ["golden", "golden.cuda"], note=conclusion(taken), tables=tables))
+    return 0
+
+
+def compile_all(wanted: Sequence[tuple[Steps | None, int]], processes: int) -> Iterable[dict[str, Resources]]:
+    """Yield what the kernels of each variant take, in order."""
+    with ProcessPoolExecutor(processes) as pool:
+        done = pool.map(_kernels, wanted)
+        yield from track(done, "compiling", total=len(wanted), disable=not sys.stderr.isatty())
+
+
+def _kernels(wanted: tuple[Steps | None, int]) -> dict[str, Resources]:
+    return compiled(*wanted).kernels
+
+
+def spills(taken: Taken) -> list[str]:
+    """Return the kernels that keep registers in memory, by name and bytes."""
+    return [
+        f"{name} of {name_of(variant)} for sm_{number} ({kernel.spilled} bytes)"
+        for (variant, number), kernels in taken.items()
+        for name, kernel in kernels.items()
+        if kernel.spilled
+    ]
+
+
+def conclusion(taken: Taken) -> str:
+    """Return one sentence or two: how many kernels there are, and which of them spill."""
+    kernels = sum(map(len, taken.values()))
+    spilled = spills(taken)
+    told = f"{kernels} kernels in {len(taken)} cubins; {len(spilled) or 'none'} of them keep registers in memory"
+    return f"{told}: {'; '.join(spilled[:8])}{' ...' if spilled[8:] else ''}." if spilled else f"{told}."
+
+
+def resources(taken: Taken) -> Table:
+    """Return the table of registers and spills: a row for each variant, a column for each architecture."""
+    numbers = sorted({number for _, number in taken})
+    rows = []
+    for variant in dict.fromkeys(variant for variant, _ in taken):
+        found = [taken.get((variant, number), {}) for number in numbers]
+        names = max(found, key=len)
+        shared = " · ".join(str(kernel.shared) for kernel in names.values())
+        rows.append((f"`{name_of(variant)}`", ", ".join(f"`{name}`" for name in names), shared, *map(_cell, found)))
+    return Table(("variant", "kernels", "bytes shared", *(f"sm_{number}" for number in numbers)), rows, left=2)
+
+
+def _cell(kernels: dict[str, Resources]) -> str:
+    """Return the registers of each kernel, and in brackets the bytes that it spills."""
+    return " · ".join(
+        f"{one.registers} ({one.spilled})" if one.spilled else f"{one.registers}" for one in kernels.values()
+    )
+
+
+def instructions(counts: dict[int, dict[tuple[str, str, str], Counts]]) -> Table:
+    """Return the table of instructions of a step, with their names on the last architecture."""
+    rows = []
+    for mode, kind, form in COUNTED:
+        found = [of[mode, kind, form] for of in counts.values()]
+        names = ", ".join(f"{number} {name}" for name, number in sorted(found[-1].items()))
+        rows.append((mode, kind, form, *(str(sum(one.values())) for one in found), names))
+    last = f"instructions on sm_{max(counts)}"
+    return Table(("mode", "step", "form", *(f"sm_{number}" for number in counts), last), rows, left=3)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
