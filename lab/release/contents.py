@@ -16,7 +16,7 @@ __all__ = ["copy_sources", "names", "problems_of_sources", "problems_of_wheel"]
 SOURCES = ("pyproject.toml", "README.md", "LICENSE", "golden", "hdl", "tools/namespace")
 #: Where the installed packages lie in the tree.
 PACKAGES = {"golden": "golden", "hdl": "hdl", "cbfloat": "tools/namespace/cbfloat"}
-INSTALLED = (".py", ".pyi", ".yaml", ".h", ".jinja", ".css", ".js", "py.typed")
+INSTALLED = (".py", ".pyi", ".yaml", ".h", ".cu", ".jinja", ".css", ".js", "py.typed")
 _BUILT = shutil.ignore_patterns("__pycache__", "native.*")
 
 
