@@ -68,15 +68,15 @@ def with_exponents(fmt: FloatFormat, exponents: Any, rng: np.random.Generator) -
 
     A third of the fractions are all zeros, all ones or one bit.
     """
-    # Mostly a few at a time, so that what NumPy does beside the arithmetic counts: `clip` and `choice` take longer, and
-    # so do several draws. Of one of 64 bits, each place is used once.
+    # Mostly a few at a time, so that what NumPy does beside the arithmetic counts: `clip` and `choice` take longer.
     wanted = np.asarray(exponents) + fmt.bias
-    drawn = rng.bit_generator.random_raw(wanted.shape[0])
+    count = wanted.shape[0]
     patterns, leading = _fraction_patterns(fmt), np.uint64(1 << fmt.fraction_bits)
-    patterned = patterns[(drawn >> 24 & 0xFFFF) % np.uint64(len(patterns))]
-    fractions = np.where((drawn >> 40 & 0xFF) < 85, patterned, drawn & (leading - np.uint64(1)))
+    fractions = rng.integers(0, leading, count, np.uint64)
+    patterned = patterns[rng.integers(0, len(patterns), count)]
+    fractions = np.where(rng.random(count) < 0.33, patterned, fractions)
     fields = np.minimum(np.maximum(wanted, 1), fmt.max_finite_field)
     depth = np.minimum(np.maximum(fields - wanted, 0), fmt.fraction_bits).astype(np.uint64)
     is_normal = depth == 0
     fractions = np.where(is_normal, fractions, (fractions | leading) >> depth)
-    return from_parts(fmt, drawn >> 63, fields * is_normal, fractions)
+    return from_parts(fmt, rng.integers(0, 2, count), fields * is_normal, fractions)
