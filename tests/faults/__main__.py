@@ -18,7 +18,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from .cpp_judge import CppJudge
 from .cpp_kinds import cpp_faults
-from .fault import ROOT, SURVIVED, Fault, Ruling, sampled
+from .fault import CAUGHT, NOT_REACHED, ROOT, SURVIVED, Fault, Ruling, sampled
 from .python_judge import ELSEWHERE, Fresh, Patching, without
 from .python_kinds import python_faults
 from .reach import read, recorded, seconds_of
@@ -74,9 +74,9 @@ def kept(part: str) -> list[Ruling]:
     return [Ruling(**{**each, "fault": Fault(**each["fault"])}) for each in read]
 
 
-def run_cpp(part: str, faults: list[Fault], jobs: int, before: list[Ruling], folder: Path) -> None:
+def run_cpp(part: str, faults: list[Fault], before: list[Ruling], folder: Path, given: argparse.Namespace) -> None:
     """Judge faults of the kernels' source."""
-    run(part, faults, CppJudge(folder), jobs, before)
+    run(part, faults, CppJudge(folder), given.jobs, before)
 
 
 #: The tests that judge the faults of a part.
@@ -87,26 +87,28 @@ def _records(part: str) -> Path:
     return RESULTS / f"reach of {part}.json"
 
 
-def run_python(part: str, faults: list[Fault], jobs: int, before: list[Ruling], folder: Path) -> None:
+def run_python(part: str, faults: list[Fault], before: list[Ruling], folder: Path, given: argparse.Namespace) -> None:
     """Judge faults of Python source: those of functions first, then those that act at import."""
     tests, records = _TESTS[part], _records(part)
     aside(lambda: recorded(tests, folder, records))
     reach = read(records)
 
     def in_functions(cases: Cases) -> None:
-        run(part, faults, Patching(folder, reach, cases), jobs, before)
+        run(part, faults, Patching(folder, reach, given.seconds, cases), given.jobs, before)
 
     aside(lambda: in_session(tests, in_functions))
     found = kept(part)
     rest = [ruling.fault for ruling in found if ruling.result == ELSEWHERE]
-    judge = Fresh(folder, reach)
-    if rest:
-        survives = judge.judge(without(rest[0]))
-        assert survives.result == SURVIVED, f"the tests of {rest[0].file} fail without a fault: {survives.by}"
-    run(part, rest, judge, jobs, [ruling for ruling in found if ruling.result != ELSEWHERE])
+    judge = Fresh(folder, reach, given.seconds)
+    for fault in rest:
+        ruling = judge.judge(without(fault))
+        assert ruling.result != CAUGHT, f"the tests of {fault.file} fail without a fault: {ruling.by}"
+        if ruling.result == SURVIVED:
+            break
+    run(part, rest, judge, given.jobs, [ruling for ruling in found if ruling.result != ELSEWHERE])
 
 
-Runner = Callable[[str, list[Fault], int, list[Ruling], Path], None]
+Runner = Callable[[str, list[Fault], list[Ruling], Path, argparse.Namespace], None]
 # What makes the faults, what judges them, the share of a usual run, and whether it has every kind of every file.
 PARTS: dict[str, tuple[Callable[[], list[Fault]], Runner, float, bool]] = {
     "C++": (cpp_faults, run_cpp, 0.1, True),
@@ -125,6 +127,10 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2, help="faults judged at once (default: 2)")
     parser.add_argument("--files", default="", help="judge faults of files whose name contains this only")
     parser.add_argument("--go-on", action="store_true", help="keep the verdicts of the last run, judge the others")
+    parser.add_argument("--survivors", action="store_true", help="judge those of the last run once more, no others")
+    parser.add_argument(
+        "--seconds", type=float, default=20.0, help="of tests that a Python fault is shown to (default: %(default)s)"
+    )
     parser.add_argument("--report-only", action="store_true", help="write the report from the last run's results")
     given = parser.parse_args()
     made = {}
@@ -136,9 +142,12 @@ def main() -> int:
         share = usual_share if given.share is None else given.share
         chosen = sampled(every, share, given.seed, every_kind=every_kind)
         before = [verdict for verdict in kept(part) if given.go_on and verdict.fault in chosen]
+        if given.survivors:
+            before = [verdict for verdict in kept(part) if verdict.result not in (SURVIVED, NOT_REACHED)]
+            chosen = [verdict.fault for verdict in kept(part)]
         rest = [fault for fault in chosen if fault not in {verdict.fault for verdict in before}]
         with tempfile.TemporaryDirectory() as folder:
-            runner(part, rest, given.jobs, before, Path(folder))
+            runner(part, rest, before, Path(folder), given)
     return write(
         {part: (made[part], kept(part)) for part in PARTS},
         given.seed,

@@ -24,9 +24,6 @@ from .patching import AtImportError, pairs, patched
 from .reach import Reach, Reached
 from .suite import OPTIONS, RAISES, Cases, FirstFailure, Said, forget_imports, in_child, run_cases
 
-#: Processor seconds of the tests that a fault is shown to.
-BUDGET = 20.0
-
 #: What a judge says of a fault that it leaves to the other one.
 ELSEWHERE = "acts at import"
 
@@ -81,16 +78,24 @@ def _within(tests: Sequence[Reached], seconds: float) -> list[Reached]:
 
 
 class _Judge:
-    """What both kinds of judges do."""
+    """What both kinds of judges do.
 
-    def __init__(self, folder: Path, reach: Reach) -> None:
-        self.folder, self.reach = folder, reach
+    Parameters
+    ----------
+    folder : Path
+    reach : Reach
+    seconds : float
+        Processor time of the tests that a fault is shown to.
+    """
+
+    def __init__(self, folder: Path, reach: Reach, seconds: float) -> None:
+        self.folder, self.reach, self.seconds = folder, reach, seconds
 
     def _ruled(self, fault: Fault, tests: Sequence[Reached], ask: Callable[[Sequence[Reached]], Said]) -> Ruling:
         """Ask the tests; one that fails among others must fail alone, as it passes alone without a fault."""
         if not tests:
             return Ruling(fault, NOT_REACHED, "", 0.0)
-        chosen, seconds = _within(tests, BUDGET), 0.0
+        chosen, seconds = _within(tests, self.seconds), 0.0
         asked = f"{len(chosen)} of {len(tests)} tests that reach it"
         while chosen:
             said = ask(chosen)
@@ -120,14 +125,14 @@ class Patching(_Judge):
 
     Parameters
     ----------
-    folder : Path
-    reach : Reach
+    folder, reach, seconds
+        As for every judge.
     cases : dict of str to list of Item
         By test function.
     """
 
-    def __init__(self, folder: Path, reach: Reach, cases: Cases) -> None:
-        super().__init__(folder, reach)
+    def __init__(self, folder: Path, reach: Reach, seconds: float, cases: Cases) -> None:
+        super().__init__(folder, reach, seconds)
         self.cases = cases
 
     def judge(self, fault: Fault) -> Ruling:
@@ -168,8 +173,8 @@ class Patching(_Judge):
 class Fresh(_Judge):
     """Judges in a process that has imported what no fault touches: NumPy, PyTorch, pytest."""
 
-    def __init__(self, folder: Path, reach: Reach) -> None:
-        super().__init__(folder, reach)
+    def __init__(self, folder: Path, reach: Reach, seconds: float) -> None:
+        super().__init__(folder, reach, seconds)
         import torch  # noqa: F401
 
     def judge(self, fault: Fault) -> Ruling:

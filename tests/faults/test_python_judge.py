@@ -137,7 +137,7 @@ def ruled(fails, alone, tests=TESTS):
         failing = [name for name in names if name in (alone if len(names) == 1 else fails)]
         return Said(f"t.py::{failing[0]}[case]" if failing else "", 1.0)
 
-    return _Judge(Path("."), Reach([], {}))._ruled(FAULT, tests, ask), asked
+    return _Judge(Path("."), Reach([], {}), 20.0)._ruled(FAULT, tests, ask), asked
 
 
 def test_fault_that_fails_a_test_among_others_and_alone_is_caught():
@@ -158,7 +158,7 @@ def test_fault_that_no_test_reaches_is_told_apart():
 
 def test_judge_that_fails_itself_is_an_error():
     with pytest.raises(RuntimeError, match=r"a.py:1: the judge fails: it raises KeyError"):
-        _Judge(Path("."), Reach([], {}))._ruled(FAULT, TESTS, lambda chosen: Said("it raises KeyError", 1.0))
+        _Judge(Path("."), Reach([], {}), 20.0)._ruled(FAULT, TESTS, lambda chosen: Said("it raises KeyError", 1.0))
 
 
 def loop():

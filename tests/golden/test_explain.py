@@ -101,6 +101,8 @@ def test_counts_add_up_and_sum_over_arrays():
     array = Events(*(np.array([1, 2]) for _ in range(6)))
     assert array.sum() == Events(3, 3, 3, 3, 3, 3)
     assert Counts(array, array).sum() + Counts(NOTHING, array.sum()) == Counts(array.sum(), (array + array).sum())
+    assert array.sum() + Events(1, 2, 3, 4, 5, 6) == Events(4, 5, 6, 7, 8, 9)
+    assert (array + array).sum() == Events(6, 6, 6, 6, 6, 6)
     exponents = Counts(array, array, np.array([-3, 5])) + Counts(array, array, np.array([7, -9]))
     assert exponents.largest_exponent.tolist() == [7, 5]
     assert (exponents.sum() + Counts(NOTHING, NOTHING, 11)).largest_exponent == 11
@@ -193,6 +195,35 @@ def test_explain_command_shows_steps_alternatives_and_a_picture(capsys, tmp_path
     explained = explain(encode([256.0, 1.0, 1.0, -0.5], BF16), encode(np.ones(4), BF16), operand=BF16, level=2)
     assert said == f"{explained}\n\n{explained.alternatives()}\n"
     assert (tmp_path / "sum.svg").stat().st_size > 1000
+
+
+def test_explain_command_shows_24_steps_unless_asked_for_others(capsys):
+    assert main(["explain", "1x40", "--operand", "bfloat16"]) == 0
+    said = capsys.readouterr().out
+    ones = encode(np.ones(40), BF16)
+    assert (
+        said
+        == f"{explain(ones, ones, operand=BF16).text(rows=24)}\n"
+        != f"{explain(ones, ones, operand=BF16).text(rows=25)}\n"
+    )
+
+
+def test_explain_command_without_a_format_asks_for_it(capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(["explain", "1,2"])
+    assert stopped.value.code == 2
+    assert "the following arguments are required: --operand" in capsys.readouterr().err
+
+
+def test_command_whose_output_cannot_be_written_says_so(capsys, monkeypatch):
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("builtins.print", full)
+    with pytest.raises(SystemExit) as stopped:
+        main(["formats"])
+    assert stopped.value.code == 2
+    assert "standard output: cannot be written: [Errno 28] No space left on device" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -221,3 +221,26 @@ def test_parameter_out_of_range_is_refused_by_name(arguments, error):
 def test_increment_period_that_is_not_a_positive_int_is_refused(given, error):
     with pytest.raises(error, match=r"^increment_period: got .*, must be"):
         DynamicLossScale.cs_dynamic_loss_scale(increment_period=given)
+
+
+def test_state_of_a_checkpoint_has_overflows_in_a_row_with_hysteresis_only():
+    state = LossScaleState(np.float32(8), np.float32(8), 1, 2, 3, 4)
+    without = {"loss_scale": 8.0, "steps_since_rescale": 1, "overflows_since_rescale": 2, "num_skipped_steps": 3}
+    assert state.to_dict() == without
+    assert state.to_dict(with_hysteresis=True) == without | {"overflows_in_a_row": 4}
+    assert LossScaleState(np.float32(2), np.float32(4)).with_values(state.to_dict(with_hysteresis=True)) == state
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("num_skiped_steps", 1, "num_skiped_steps: is not part of the state, .*; perhaps num_skipped_steps is meant$"),
+        ("zzz", 1, r"zzz: is not part of the state, must be one of loss_scale, .*, overflows_in_a_row$"),
+        ("num_skipped_steps", -1, "num_skipped_steps: got -1, must be a number of steps, 0 or more"),
+        ("num_skipped_steps", 1.5, "num_skipped_steps: got 1.5, must be a number of steps, 0 or more"),
+        ("num_skipped_steps", "2", "num_skipped_steps: got '2', must be a number of steps, 0 or more"),
+    ],
+)
+def test_state_with_a_value_that_is_not_possible_is_refused_by_name(name, value, words):
+    with pytest.raises(ValueError, match=words):
+        LossScaleState(np.float32(8), np.float32(8)).with_values({name: value})

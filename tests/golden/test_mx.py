@@ -159,6 +159,16 @@ def test_dot_scales_a_partial_sum_by_one_fused_step():
     assert (float(decode(code, FP32)), int(flags)) == (np.inf, int(Flag.OVERFLOW | Flag.INEXACT))
 
 
+def test_blocks_of_one_number_scale_each_by_itself():
+    values = np.array([1.5, -3e20, 2.0**-100, 0.0], np.float32)
+    scales, codes = mx.quantize(values, FLOAT8_E4M3FN, block=1)
+    assert scales.shape == codes.shape == (4,)
+    for place in range(4):
+        alone = mx.quantize(values[place : place + 1], FLOAT8_E4M3FN, block=1)
+        assert (alone[0].item(), alone[1].item()) == (scales[place], codes[place])
+    assert mx.dequantize(scales, codes, FLOAT8_E4M3FN)[0] == 1.5
+
+
 def test_blocks_of_another_length_and_any_axes():
     values = np.random.default_rng(7).normal(size=(2, 3, 48)).astype(np.float32)
     scales, codes = mx.quantize(values, FLOAT4_E2M1FN, block=16)

@@ -175,3 +175,11 @@ def test_softmax_on_every_path_is_the_references(path, fmt):
         assert_agrees_with_reference(random_codes(fmt, 600, 67).reshape(100, 6), fmt)
         normal = encode(np.random.default_rng(68).normal(scale=3, size=(30, 40)), fmt)
         assert_agrees_with_reference(normal, fmt)
+
+
+def test_softmax_of_more_ones_than_the_largest_value_is_zeros():
+    # 1 + 1 + 1 is 3, the largest value; one more is infinite, and every quotient 0.
+    tiny = FloatFormat("e2m1_ieee", 2, 1)
+    assert reference.softmax([0] * 3, tiny) == [1] * 3
+    assert reference.softmax([0] * 4, tiny) == [0] * 4
+    assert softmax(np.zeros((2, 4), np.uint8), tiny).tolist() == [[0] * 4] * 2
