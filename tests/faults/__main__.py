@@ -18,11 +18,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from .cpp_judge import CppJudge
 from .cpp_kinds import cpp_faults
-from .fault import CAUGHT, NOT_REACHED, ROOT, SURVIVED, Fault, Ruling, sampled
+from .fault import CAUGHT, ROOT, SURVIVED, Fault, Ruling, sampled
 from .python_judge import ELSEWHERE, Fresh, Patching, without
 from .python_kinds import python_faults
 from .reach import read, recorded, seconds_of
-from .report import write
+from .report import is_open, write
 from .suite import Cases, aside, in_session
 
 RESULTS = ROOT / "build" / "golden-faults"
@@ -79,6 +79,8 @@ def run_cpp(part: str, faults: list[Fault], before: list[Ruling], folder: Path, 
     run(part, faults, CppJudge(folder), given.jobs, before)
 
 
+#: The parts of each result.
+_TOOLS = {"golden-faults": ("C++",), "golden-faults-python": ("golden", "golden.torch")}
 #: The tests that judge the faults of a part.
 _TESTS = {"golden": "tests/golden", "golden.torch": "tests/torch"}
 
@@ -127,7 +129,9 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2, help="faults judged at once (default: 2)")
     parser.add_argument("--files", default="", help="judge faults of files whose name contains this only")
     parser.add_argument("--go-on", action="store_true", help="keep the verdicts of the last run, judge the others")
-    parser.add_argument("--survivors", action="store_true", help="judge those of the last run once more, no others")
+    parser.add_argument(
+        "--survivors", action="store_true", help="judge the open ones of the last run once more, no others"
+    )
     parser.add_argument(
         "--seconds", type=float, default=20.0, help="of tests that a Python fault is shown to (default: %(default)s)"
     )
@@ -143,16 +147,20 @@ def main() -> int:
         chosen = sampled(every, share, given.seed, every_kind=every_kind)
         before = [verdict for verdict in kept(part) if given.go_on and verdict.fault in chosen]
         if given.survivors:
-            before = [verdict for verdict in kept(part) if verdict.result not in (SURVIVED, NOT_REACHED)]
+            before = [verdict for verdict in kept(part) if not is_open(verdict)]
             chosen = [verdict.fault for verdict in kept(part)]
         rest = [fault for fault in chosen if fault not in {verdict.fault for verdict in before}]
         with tempfile.TemporaryDirectory() as folder:
             runner(part, rest, before, Path(folder), given)
-    return write(
-        {part: (made[part], kept(part)) for part in PARTS},
-        given.seed,
-        sum(seconds_of(_records(part)) for part in _TESTS),
-    )
+    status = 0
+    for tool, parts in _TOOLS.items():
+        found = {part: (made[part], kept(part)) for part in parts}
+        if (given.report_only or not given.part or set(given.part) & set(parts)) and any(
+            part[1] for part in found.values()
+        ):
+            recording = sum(seconds_of(_records(part)) for part in parts if part in _TESTS)
+            status |= write(tool, found, given.seed, recording)
+    return status
 
 
 if __name__ == "__main__":

@@ -16,17 +16,19 @@ _SURVIVORS = (SURVIVED, NOT_REACHED)
 _UNSEEN = "no test reaches it"
 
 
-def write(parts: Mapping[str, tuple[int, list[Ruling]]], seed: int, recording: float) -> int:
+def write(tool: str, parts: Mapping[str, tuple[int, list[Ruling]]], seed: int, recording: float) -> int:
     """Write result and page; return 1 if a fault survives that no reason accounts for.
 
     Parameters
     ----------
+    tool : str
+        The name of the result.
     parts : mapping of str to (int, list of Ruling)
         How many faults there are of each part, and those that were judged.
     seed : int
         Of the sample.
     recording : float
-        Processor seconds that it took to find out what each test reaches.
+        Processor seconds that it took to find out what each test reaches; 0 for faults of C++.
     """
     verdicts = [verdict for _, found in parts.values() for verdict in found]
     reasons = {verdict.fault: _reason(verdict) for verdict in verdicts if verdict.result in _SURVIVORS}
@@ -46,11 +48,18 @@ def write(parts: Mapping[str, tuple[int, list[Ruling]]], seed: int, recording: f
     ]
     tables = (
         Table(_HEADINGS, [*rows, _row("all", total)]),
-        Table(("place", "kind", "change", "reason"), survivors, left=4, title="Survivors"),
+        Table(("place", "kind", "change", "reason"), survivors, left=4, title=f"Survivors: {', '.join(parts)}"),
     )
-    publish(measured("golden-faults", ["golden", "golden.torch"], note=_note(parts, seed, recording), tables=tables))
-    print(f"docs/faults-golden.md: {total[CAUGHT]} caught, {total[SURVIVED]} survive, {total['open']} of them open")
+    sources = ["golden", "golden.torch"] if recording else ["golden"]
+    publish(measured(tool, sources, note=_note(parts, seed, recording), tables=tables))
+    said = f"{total[CAUGHT]} caught, {total[SURVIVED]} survive, {total['open']} of them open"
+    print(f"docs/faults-golden.md, {tool}: {said}")
     return int(total["open"] > 0)
+
+
+def is_open(verdict: Ruling) -> bool:
+    """Tell whether a fault survives without a reason."""
+    return verdict.result in _SURVIVORS and not reason_of(verdict.fault)
 
 
 def _note(parts: Mapping[str, tuple[int, list[Ruling]]], seed: int, recording: float) -> str:
@@ -58,12 +67,13 @@ def _note(parts: Mapping[str, tuple[int, list[Ruling]]], seed: int, recording: f
         f"- {part}: {len(found):,} of {made:,} faults, in {_minutes(each.seconds for each in found)} processor minutes."
         for part, (made, found) in parts.items()
     ]
-    said = (
-        f"Judged in the last run, drawn with seed {seed}:\n\n" + "\n".join(lines) + "\n\n"
-        f"Python also needs to know which lines each test reaches: {_minutes([recording])} processor minutes, again "
-        "only where tests or `golden` have changed. The score is the share caught of the faults without a reason."
-    )
-    return said
+    said = f"Judged in the last run, drawn with seed {seed}:\n\n" + "\n".join(lines) + "\n\n"
+    if recording:
+        said += (
+            f"To find out which lines each test reaches took {_minutes([recording])} processor minutes, once for this "
+            "source. "
+        )
+    return said + "The score is the share caught of the faults that no reason accounts for."
 
 
 def _minutes(seconds: Iterable[float]) -> str:
