@@ -82,6 +82,8 @@ _REASONS = (
     ("kernels/products.py", "if active.. is None", "False", "equivalent: what follows asks the same"),
     ("mx/products.py", "wide = carrier", ".*", "speed only: NumPy adds the same steps"),
     ("golden/reference.py", "number < -1000", "1000 -> ", "equivalent: both are far below the smallest subnormal"),
+    ("golden/exact.py", "magnitude = -number", "<=", "equivalent: nothing less is 0"),
+    ("golden/exact_steps.py", "max.len.a., 1", "1 -> ", "equivalent: the one chunk of a sum without products is empty"),
     ("golden/reference.py", "decimal.Context", ".*", "equivalent: no exponent comes near the limit"),
     ("golden/reference.py", "slack = ", "1 -> |2000 -> ", "speed only: a doubt that is larger asks for more digits"),
     ("kernels/library.py", "sched_getaffinity", "False", "equivalent where a process may use all processors"),

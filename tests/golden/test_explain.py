@@ -159,8 +159,37 @@ def test_explanation_picture_has_the_title_and_the_lost_products(tmp_path):
     drawn = (tmp_path / "sum.svg").read_text(encoding="utf-8")
     assert "301 products in bfloat16: one chunk" in drawn
     assert "product, swamped (300)" in drawn
+    assert "magnitude" in drawn
+    assert "error so far" in drawn
     with pytest.raises(ValueError, match="nothing to draw"):
         explain([], [], operand=BF16).plot(tmp_path / "none.svg")
+
+
+def test_explanation_picture_tells_kept_products_from_swamped_ones(tmp_path, monkeypatch):
+    axes = pytest.importorskip("matplotlib.axes")
+    drawn, plot = {}, axes.Axes.plot
+
+    def noted(self, places, *given, **options):
+        drawn[options.get("label")] = list(places)
+        return plot(self, places, *given, **options)
+
+    monkeypatch.setattr(axes.Axes, "plot", noted)
+    explain(*grown(), operand=BF16, level=2, chunk=None).plot(tmp_path / "sum.svg")
+    assert drawn["product"] == [0]
+    assert drawn["product, swamped (300)"] == list(range(1, 301))
+
+
+def test_explanation_of_one_product_has_two_rows_and_no_step_that_is_swamped():
+    lines = explain([BF16.one], [BF16.one], operand=BF16).text(rows=2).splitlines()
+    assert [line.split("  ")[0] for line in lines[3:5]] == ["product 0", "promotion 0"]
+    assert not any("swamped" in line for line in lines[3:5])
+    assert "exactly  1" in lines
+
+
+def test_explanation_of_an_infinite_sum_has_no_exact_value():
+    lines = explain([BF16.inf], [BF16.one], operand=BF16).text().splitlines()
+    assert not [line for line in lines if line.startswith(("exactly", "error"))]
+    assert lines[-2] == "result   0x7f800000 = inf in float32"
 
 
 @pytest.mark.parametrize(

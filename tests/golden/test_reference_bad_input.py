@@ -99,3 +99,12 @@ def test_kernels_use_of_an_array_as_path_raises_naming_it():
     for path in (np.array(["auto", "numpy"]), np.zeros(2), ["auto"], 3, b"auto"):
         with pytest.raises(ValueError, match=r"path: got .*, must be auto, avx512fp16"), kernels.use(path=path):
             raise AssertionError
+
+
+def test_products_beyond_the_places_of_random_bits_raise_saying_how_many(monkeypatch):
+    # There are places for 2^30 products of a result, more than a test can compute.
+    monkeypatch.setattr("golden.exact_steps.MOST_STEPS", 3)
+    with pytest.raises(ValueError, match="a, b: got 4 codes, must be at most 3 to be rounded stochastically"):
+        reference.dot([0] * 4, [0] * 4, operand="cbfloat16", rounding="stochastic")
+    assert reference.dot([0] * 3, [0] * 3, operand="cbfloat16", rounding="stochastic")[0] == 0
+    assert reference.dot([0] * 4, [0] * 4, operand="cbfloat16", rounding="up")[0] == 0
