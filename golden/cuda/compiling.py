@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 import sys
-import tempfile
 import threading
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+from golden.cuda.cache import Cubin, Resources, cache_folder, read, write
 from golden.cuda.scales import Steps
 from golden.cuda.variants import defines, name_of, oldest_architecture
 
@@ -29,6 +28,7 @@ __all__ = [
     "cache_folder",
     "compiled",
     "cubin",
+    "nvrtc_version",
     "ptx",
     "resources_in",
     "sources",
@@ -68,32 +68,6 @@ typedef unsigned long long uintptr_t;
     "cfloat": "#pragma once\n#define FLT_MAX 0x1.fffffep127f\n#define DBL_MAX 0x1.fffffffffffffp1023\n",
 }
 _PATIENCE = 2.0  # seconds without a word
-
-
-class Resources(NamedTuple):
-    """What one thread, or one block, of a kernel takes.
-
-    Parameters
-    ----------
-    registers : int
-        Of 32 bits, of a thread.
-    spilled, stack : int
-        Bytes that a thread stores and loads because its registers do not suffice, and bytes of its stack.
-    shared : int
-        Bytes of shared memory, of a block.
-    """
-
-    registers: int
-    spilled: int
-    stack: int
-    shared: int
-
-
-class Cubin(NamedTuple):
-    """A compiled variant: what the driver loads, and what each of its kernels takes."""
-
-    image: bytes
-    kernels: dict[str, Resources]
 
 
 def architecture_for(capability: tuple[int, int]) -> int:
@@ -164,18 +138,12 @@ def compiled(variant: Steps | None, architecture: int) -> Cubin:
     told = json.dumps([version, options, given, _STANDARD])
     key = hashlib.sha256(told.encode()).hexdigest()
     file = cache_folder() / f"{name_of(variant)}-sm_{architecture}-{key[:24]}"
-    found = _read(file)
+    found = read(file)
     if found is None:
         image, log = _compile(nvrtc, name_of(variant), architecture, options, given)
         found = Cubin(image, resources_in(log))
-        _write(file, found)
+        write(file, found)
     return found
-
-
-def cache_folder() -> Path:
-    """Return the folder of compiled kernels: ``$XDG_CACHE_HOME/cbfloat/cuda``, or the same below ``~/.cache``."""
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "cbfloat" / "cuda"
 
 
 @cache
@@ -192,6 +160,14 @@ def _nvrtc() -> tuple[Any, list[int]]:
         ) from error
     _check(code, "nvrtcVersion")
     return nvrtc, version
+
+
+def nvrtc_version() -> str | None:
+    """Return the version of the compiler, such as ``"12.9"``; None if it is not installed."""
+    try:
+        return ".".join(map(str, _nvrtc()[1]))
+    except ImportError:
+        return None
 
 
 def _check(code: Any, function: str) -> None:
@@ -280,30 +256,3 @@ def resources_in(log: str) -> dict[str, Resources]:
         )
         for name, text in _FUNCTION.findall(log)
     }
-
-
-def _read(file: Path) -> Cubin | None:
-    """Read a kept variant; None if there is none, or if it is not whole."""
-    try:
-        head, image = file.read_bytes().split(b"\n", 1)
-        about = json.loads(head)
-        if about["sha256"] != hashlib.sha256(image).hexdigest():
-            return None
-        return Cubin(image, {name: Resources(**taken) for name, taken in about["kernels"].items()})
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-
-
-def _write(file: Path, found: Cubin) -> None:
-    """Keep a variant. Others may read or write the same file now; a folder that cannot be written keeps nothing."""
-    about = {
-        "sha256": hashlib.sha256(found.image).hexdigest(),
-        "kernels": {name: taken._asdict() for name, taken in found.kernels.items()},
-    }
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=file.parent, prefix=f".{file.name}-", delete=False) as whole:
-            whole.write(json.dumps(about).encode() + b"\n" + found.image)
-        os.replace(whole.name, file)
-    except OSError:
-        pass
