@@ -19,7 +19,7 @@ from golden.arrays.steps import add_rounded_to_odd
 from golden.formats import FloatFormat
 from golden.reduction import Reduction
 
-__all__ = ["softmax"]
+__all__ = ["exponential_table", "softmax"]
 
 # The host's exp is off by a few units of 2^-53; where an error of 2^-48 could change the rounding, the reference
 # decides.
@@ -86,12 +86,13 @@ def _differences(rows: NDArray[Any], fmt: FloatFormat) -> NDArray[Any]:
 def _exponentials(codes: NDArray[Any], fmt: FloatFormat) -> NDArray[Any]:
     """Return the codes of exp of codes that are zero, negative or NaN."""
     if fmt.width <= 16:
-        return _exponential_table(fmt)[codes]
+        return exponential_table(fmt)[codes]
     return float64_to_codes(_rounded_exponential(codes_to_float64(codes, fmt), fmt), fmt)
 
 
 @lru_cache(maxsize=32)
-def _exponential_table(fmt: FloatFormat) -> NDArray[Any]:
+def exponential_table(fmt: FloatFormat) -> NDArray[Any]:
+    """Return the codes of exp of each code of a format of 16 bits or fewer that is zero, negative or NaN."""
     table = np.full(1 << fmt.width, fmt.nan, code_dtype(fmt))
     reached = np.append(0, np.arange(fmt.sign_mask, (fmt.sign_mask | fmt.inf) + 1))
     table[reached] = float64_to_codes(_rounded_exponential(codes_to_float64(reached, fmt), fmt), fmt)

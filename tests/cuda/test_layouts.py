@@ -1,0 +1,158 @@
+"""Operands in any memory: batches, strides, tables, elements of 16 bits; what a plan does with them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import golden
+from golden import BF16, CBFLOAT16, FP16, Reduction
+from golden.arrays.value_products import indexed_values
+from golden.cuda.plan import BFLOAT16, FLOAT16, FLOAT32, Matrix, plan_product
+from golden.kernels.products import Formats, Indexed
+from tests.cuda.host import HostDevice
+from tests.cuda.products import Values, assert_equal_bits, check, matrix, reduction_of, run_plan, values
+
+PLAN = reduction_of(CBFLOAT16, 1, 16)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ((), (3,)), ((3,), ()), ((2, 3), (2, 3)), ((2, 1), (1, 3)), ((2, 1, 3), (4, 1)), ((1, 1), (2,)),
+        ((2, 1, 3, 2), (2, 1, 2)),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_batches_that_broadcast_are_golden_s(
+    host_device: HostDevice, first: tuple[int, ...], second: tuple[int, ...]
+) -> None:
+    a, b = values(1, *first, 5, 20), values(2, *second, 20, 3)
+    batch = np.broadcast_shapes(first, second)
+    for start in (None, values(3, 3), values(4, *batch, 1, 1), values(5, *batch, 5, 3)):
+        check(host_device, a, b, operand=CBFLOAT16, reduction=PLAN, initial=start)
+
+
+def test_one_matrix_for_a_batch_is_one_product_of_all_rows() -> None:
+    a, b, result = np.zeros((4, 5, 20), np.float32), np.zeros((20, 3), np.float32), np.zeros((4, 5, 3), np.float32)
+    formats = Formats.of(CBFLOAT16, PLAN, CBFLOAT16, as_values=True)
+    plan = plan_product(formats, (4,), (5, 20, 3), *(matrix(each, (4,)) for each in (a, b, result)))
+    assert (plan.axes.count, plan.m) == (1, 20)
+    packs = [launch for launch in plan.launches(256) if launch.kernel == "pack"]
+    assert len(packs) == 2
+
+
+def test_operand_that_repeats_in_a_batch_is_packed_once() -> None:
+    a, b, result = np.zeros((5, 20), np.float32), np.zeros((4, 20, 3), np.float32), np.zeros((4, 5, 3), np.float32)
+    formats = Formats.of(CBFLOAT16, PLAN, CBFLOAT16, as_values=True)
+    plan = plan_product(formats, (4,), (5, 20, 3), *(matrix(each, (4,)) for each in (a, b, result)))
+    first, second, _ = plan.launches(256)
+    assert (first.blocks, second.blocks) == (1, 4)
+
+
+def test_more_axes_than_kernels_know_are_refused_with_advice() -> None:
+    strides = (7, 100, 3, 1000, 11)
+    operand = Matrix(0, FLOAT32, 1, 1, strides)
+    formats = Formats.of(CBFLOAT16, PLAN, CBFLOAT16, as_values=True)
+    with pytest.raises(
+        ValueError, match=r"got shape \(2, 2, 2, 2, 2\), of which 5 axes .* make the operands contiguous"
+    ):
+        plan_product(formats, (2,) * 5, (1, 1, 1), operand, operand, operand)
+
+
+VIEWS = {
+    "transposed": lambda x: x.T,
+    "reversed": lambda x: x[::-1, ::-1],
+    "of every third": lambda x: x[::3, ::2],
+    "of one row": lambda x: np.broadcast_to(x[:1], x.shape),
+    "of one column": lambda x: np.broadcast_to(x[:, :1], x.shape),
+}
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_strides_of_any_sign_are_golden_s(host_device: HostDevice, view: str) -> None:
+    a, b, start = (VIEWS[view](values(seed, 40, 40)) for seed in (5, 6, 7))
+    rows, columns = a.shape
+    if rows != columns:
+        b = VIEWS[view](values(6, 3 * columns - 2, 2 * rows))
+        start = values(8, rows, b.shape[1])
+    check(host_device, a, b, operand=CBFLOAT16, reduction=PLAN, initial=start)
+
+
+def test_result_of_any_strides_is_written_where_it_lies(host_device: HostDevice) -> None:
+    a, b = values(9, 5, 20), values(10, 20, 7)
+    whole = np.full((9, 6), -1, np.float32)
+    result = whole[1:8, :5].T
+    formats = Formats.of(CBFLOAT16, PLAN, CBFLOAT16, as_values=True)
+    run_plan(host_device, plan_product(formats, (), (5, 20, 7), *(matrix(each, ()) for each in (a, b, result))))
+    assert_equal_bits(result.copy(), golden.matmul_values(a, b, operand=CBFLOAT16, reduction=PLAN, out=CBFLOAT16))
+    assert np.all(whole[[0, 8]] == -1)
+    assert np.all(whole[:, 5] == -1)
+
+
+def _table(random: np.random.Generator, length: int) -> NDArray[np.int64]:
+    return random.integers(0, 200, length)
+
+
+def test_operands_by_tables_are_golden_s(host_device: HostDevice) -> None:
+    random, data, other = np.random.default_rng(1), values(11, 1000), values(12, 1000)
+    batches, rows, length, columns = 3, 7, 30, 34
+    tables = [_table(random, size) for size in (rows, length, length, columns)]
+    starts = np.arange(batches) * 150, np.zeros(batches, np.int64)
+    left, right = Indexed(data, starts[0], *tables[:2]), Indexed(other, starts[1], *tables[2:])
+    start, result = values(13, batches, rows, 1), np.empty((batches, rows, columns), np.float32)
+    plan = Reduction.for_level(2, FP16, chunk=7)
+    addresses = [table.ctypes.data for table in tables]
+    run_plan(
+        host_device,
+        plan_product(
+            Formats.of(FP16, plan, FP16, as_values=True), (batches,), (rows, length, columns),
+            Matrix(data.ctypes.data, FLOAT32, 0, 0, (150,), addresses[0], addresses[1]),
+            Matrix(other.ctypes.data, FLOAT32, 0, 0, (0,), addresses[2], addresses[3]),
+            matrix(result, (batches,)), matrix(np.broadcast_to(start, result.shape), (batches,)), tile=32,
+        ),
+    )  # fmt: skip
+    assert_equal_bits(result, indexed_values(left, right, operand=FP16, reduction=plan, initial=start, out=FP16))
+
+
+def _as_elements(given: Values, memory: int) -> NDArray[np.generic]:
+    return given if memory == FLOAT32 else golden.encode(given, FP16 if memory == FLOAT16 else BF16)
+
+
+@pytest.mark.parametrize("memory", [FLOAT32, FLOAT16, BFLOAT16])
+def test_elements_of_sixteen_bits_are_read_and_written_as_golden_has_them(host_device: HostDevice, memory: int) -> None:
+    special = np.array([[np.nan, np.inf, -np.inf, 1e-7, -1e-40, 3e38, -0.0, 65520]], np.float32)
+    a, b, start = np.vstack([values(14, 8, 8), special]), values(15, 8, 33), values(16, 9, 33)
+    elements = [_as_elements(each, memory) for each in (a, b, start)]
+    held = [golden.decode(each, FP16 if memory == FLOAT16 else BF16) if memory else each for each in elements]
+    for operand in (FP16, BF16, CBFLOAT16):
+        result = np.zeros((9, 33), elements[0].dtype)
+        places = [_place(each, memory) for each in (*elements, result)]
+        plan = Reduction.for_level(1, operand)
+        formats = Formats.of(operand, plan, operand, as_values=True)
+        run_plan(
+            host_device,
+            plan_product(
+                formats, (), (9, 8, 33), places[0], places[1], places[3], places[2], initial_format=operand, tile=32
+            ),
+        )
+        initial = golden.quantize(held[2], operand)
+        expected = golden.matmul_values(*held[:2], operand=operand, reduction=plan, initial=initial, out=operand)
+        assert np.array_equal(result.view(np.uint8), _as_elements(expected, memory).view(np.uint8))
+
+
+def _place(elements: NDArray[np.generic], memory: int) -> Matrix:
+    return Matrix(elements.ctypes.data, memory, elements.shape[-1], 1)
+
+
+def test_parts_of_a_batch_have_the_random_bits_of_the_whole(host_device: HostDevice) -> None:
+    a, b = values(17, 4, 5, 20), values(18, 4, 20, 3)
+    modes = {"rounding": "stochastic", "out_rounding": "stochastic", "seed": 3}
+    rounding = golden.rounding.ReductionRounding.of(**{"call": 0, "random_bits": 16} | modes)
+    formats = Formats.of(CBFLOAT16, PLAN, CBFLOAT16, as_values=True, rounding=rounding)
+    result = np.empty((4, 5, 3), np.float32)
+    for first in (0, 2):
+        part = [matrix(each[first : first + 2], (2,)) for each in (a, b, result)]
+        run_plan(host_device, plan_product(formats, (2,), (5, 20, 3), *part, tile=32, first_index=first * 5 * 3))
+    assert_equal_bits(result, golden.matmul_values(a, b, operand=CBFLOAT16, reduction=PLAN, out=CBFLOAT16, **modes))
