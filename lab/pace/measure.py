@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from amaranth.sim import Simulator
+from tools.simulator import simulator_of
 
 __all__ = ["products_per_beat", "products_per_cycle"]
 
@@ -72,7 +72,7 @@ def products_per_cycle(unit: Any, *, level: int, chunk: int = 32, chunks: int = 
                 await ctx.tick()
                 cycle += 1
 
-    simulator = Simulator(unit)
+    simulator = simulator_of(unit)
     simulator.add_clock(1e-6)
     simulator.add_testbench(testbench)
     simulator.run()

@@ -13,6 +13,7 @@ from golden.arrays import counting, multiplication
 from golden.counts import NO_EXPONENT, Counts, Events
 from golden.formats import FORMATS, SIXTEEN_BIT_FORMATS
 
+from .answers import once
 from .judges import boundary_codes, code_dtype, random_codes
 
 #: The rules of the reductions that are judged: levels, and what no level has.
@@ -65,7 +66,7 @@ def assert_counted_as_the_reference(a, b, initial=None, **options):
     assert (codes == plain).all()
     starts = np.broadcast_to(0 if initial is None else initial, plain.shape)
     for index, (i, j) in enumerate(np.ndindex(plain.shape)):
-        wanted = referred(a[i], b[:, j], starts[i, j], index, **options)
+        wanted = once(referred, a[i], b[:, j], starts[i, j], index, **options)
         got = numbers(counts)[i, j]
         assert (got == numbers(wanted)).all(), (a[i].tolist(), b[:, j].tolist(), int(starts[i, j]), got, wanted)
 

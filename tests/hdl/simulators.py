@@ -2,7 +2,7 @@
 
 from functools import cache, lru_cache
 
-from amaranth.sim import Simulator
+from tools.simulator import simulator_of
 
 
 @cache
@@ -19,7 +19,7 @@ def simulate(unit, testbench) -> None:
 class _Bench:
     def __init__(self, unit):
         self.testbench = None
-        self.simulator = Simulator(unit)
+        self.simulator = simulator_of(unit)
         self.simulator.add_clock(1e-6)
         self.simulator.add_testbench(self._current)
 

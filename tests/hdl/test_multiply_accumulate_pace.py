@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from amaranth.sim import Simulator
 
 import golden
 from golden import CBFLOAT16
 from golden.formats import HALF_FORMATS
 from hdl import MultiplyAccumulate
+from tools.simulator import simulator_of
 
 from .mac_bench import Product, reduction, run
 from .simulators import unit_of
@@ -202,7 +202,7 @@ def test_refused_result_stays_as_it_is_until_it_is_taken(stages):
             ctx.set(unit.i.payload.a, ctx.get(unit.i.payload.a) + 1)
             ctx.set(unit.i.payload.register, 2 * (cycle % 8))
 
-    simulator = Simulator(unit)
+    simulator = simulator_of(unit)
     simulator.add_clock(1e-6)
     simulator.add_testbench(testbench)
     simulator.run()
@@ -230,7 +230,7 @@ def test_ready_of_a_unit_that_holds_a_beat_does_not_depend_on_what_is_offered(st
             seen.append(answers)
             await ctx.tick()
 
-    simulator = Simulator(unit)
+    simulator = simulator_of(unit)
     simulator.add_clock(1e-6)
     simulator.add_testbench(testbench)
     simulator.run()

@@ -6,7 +6,7 @@ import pytest
 from golden import BF16, CBFLOAT16, FP16, FP32, FloatFormat, Reduction, Rounding, dot, encode, kernels, matmul
 from golden.arrays.counting import as_counting
 
-from .answers import on_numpy
+from ..answers import on_numpy
 from .operands import COMPILED, FORMATS, KINDS, beyond_double, codes, grown_by_rounding, late_overflow
 
 NAMES = ("steps", "inexact", "underflow", "overflow", "invalid", "swamped")

@@ -22,8 +22,8 @@ from golden.arrays.value_products import indexed_values
 from golden.kernels import products
 from golden.kernels.products import Indexed
 
+from ..answers import on_numpy
 from ..judges import assert_same_bits
-from .answers import on_numpy
 from .build import Change
 from .operands import COMPILED, KINDS, ODD_ONES, between_limits, codes, grown_by_ulps
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from golden import FP16, FP32, FloatFormat, Reduction, dot, kernels, matmul, multiply_accumulate, reference
 from golden.formats import BF16, CBFLOAT16
 
+from ..answers import on_numpy, once
 from ..judges import assert_same_bits
-from .answers import on_numpy, once
 from .operands import (
     COMPILED,
     FORMATS,

@@ -8,6 +8,7 @@ from lab.boards.line import VerdictLine
 from lab.boards.plan import Plan
 from lab.boards.station import Station
 from lab.boards.uart import UartTransmitter
+from tools.simulator import simulator_of
 
 TINY = Plan(windows=1, length=2)
 SIGNATURE = expect(TINY).signature
@@ -46,7 +47,7 @@ def simulated(station: Station, lines: int) -> tuple[bytes, dict[str, int]]:
             levels.append(ctx.get(station.tx))
         lamps.update({name: ctx.get(getattr(station, name)) for name in ("passed", "failed", "heartbeat")})
 
-    simulator = Simulator(station)
+    simulator = simulator_of(station)
     simulator.add_clock(1e-6)
     simulator.add_testbench(testbench)
     simulator.run()

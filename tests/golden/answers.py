@@ -7,7 +7,7 @@ import pickle
 from golden import kernels
 
 #: As many answers as one case asks for; its paths come one after the other.
-_KEPT = 128
+_KEPT = 256
 _answers: dict[bytes, object] = {}
 
 
