@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from golden.arrays.chain import Chain
+from golden.arrays.chain import Chain, Marks
 from golden.arrays.checks import as_codes, as_flag, as_format, code_dtype, same_shape
 from golden.arrays.conversion import convert
+from golden.arrays.counting import Tally, as_counting, counts_in_form
 from golden.arrays.operands import carrier
-from golden.arrays.rounding import PLAIN, Flags, Float64, codes_to_float64, float64_to_codes
+from golden.arrays.rounding import PLAIN, Float64, codes_to_float64, float64_to_codes
+from golden.counts import Counts
 from golden.formats import FloatFormat
 from golden.kernels import products as kernels
 from golden.mx.blocks import Codes, as_blocks, scale_values
@@ -30,6 +33,10 @@ class _Blocks(NamedTuple):
     def column(self, number: int) -> Float64:
         """Return the values of one element of every block."""
         return codes_to_float64(self.codes[..., number], self.element)
+
+    def signalling(self, k: int, number: int | slice = slice(None)) -> Marks:
+        """Tell where element k of every block, or of one block, is a signalling NaN."""
+        return np.asarray(self.element.is_signalling(self.codes[..., number, k]))
 
     def in_chunks(self, chunk: int) -> _Blocks:
         """Return the same elements in blocks of a chunk, each with its scale."""
@@ -74,35 +81,45 @@ def _by_kernels(a: _Blocks, b: _Blocks, inner: FloatFormat) -> Float64 | None:
     return codes_to_float64(sums, inner) if kernels.dot(x, y, None, sums.reshape(-1), formats) else None
 
 
-def _partial_sums(a: _Blocks, b: _Blocks, inner: FloatFormat, chain: Chain) -> Float64:
+def _partial_sums(a: _Blocks, b: _Blocks, inner: FloatFormat, chain: Chain, inside: Chain) -> Float64:
     """Return the partial sum of every block in the inner format, as values, and note the flags."""
-    sums = None if chain.with_flags else _by_kernels(a, b, inner)
+    sums = None if chain.with_flags or chain.tally is not None else _by_kernels(a, b, inner)
     if sums is not None:
         return sums
-    inside = Chain(a.codes.shape[:-1], chain.with_flags)
     sums = np.zeros(inside.shape)
     for number in range(a.codes.shape[-1]):
-        sums = inside.step(a.column(number), b.column(number), sums, inner, PLAIN)
+        marks = a.signalling(number) | b.signalling(number)
+        sums = inside.step(a.column(number), b.column(number), sums, inner, PLAIN, signalling=marks)
     chain.flags = chain.flags | np.bitwise_or.reduce(inside.flags, axis=-1)
     return sums
 
 
-def _reduce(a: _Blocks, b: _Blocks, total: Float64, plan: Reduction, chain: Chain) -> Float64:
+def _reduce(
+    a: _Blocks, b: _Blocks, total: Float64, marks: Marks, plan: Reduction, chain: Chain
+) -> tuple[Float64, Counts | None]:
+    """Return the total, and the counts of all steps if the chain has a tally; `marks` are of the initial value."""
     count, block = a.codes.shape[-2:]
+    none = np.zeros_like(marks)
     if plan.is_chain:
-        for number in range(count):
-            for k in range(block):
-                x, y = (codes_to_float64(each.codes[..., number, k], each.element) for each in (a, b))
-                # Powers of two: exact in float64, as the product is.
-                x, y = x * a.scales[..., number], y * b.scales[..., number]
-                total = chain.step(x, y, total, plan.outer, PLAIN)
-        return total
-    if count and block:
-        a, b = (each.in_chunks(plan.chunk or block) for each in (a, b))
-        sums, scales = _partial_sums(a, b, plan.inner, chain), a.scales * b.scales
-        for number in range(sums.shape[-1]):
-            total = chain.step(sums[..., number], scales[..., number], total, plan.outer, PLAIN)
-    return total
+        for number, k in itertools.product(range(count), range(block)):
+            x, y = (codes_to_float64(each.codes[..., number, k], each.element) for each in (a, b))
+            found = a.signalling(k, number) | b.signalling(k, number) | (none if number or k else marks)
+            # Powers of two: exact in float64, as the product is.
+            x, y = x * a.scales[..., number], y * b.scales[..., number]
+            total = chain.step(x, y, total, plan.outer, PLAIN, signalling=found)
+        return total, None if chain.tally is None else chain.tally.counts()
+    a, b = (each.in_chunks(plan.chunk or block) for each in (a, b))
+    shape = a.codes.shape[:-1]
+    inside = Chain(shape, chain.with_flags, tally=None if chain.tally is None else Tally(shape))
+    sums, scales = _partial_sums(a, b, plan.inner, chain, inside), a.scales * b.scales
+    for number in range(shape[-1]):
+        found = none if number else marks
+        options: dict[str, Any] = {"signalling": found, "is_promotion": True}
+        total = chain.step(sums[..., number], scales[..., number], total, plan.outer, PLAIN, **options)
+    if chain.tally is None or inside.tally is None:
+        return total, None
+    # The chunks of a result are the last axis of what was counted within them.
+    return total, counts_in_form(inside.tally.counts(), "rows") + chain.tally.counts()
 
 
 def dot(
@@ -115,7 +132,8 @@ def dot(
     initial: ArrayLike | None = None,
     out: FloatFormat | str | None = None,
     return_flags: bool = False,
-) -> Codes | tuple[Codes, Flags]:
+    counts: bool | str = False,
+) -> Codes | tuple[Any, ...]:
     """Sum the products of two arrays of blocks over the last axis.
 
     Products are exact. Within a chunk, products of elements are summed in the inner format, one rounding each, in order
@@ -139,6 +157,8 @@ def dot(
         Converts the result once more; the outer format of the reduction unless given.
     return_flags : bool
         Also return a uint8 array: the OR of the flags of all steps, promotions and the conversion.
+    counts : bool or "sum"
+        Also return what occurred in the steps: for each result, or in total. By NumPy, hence slower.
 
     Returns
     -------
@@ -146,6 +166,9 @@ def dot(
         In `out` or the outer format; shape of the codes without the last axis.
     flags : uint8 array
         Only if `return_flags`.
+    counts : Counts
+        Only if `counts`: int64 arrays of the result's shape, or ints. A partial sum times both scales is the addend of
+        its promotion.
 
     Raises
     ------
@@ -174,13 +197,12 @@ def dot(
     start = np.zeros((), code_dtype(plan.outer)) if initial is None else as_codes(initial, plan.outer, "initial")
     if same_shape("initial", start.shape, shape) != shape:
         raise ValueError(f"initial: got shape {start.shape}, must broadcast to the result's shape {shape}")
-    chain = Chain(shape, as_flag(return_flags, "return_flags"))
-    if x.codes.shape[-1] == 0:
+    counting = as_counting(counts)
+    chain = Chain(shape, as_flag(return_flags, "return_flags"), tally=None if counting is None else Tally(shape))
+    found = None if chain.tally is None else chain.tally.counts()
+    if 0 in x.codes.shape[-2:]:
         codes = np.broadcast_to(start, shape).copy()
     else:
-        chain.note_signalling(plan.outer.is_signalling(start))
-        for each in (x, y):
-            chain.note_signalling(each.element.is_signalling(each.codes).any(axis=(-1, -2)))
         x, y = (
             each._replace(
                 scales=np.broadcast_to(each.scales, (*shape, *each.scales.shape[-1:])),
@@ -188,10 +210,15 @@ def dot(
             )
             for each in (x, y)
         )
+        marks = np.broadcast_to(np.asarray(plan.outer.is_signalling(start)), shape)
         with np.errstate(all="ignore"):
             begin = np.broadcast_to(codes_to_float64(start, plan.outer), shape)
-            codes = float64_to_codes(_reduce(x, y, begin, plan, chain), plan.outer)
+            total, found = _reduce(x, y, begin, marks, plan, chain)
+            codes = float64_to_codes(total, plan.outer)
     if destination is not None:
         codes, raised = convert(codes, plan.outer, destination, return_flags=True)
         chain.flags = chain.flags | raised
-    return (codes[()], chain.flags[()]) if return_flags else codes[()]
+    answer: tuple[Any, ...] = (codes[()], chain.flags[()]) if return_flags else (codes[()],)
+    if counting is not None and found is not None:
+        answer = (*answer, counts_in_form(found, counting.form))
+    return answer if len(answer) > 1 else answer[0]

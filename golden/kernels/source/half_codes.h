@@ -24,23 +24,10 @@ struct HalfCodes {
     static Codes add(Codes x, Codes y) { return _mm512_add_epi16(x, y); }
     static Codes magnitudes(Codes x) { return _mm512_and_si512(x, codes(0x7FFF)); }
     static Codes increased(Codes counts, Mask where) {
-#if defined(__GNUC__)
-        // The compiler of GNU would copy the counts twice; so below.
-        __asm__("vpsubw %2, %0, %0 %{%1%}" : "+v"(counts) : "Yk"(where), "v"(codes(0xFFFF)));
-        return counts;
-#else
         return _mm512_mask_sub_epi16(counts, where, counts, codes(0xFFFF));
-#endif
     }
     static Codes larger(Codes x, Codes y) { return _mm512_max_epu16(x, y); }
-    static Codes smaller_where(Mask where, Codes x, Codes y) {
-#if defined(__GNUC__)
-        __asm__("vpminuw %2, %0, %0 %{%1%}" : "+v"(x) : "Yk"(where), "v"(y));
-        return x;
-#else
-        return _mm512_mask_min_epu16(x, where, x, y);
-#endif
-    }
+    static Codes smaller_where(Mask where, Codes x, Codes y) { return _mm512_mask_min_epu16(x, where, x, y); }
     static bool all_below(Codes x, uint16_t limit) { return _mm512_cmpge_epu16_mask(x, codes(limit)) == 0; }
     static bool all_above(Codes x, uint16_t limit) { return _mm512_cmple_epu16_mask(x, codes(limit)) == 0; }
 

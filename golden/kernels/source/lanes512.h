@@ -106,13 +106,7 @@ struct Lanes {
     static Mask either_mask(Mask x, Mask y) { return _kor_mask16(x, y); }
     static Mask but_not(Mask x, Mask y) { return _kandn_mask16(y, x); }
     static Words increased(Words counts, Mask where) {
-#if defined(__GNUC__)
-        // The compiler of GNU would copy the counts twice.
-        __asm__("vpsubd %2, %0, %0 %{%1%}" : "+v"(counts) : "Yk"(where), "v"(words(0xFFFFFFFF)));
-        return counts;
-#else
         return _mm512_mask_sub_epi32(counts, where, counts, words(0xFFFFFFFF));
-#endif
     }
     static Floats only(Mask where, Floats x) { return _mm512_maskz_mov_ps(where, x); }
     static Floats larger_magnitude(Floats x, Floats y) { return _mm512_range_ps(x, y, 0xB); }
