@@ -215,6 +215,7 @@ def modes(rng: np.random.Generator) -> Iterator[Any]:
         options = {"rounding": mode, "seed": 0x9876_5432_10FE_DCBA, "call": number}
         for fmt in (CBFLOAT16, FP16, BF16, FP32, ODD_ONES[4]):
             a, b = codes("special", fmt, (13, 40), rng), codes("normal", fmt, (40, 70), rng)
+            sums = {"operand": fmt, "reduction": Reduction(fmt, None, fmt)}
             for level in (0, 1, 2):
                 yield matmul(a, b, operand=fmt, level=level, chunk=12, **options)
                 yield dot(a, b.T[:13], operand=fmt, level=level, chunk=12, **options)
@@ -224,6 +225,12 @@ def modes(rng: np.random.Generator) -> Iterator[Any]:
             few = rng.integers(0, 2 * fmt.min_normal, (13, 3)).astype(a.dtype)  # subnormal sums, rounded
             yield matmul(few, b[:3], operand=fmt, level=2, **options)
             yield matmul(few, few.T, operand=fmt, level=0, **options)
+            # Sums that are exactly 0, whose sign is the mode's, and sums that overflow late.
+            yield matmul(
+                np.concatenate([a, a ^ fmt.sign_mask], 1), np.full((80, 5), fmt.one, a.dtype), **options, **sums
+            )
+            for late in (late_overflow, grown_by_rounding) if fmt in (CBFLOAT16, FP16) else ():
+                yield matmul(*late(fmt), operand=fmt, level=2, chunk=None, **options)
             start = codes("edges", FP32, (13, 70), rng)
             yield matmul(a, b, operand=fmt, level=0, initial=start, random_bits=3, **options)
         yield matmul(*grown_by_ulps(), operand=CBFLOAT16, reduction=Reduction(CBFLOAT16, None, FP32), **options)
