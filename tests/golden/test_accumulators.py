@@ -266,3 +266,21 @@ def test_rule_that_does_not_fit_together_is_refused(change, match):
 def test_sum_that_no_machine_forms_is_refused(arguments, match):
     with pytest.raises((TypeError, ValueError), match=match):
         FusedSum(**arguments)
+
+
+@NAMES
+@pytest.mark.parametrize("path", golden.kernels.paths())
+def test_infinite_operands_keep_their_sign_in_every_rule(name, path):
+    rule = accumulators[name]
+    fmt = BF16 if rule.operand_bits == 16 else FLOAT8_E5M2
+    minus, length = fmt.sign_mask, 2 * rule.block
+    for sign in (0, minus):
+        for at in (0, length - 1):
+            a, b = [fmt.one] * length, [fmt.one ^ minus] * length
+            a[at] = fmt.inf
+            b[at] ^= sign
+            codes = (np.array(each, np.uint16 if fmt.width > 8 else np.uint8) for each in (a, b))
+            with golden.kernels.use(path):
+                got = golden.dot(*codes, operand=fmt, reduction=rule)
+            assert int(got) == FP32.inf | (0 if sign else FP32.sign_mask)
+            assert int(got) == reference.dot(a, b, operand=fmt, reduction=rule)[0]

@@ -166,6 +166,14 @@ def test_more_random_bits_than_a_compiled_sum_has_are_numpys(path):
         rounding = products.ReductionRounding(Rounding.STOCHASTIC, random_bits=bits)
         assert fits._replace(rounding=rounding).are_served(library, 1) == served
     assert not fits._replace(rounding=rounding).are_served(library, 2**32 + 1)
+    with kernels.use(path):
+        for bits, served in ((28, True), (29, False)):
+            rounding, result = (
+                products.ReductionRounding(Rounding.STOCHASTIC, random_bits=bits),
+                np.zeros((3, 5), np.uint32),
+            )
+            assert products.matmul(a, b, None, result, fits._replace(rounding=rounding)) == served
+            assert result.any() == served
 
 
 FAULTS = {
