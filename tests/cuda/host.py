@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -28,6 +29,19 @@ def definitions(variant: Steps | None, kernel: str) -> list[str]:
     return defines(variant) + ([f"-DCBFLOAT_TILE={kernel.rpartition('_')[2]}"] if variant else [])
 
 
+def files_of(variant: Steps | None) -> set[str]:
+    """Return the headers of a variant."""
+    found: set[str] = set()
+    waiting = ["gemm.h"] if variant else ["elementwise.h", "packing.h", "softmax.h"]
+    while waiting:
+        file = waiting.pop()
+        if file not in found:
+            found.add(file)
+            folder = SOURCE if (SOURCE / file).is_file() else STEPS
+            waiting += re.findall(r'^#include "([^"]+)"', (folder / file).read_text(encoding="utf-8"), re.M)
+    return found
+
+
 class HostDevice:
     """Runs kernels on this machine, as `golden.cuda.launching.Device` has it.
 
@@ -39,22 +53,27 @@ class HostDevice:
         Faults that are put into a copy of the source first.
     order : tuple of int
         One of `ORDERS`.
+    plain : HostDevice, optional
+        A device without faults; it runs the kernels that the changes do not reach.
     """
 
     processors = 1
     native = (True, True)
 
-    def __init__(self, folder: Path, *changes: Change, order: tuple[int, int, int] = ORDERS[0]) -> None:
-        self._folder, self._changes, self.order = folder, changes, order
+    def __init__(
+        self,
+        folder: Path,
+        *changes: Change,
+        order: tuple[int, int, int] = ORDERS[0],
+        plain: HostDevice | None = None,
+    ) -> None:
+        self._folder, self._changes, self.order, self._plain = folder, changes, order, plain
         self._libraries: dict[tuple[str, ...], ctypes.CDLL] = {}
         self._source, self._steps = SOURCE, STEPS
 
     def kernel(self, variant: Steps | None, name: str) -> Kernel:
         """Return a kernel, which is built if it is not there yet."""
-        options = tuple(definitions(variant, name))
-        library = self._libraries.get(options)
-        if library is None:
-            library = self._libraries[options] = ctypes.CDLL(str(self._built(options)))
+        library = self.library(variant, name)
         function = getattr(library, f"{name}_on_host")
         function.argtypes = [ctypes.c_int64] * 3 + [ctypes.c_char_p]
         function.restype = None
@@ -64,6 +83,15 @@ class HostDevice:
             function(blocks, 1, 1, arguments)
 
         return run
+
+    def library(self, variant: Steps | None, name: str) -> ctypes.CDLL:
+        """Return the library of a kernel."""
+        if self._plain and not {change.file for change in self._changes} & files_of(variant):
+            return self._plain.library(variant, name)
+        options = tuple(definitions(variant, name))
+        if options not in self._libraries:
+            self._libraries[options] = ctypes.CDLL(str(self._built(options)))
+        return self._libraries[options]
 
     def launch(self, kernel: Any, grid: int, block: int, shared_bytes: int, arguments: bytes) -> None:
         """Run a kernel to its end."""

@@ -1,0 +1,269 @@
+"""The tests of the kernels for cards see faults: each fault is put into the source, and a check has to fail."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from golden import CBFLOAT16, FP16
+from tests.cuda import products, test_arrays, test_packing
+from tests.cuda.host import ORDERS, HostDevice
+from tests.cuda.products import reduction_of, special_values, values
+from tests.golden.kernels.build import Change
+
+Check = Callable[[HostDevice], None]
+
+
+def _product(device: HostDevice) -> None:
+    plan, a, b = reduction_of(CBFLOAT16, 1, 12), values(1, 9, 40), values(2, 40, 35)
+    products.check(device, a, b, operand=CBFLOAT16, reduction=plan, initial=values(3, 35))
+
+
+def _large_tile(device: HostDevice) -> None:
+    plan, a, b = reduction_of(CBFLOAT16, 1, 10), values(1, 70, 20), values(2, 20, 70)
+    products.check(device, a, b, operand=CBFLOAT16, reduction=plan, tile=128)
+
+
+def _many_tiles(device: HostDevice) -> None:
+    plan, a, b = reduction_of(CBFLOAT16, 1, 10), values(1, 340, 2), values(2, 2, 100)
+    products.check(device, a, b, operand=CBFLOAT16, reduction=plan)
+
+
+def _batches(device: HostDevice) -> None:
+    plan, a, b = reduction_of(CBFLOAT16, 1, 10), values(1, 2, 1, 2, 5, 7), values(2, 3, 2, 7, 4)
+    products.check(device, a, b, operand=CBFLOAT16, reduction=plan, initial=values(3, 2, 3, 2, 5, 4))
+
+
+def _specials(device: HostDevice) -> None:
+    plan, a, b = reduction_of(FP16, 2, 6), special_values(1, FP16, 9, 30), special_values(2, FP16, 30, 33)
+    start = special_values(3, FP16, 33)
+    products.check(device, a, b, operand=FP16, reduction=plan, initial=start, out=FP16, native=(False, False))
+
+
+def _slow_overflow(device: HostDevice) -> None:
+    """A sum that is beyond the largest value only after many stages, and comes back: it stays infinite."""
+    a, b = np.full((3, 200), 16, np.float32), np.full((200, 2), 32, np.float32)
+    a[:, 150:] = -16
+    products.check(device, a, b, operand=FP16, reduction=reduction_of(FP16, 2, None), native=(False, False))
+
+
+def _stochastic(device: HostDevice) -> None:
+    plan, a, b = reduction_of(CBFLOAT16, 2, 6), values(1, 2, 9, 30), values(2, 2, 30, 33)
+    options = {"rounding": "stochastic", "out_rounding": "stochastic", "seed": 5, "call": 6}
+    products.check(device, a, b, operand=CBFLOAT16, reduction=plan, out=CBFLOAT16, **options)
+
+
+def _native(device: HostDevice) -> None:
+    plan, a, b = reduction_of(FP16, 1, 6), values(1, 9, 30), values(2, 30, 33)
+    products.check(device, a, b, operand=FP16, reduction=plan)
+
+
+def _panels(device: HostDevice) -> None:
+    test_packing.check(device, 33, 48, 32)
+
+
+def _rounding(device: HostDevice) -> None:
+    for fmt in test_arrays.NARROW_FORMATS:
+        test_arrays.test_rounding_around_every_code_is_golden_s(device, fmt)
+
+
+def _modes(device: HostDevice) -> None:
+    for mode in test_arrays.Rounding:
+        test_arrays.test_rounding_in_a_mode_is_golden_s(device, mode)
+
+
+def _counts(device: HostDevice) -> None:
+    test_arrays.test_rounding_of_any_count_writes_nothing_else(device, 4097)
+
+
+def _softmax(device: HostDevice) -> None:
+    for fmt in (FP16, CBFLOAT16):
+        test_arrays.test_softmax_is_golden_s(device, fmt)
+        test_arrays.test_softmax_with_specials_is_golden_s(device, fmt)
+
+
+def _close_quotients(device: HostDevice) -> None:
+    test_arrays.test_softmax_of_quotients_that_floats_confuse_is_golden_s(device)
+
+
+def _fault(file: str, old: str, new: str, check: Check) -> tuple[tuple[Change, ...], Check]:
+    return (Change(file, old, new),), check
+
+
+FAULTS = {
+    "columns of a thread's groups": _fault(
+        "place.h", "(GROUP * WARP_COLUMNS) + j", "(GROUP * WARP_ROWS) + j", _large_tile
+    ),
+    "rows of a thread's groups": _fault(
+        "place.h", "i / GROUP * (GROUP * WARP_ROWS) +", "i / GROUP * GROUP +", _large_tile
+    ),
+    "columns of the last tiles": _fault("place.h", "rest % swath / height", "rest % swath / SWATH", _many_tiles),
+    "the matrix of a batch": _fault("packing.h", "number /= lengths[axis];", "number /= lengths[AXES - 1];", _batches),
+    "the last lane of an operand": _fault("packing.h", "lane < packing.lanes)", "lane < packing.lanes - 1)", _product),
+    "the last product of an operand": _fault(
+        "packing.h", "k0 + k < packing.k &&", "k0 + k < packing.k - 1 &&", _product
+    ),
+    "the last column of the results": _fault(
+        "finish.h", "j >= product_.n) return;", "j >= product_.n - 1) return;", _product
+    ),
+    "scales of an operand": _fault(
+        "rounding.h", "return short_(x) * factor_;", "return short_(x) * (factor_ * 2);", _product
+    ),
+    "the largest of a stage": _fault(
+        "packing.h", "largest = magnitude > largest", "largest = magnitude < largest", _panels
+    ),
+    "a stage that is copied into memory in use": _fault(
+        "gemm.h", "shared.stages.b[stage % 2]);", "shared.stages.b[0]);", _product
+    ),
+    "a copy that nobody waits for": _fault(
+        "gemm.h", "thread);\n                copies_arrive();", "thread);", _product
+    ),
+    "the length of a chunk": _fault(
+        "gemm.h",
+        "        state.left = product_.chunk;\n        state.chunk++;",
+        "        state.left = product_.chunk + 1;\n        state.chunk++;",
+        _product,
+    ),
+    "the end of the last chunk": _fault("gemm.h", "+ k == product_.k))", "+ k == product_.depth))", _product),
+    "partial sums that go on": _fault(
+        "gemm.h",
+        "state.sum[i][v] = Plain::load(zero);\n            }\n        }\n        state.left",
+        "}\n        }\n        state.left",
+        _product,
+    ),
+    "sums that overflow unseen": _fault("gemm.h", "return state.bound < product_.safe;", "return true;", _specials),
+    "a bound that forgets": _fault(
+        "gemm.h", "state.bound = (state.bound + count", "state.bound = (count", _slow_overflow
+    ),
+    "the number of a promotion": _fault(
+        "gemm.h", "FIRST_PROMOTION + state.chunk", "FIRST_PROMOTION + state.chunk + 1", _stochastic
+    ),
+    "the number of a step": _fault(
+        "gemm.h", "words.step(number + static_cast<uint32_t>(k))", "words.step(number)", _stochastic
+    ),
+    "the index of a row": _fault(
+        "finish.h", "static_cast<uint32_t>(i) * product.row_index", "static_cast<uint32_t>(i)", _stochastic
+    ),
+    "the second of a pair": _fault("gemm.h", "state.total[i][v * COUNT + c];", "state.total[i][v * COUNT];", _native),
+    "initial values of another column": _fault(
+        "gemm.h", "initial.at(row, place)", "initial.at(row, place ^ 1)", _product
+    ),
+    "initial values that are not rounded": _fault("finish.h", "return outer_(given_(load", "return ((load", _specials),
+    "ties": _fault("rounding.h", "(rest == half && (kept & 1) != 0)", "rest == half", _rounding),
+    "beyond the largest value": _fault("rounding.h", "if (rounded > largest_)", "if (rounded >= largest_)", _rounding),
+    "a zero without a sign": _fault(
+        "rounding.h", "rounded == 0 && specials_ == Specials::fnuz", "rounded == 0", _rounding
+    ),
+    "a mode": _fault("rounding.h", "return rest != 0 && negative;", "return negative;", _modes),
+    "random bits": _fault("rounding.h", "(word >> (32 - random_bits_))", "(word >> (31 - random_bits_))", _modes),
+    "neighbours": _fault("elementwise.h", "round(values[i][j], index + j)", "round(values[i][j], index)", _modes),
+    "values beyond the count": _fault("elementwise.h", "index < given.count;", "index <= given.count;", _counts),
+    "a largest value of a row": _fault(
+        "softmax.h", "for (int i = 1; i < SOFTMAX_COLUMNS; i++)", "for (int i = 2; i < SOFTMAX_COLUMNS; i++)", _softmax
+    ),
+    "a row that is not summed to its end": _fault("softmax.h", "i < columns; i++)", "i + 1 < columns; i++)", _softmax),
+    "quotients half way": _fault("softmax.h", "rest > 0 ? 1 : ~0u;", "0;", _close_quotients),
+}
+
+NEXT_OF_PACKING = "    });\n    threads.each([&](PackingState &, int thread) {\n"
+NEXT_OF_STATE = "            });\n            threads.each([&](State &, int thread) {\n"
+NEXT_OF_SUM = """        });
+        threads.each([&](SoftmaxState &state, int thread) {
+            if (thread >= rows) return;
+"""
+LAST = "        shared.largest[thread] = largest;\n"
+
+#: Two phases that run as one: the barrier between them is missing.
+WITHOUT_BARRIER = {
+    "between the two halves of packing": _fault(
+        "packing.h", NEXT_OF_PACKING + "        const int stage", "const int stage", _panels
+    ),
+    "between the largest of some and of all": (
+        (
+            Change(
+                "packing.h",
+                "        if (thread % SOME) return;\n        uint32_t",
+                "        if (thread % SOME == 0) {\n        uint32_t",
+            ),
+            Change(
+                "packing.h",
+                LAST + NEXT_OF_PACKING + "        const int64_t stage",
+                LAST + "        }\n        const int64_t stage",
+            ),
+        ),
+        _panels,
+    ),
+    "between results in registers and in shared memory": _fault(
+        "gemm.h", NEXT_OF_STATE + "                const Final", "const Final", _product
+    ),
+    "between exponentials and their sum": (
+        (
+            Change(
+                "softmax.h",
+                NEXT_OF_SUM + "            for (int i = 0; i < columns",
+                "            if (thread < rows) for (int i = 0; i < columns",
+            ),
+            Change(
+                "softmax.h",
+                "        threads.each([&](SoftmaxState &, int thread) {\n            const int lane",
+                "        threads.each([&](SoftmaxState &state, int thread) {\n            const int lane",
+            ),
+        ),
+        _softmax,
+    ),
+}
+
+#: Here the last thread of a stage gathers what the others have found, which is right with a barrier, and without one as
+#: long as threads run in ascending order.
+LAST_GATHERS = (
+    Change("packing.h", "thread % PER_STAGE || stage", "thread % PER_STAGE != PER_STAGE - 1 || stage"),
+    Change(
+        "packing.h",
+        "i += SOME) {\n            const uint32_t other = shared.largest[thread + i]",
+        "i += SOME) {\n            const uint32_t other = shared.largest[thread - (PER_STAGE - 1) + i]",
+    ),
+)
+
+
+def _sees(device: HostDevice, check: Check) -> bool:
+    try:
+        check(device)
+    except AssertionError as error:
+        assert "error" not in str(error), f"the fault does not compile: {error}"
+        return True
+    return False
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_fault_in_the_kernels_is_seen(tmp_path: Path, host_device: HostDevice, fault: str) -> None:
+    changes, check = FAULTS[fault]
+    assert _sees(HostDevice(tmp_path, *changes, plain=host_device), check)
+
+
+@pytest.mark.parametrize("check", sorted({check for _, check in FAULTS.values()}, key=lambda check: check.__name__))
+def test_kernels_without_a_fault_pass_the_same_checks(host_device: HostDevice, check: Check) -> None:
+    assert not _sees(host_device, check)
+
+
+@pytest.mark.parametrize("place", WITHOUT_BARRIER)
+def test_missing_barrier_is_seen_in_some_order_of_the_threads(
+    tmp_path: Path, host_device: HostDevice, place: str
+) -> None:
+    changes, check = WITHOUT_BARRIER[place]
+    device, seen = HostDevice(tmp_path, *changes, plain=host_device), []
+    for device.order in ORDERS:
+        seen.append(_sees(device, check))
+    assert any(seen)
+
+
+def test_missing_barrier_that_ascending_threads_hide_is_seen_in_other_orders(tmp_path: Path) -> None:
+    changes, check = WITHOUT_BARRIER["between the largest of some and of all"]
+    with_barrier = HostDevice(tmp_path / "with", *LAST_GATHERS)
+    without = HostDevice(tmp_path / "without", *changes, *LAST_GATHERS)
+    for order in ORDERS:
+        with_barrier.order = without.order = order
+        assert not _sees(with_barrier, check)
+        assert _sees(without, check) == (order[0] != 0)
