@@ -25,13 +25,13 @@ def _rounded(x: torch.Tensor, element: FloatFormat, axis: int, block: int) -> to
     """Return the values of the blocks along an axis, which zeros fill up to whole blocks."""
     if x.is_meta:
         return torch.empty_like(x)
-    moved = x.detach().movedim(axis, -1).to(torch.float32).numpy()
+    moved = x.detach().movedim(axis, -1).to(torch.float32).numpy(force=True)  # blocks of a card are made on the CPU
     length = moved.shape[-1]
     block = min(block, max(length, 1))  # zeros behind a shorter block change nothing
     filled = np.zeros((*moved.shape[:-1], -(-length // block) * block), np.float32)
     filled[..., :length] = moved
     values = mx.dequantize(*mx.quantize(filled, element, block=block), element)[..., :length]
-    return torch.from_numpy(np.ascontiguousarray(values)).movedim(-1, axis).to(x.dtype)
+    return torch.from_numpy(np.ascontiguousarray(values)).movedim(-1, axis).to(x.device, x.dtype)
 
 
 class _FakeQuantize(torch.autograd.Function):
@@ -80,7 +80,7 @@ def fake_quantize(
     TypeError
         If `x` is no dense tensor of such a dtype, or another argument is of another type.
     ValueError
-        If there is no such format or axis, `block` is below 1, or `x` is not on the CPU.
+        If there is no such format or axis, or `block` is below 1.
     """
     check_tensors(x=x)
     formats = [

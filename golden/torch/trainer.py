@@ -17,6 +17,7 @@ from golden.torch.commands.progress import shown
 from golden.torch.observing.callback import ObservedRun
 from golden.torch.observing.observation import as_settings
 from golden.torch.observing.report import ObservationReport
+from golden.torch.runs.devices import batch_for, device_of_kind, state_to
 from golden.torch.runs.checkpoint import read_checkpoint
 from golden.torch.runs.random_state import RandomState, capture, seed_everything
 from golden.torch.runs.ranks import rank
@@ -74,7 +75,8 @@ class Trainer(NotOfTensorFlow):
     progress : bool
         Whether to show a progress bar on the terminal (standard error).
     device, backend : str or object, optional
-        One of them, "CPU", "GPU" or "CSX": all run on this machine's CPU.
+        One of them, "CPU", "GPU" or "CSX". GPU moves the model, and batches as they come, to the current CUDA device
+        if there is one; else everything runs on the CPU. Batches go to the device of a model that is on one already.
     schedulers : list, optional
         Schedulers, or functions that make one of the optimizer. Each makes a step after every step of the run.
     loop : TrainingLoop, optional
@@ -143,8 +145,11 @@ class Trainer(NotOfTensorFlow):
             check_count(log_steps, "log_steps")
         self.log_steps = log_steps or (logging or Logging()).log_steps
         self.checkpoint = as_checkpoint(checkpoint, checkpoint_steps, model_dir)
-        self.model = as_model(model)
+        place = device_of_kind(self.device, "device" if backend is None else "backend")
+        self.model = as_model(model) if place.type == "cpu" else as_model(model).to(place)
         self.optimizer = optimizer_of(optimizer, self.model)
+        if self.optimizer is not None and place.type != "cpu":
+            state_to(self.optimizer, place)
         self.loss, self.loop = loss, loop
         self.precision = precision or MixedPrecision(fp16_type="cbfloat16", loss_scaling_factor="dynamic")
         if self.optimizer is not None:
@@ -345,7 +350,8 @@ class Trainer(NotOfTensorFlow):
         with self.precision.autocast(self.model):
             values = [
                 measure(self.model(inputs), targets).double().reshape(-1)
-                for inputs, targets in shown(loader, "evaluating", visible=self._progress and rank() == 0)
+                for batch in shown(loader, "evaluating", visible=self._progress and rank() == 0)
+                for inputs, targets in (batch_for(self.model, batch),)
             ]
         self.model.train(was_training)
         return torch.cat(values).mean().item()

@@ -259,10 +259,15 @@ class GradScaler:
         """
         optimizer = as_optimizer(optimizer)
         now = self._iteration
-        if self._enabled and optimizer not in now.norms:
+        is_new = self._enabled and optimizer not in now.norms
+        if is_new:
             self.unscale_(optimizer)
         if self._max_gradient_norm is not None and optimizer not in now.clipped:
-            self.clip_gradients_and_return_isfinite(optimizer)
+            if is_new:  # nobody has changed the gradients since their norm was taken, which a GPU waits for
+                clip_by_norm(parameters_of(optimizer), now.norms[optimizer], self._max_gradient_norm)
+                now.clipped.add(optimizer)
+            else:
+                self.clip_gradients_and_return_isfinite(optimizer)
         return self.step_if_finite(optimizer, *args, **kwargs)
 
     def step_if_finite(self, optimizer: Optimizer, *args: Any, **kwargs: Any) -> Any:

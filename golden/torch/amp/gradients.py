@@ -54,7 +54,16 @@ def l2_norm(parameters: Iterable[Tensor]) -> float:
     float
         0 without gradients; NaN or infinity if a gradient has them, or if fp32 does not reach up to the norm.
     """
-    return common_norm(torch.linalg.vector_norm(each, dtype=torch.float64).item() for each in _gradients_of(parameters))
+    return common_norm(_read([torch.linalg.vector_norm(each, dtype=torch.float64) for each in _gradients_of(parameters)]))
+
+
+def _read(numbers: list[Tensor]) -> Iterator[float]:
+    """Give the values of scalars; those of a CUDA device come in one piece, so that the program waits for it once."""
+    apart: dict[torch.device, list[Tensor]] = {}
+    for each in numbers:
+        apart.setdefault(each.device, []).append(each)
+    for device, those in apart.items():
+        yield from (each.item() for each in those) if device.type == "cpu" else torch.stack(those).tolist()
 
 
 @torch.no_grad()

@@ -38,7 +38,7 @@ class Backend:
                 say_once(f"{name}: is for a cluster of machines; accepted, and without effect here")
         self.backend_type = backend_type
         self.artifact_dir = Path("." if artifact_dir is None else artifact_dir)
-        self.device = Device()
+        self.device = Device(backend_type)
         self.cluster_config = options.get("cluster_config")
         if not isinstance(self.cluster_config, CSConfig | None):
             raise TypeError(f"cluster_config: got {self.cluster_config!r}, must be a ClusterConfig")
@@ -50,8 +50,6 @@ class Backend:
         self._closures: list[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]] = []
         if backend_type.is_csx or options.get("mixed_precision"):
             half.enable_mixed_precision()
-        if backend_type.is_gpu:
-            say_once("backend: got 'GPU'; the exact products run on the CPU, and so does this backend")
 
     is_cpu = property(lambda self: self.backend_type.is_cpu)
     is_gpu = property(lambda self: self.backend_type.is_gpu)
@@ -59,12 +57,12 @@ class Backend:
 
     @property
     def torch_device(self) -> torch.device:
-        """The CPU."""
+        """The CPU; of the kind GPU a CUDA device, if there is one."""
         return self.device.torch_device
 
     def to_cpu(self, tensor: Any) -> Any:
-        """Return a structure of tensors with each of them on the CPU, where all are."""
-        return self.device.move_to_device(tensor)
+        """Return a structure of tensors with each of them on the CPU."""
+        return Device().move_to_device(tensor)
 
     def add_step_closure(self, closure: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Keep a call, with the values that its tensors have now, for the end of the step."""
@@ -89,8 +87,8 @@ class _Process:
 def backend(backend_type: str | BackendType | None = None, **options: Any) -> Backend:
     """Make the backend of this process, or return it.
 
-    Every kind computes the same bits, on the CPU; the kind decides what `use_cs` says, and ``"CSX"`` turns mixed
-    precision on, as the original does.
+    Every kind computes the same bits: GPU on a CUDA device if there is one, all else on the CPU. The kind decides what
+    `use_cs` says, and ``"CSX"`` turns mixed precision on, as the original does.
 
     Parameters
     ----------
@@ -169,8 +167,8 @@ def current_executor() -> DataExecutor:
 
 
 def current_torch_device() -> torch.device:
-    """Return the torch device of the backend, which is the CPU."""
-    return torch.device("cpu")
+    """Return the torch device of the backend, the CPU if there is none."""
+    return torch.device("cpu") if _Process.backend is None else _Process.backend.torch_device
 
 
 def use_cs() -> bool:

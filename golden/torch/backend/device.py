@@ -1,4 +1,4 @@
-"""The device of a backend: always the CPU, where the exact kernels run."""
+"""The device of a backend: the CPU, or for the kind GPU a CUDA device if there is one."""
 
 from __future__ import annotations
 
@@ -8,23 +8,31 @@ import torch
 from torch.utils import _pytree as pytree
 
 from golden.torch.backend.kinds import BackendType
+from golden.torch.runs.devices import device_of_kind
 
 __all__ = ["Device", "device"]
 
 
 class Device:
-    """The device of ``with backend.device:`` and ``backend.torch_device``: the CPU, the only one of the kernels."""
+    """The device of ``with backend.device:`` and ``backend.torch_device``.
 
-    def __init__(self) -> None:
-        self.torch_device = torch.device("cpu")
+    Parameters
+    ----------
+    backend_type : BackendType
+        GPU: the current CUDA device, if there is one. All else: the CPU.
+    """
+
+    def __init__(self, backend_type: BackendType = BackendType.CPU) -> None:
+        kind = "GPU" if backend_type.is_gpu else "CPU"  # CSX has no device of its own, and nothing to say about it
+        self.torch_device = device_of_kind(kind, "backend")
 
     @property
     def type(self) -> str:
-        """``"cpu"``."""
+        """``"cpu"`` or ``"cuda"``."""
         return self.torch_device.type
 
     def move_to_device(self, struct: Any) -> Any:
-        """Return a structure of modules and tensors with each of them on the CPU."""
+        """Return a structure of modules and tensors with each of them on this device."""
         kinds = (torch.nn.Module, torch.Tensor)
         return pytree.tree_map_only(kinds, lambda each: each.to(self.torch_device), struct)
 
@@ -35,7 +43,7 @@ class Device:
         pass
 
     def __repr__(self) -> str:
-        return "device(type='cpu')"
+        return f"device(type={self.type!r})"
 
 
 def device(backend_type: str) -> Device:
@@ -46,5 +54,4 @@ def device(backend_type: str) -> Device:
     ValueError
         If `backend_type` is not ``"CPU"``, ``"GPU"`` or ``"CSX"``.
     """
-    BackendType.from_str(backend_type)
-    return Device()
+    return Device(BackendType.from_str(backend_type))

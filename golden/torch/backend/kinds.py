@@ -10,7 +10,7 @@ __all__ = ["OPTIONS", "BackendType", "check_names"]
 
 
 class BackendType(Enum):
-    """CPU, GPU or CSX, as a script names it; all three compute the same bits here, on the CPU."""
+    """CPU, GPU or CSX, as a script names it; all three compute the same bits here."""
 
     CPU = auto()
     GPU = auto()

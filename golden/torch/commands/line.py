@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Sequence
 from typing import TextIO
 
+import torch
 import torch.distributed as dist
 from rich.console import Console
 
@@ -141,7 +142,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     console = Console(highlight=False)
     parallel = int(os.environ.get("WORLD_SIZE", "1")) > 1
     if parallel:
-        dist.init_process_group("gloo")
+        on_cards = torch.cuda.is_available()
+        if on_cards:
+            torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count())
+        dist.init_process_group("cpu:gloo,cuda:nccl" if on_cards else "gloo")
     older = False
     try:
         with warnings.catch_warnings():

@@ -108,7 +108,7 @@ class _Gpt(nn.Module):
         self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, len(_LETTERS))
 
     def forward(self, codes: Tensor) -> Tensor:
-        places = torch.arange(codes.shape[-1])
+        places = torch.arange(codes.shape[-1], device=codes.device)
         return self.head(self.norm(self.blocks(self.letters(codes) + self.places(places))))
 
 

@@ -57,7 +57,7 @@ def scaled_dot_product_attention(
     TypeError
         If a tensor has another dtype than float32, float16 or bfloat16.
     ValueError
-        If the shapes do not fit, a tensor is not on the CPU, or `is_causal` comes with a mask.
+        If the shapes do not fit, the tensors are not on one device, or `is_causal` comes with a mask.
     """
     check_tensors(query=query, key=key, value=value)
     for name, flag in (("is_causal", is_causal), ("enable_gqa", enable_gqa)):
@@ -81,7 +81,8 @@ def scaled_dot_product_attention(
     factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
     scores = _scores(query, key) * factor
     if is_causal:
-        scores = scores.masked_fill(torch.ones(scores.shape[-2:], dtype=torch.bool).tril().logical_not(), -math.inf)
+        seen = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).tril()
+        scores = scores.masked_fill(seen.logical_not(), -math.inf)
     hidden = None
     if attn_mask is not None:
         if attn_mask.dtype == torch.bool:

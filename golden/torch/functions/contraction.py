@@ -39,7 +39,7 @@ def einsum(equation: str, *operands: torch.Tensor | Sequence[torch.Tensor]) -> t
     TypeError
         If an operand is not a dense tensor of such a dtype.
     ValueError
-        If the equation does not fit the operands, or a tensor is not on the CPU.
+        If the equation does not fit the operands, or they are not on one device.
     """
     if not isinstance(equation, str):
         raise TypeError(f"equation: got {equation!r}, must be a string such as 'ij,jk->ik'")

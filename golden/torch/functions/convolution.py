@@ -63,7 +63,7 @@ def conv2d(
     TypeError
         If an argument is not a dense tensor of float32, float16 or bfloat16.
     ValueError
-        If the shapes do not fit, or a tensor is not on the CPU.
+        If the shapes do not fit, or the tensors are not on one device.
     """
     return _convolution(x, weight, bias, stride, padding, dilation, groups, axes=2)
 

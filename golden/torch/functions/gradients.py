@@ -205,7 +205,7 @@ def exact_product(
 
     Parameters
     ----------
-    a, b : float32, float16 or bfloat16 tensors on the CPU
+    a, b : float32, float16 or bfloat16 tensors on one device
         Values, rounded to the half format as they come.
     initial : tensor, optional
         Values that the totals start from, rounded to the half format; it broadcasts to the result.

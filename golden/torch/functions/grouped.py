@@ -57,6 +57,7 @@ def _grouped_product(
 
 
 _library.impl("grouped_product", _grouped_product, "CPU")
+_library.impl("grouped_product", _grouped_product, "CUDA")  # it waits once, for where the groups end
 
 
 @torch.library.register_fake("cbfloat::grouped_product")

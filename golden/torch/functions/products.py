@@ -56,7 +56,8 @@ def _chunk(around: int | None) -> int | None:
 
 
 def check_tensors(**tensors: torch.Tensor | None) -> None:
-    """Raise, naming the argument, unless every one is a dense tensor on the CPU of at most 32 bits."""
+    """Raise, naming the argument, unless all are dense tensors of at most 32 bits, on the CPU or on one CUDA device."""
+    all_here = True
     for argument, tensor in tensors.items():
         if (tensor is None and argument == "bias") or (  # the one that may be left out
             isinstance(tensor, torch.Tensor)
@@ -65,19 +66,33 @@ def check_tensors(**tensors: torch.Tensor | None) -> None:
             and (tensor.is_cpu or tensor.is_meta)
         ):
             continue
+        all_here = False
         if not isinstance(tensor, torch.Tensor):
             raise TypeError(f"{argument}: got {type(tensor).__name__}, must be a torch.Tensor")
         if tensor.dtype not in ELIGIBLE:
             raise TypeError(
                 f"{argument}: got a tensor of {tensor.dtype}, must be torch.float32, torch.float16 or torch.bfloat16"
             )
-        if tensor.device.type not in ("cpu", "meta"):
+        if tensor.device.type not in ("cpu", "cuda", "meta"):
             raise ValueError(
-                f"{argument}: got a tensor on {tensor.device}, but the exact kernels run on the CPU; "
-                f"move it with .to('cpu')"
+                f"{argument}: got a tensor on {tensor.device}, but the exact kernels run on the CPU and on CUDA "
+                f"devices; move it with .to('cpu')"
             )
         if tensor.layout != torch.strided:
             raise TypeError(f"{argument}: got a tensor of {tensor.layout}, must be dense; .to_dense() makes it so")
+    if not all_here:
+        _check_devices(tensors)
+
+
+def _check_devices(tensors: dict[str, torch.Tensor | None]) -> None:
+    """Raise, naming the arguments, unless all tensors are on one device."""
+    devices = {argument: tensor.device for argument, tensor in tensors.items() if tensor is not None}
+    if len(set(devices.values())) > 1:
+        first = next(iter(devices.values()))
+        raise ValueError(
+            f"{', '.join(devices)}: got tensors on {', '.join(map(str, devices.values()))}, must be on one device; "
+            f"move them with .to({str(first)!r})"
+        )
 
 
 def product(a: torch.Tensor, b: torch.Tensor, initial: torch.Tensor | None = None) -> torch.Tensor:
@@ -104,7 +119,7 @@ def matmul(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     TypeError
         If an argument is not a dense tensor of such a dtype.
     ValueError
-        If the shapes do not fit, or a tensor is not on the CPU.
+        If the shapes do not fit, or the tensors are not on one device, the CPU or a CUDA device.
     """
     check_tensors(x=x, y=y)
     if x.ndim == 0 or y.ndim == 0:

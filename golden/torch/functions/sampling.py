@@ -33,7 +33,7 @@ def affine_grid(theta: torch.Tensor, size: torch.Size | list[int], align_corners
     TypeError
         If `theta` is not a dense tensor of such a dtype.
     ValueError
-        If the shapes do not fit, or the tensor is not on the CPU.
+        If the shapes do not fit.
     """
     check_tensors(theta=theta)
     axes = len(size) - 2
@@ -42,15 +42,15 @@ def affine_grid(theta: torch.Tensor, size: torch.Size | list[int], align_corners
             f"theta: got shape {tuple(theta.shape)} for size {tuple(size)}, must be (B, 2, 3) for (B, C, H, W), or "
             f"(B, 3, 4) for (B, C, D, H, W)"
         )
-    lines = [_positions(length, align_corners) for length in size[2:]]
+    lines = [_positions(length, align_corners, theta.device) for length in size[2:]]
     coordinates = torch.meshgrid(*lines, indexing="ij")[::-1]  # x runs along the last axis
     base = torch.stack([*coordinates, torch.ones_like(coordinates[0])], dim=-1).reshape(-1, axes + 1)
     return matmul(base, theta.mT).reshape(*(size[0], *size[2:]), axes)
 
 
-def _positions(length: int, align_corners: bool) -> torch.Tensor:
+def _positions(length: int, align_corners: bool, device: torch.device) -> torch.Tensor:
     """Return the centres of the pixels of a line from -1 to 1, as PyTorch computes them in fp32."""
     if length == 1:
-        return torch.zeros(1)
-    line = torch.linspace(-1, 1, length)
+        return torch.zeros(1, device=device)
+    line = torch.linspace(-1, 1, length).to(device)  # the bits of the CPU, on every device
     return line if align_corners else line * ((length - 1) / length)

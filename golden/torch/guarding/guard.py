@@ -259,7 +259,9 @@ def _watched_backward(*args: Any, **kwargs: Any) -> Any:
     scopes.backwards = (*outside, scopes.precisions)
     watch()
     try:
-        return _run_backward(*args, **kwargs)
+        # PyTorch has a thread of its own for the nodes of every CUDA device, in which these scopes would be others.
+        with torch.autograd.set_multithreading_enabled(False):
+            return _run_backward(*args, **kwargs)
     finally:
         unwatch()
         scopes.backwards = outside

@@ -6,6 +6,8 @@ They are registered, with shapes for the compiler, so that torch.compile keeps t
 from __future__ import annotations
 
 import contextlib
+import importlib
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
@@ -145,6 +147,22 @@ _library.impl("convolution_transposed", _convolution_transposed, "CPU")
 _library.impl("convolution_of_kernels", _convolution_of_kernels, "CPU")
 _library.impl("rounded", _rounded, "CPU")
 _library.impl("softmax16", _softmax16, "CPU")
+
+
+def _on_a_card(name: str) -> Callable[..., torch.Tensor]:
+    """Return an operator for CUDA devices, whose module is loaded when it is first called."""
+
+    def run(*given: Any) -> torch.Tensor:
+        return getattr(importlib.import_module("golden.torch.gpu"), name)(*given)  # type: ignore[no-any-return]
+
+    return run
+
+
+for _name in (
+    *("matrix_product", "convolution", "convolution_transposed", "convolution_of_kernels"),
+    *("rounded", "softmax16"),
+):
+    _library.impl(_name, _on_a_card(_name), "CUDA")
 
 
 @torch.library.register_fake("cbfloat::matrix_product")

@@ -165,7 +165,8 @@ class Adafactor(Optimizer):
         if parameter.ndim < 2:
             return {"exp_avg_sq": torch.zeros_like(parameter)}
         row, column = parameter.shape[:-1], (*parameter.shape[:-2], parameter.shape[-1])
-        return {"exp_avg_sq_row": torch.zeros(row), "exp_avg_sq_col": torch.zeros(column)}
+        where = parameter.device
+        return {"exp_avg_sq_row": torch.zeros(row, device=where), "exp_avg_sq_col": torch.zeros(column, device=where)}
 
     def _update(self, parameter: Tensor, gradient: Tensor, state: State, group: Group) -> None:
         rate = group["lr"]

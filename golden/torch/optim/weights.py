@@ -50,7 +50,7 @@ def keep_weights(
     Parameters
     ----------
     optimizer : Optimizer
-        Of PyTorch or of `golden.torch.optim`, its parameters of float32 on the CPU.
+        Of PyTorch or of `golden.torch.optim`, its parameters of float32.
     fmt : FloatFormat or str
         A format of 16 bits with infinities, cbfloat16 unless given.
     rounding : Rounding or str
@@ -83,10 +83,10 @@ def keep_weights(
     if not 0 <= seed < 2**32:
         raise ValueError(f"seed: got {seed}, must be 0 to {2**32 - 1}")
     for each in _parameters(optimizer):
-        if each.dtype != torch.float32 or not each.is_cpu:
+        if each.dtype != torch.float32 or each.device.type not in ("cpu", "cuda"):
             raise TypeError(
-                f"optimizer: got a parameter of {each.dtype} on {each.device}, must be torch.float32 on the CPU, which "
-                "carries 16-bit values"
+                f"optimizer: got a parameter of {each.dtype} on {each.device}, must be torch.float32 on the CPU or a "
+                "CUDA device, which carries 16-bit values"
             )
     if any(STEPS in group for group in optimizer.param_groups):
         raise ValueError("optimizer: got one that keeps its weights in 16 bits already, must be another")
@@ -114,7 +114,7 @@ def _parameters(optimizer: Optimizer) -> list[Tensor]:
 
 @torch.no_grad()
 def _round(tensor: Tensor, fmt: FloatFormat, mode: Rounding, place: tuple[ReductionRounding, int] | None) -> None:
-    values = tensor.detach().numpy()
+    values = tensor.detach().numpy(force=True)  # those of a card are rounded on the CPU, to the same bits
     random = None
     if mode is Rounding.STOCHASTIC and place is not None:
         rounding, step = place

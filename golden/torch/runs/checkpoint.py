@@ -147,7 +147,7 @@ def read_checkpoint(
             f"resume: {path} is of another run: {'; '.join(told)}; go on with what the run had, or start a new one, or "
             "pass override=True to go on with what is here"
         )
-    state = torch.load(path / _STATE, weights_only=True)
+    state = torch.load(path / _STATE, map_location="cpu", weights_only=True)
     model.load_state_dict(weights)
     return CheckpointContent(state, found["step"], found, tuple(told))
 

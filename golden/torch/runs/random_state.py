@@ -35,7 +35,8 @@ def capture(loader: Iterable[Any]) -> RandomState:
     The values are tensors and plain Python objects, which ``torch.load(weights_only=True)`` reads.
     """
     algorithm, key, *rest = np.random.get_state(legacy=True)  # noqa: NPY002 - the global generator, which data sets may use
-    return {
+    of_card = {"cuda": torch.cuda.get_rng_state()} if torch.cuda.is_initialized() else {}
+    return of_card | {
         "torch": torch.get_rng_state(),
         "python": random.getstate(),
         "numpy": (algorithm, np.asarray(key).tolist(), *rest),
@@ -58,6 +59,8 @@ def restore(state: RandomState, loader: Iterable[Any]) -> None:
             "one of the checkpoint; build it in the same way"
         )
     torch.set_rng_state(state["torch"])
+    if "cuda" in state and torch.cuda.is_available():
+        torch.cuda.set_rng_state(state["cuda"])
     random.setstate(state["python"])
     np.random.set_state(state["numpy"])  # noqa: NPY002
     for generator, its_state in zip(generators, state["loader"], strict=True):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 
-__all__ = ["average_gradients", "highest_rank_where", "rank", "world_size"]
+__all__ = ["average_gradients", "highest_rank_where", "message", "rank", "world_size"]
 
 
 def world_size() -> int:
@@ -21,11 +22,17 @@ def rank() -> int:
     return dist.get_rank() if world_size() > 1 else 0
 
 
+def message(values: Any, dtype: torch.dtype | None = None) -> Tensor:
+    """Return numbers where the processes can exchange them: on the CPU, unless their backend knows CUDA devices alone."""
+    only_cuda = "cpu:" not in dist.get_backend_config()
+    return torch.tensor(values, dtype=dtype, device="cuda" if only_cuda else "cpu")
+
+
 def highest_rank_where(condition: bool) -> int | None:
     """Return the highest distributed rank on which a condition holds, or None. Every process must ask."""
     if world_size() == 1:
         return 0 if condition else None
-    found = torch.tensor(rank() if condition else -1)
+    found = message(rank() if condition else -1)
     dist.all_reduce(found, dist.ReduceOp.MAX)
     return None if found < 0 else int(found)
 
@@ -38,7 +45,7 @@ def average_gradients(parameters: Iterable[Tensor]) -> None:
     parameters, ranks = list(parameters), world_size()
     if ranks == 1 or not parameters:
         return
-    has_gradient = torch.tensor([each.grad is not None for each in parameters], dtype=torch.int32)
+    has_gradient = message([each.grad is not None for each in parameters], torch.int32)
     dist.all_reduce(has_gradient, dist.ReduceOp.MAX)
     used = [each for each, used_somewhere in zip(parameters, has_gradient.tolist(), strict=True) if used_somewhere]
     flat = torch.cat(

@@ -1,10 +1,8 @@
-"""The device of a run: always this machine's CPU, whatever a script asks for."""
+"""The kind of device that a run asks for."""
 
 from __future__ import annotations
 
 from typing import Any
-
-from golden.torch.notices import say_once
 
 __all__ = ["device_of"]
 
@@ -12,7 +10,7 @@ _KINDS = ("CPU", "GPU", "CSX")
 
 
 def device_of(backend: Any, device: str | None) -> str:
-    """Return "CPU", "GPU" or "CSX", and say once where the products of the other two run.
+    """Return "CPU", "GPU" or "CSX".
 
     Parameters
     ----------
@@ -40,7 +38,5 @@ def device_of(backend: Any, device: str | None) -> str:
         raise TypeError(f"{argument}: got {given!r}, must be 'CPU', 'GPU', 'CSX' or an object with such a device type")
     kind = name.upper()
     if kind not in _KINDS:
-        raise ValueError(f"{argument}: got {name!r}, must be 'CPU', 'GPU' or 'CSX'; all run on this machine's CPU")
-    if kind != "CPU":
-        say_once(f"{argument}: got {kind!r}; the exact products run on the CPU, and so does this run")
+        raise ValueError(f"{argument}: got {name!r}, must be 'CPU', 'GPU' or 'CSX'")
     return kind

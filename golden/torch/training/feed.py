@@ -10,7 +10,7 @@ import torch
 import torch.distributed as dist
 
 from golden.torch.runs.random_state import RandomState, capture, restore
-from golden.torch.runs.ranks import highest_rank_where, world_size
+from golden.torch.runs.ranks import highest_rank_where, message, world_size
 from golden.torch.training.identity import hash_of
 from golden.torch.training.persistence import Position
 
@@ -105,9 +105,9 @@ def _check_equal_on_all_ranks(now: Position, count: int) -> None:
     """Raise an error on all processes unless all have as many batches for this step."""
     if world_size() == 1:
         return
-    counts = [torch.zeros(1, dtype=torch.int64) for _ in range(world_size())]
-    dist.all_gather(counts, torch.tensor([count]))
-    numbers = [int(each) for each in counts]
+    counts = message([0] * world_size(), torch.int64)
+    dist.all_gather(list(counts.split(1)), message([count], torch.int64))
+    numbers: list[int] = counts.tolist()
     if len(set(numbers)) > 1:
         least = numbers.index(min(numbers))
         raise ValueError(

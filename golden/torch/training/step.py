@@ -10,7 +10,8 @@ import torch.distributed as dist
 from torch import Tensor
 
 from golden.torch.amp.optimizer_step import clip_gradients
-from golden.torch.runs.ranks import average_gradients, world_size
+from golden.torch.runs.devices import batch_for
+from golden.torch.runs.ranks import average_gradients, message, world_size
 from golden.torch.training.callback import outputs_of
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ __all__ = ["forward", "loss_of", "train_step"]
 
 def forward(trainer: Trainer, batch: Any) -> dict[str, Any]:
     """Run the model, and the loss function if there is one; call it within the precision."""
+    batch = batch_for(trainer.model, batch)
     inputs, targets = (batch, None) if trainer.loss is None else _pair(batch)
     arguments, keywords = [inputs], dict[str, Any]()
     trainer.call("on_before_forward", trainer.model, batch, arguments, keywords)
@@ -97,7 +99,7 @@ def train_step(trainer: Trainer, group: list[Any], first: int, signal: int) -> t
     trainer.call("on_after_optimizer_step", model, optimizer)
     _step_schedulers(trainer)
     if world_size() > 1:
-        both = torch.stack([mean, torch.tensor(float(signal))])
+        both = message([mean.item(), float(signal)], torch.float32)
         dist.all_reduce(both)
         mean, signal = both[0] / world_size(), int(both[1])
     return mean.item(), outputs, signal

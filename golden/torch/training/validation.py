@@ -12,7 +12,7 @@ from torch import nn
 
 from golden.torch.commands.progress import shown
 from golden.torch.runs.random_state import capture, restore
-from golden.torch.runs.ranks import rank, world_size
+from golden.torch.runs.ranks import message, rank, world_size
 from golden.torch.training.interruption import Interruption
 from golden.torch.training.loop import ValidationLoop
 from golden.torch.training.step import forward, loss_of
@@ -38,7 +38,7 @@ def validate(
         each.reset()
     trainer.call("on_validate_start", model, loader, loop)
     # Float64 holds every sum of losses closely enough; the number of batches travels with it.
-    total = torch.zeros(2, dtype=torch.float64)
+    total = message([0.0, 0.0], torch.float64) if world_size() > 1 else torch.zeros(2, dtype=torch.float64)
     try:
         batches = itertools.islice(loader, loop.eval_steps)
         for number, batch in enumerate(shown(batches, "validating", visible and rank() == 0)):
@@ -47,7 +47,7 @@ def validate(
             trainer.call("on_validate_batch_start", model, batch, number)
             with trainer.precision.autocast(model):
                 outputs = forward(trainer, batch)
-            total += torch.tensor([loss_of(outputs).item(), 1.0], dtype=torch.float64)
+            total += torch.tensor([loss_of(outputs).item(), 1.0], dtype=torch.float64, device=total.device)
             trainer.call("on_validate_batch_end", model, outputs, batch, number)
         if world_size() > 1:
             dist.all_reduce(total)

@@ -1,0 +1,49 @@
+"""A card that is no card: tensors say that they are on cuda:0, and live in this machine's memory.
+
+PyTorch's dispatcher, autograd and optimizers treat them as those of a card: an operator that gets operands on two
+devices raises, and what makes the program wait for the card is counted (`waits`). A process has this card from before it
+imports PyTorch, or not at all.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import subprocess
+from pathlib import Path
+
+__all__ = ["build", "insert"]
+
+_SOURCE = Path(__file__).parent / "card.cpp"
+
+
+def _torch() -> Path:
+    found = importlib.util.find_spec("torch")
+    assert found is not None
+    assert found.origin is not None
+    return Path(found.origin).parent
+
+
+def build(library: Path) -> None:
+    """Compile the card."""
+    torch = _torch()
+    includes = [f"-I{torch / 'include'}", f"-I{torch / 'include/torch/csrc/api/include'}"]
+    links = [f"-L{torch / 'lib'}", "-lc10", "-ltorch_cpu"]
+    command = ["c++", "-std=c++20", "-O0", "-w", "-shared", "-fPIC", *includes, str(_SOURCE), "-o", str(library), *links]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+
+
+def insert(library: Path) -> None:
+    """Put the card into this process, which must not have imported PyTorch yet."""
+    for each in ("libc10.so", "libtorch_cpu.so"):
+        ctypes.CDLL(str(_torch() / "lib" / each), ctypes.RTLD_GLOBAL)
+    ctypes.CDLL(str(library))
+    import torch
+
+    torch.cuda._lazy_init = lambda: None
+    torch.cuda.is_available = lambda: True
+    torch.cuda.is_initialized = lambda: False  # its random numbers are those of the CPU
+    torch.cuda.current_device = lambda: 0
+    torch.cuda.device_count = lambda: 1
+    torch.cuda.is_current_stream_capturing = lambda: False
