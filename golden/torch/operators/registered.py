@@ -6,8 +6,6 @@ They are registered, with shapes for the compiler, so that torch.compile keeps t
 from __future__ import annotations
 
 import contextlib
-import importlib
-from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
@@ -64,6 +62,16 @@ def _tensor(values: NDArray[np.float32], dtype: torch.dtype) -> torch.Tensor:
     return torch.from_numpy(np.asarray(codes).view(np.int16)).view(dtype)
 
 
+def _on_a_card(name: str, first: torch.Tensor, *given: Any) -> torch.Tensor | None:
+    """Compute on a CUDA device; None for tensors on the CPU, and for what has no kernel there, which the CPU computes."""
+    if not first.is_cuda:
+        return None
+    from golden.torch import gpu  # not before there is a card to use it
+
+    done: torch.Tensor | None = getattr(gpu, name)(first, *given)
+    return done
+
+
 def _matrix_product(
     a: torch.Tensor,
     b: torch.Tensor,
@@ -74,9 +82,12 @@ def _matrix_product(
     dtype: torch.dtype,
 ) -> torch.Tensor:
     note_product(half)
-    done = direct.matrix_product(a, b, initial, half, level, chunk, dtype)
+    if a.is_cuda:
+        done = _on_a_card("matrix_product", a, b, initial, _summing(half, level, chunk), dtype)
+    else:
+        done = direct.matrix_product(a, b, initial, half, level, chunk, dtype)
     if done is None:
-        done = _tensor(_product_of_values(a, b, initial, half, level, chunk), dtype)
+        done = _tensor(_product_of_values(a, b, initial, half, level, chunk), dtype).to(a.device)
     if scopes.observer is not None:
         scopes.observer.matrix_product(a, b, initial, half, level, chunk, done)
     return done
@@ -93,6 +104,10 @@ def _product_of_values(
     return golden.matmul_values(x, y, operand=operand, reduction=plan, initial=start, out=format_of(half), **modes)
 
 
+def _summing(half: str, level: int, chunk: int | None) -> Summing:
+    return Summing(format_of(half), *sums_of(half, level, chunk), rounding_of(half))
+
+
 _Ints = list[int]
 
 
@@ -101,12 +116,15 @@ def _settings(
 ) -> tuple[Geometry, Summing]:
     note_product(half)
     geometry = Geometry(tuple(steps), tuple(gaps), tuple(sides), groups)
-    return geometry, Summing(format_of(half), *sums_of(half, level, chunk), rounding_of(half))
+    return geometry, _summing(half, level, chunk)
 
 
 def _convolution(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, *given: Any) -> torch.Tensor:
-    start, settings = None if bias is None else _values(bias), _settings(*given[:-1])
-    done = _tensor(windows.convolution(_values(x), _values(weight), start, *settings), given[-1])
+    settings, dtype = _settings(*given[:-1]), given[-1]
+    done = _on_a_card("convolution", x, weight, bias, *settings, dtype)
+    if done is None:
+        start = None if bias is None else _values(bias)
+        done = _tensor(windows.convolution(_values(x), _values(weight), start, *settings), dtype).to(x.device)
     if scopes.observer is not None:
         scopes.observer.convolution(x, weight, bias, settings, *given[4:6], done)
     return done
@@ -115,54 +133,51 @@ def _convolution(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | Non
 def _convolution_transposed(
     x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, size: _Ints, *given: Any
 ) -> torch.Tensor:
-    start, settings = None if bias is None else _values(bias), _settings(*given[:-1])
-    done = _tensor(windows.transposed(_values(x), _values(weight), start, tuple(size), *settings), given[-1])
+    settings, dtype = _settings(*given[:-1]), given[-1]
+    done = _on_a_card("transposed", x, weight, bias, tuple(size), *settings, dtype)
+    if done is None:
+        start = None if bias is None else _values(bias)
+        values = windows.transposed(_values(x), _values(weight), start, tuple(size), *settings)
+        done = _tensor(values, dtype).to(x.device)
     if scopes.observer is not None:
         scopes.observer.transposed(x, weight, settings, *given[4:6], done)
     return done
 
 
 def _convolution_of_kernels(gradient: torch.Tensor, x: torch.Tensor, size: _Ints, *given: Any) -> torch.Tensor:
-    settings = _settings(*given[:-1])
-    done = _tensor(windows.kernel_product(_values(gradient), _values(x), tuple(size), *settings), given[-1])
+    settings, dtype = _settings(*given[:-1]), given[-1]
+    done = _on_a_card("kernel_product", gradient, x, tuple(size), *settings, dtype)
+    if done is None:
+        values = windows.kernel_product(_values(gradient), _values(x), tuple(size), *settings)
+        done = _tensor(values, dtype).to(x.device)
     if scopes.observer is not None:
         scopes.observer.kernel_product(gradient, x, tuple(size), settings, *given[4:6], done)
     return done
 
 
 def _rounded(x: torch.Tensor, half: str, dtype: torch.dtype) -> torch.Tensor:
-    return _tensor(golden.quantize(_values(x), format_of(half)), dtype)
+    fmt = format_of(half)
+    done = _on_a_card("rounded", x, fmt, dtype)
+    return _tensor(golden.quantize(_values(x), fmt), dtype) if done is None else done
 
 
 def _softmax16(x: torch.Tensor, half: str, dtype: torch.dtype) -> torch.Tensor:
     if x.numel() == 0:
         return x.new_empty(x.shape, dtype=dtype)
     fmt = format_of(half)
+    done = _on_a_card("softmax16", x, fmt, dtype)
+    if done is not None:
+        return done
     return _tensor(golden.decode(golden.softmax(golden.encode(_values(x), fmt), fmt), fmt), dtype)
 
 
-_library.impl("matrix_product", _matrix_product, "CPU")
-_library.impl("convolution", _convolution, "CPU")
-_library.impl("convolution_transposed", _convolution_transposed, "CPU")
-_library.impl("convolution_of_kernels", _convolution_of_kernels, "CPU")
-_library.impl("rounded", _rounded, "CPU")
-_library.impl("softmax16", _softmax16, "CPU")
-
-
-def _on_a_card(name: str) -> Callable[..., torch.Tensor]:
-    """Return an operator for CUDA devices, whose module is loaded when it is first called."""
-
-    def run(*given: Any) -> torch.Tensor:
-        return getattr(importlib.import_module("golden.torch.gpu"), name)(*given)  # type: ignore[no-any-return]
-
-    return run
-
-
-for _name in (
-    *("matrix_product", "convolution", "convolution_transposed", "convolution_of_kernels"),
-    *("rounded", "softmax16"),
-):
-    _library.impl(_name, _on_a_card(_name), "CUDA")
+for _key in ("CPU", "CUDA"):
+    _library.impl("matrix_product", _matrix_product, _key)
+    _library.impl("convolution", _convolution, _key)
+    _library.impl("convolution_transposed", _convolution_transposed, _key)
+    _library.impl("convolution_of_kernels", _convolution_of_kernels, _key)
+    _library.impl("rounded", _rounded, _key)
+    _library.impl("softmax16", _softmax16, _key)
 
 
 @torch.library.register_fake("cbfloat::matrix_product")

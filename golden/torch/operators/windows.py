@@ -22,12 +22,13 @@ from golden.reduction import Reduction
 from golden.rounding import NEAREST, ReductionRounding
 from golden.torch.operators.draws import branched
 
-__all__ = ["Geometry", "Summing", "convolution", "kernel_product", "padded", "tables", "transposed"]
+__all__ = ["MOST_VALUES", "Geometry", "Summing", "convolution", "kernel_product", "padded", "tables", "transposed"]
 
 Values = NDArray[np.float32]
 _Table = NDArray[np.int64]
 
-_MOST_VALUES = 1 << 24  # of products before they are added up: 64 MiB
+#: Values of products before they are added up: 64 MiB.
+MOST_VALUES = 1 << 24
 
 
 class Geometry(NamedTuple):
@@ -169,7 +170,7 @@ def transposed(
     matrices = kernels.reshape(groups, outputs, channels * math.prod(lengths)).swapaxes(1, 2)
     whole = tuple((n - 1) * s + d * (k - 1) + 1 for n, s, d, k in zip(counts, *geometry[:2], lengths, strict=True))
     result = np.empty((len(g), groups * channels, *size), np.float32)
-    items = max(1, _MOST_VALUES // max(1, groups * matrices.shape[1] * count))
+    items = max(1, MOST_VALUES // max(1, groups * matrices.shape[1] * count))
     for first in range(0, len(g), items):
         part = g[first : first + items].reshape(-1, groups, outputs, count)
         each = golden.matmul_values(

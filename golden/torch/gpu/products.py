@@ -1,0 +1,105 @@
+"""Matrix products on a CUDA device."""
+
+from __future__ import annotations
+
+from math import prod
+
+import torch
+
+from golden.arrays.operands import carrier
+from golden.arrays.plans import check_length
+from golden.cuda.plan import Matrix, plan_product
+from golden.formats import FloatFormat
+from golden.kernels.products import Formats
+from golden.reduction import Reduction
+from golden.rounding import Rounding
+from golden.torch.gpu.devices import device_of, run
+from golden.torch.gpu.elementwise import rounded
+from golden.torch.gpu.memory import check_device, matrix_of, readable
+from golden.torch.windows import Summing
+
+__all__ = ["is_served", "matrix_product", "multiply", "operand_values"]
+
+# A random word and the bits of a sum must fit a double, and results be numbered by 32 bits, as on the CPU.
+_MOST_BITS, _MOST_RESULTS = 51, 2**32
+
+
+def is_served(summing: Summing, results: int) -> bool:
+    """Tell whether the kernels compute products; the accumulators of other machines have none."""
+    _, _, plan, rounding = summing
+    if not isinstance(plan, Reduction):
+        return False
+    if not rounding.is_random:
+        return True
+    formats = (plan.inner, plan.outer) if rounding.rounding is Rounding.STOCHASTIC else ()
+    if rounding.out_rounding is Rounding.STOCHASTIC:
+        formats = (*formats, summing.half)
+    fits = all(fmt.fraction_bits + rounding.random_bits <= _MOST_BITS for fmt in formats)
+    return fits and results <= _MOST_RESULTS
+
+
+def operand_values(tensor: torch.Tensor, operand: FloatFormat) -> torch.Tensor:
+    """Return an operand as `multiply` takes it: rounded already, if its format is narrow or has no infinities."""
+    return readable(tensor) if carrier(operand) is operand else rounded(tensor, operand, torch.float32)
+
+
+def matrix_product(
+    a: torch.Tensor, b: torch.Tensor, initial: torch.Tensor | None, summing: Summing, dtype: torch.dtype
+) -> torch.Tensor | None:
+    """Multiply (..., M, K) by (..., K, N), from initial values that broadcast to the result; None if it is not served.
+
+    Raises
+    ------
+    ValueError
+        If the tensors are not on one device, or there are more products than random bits have places for.
+    """
+    check_device(a=a, b=b, initial=initial)
+    batch = torch.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    rows, length, columns = a.shape[-2], a.shape[-1], b.shape[-1]
+    shape = (*batch, rows, columns)
+    if not is_served(summing, prod(shape)):
+        return None
+    x = operand_values(a, summing.operand).expand(*batch, rows, length)
+    y = operand_values(b, summing.operand).expand(*batch, length, columns)
+    result = torch.empty(shape, dtype=dtype, device=a.device)
+    given = [x, y, result] if initial is None else [x, y, result, readable(initial).expand(shape)]
+    sizes = rows, length, columns
+    try:
+        multiply(a.device, summing, batch, sizes, *map(matrix_of, given))
+    except ValueError:  # of more axes than the kernels know: copies have one
+        if len(batch) < 2:
+            raise
+        given = [each.reshape(-1, *each.shape[-2:]) for each in given]
+        multiply(a.device, summing, (prod(batch),), sizes, *map(matrix_of, given))
+    return result
+
+
+def multiply(
+    device: torch.device,
+    summing: Summing,
+    batch: tuple[int, ...],
+    shape: tuple[int, int, int],
+    a: Matrix,
+    b: Matrix,
+    result: Matrix,
+    initial: Matrix | None = None,
+) -> None:
+    """Launch the kernels of a product that `is_served`, of operands that `operand_values` made.
+
+    Parameters
+    ----------
+    device : torch.device
+    summing : Summing
+    batch, shape, a, b, result, initial
+        Of `golden.cuda.plan.plan_product`. Initial values are rounded to the format of the results.
+    """
+    half, operand, plan, rounding = summing
+    assert isinstance(plan, Reduction)
+    check_length(shape[1], rounding)
+    card = device_of(device)
+    formats = Formats.of(carrier(operand), plan, half, as_values=True, rounding=rounding)
+    planned = plan_product(
+        formats, batch, shape, a, b, result, initial,
+        initial_format=half, processors=card.processors, native=card.native,
+    )  # fmt: skip
+    run(card, device, planned)
