@@ -6,7 +6,6 @@ import ctypes
 import threading
 from typing import Any, Protocol
 
-from golden.cuda import compiling
 from golden.cuda.scales import Steps
 
 __all__ = ["CudaDevice", "Device"]
@@ -55,7 +54,9 @@ class CudaDevice:
     def __init__(self, index: int) -> None:
         import torch
 
-        self._driver = _driver()
+        from golden.cuda import compiling
+
+        self._driver, self._cubin = _driver(), compiling.cubin
         self._index, self._torch = index, torch
         about = torch.cuda.get_device_properties(index)
         self.name, capability = about.name, (about.major, about.minor)
@@ -82,7 +83,7 @@ class CudaDevice:
                             f"device: {name} would be loaded while a CUDA graph is captured, must be before; run the "
                             "step once before the capture"
                         )
-                    self._modules[variant] = self._call("cuModuleLoadData", compiling.cubin(variant, self.architecture))
+                    self._modules[variant] = self._call("cuModuleLoadData", self._cubin(variant, self.architecture))
                 found = self._call("cuModuleGetFunction", self._modules[variant], name.encode())
                 self._kernels[variant, name] = found
         return found

@@ -16,7 +16,7 @@ from golden.rounding import Rounding
 from golden.torch.gpu.devices import device_of, run
 from golden.torch.gpu.elementwise import rounded
 from golden.torch.gpu.memory import check_device, matrix_of, readable
-from golden.torch.windows import Summing
+from golden.torch.operators.windows import Summing
 
 __all__ = ["is_served", "matrix_product", "multiply", "operand_values"]
 
