@@ -10,7 +10,6 @@ from golden.cuda.scales import Steps
 
 __all__ = ["CudaDevice", "Device"]
 
-_OLDEST = (7, 0)
 _WITH_NATIVE_BFLOAT16 = (8, 0)
 
 
@@ -46,9 +45,9 @@ class CudaDevice:
     Raises
     ------
     ImportError
-        If cuda-bindings is not installed.
+        If cuda-bindings or NVRTC is not installed.
     RuntimeError
-        If the card is older than sm_70, or the driver fails.
+        If the card is of an architecture that kernels are not compiled for, or the driver fails.
     """
 
     def __init__(self, index: int) -> None:
@@ -60,11 +59,6 @@ class CudaDevice:
         self._index, self._torch = index, torch
         about = torch.cuda.get_device_properties(index)
         self.name, capability = about.name, (about.major, about.minor)
-        if capability < _OLDEST:
-            raise RuntimeError(
-                f"device: got cuda:{index}, {about.name} of compute capability {about.major}.{about.minor}, must be "
-                f"at least {_OLDEST[0]}.{_OLDEST[1]}; move the tensors to the CPU with .to('cpu')"
-            )
         self.architecture = compiling.architecture_for(capability)
         self.processors: int = about.multi_processor_count
         self.native = True, capability >= _WITH_NATIVE_BFLOAT16

@@ -193,7 +193,11 @@ def fake_cuda_tensor():
         (lambda: cstorch.matmul(torch.ones(2, 2), torch.ones(2, 2).int()), TypeError, r"^y: got .* torch.int32"),
         (lambda: cstorch.matmul(np.ones((2, 2)), torch.ones(2, 2)), TypeError, r"^x: got ndarray, must be a torch"),
         (lambda: cstorch.matmul(torch.eye(2).to_sparse(), torch.ones(2, 2)), TypeError, r"^x: .*torch.sparse_coo"),
-        (lambda: cstorch.matmul(torch.ones(2, 2), fake_cuda_tensor()), ValueError, r"^x, y: got .* cpu, cuda:0, must be on one device"),
+        (
+            lambda: cstorch.matmul(torch.ones(2, 2), fake_cuda_tensor()),
+            ValueError,
+            r"^x, y: got .* cpu, cuda:0, must be on one device",
+        ),
         (lambda: cstorch.bmm(torch.ones(2, 2, 2), torch.ones(1, 2, 2)), ValueError, r"^x, y: got shapes \(2, 2, 2\)"),
         (lambda: cstorch.linear(torch.ones(2, 3), torch.ones(4, 2)), ValueError, r"^x, weight: got shapes \(2, 3\)"),
         (

@@ -54,7 +54,9 @@ def l2_norm(parameters: Iterable[Tensor]) -> float:
     float
         0 without gradients; NaN or infinity if a gradient has them, or if fp32 does not reach up to the norm.
     """
-    return common_norm(_read([torch.linalg.vector_norm(each, dtype=torch.float64) for each in _gradients_of(parameters)]))
+    return common_norm(
+        _read([torch.linalg.vector_norm(each, dtype=torch.float64) for each in _gradients_of(parameters)])
+    )
 
 
 def _read(numbers: list[Tensor]) -> Iterator[float]:

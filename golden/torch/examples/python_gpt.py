@@ -145,9 +145,7 @@ def train(folder: Path, half: str, level: int, text: Tensor, sizes: Sizes, devic
         lambda: PythonGpt(sizes),
         _optimizer,
         _loss,
-        MixedPrecision(
-            fp16_type=half, precision_opt_level=level, loss_scaling_factor="dynamic", max_gradient_norm=1.0
-        ),
+        MixedPrecision(fp16_type=half, precision_opt_level=level, loss_scaling_factor="dynamic", max_gradient_norm=1.0),
         model_dir=folder,
         device=device,
         seed=1,

@@ -31,7 +31,9 @@ def _operands(first: torch.Tensor, second: torch.Tensor, summing: Summing) -> tu
 class _Windows:
     """Where the windows of a padded tensor (B, C, ...) begin, and where their elements are."""
 
-    def __init__(self, data: torch.Tensor, kernel: tuple[int, ...], counts: tuple[int, ...], geometry: Geometry) -> None:
+    def __init__(
+        self, data: torch.Tensor, kernel: tuple[int, ...], counts: tuple[int, ...], geometry: Geometry
+    ) -> None:
         steps, gaps, _, self.groups = geometry
         self._key = (tuple(data.shape), kernel, counts, steps, gaps, self.groups)
         self._device = data.device

@@ -5,12 +5,12 @@ from __future__ import annotations
 import torch
 
 from golden.cuda.launching import CudaDevice, Device
-from golden.cuda.plan import THREADS, ProductPlan
-from golden.cuda.scales import Steps
+from golden.cuda.plan import THREADS, Launch, ProductPlan
 
-__all__ = ["device_of", "launch", "run"]
+__all__ = ["cards", "device_of", "launch", "run"]
 
-_cards: dict[int, Device] = {}
+#: Those that have been used, by their numbers.
+cards: dict[int, Device] = {}
 
 
 def device_of(device: torch.device) -> Device:
@@ -22,19 +22,19 @@ def device_of(device: torch.device) -> Device:
         If what loads kernels is not installed, or does not know the card.
     """
     index = device.index or 0
-    card = _cards.get(index)
+    card = cards.get(index)
     if card is None:
-        card = _cards[index] = CudaDevice(index)
+        card = cards[index] = CudaDevice(index)
     return card
 
 
-def launch(card: Device, variant: Steps | None, name: str, blocks: int, arguments: bytes) -> None:
+def launch(card: Device, made: Launch) -> None:
     """Launch a kernel on the card's current stream."""
-    card.launch(card.kernel(variant, name), blocks, THREADS, 0, arguments)
+    card.launch(card.kernel(made.variant, made.kernel), made.blocks, THREADS, 0, made.arguments)
 
 
 def run(card: Device, device: torch.device, plan: ProductPlan) -> None:
     """Launch the kernels of a product; their workspace is PyTorch's, which keeps it as long as the stream needs it."""
     workspace = torch.empty(plan.workspace_bytes, dtype=torch.uint8, device=device)
     for each in plan.launches(workspace.data_ptr()):
-        launch(card, each.variant, each.kernel, each.blocks, each.arguments)
+        launch(card, each)

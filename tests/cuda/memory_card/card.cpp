@@ -49,6 +49,7 @@ at::Tensor tensor_of(const c10::Storage &storage, const at::Tensor &like) {
     auto *impl = result.unsafeGetTensorImpl();
     impl->set_sizes_and_strides(like.sizes(), like.strides());
     impl->set_storage_offset(like.storage_offset());
+    result._set_neg(like.is_neg());
     return result;
 }
 
@@ -69,7 +70,6 @@ struct Call {
             storages.emplace_back(card.storage(), mine);
         }
         auto here = tensor_of(mine, card);
-        if (card.is_neg()) here._set_neg(true);
         pairs.emplace_back(card, here);
         return here;
     }
@@ -95,7 +95,10 @@ struct Call {
     }
 };
 
-const std::set<std::string> MIXED{"aten::copy_", "aten::index", "aten::index_put_", "aten::_index_put_impl_", "aten::set_"};
+// Lengths of packed sequences stay on the CPU.
+const std::set<std::string> MIXED{
+    "aten::copy_", "aten::index", "aten::index_put_", "aten::_index_put_impl_", "aten::set_",
+    "aten::_pack_padded_sequence", "aten::_pack_padded_sequence_backward"};
 const std::set<std::string> WAITING{
     "aten::_local_scalar_dense", "aten::nonzero", "aten::masked_select", "aten::equal", "aten::_unique2"};
 
@@ -128,9 +131,13 @@ void on_the_cpu(const c10::OperatorHandle &op, c10::DispatchKeySet, torch::jit::
             value = list;
         } else if (value.isOptionalTensorList()) {
             c10::List<std::optional<at::Tensor>> list;
-            for (const std::optional<at::Tensor> each : value.toOptionalTensorList())
+            for (const std::optional<at::Tensor> each : value.toOptionalTensorList()) {
+                waits += each && each->scalar_type() == at::kBool;  // how many are true decides a shape
                 list.push_back(each ? std::optional<at::Tensor>(lower(*each)) : each);
+            }
             value = list;
+        } else if (value.isStorage()) {
+            value = relabelled(value.toStorage(), c10::kCPU);
         } else if (value.isDevice()) {
             names_device = true;
             wants_card |= value.toDevice().is_cuda();
@@ -148,6 +155,7 @@ void on_the_cpu(const c10::OperatorHandle &op, c10::DispatchKeySet, torch::jit::
         auto &value = (*stack)[first + i];
         if (value.isTensor()) {
             const auto tensor = value.toTensor();
+            if (name == "aten::_pack_padded_sequence" && i == 1) continue;
             if (tensor.defined() && raises && !(name == "aten::copy_" && i == 0 && foreign.defined() && tensor.is_same(foreign)))
                 value = call.up(tensor);
         } else if (value.isTensorList()) {

@@ -1,0 +1,209 @@
+"""Models, scalers, optimizers and the Trainer on a card: every exact operator is judged, and nothing waits that need not.
+
+On a card in memory the rest of PyTorch has the bits of the CPU, too, so that whole runs are compared.
+"""
+
+import copy
+import itertools
+
+import pytest
+import torch
+from torch import nn
+
+import golden.torch as cstorch
+from golden.torch.examples.gpt import CharacterGpt
+from golden.torch.examples.python_gpt import PythonGpt, Sizes
+from tests.cuda.device.judge import Judge, differing
+
+IN_MEMORY = hasattr(torch.ops, "card") and hasattr(torch.ops.card, "waits")
+WITHOUT_PATH = "a card in memory has no streams"
+SIZES = Sizes(layers=1, width=16, heads=2, context=8, batch=2)
+
+
+def waits():
+    return torch.ops.card.waits() if IN_MEMORY else 0
+
+
+def batch(device, width=8):
+    codes = torch.randint(0, 100, (2, width + 1), generator=torch.Generator().manual_seed(3)).to(device)
+    return codes[:, :-1], codes[:, 1:]
+
+
+def trained(device, half, *, steps=3, loss_scale="dynamic", make=torch.optim.AdamW, judge=None, **options):
+    """Train a small GPT; return its parameters, the scale, and how often a step waited for the card."""
+    torch.manual_seed(0)
+    model = PythonGpt(SIZES, letters=100).to(device)
+    optimizer, scaler = make(model.parameters(), lr=1e-2, **options), cstorch.amp.GradScaler(loss_scale)
+    x, y = batch(device)
+    waited = []
+    with judge or torch.no_grad(), torch.enable_grad():
+        for _ in range(steps):
+            before = waits()
+            optimizer.zero_grad()
+            with cstorch.precision(half):
+                loss = nn.functional.cross_entropy(model(x).flatten(0, 1), y.flatten())
+            scaler.scale(loss).backward()
+            scaler.step(optimizer)
+            scaler.update()
+            waited.append(waits() - before)
+    return list(model.parameters()), scaler, waited
+
+
+@pytest.mark.parametrize("half", ["cbfloat16", "bfloat16", "float16"])
+def test_training_on_a_card_has_exact_products_and_waits_once_a_step(half):
+    judge = Judge()
+    parameters, scaler, _ = trained("cuda", half, judge=judge)
+    assert judge.wrong == []
+    assert {name.partition(".")[0] for name in judge.calls} >= {"matrix_product", "rounded"}
+    expected, its_scaler, _ = trained("cpu", half)
+    assert scaler.get_scale() == its_scaler.get_scale()
+    if IN_MEMORY:
+        assert [differing(*pair) for pair in zip(parameters, expected, strict=True)] == [None] * len(expected)
+        assert trained("cuda", half)[2] == [1, 1, 1]
+
+
+def test_overflow_on_a_card_skips_the_step_and_says_why():
+    before = trained("cuda", "cbfloat16", steps=0)[0]
+    parameters, scaler, _ = trained("cuda", "cbfloat16", steps=1, loss_scale=2.0**126)
+    assert scaler.get_num_skipped_steps() == 1
+    assert "the gradient of" in scaler.get_skip_reason()
+    assert [differing(*pair) for pair in zip(parameters, before, strict=True)] == [None] * len(before)
+
+
+@pytest.mark.parametrize("max_norm", [None, 0.1])
+def test_scaler_that_clips_waits_once_a_step(max_norm):
+    layer = nn.Linear(4, 4, device="cuda")
+    optimizer = torch.optim.SGD(layer.parameters(), 0.1)
+    scaler = cstorch.amp.GradScaler(8.0, max_gradient_norm=max_norm)
+    with cstorch.precision("cbfloat16"):
+        scaler.scale(layer(torch.ones(2, 4, device="cuda")).sum()).backward()
+    before = waits()
+    scaler.step(optimizer)
+    scaler.update()
+    assert waits() - before == int(IN_MEMORY)
+
+
+OPTIMIZERS = [
+    getattr(cstorch.optim, name)
+    for name in cstorch.optim.__all__
+    if isinstance(getattr(cstorch.optim, name), type)
+    and issubclass(getattr(cstorch.optim, name), torch.optim.Optimizer)
+    and not getattr(getattr(cstorch.optim, name), "__abstractmethods__", None)
+]
+
+
+@pytest.mark.parametrize("make", OPTIMIZERS, ids=lambda make: make.__name__)
+def test_every_optimizer_steps_on_a_card(make):
+    found = []
+    for device in ("cuda", "cpu"):
+        weight = nn.Parameter(torch.linspace(-1, 1, 12).reshape(3, 4).to(device))
+        optimizer = make([weight], lr=0.01)
+        for step in range(2):
+            weight.grad = torch.linspace(1, 2 + step, 12).reshape(3, 4).to(device)
+            optimizer.step()
+        found.append(weight)
+    torch.testing.assert_close(found[0].cpu(), found[1], rtol=1e-5, atol=1e-6)
+
+
+def test_weights_kept_in_16_bits_are_those_of_the_cpu():
+    found = []
+    for device in ("cuda", "cpu"):
+        weight = nn.Parameter(torch.linspace(-1, 1, 12).to(device))
+        optimizer = torch.optim.SGD([weight], 2.0**-10)
+        cstorch.optim.keep_weights(optimizer, "cbfloat16", seed=4)
+        weight.grad = torch.linspace(1, 3, 12).to(device)
+        optimizer.step()
+        found.append(weight)
+    assert differing(*found) is None
+
+
+def run(device, folder, steps, **options):
+    task = CharacterGpt(name="character_gpt", layers=1, width=16, heads=2, context=8).task()
+    data = [
+        tuple(torch.stack(each) for each in zip(*(task.train[i + j] for j in range(2)), strict=True)) for i in (0, 9)
+    ]
+    torch.manual_seed(0)
+    model = CharacterGpt(name="character_gpt", layers=1, width=16, heads=2, context=8).task().model
+    trainer = cstorch.Trainer(
+        model, torch.optim.AdamW(model.parameters(), lr=1e-2), task.loss,
+        cstorch.MixedPrecision(fp16_type="cbfloat16", loss_scaling_factor="dynamic", max_gradient_norm=1.0),
+        device=device, model_dir=folder, progress=False, seed=1, observe=2, checkpoint_steps=1,
+    )  # fmt: skip
+    losses = trainer.fit(data, data[:1], steps=steps, **options)
+    return losses, trainer
+
+
+def test_trainer_with_device_gpu_trains_resumes_and_observes_on_the_card(tmp_path):
+    losses, trainer = run("GPU", tmp_path / "card", 3)
+    assert {each.device.type for each in trainer.model.parameters()} == {"cuda"}
+    again, _ = run("GPU", tmp_path / "parts", 2)
+    rest, resumed = run("GPU", tmp_path / "parts", 3, resume=True)
+    assert [*again, *rest] == losses
+    pairs = zip(trainer.model.parameters(), resumed.model.parameters(), strict=True)
+    assert {differing(*pair) for pair in pairs} == {None}
+    on_the_cpu, its = run("CPU", tmp_path / "cpu", 3)
+    assert losses == on_the_cpu if IN_MEMORY else losses == pytest.approx(on_the_cpu, rel=1e-3)
+    rows = [[(row.module, row.direction, row.operation) for row in each.observations.rows] for each in (trainer, its)]
+    assert rows[0] == rows[1]
+
+
+def test_every_product_of_a_model_on_a_card_is_seen_by_the_audit():
+    model = PythonGpt(SIZES, letters=100).to("cuda")
+    found = cstorch.audit(model, batch("cuda")[0], show=False)
+    assert (found.unseen, found.refused) == (0, 0)
+    assert found.exact == cstorch.audit(copy.deepcopy(model).cpu(), batch("cpu")[0], show=False).exact
+
+
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU])
+def test_packed_recurrence_on_a_card_has_exact_products(kind):
+    torch.manual_seed(0)
+    network = kind(4, 5, num_layers=2, bidirectional=True, batch_first=True).to("cuda")
+    packed = nn.utils.rnn.pack_padded_sequence(torch.randn(3, 4, 4).cuda(), torch.tensor([4, 2, 1]), batch_first=True)
+    judge = Judge()
+    with judge, cstorch.precision("cbfloat16"):
+        network(packed)[0].data.float().sum().backward()
+    assert judge.wrong == []
+    assert all(each.grad is not None for each in network.parameters())
+
+
+def test_checkpointed_and_accumulated_gradients_on_a_card_have_exact_products():
+    layer = nn.Sequential(nn.Linear(6, 6), nn.ReLU(), nn.Linear(6, 6)).to("cuda")
+    judge = Judge()
+    for reentrant, _ in itertools.product((True, False), range(2)):
+        x = torch.ones(3, 6, device="cuda", requires_grad=True)
+        with judge, cstorch.precision("cbfloat16", 2):
+            torch.utils.checkpoint.checkpoint(layer, x, use_reentrant=reentrant).sum().backward()
+    assert judge.wrong == []
+
+
+def test_backend_of_kind_gpu_is_the_card():
+    assert cstorch.device("GPU").torch_device.type == "cuda"
+    assert cstorch.device("CSX").torch_device.type == "cpu"
+    moved = cstorch.device("GPU").move_to_device({"x": torch.ones(2)})
+    assert moved["x"].device.type == "cuda"
+
+
+@pytest.mark.skipif(IN_MEMORY, reason=WITHOUT_PATH)
+def test_step_in_a_cuda_graph_and_compiled_has_the_same_bits():
+    x, weight = torch.randn(64, 96, device="cuda"), torch.randn(80, 96, device="cuda")
+    with cstorch.precision("cbfloat16"), torch.no_grad():
+        expected = torch.nn.functional.linear(x, weight)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            captured = torch.nn.functional.linear(x, weight)
+        graph.replay()
+        compiled = torch.compile(lambda: torch.nn.functional.linear(x, weight))()
+    assert differing(captured, expected) is None
+    assert differing(compiled, expected) is None
+
+
+@pytest.mark.skipif(IN_MEMORY, reason=WITHOUT_PATH)
+def test_products_on_another_stream_wait_for_nothing_and_have_the_same_bits():
+    x = torch.randn(300, 200, device="cuda")
+    expected = cstorch.matmul(x, x.T)
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        found = cstorch.matmul(x, x.T)
+    torch.cuda.current_stream().wait_stream(stream)
+    assert differing(found, expected) is None

@@ -1,0 +1,67 @@
+"""The tests of `tests.cuda.device` on a card in memory, where there is none: its kernels are built for this machine."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.cuda import memory_card
+from tests.shared import shared_folder
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="session")
+def card(tmp_path_factory):
+    name = "card.so"
+    return shared_folder(tmp_path_factory, "memory_card", lambda folder: memory_card.build(folder / name)) / name
+
+
+def on_the_card(card, folder, *arguments, code=None):
+    """Run the tests, or code, in a process that has the card."""
+    command = ["-m", "tests.cuda.memory_card", str(card), str(folder), *arguments] if code is None else ["-c", code]
+    surroundings = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    surroundings |= {"OMP_NUM_THREADS": "1"}
+    return subprocess.run(
+        [sys.executable, *command], cwd=ROOT, env=surroundings, capture_output=True, text=True, timeout=500
+    )
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a card: tests/cuda/device runs on it")
+def test_memory_card_passes_every_test_of_a_card(card, tmp_path):
+    done = on_the_card(card, tmp_path)
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
+    assert " passed" in done.stdout
+
+
+IN_THE_CARD = """
+import sys
+from pathlib import Path
+from tests.cuda import memory_card
+memory_card.insert(Path({card!r}))
+import torch
+import golden.torch as cstorch
+from golden.torch.gpu import devices
+from tests.cuda.host import HostDevice
+devices.cards[0] = HostDevice(Path({folder!r}))
+"""
+
+
+def test_memory_card_refuses_two_devices_and_counts_what_waits(card, tmp_path):
+    code = IN_THE_CARD.format(card=str(card), folder=str(tmp_path)) + (
+        "x = torch.ones(2, 2, device='cuda')\n"
+        "try:\n    x + torch.ones(2, 2)\n"
+        "except RuntimeError as error:\n    assert 'same device' in str(error)\n"
+        "else:\n    raise AssertionError('two devices are one')\n"
+        "before = torch.ops.card.waits()\n"
+        "x.sum().item(), x.cpu(), x[x > 0]\n"
+        "assert torch.ops.card.waits() - before == 3, torch.ops.card.waits() - before\n"
+        "try:\n    x.numpy()\n"
+        "except TypeError:\n    pass\n"
+        "else:\n    raise AssertionError('the memory of a card is read')\n"
+    )
+    done = on_the_card(card, tmp_path, code=code)
+    assert done.returncode == 0, done.stderr
