@@ -1,14 +1,16 @@
-"""Kernels on a card: loaded from cubins, launched on PyTorch's current stream by NVIDIA's driver."""
+"""Kernels on a card: loaded from cubins, launched on the current stream by NVIDIA's driver."""
 
 from __future__ import annotations
 
 import ctypes
 import threading
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
+from golden.cuda.compiling import architecture_for, cubin
 from golden.cuda.scales import Steps
 
-__all__ = ["CudaDevice", "Device"]
+__all__ = ["CudaDevice", "Device", "Runtime"]
 
 _WITH_NATIVE_BFLOAT16 = (8, 0)
 
@@ -34,13 +36,33 @@ class Device(Protocol):
         """Launch a kernel of one argument, a structure by value, with blocks along x alone; do not wait for it."""
 
 
+class Runtime(Protocol):
+    """Who has a context on a card, and streams: PyTorch."""
+
+    def on(self, index: int) -> AbstractContextManager[Any]:
+        """Return a context in which the card is the current one."""
+
+    def stream(self, index: int) -> int:
+        """Return the handle of the card's current stream."""
+
+    def is_capturing(self) -> bool:
+        """Tell whether a CUDA graph is captured on it."""
+
+
 class CudaDevice:
     """A card of NVIDIA's.
 
     Parameters
     ----------
     index : int
-        Its number, as PyTorch counts.
+        Its number.
+    name : str
+    capability : tuple of int
+        Its compute capability, such as (9, 0).
+    processors : int
+        Its multiprocessors.
+    runtime : Runtime
+        Who has a context on the card, and streams.
 
     Raises
     ------
@@ -50,18 +72,13 @@ class CudaDevice:
         If the card is of an architecture that kernels are not compiled for, or the driver fails.
     """
 
-    def __init__(self, index: int) -> None:
-        import torch
-
-        from golden.cuda import compiling
-
-        self._driver, self._cubin = _driver(), compiling.cubin
-        self._index, self._torch = index, torch
-        about = torch.cuda.get_device_properties(index)
-        self.name, capability = about.name, (about.major, about.minor)
-        self.architecture = compiling.architecture_for(capability)
-        self.processors: int = about.multi_processor_count
+    def __init__(self, index: int, name: str, capability: tuple[int, int], processors: int, runtime: Runtime) -> None:
+        self.name, self.processors, self._index, self._runtime = name, processors, index, runtime
+        self.architecture = architecture_for(capability)
+        self._driver = _driver()
         self.native = True, capability >= _WITH_NATIVE_BFLOAT16
+        #: What has been compared with the CPU.
+        self.checked: set[Any] = set()
         self._modules: dict[Steps | None, Any] = {}
         self._kernels: dict[tuple[Steps | None, str], Any] = {}
         self._lock = threading.Lock()
@@ -70,25 +87,25 @@ class CudaDevice:
         """Return a kernel; its variant is compiled, or read from the cache on disk, when it is first asked for."""
         found = self._kernels.get((variant, name))
         if found is None:
-            with self._lock, self._torch.cuda.device(self._index):
+            with self._lock, self._runtime.on(self._index):
                 if variant not in self._modules:
-                    if self._torch.cuda.is_current_stream_capturing():
+                    if self._runtime.is_capturing():
                         raise RuntimeError(
                             f"device: {name} would be loaded while a CUDA graph is captured, must be before; run the "
                             "step once before the capture"
                         )
-                    self._modules[variant] = self._call("cuModuleLoadData", self._cubin(variant, self.architecture))
+                    self._modules[variant] = self._call("cuModuleLoadData", cubin(variant, self.architecture))
                 found = self._call("cuModuleGetFunction", self._modules[variant], name.encode())
                 self._kernels[variant, name] = found
         return found
 
     def launch(self, kernel: Any, grid: int, block: int, shared_bytes: int, arguments: bytes) -> None:
-        """Launch a kernel on PyTorch's current stream of the card."""
-        stream = self._torch.cuda.current_stream(self._index).cuda_stream
+        """Launch a kernel on the current stream of the card."""
         # The driver copies the argument before it returns.
         argument = ctypes.create_string_buffer(arguments, len(arguments))
         places = (ctypes.c_void_p * 1)(ctypes.addressof(argument))
-        with self._torch.cuda.device(self._index):
+        with self._runtime.on(self._index):
+            stream = self._runtime.stream(self._index)
             self._call(
                 "cuLaunchKernel", kernel, grid, 1, 1, block, 1, 1, shared_bytes, stream, ctypes.addressof(places), 0
             )

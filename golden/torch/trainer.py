@@ -17,8 +17,8 @@ from golden.torch.commands.progress import shown
 from golden.torch.observing.callback import ObservedRun
 from golden.torch.observing.observation import as_settings
 from golden.torch.observing.report import ObservationReport
-from golden.torch.runs.devices import batch_for, device_of_kind, state_to
 from golden.torch.runs.checkpoint import read_checkpoint
+from golden.torch.runs.devices import batch_for, device_of_kind, state_to
 from golden.torch.runs.random_state import RandomState, capture, seed_everything
 from golden.torch.runs.ranks import rank
 from golden.torch.settings.configuration import MixedPrecision

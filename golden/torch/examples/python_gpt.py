@@ -1,7 +1,7 @@
 """GPT-2 in its small shape, trained on the sources of Python's standard library in five precisions, side by side.
 
-``python -m golden.torch.examples.python_gpt`` is a run for a graphics card; ``--short`` is one of minutes for a CPU. Both
-end with a table and a page (`docs/report.md`) in which the runs stand beside each other.
+``python -m golden.torch.examples.python_gpt`` is a run for a graphics card; ``--short`` is one of minutes for a CPU.
+Both end with a table and a page (`docs/report.md`) in which the runs stand beside each other.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Convolutions on a CUDA device: the three products of `golden.torch.operators.windows`, their windows looked up by tables."""
+"""Convolutions on a CUDA device: the three products of `golden.torch.operators.windows`, by tables as there."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import torch
 import torch.nn.functional as F
 
 from golden.cuda.plan import Matrix
-from golden.torch.operators.draws import branched
 from golden.torch.gpu.elementwise import rounded
 from golden.torch.gpu.memory import MEMORY, check_device, constant, readable
 from golden.torch.gpu.products import is_served, matrix_product, multiply, operand_values
+from golden.torch.operators.draws import branched
 from golden.torch.operators.windows import MOST_VALUES, Geometry, Summing, tables
 
 __all__ = ["convolution", "kernel_product", "transposed"]

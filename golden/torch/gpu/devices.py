@@ -1,13 +1,29 @@
-"""The cards of this machine, by PyTorch's devices, and launches on them."""
+"""The cards of this machine, by PyTorch's devices."""
 
 from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import Any
 
 import torch
 
 from golden.cuda.launching import CudaDevice, Device
-from golden.cuda.plan import THREADS, Launch, ProductPlan
 
-__all__ = ["cards", "device_of", "launch", "run"]
+__all__ = ["cards", "device_of"]
+
+
+class _PyTorch:
+    """PyTorch's contexts and streams."""
+
+    def on(self, index: int) -> AbstractContextManager[Any]:
+        return torch.cuda.device(index)
+
+    def stream(self, index: int) -> int:
+        return int(torch.cuda.current_stream(index).cuda_stream)
+
+    def is_capturing(self) -> bool:
+        return torch.cuda.is_current_stream_capturing()
+
 
 #: Those that have been used, by their numbers.
 cards: dict[int, Device] = {}
@@ -19,22 +35,12 @@ def device_of(device: torch.device) -> Device:
     Raises
     ------
     ImportError, RuntimeError
-        If what loads kernels is not installed, or does not know the card.
+        If what compiles and loads kernels is not installed, or does not know the card.
     """
     index = device.index or 0
     card = cards.get(index)
     if card is None:
-        card = cards[index] = CudaDevice(index)
+        about = torch.cuda.get_device_properties(index)
+        capability = about.major, about.minor
+        card = cards[index] = CudaDevice(index, about.name, capability, about.multi_processor_count, _PyTorch())
     return card
-
-
-def launch(card: Device, made: Launch) -> None:
-    """Launch a kernel on the card's current stream."""
-    card.launch(card.kernel(made.variant, made.kernel), made.blocks, THREADS, 0, made.arguments)
-
-
-def run(card: Device, device: torch.device, plan: ProductPlan) -> None:
-    """Launch the kernels of a product; their workspace is PyTorch's, which keeps it as long as the stream needs it."""
-    workspace = torch.empty(plan.workspace_bytes, dtype=torch.uint8, device=device)
-    for each in plan.launches(workspace.data_ptr()):
-        launch(card, each)

@@ -10,7 +10,8 @@ import golden
 from golden.arrays.normalisation import exponential_table
 from golden.cuda.arrays import rounding_launch, softmax_launch
 from golden.formats import FloatFormat
-from golden.torch.gpu.devices import device_of, launch
+from golden.torch.gpu.checking import check_arrays, launch, once
+from golden.torch.gpu.devices import device_of
 from golden.torch.gpu.memory import MEMORY, constant, readable
 
 __all__ = ["exponentials", "rounded", "softmax16"]
@@ -24,7 +25,9 @@ def rounded(x: torch.Tensor, fmt: FloatFormat, dtype: torch.dtype) -> torch.Tens
         made = rounding_launch(
             values.data_ptr(), result.data_ptr(), values.numel(), MEMORY[values.dtype], MEMORY[dtype], fmt
         )
-        launch(device_of(x.device), made)
+        card = device_of(x.device)
+        once(card, ("rounded", fmt), lambda: check_arrays(card, x.device, fmt))
+        launch(card, made)
     return result
 
 
@@ -38,7 +41,9 @@ def softmax16(x: torch.Tensor, fmt: FloatFormat, dtype: torch.dtype) -> torch.Te
         values.data_ptr(), result.data_ptr(), table.data_ptr(), values.numel() // length, length,
         MEMORY[values.dtype], MEMORY[dtype], fmt,
     )  # fmt: skip
-    launch(device_of(x.device), made)
+    card = device_of(x.device)
+    once(card, ("softmax", fmt), lambda: check_arrays(card, x.device, fmt, softmax=exponentials(fmt)))
+    launch(card, made)
     return result
 
 

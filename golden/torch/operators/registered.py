@@ -63,7 +63,7 @@ def _tensor(values: NDArray[np.float32], dtype: torch.dtype) -> torch.Tensor:
 
 
 def _on_a_card(name: str, first: torch.Tensor, *given: Any) -> torch.Tensor | None:
-    """Compute on a CUDA device; None for tensors on the CPU, and for what has no kernel there, which the CPU computes."""
+    """Compute on a CUDA device; None for tensors on the CPU, and for what has no kernel there."""
     if not first.is_cuda:
         return None
     from golden.torch import gpu  # not before there is a card to use it

@@ -23,7 +23,7 @@ def rank() -> int:
 
 
 def message(values: Any, dtype: torch.dtype | None = None) -> Tensor:
-    """Return numbers where the processes can exchange them: on the CPU, unless their backend knows CUDA devices alone."""
+    """Return numbers where the processes can exchange them: on the CPU, unless their backend knows CUDA alone."""
     only_cuda = "cpu:" not in dist.get_backend_config()
     return torch.tensor(values, dtype=dtype, device="cuda" if only_cuda else "cpu")
 

@@ -1,4 +1,4 @@
-"""Models, scalers, optimizers and the Trainer on a card: every exact operator is judged, and nothing waits that need not.
+"""Models, scalers, optimizers and the Trainer on a card: operators are judged, and nothing waits that need not.
 
 On a card in memory the rest of PyTorch has the bits of the CPU, too, so that whole runs are compared.
 """

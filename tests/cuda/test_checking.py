@@ -1,0 +1,65 @@
+"""What a card proves of itself at first use: right kernels pass, and a fault is told with its operands."""
+
+import re
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+import golden
+from golden.kernels.products import Formats
+from golden.reduction import Reduction
+from golden.torch.gpu import checking
+from golden.torch.gpu.elementwise import exponentials
+from tests.cuda.host import HostDevice
+from tests.golden.kernels.build import Change
+
+CPU = torch.device("cpu")
+CBFLOAT16 = Formats.of(golden.CBFLOAT16, Reduction.for_level(1, golden.CBFLOAT16), golden.CBFLOAT16, as_values=True)
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch):
+    monkeypatch.setattr(checking, "_ROWS", 48)
+
+
+def test_checks_pass_on_right_kernels_and_run_once(host_device):
+    checking.check_product(host_device, CPU, CBFLOAT16)
+    checking.check_arrays(host_device, CPU, golden.CBFLOAT16)
+    checking.check_arrays(host_device, CPU, golden.CBFLOAT16, softmax=exponentials(golden.CBFLOAT16))
+
+    card, runs = SimpleNamespace(checked=set()), []
+    for _ in range(2):
+        checking.once(card, "product", lambda: runs.append(1))
+    assert runs == [1]
+    with pytest.raises(ZeroDivisionError):
+        checking.once(card, "other", lambda: 1 / 0)
+    assert card.checked == {"product"}
+
+
+FAULTS = {
+    "results have the other sign": (
+        Change(
+            "finish.h",
+            "factor_(float_power(-product.outer.exponent))",
+            "factor_(-float_power(-product.outer.exponent))",
+        ),
+        lambda card: checking.check_product(card, CPU, CBFLOAT16),
+    ),
+    "values are scaled and not rounded": (
+        Change("conversion.h", "place_.round(exact)), Lanes::floats(limit_)", "exact), Lanes::floats(limit_)"),
+        lambda card: checking.check_arrays(card, CPU, golden.CBFLOAT16),
+    ),
+    "sums of a softmax are not rounded": (
+        Change("softmax.h", "return step_(term, 1, total);", "return total + term;"),
+        lambda card: checking.check_arrays(card, CPU, golden.CBFLOAT16, softmax=exponentials(golden.CBFLOAT16)),
+    ),
+}
+
+
+@pytest.mark.parametrize(("change", "check"), FAULTS.values(), ids=list(FAULTS))
+def test_check_names_operands_and_codes_of_a_wrong_output(tmp_path, change, check):
+    card = HostDevice(tmp_path, change)
+    with pytest.raises(RuntimeError, match=r"^device: cpu, a host, computes other bits than the CPU: ") as error:
+        check(card)
+    assert re.search(r"gives 0x[0-9a-f]{8} and must give 0x[0-9a-f]{8} for .*[0-9a-f]{8}", str(error.value))
