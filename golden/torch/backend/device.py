@@ -23,6 +23,8 @@ class Device:
     """
 
     def __init__(self, backend_type: BackendType = BackendType.CPU) -> None:
+        if not isinstance(backend_type, BackendType):
+            raise TypeError(f"backend_type: got {backend_type!r}, must be one of BackendType; `device` takes names")
         kind = "GPU" if backend_type.is_gpu else "CPU"  # CSX has no device of its own, and nothing to say about it
         self.torch_device = device_of_kind(kind, "backend")
 

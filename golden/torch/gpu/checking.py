@@ -97,7 +97,8 @@ def check_arrays(card: Device, device: torch.device, fmt: FloatFormat, *, softma
         launch(card, rounding_launch(*places, values.size, FLOAT32, FLOAT32, fmt))
     else:
         table = torch.from_numpy(np.array(softmax)).to(device)
-        launch(card, softmax_launch(*places, table.data_ptr(), *values.shape, FLOAT32, FLOAT32, fmt))
+        rows, length = values.shape
+        launch(card, softmax_launch(*places, table.data_ptr(), rows, length, FLOAT32, FLOAT32, fmt))
     wrong = _first_difference(result, expected)
     if wrong is not None:
         row, column = divmod(wrong[0], _ROWS)
