@@ -146,9 +146,11 @@ class VectorMaker(Maker):
         usual = with_exponents(operand, self.rng.integers(-4, 4, products), self.rng)
         is_any = np.repeat(self.rng.random(count) < 0.25, 2 * length)
         codes = np.where(is_any, random_codes(operand, products, self.rng), usual).reshape(count, 2, length).tolist()
-        others = [copy(segment) for _ in codes]
-        for other, (other.a, other.b) in zip(others, codes, strict=True):
-            other.is_known = False
+        others = []
+        for a, b in codes:
+            other = copy(segment)
+            other.a, other.b, other.is_known = a, b, False
+            others.append(other)
         return others
 
     def to_scenario(self, name: str, beats: list[Beat]) -> Scenario:
