@@ -113,6 +113,7 @@ class HostDevice:
             folders = [f"-I{self._source}", f"-I{self._steps}"]
             command = [compiler(), *how, *options, *folders, str(self._source / "kernels.cu"), "-o", str(part)]
             done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-            assert done.returncode == 0, done.stderr
+            if done.returncode:  # not what a check of a fault may take for a difference
+                raise RuntimeError(done.stderr)
             part.rename(library)
         return library

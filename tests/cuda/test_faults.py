@@ -231,8 +231,7 @@ LAST_GATHERS = (
 def _sees(device: HostDevice, check: Check) -> bool:
     try:
         check(device)
-    except AssertionError as error:
-        assert "error" not in str(error), f"the fault does not compile: {error}"
+    except AssertionError:
         return True
     return False
 
