@@ -55,4 +55,9 @@ class Inner(Definition):
         return "cbfloat16 for operand formats of 8 bits and fewer, else operand"
 
     def parse(self, name: str, text: str) -> FloatFormat | str:
-        return text.strip() if text.strip() == OPERAND else Format(self.meaning).parse(name, text)
+        if text.strip() == OPERAND:
+            return OPERAND
+        try:
+            return Format(self.meaning).parse(name, text)
+        except ValueError as error:
+            raise ValueError(f"{error}, or {OPERAND}") from None

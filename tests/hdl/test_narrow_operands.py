@@ -117,6 +117,13 @@ def test_vector_unit_with_narrow_operands_is_goldens_in_every_lane():
     assert [result.result[0] & 0xFFFF, result.result[0] >> 16] == wanted.tolist()
 
 
+def test_inner_of_a_command_line_is_a_format_or_operand():
+    inner = MultiplyAccumulate(operands=(FLOAT8_E5M2,)).parameters.definitions()["inner"]
+    assert (inner.parse("inner", "bf16"), inner.parse("inner", " operand")) == (BF16, "operand")
+    with pytest.raises(ValueError, match=r"^inner: got 'half', must be one of float32, .*, or operand$"):
+        inner.parse("inner", "half")
+
+
 #: Formats of 8 and of 6 bits that have no name here.
 HAND_MADE = (FloatFormat("e4m3", 4, 3), FloatFormat("e3m2", 3, 2))
 
