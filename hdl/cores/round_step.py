@@ -126,7 +126,7 @@ def normalise_sum(m: Module, formats: StepFormats, index: Value, total: Bundle, 
     if formats.is_nearest_even:
         return normal
     random = controls.random if formats.is_stochastic else None
-    return other_modes(m, formats, index, chosen, random, moved, normal, total.sign, cancels)
+    return other_modes(m, formats, index, chosen, random, total, normal, cancels)
 
 
 def _any_below(index: Value, total: Bundle, places: Sequence[int]) -> Value:

@@ -6,6 +6,9 @@ of an ulp, and in its lowest places a sticky bit::
     [ kept | round_bit | following | ... sticky ]
            [         rest         |  sticky  ]      of a stochastic rounding: as many bits as the random number
                [         rest         | sticky ]    one place lower
+
+A random number is added to the rest before the word is normalised, once for each place where the rest may be: the
+additions take place while the word is shifted.
 """
 
 from __future__ import annotations
@@ -54,9 +57,8 @@ def other_modes(
     index: Value,
     chosen: dict[Rounding, Bit],
     random: Any,
-    word: Value,
+    total: Bundle,
     normal: Bundle,
-    sign: Value,
     cancels: Value,
 ) -> Bundle:
     """Add to a normalised sum what rounding in other modes takes.
@@ -65,12 +67,10 @@ def other_modes(
     ----------
     random : Value or None
         The random number, if ``stochastic`` is among the modes.
-    word : Value
-        The normalised word.
+    total : Bundle
+        What `hdl.cores.round_step.join_paths` returns. Its sign is that of a result that is not an exact zero.
     normal : Bundle
         What `hdl.cores.round_step.normalise_sum` returns in the mode ``nearest_even``.
-    sign : Value
-        Of a result that is not an exact zero.
     cancels : Value
         It is an exact zero, and its addends have different signs.
 
@@ -80,9 +80,10 @@ def other_modes(
         The same with ``round_up`` and ``sign`` of the mode, and ``rises``: one place longer, the result would be
         rounded up from all ones; ``stays_finite``: beyond the largest finite value it would become that.
     """
-    negative, sticky = normal.negative, normal.sticky
+    negative, sign = normal.negative, total.sign
     # Of the magnitude, of which a negative word has the bits below the kept ones inverted and one less.
-    round_bit = normal.round_bit ^ (negative & ~sticky)
+    is_carried = negative & ~normal.sticky
+    round_bit = normal.round_bit ^ is_carried
     following = normal.following ^ (negative & normal.below)
     ups, rises = (
         normal.round_up,
@@ -93,15 +94,10 @@ def other_modes(
         ),
     )
     if formats.is_stochastic:
-        is_chosen, size = chosen[Rounding.STOCHASTIC], formats.random_bits
-        below = [len(word) - fmt.precision for fmt in formats.accumulators]
-        longest = max(below)
-        inverted = choose(index, [Cat(negative.replicate(longest - length), word[:length]) for length in below])
-        # The carry of the missing one is that of the kept bits, and then nothing is left below them.
-        rest = named(m, "rest", inverted + negative)
-        carried = [(rest[longest - size - lower : longest - lower] + random)[size] for lower in (0, 1)]
-        ups = ups | (is_chosen & (rest[longest] | carried[0]))
-        rises = rises | (is_chosen & rest[longest - 1] & carried[1])
+        is_chosen, carries = chosen[Rounding.STOCHASTIC], _random_carries(m, formats, index, random, total)
+        ups = ups | (is_chosen & choose(total.shift, carries[:-1]))
+        # A one that is missing, carried as far as the round bit, leaves nothing below it.
+        rises = rises | (is_chosen & normal.round_bit & ~is_carried & choose(total.shift, carries[1:]))
     if Rounding.DOWN in chosen:
         zero_sign = cancels & chosen[Rounding.DOWN]
         signs = normal.sign | zero_sign
@@ -113,6 +109,23 @@ def other_modes(
         stays_finite=named(m, "stays_finite", C(0, 1) | of_chosen(chosen, lambda mode: stays_finite(mode, sign))),
         sign=signs,
     )
+
+
+def _random_carries(m: Module, formats: StepFormats, index: Value, random: Value, total: Bundle) -> list[Value]:
+    """Tell for each distance by which the word may be moved, and one more, whether rest plus random number carries.
+
+    Of a negative word, the rest is that of the magnitude: the inverted bits, and the missing one, which is carried in
+    below all of them. If that carries through the whole rest, it is the increment of the kept bits.
+    """
+    word, size, carries = total.magnitude, formats.random_bits, []
+    for moves in range((1 << len(total.shift)) + 1):
+        ends = [len(word) - fmt.precision - moves for fmt in formats.accumulators]
+        length = max(size, *ends)
+        below_kept = choose(index, [Cat(C(0, length - end), word[:end]) for end in ends])
+        inverted = below_kept ^ total.negative.replicate(length)
+        added = Cat(total.negative, inverted) + Cat(total.negative, C(0, length - size), random)
+        carries.append(named(m, f"carries_{moves}", added[-1]))
+    return carries
 
 
 def kept_finite(m: Module, formats: StepFormats, index: Value, normal: Bundle, rounded: Bundle) -> Bundle:

@@ -75,15 +75,15 @@ ROUNDING_FAULTS = (
     _fault(
         "rest_of_a_negative_word_lacks_its_one",
         "cores/step_modes.py",
-        "inverted + negative",
-        "inverted + 0",
+        "Cat(total.negative, inverted)",
+        "Cat(C(0, 1), inverted)",
         _WHOLE["stochastic"],
     ),
     _fault(
         "rest_of_a_stochastic_rounding_one_place_low",
         "cores/step_modes.py",
-        "rest[longest - size - lower : longest - lower]",
-        "rest[longest - size - 1 : longest - 1]",
+        "choose(total.shift, carries[:-1])",
+        "choose(total.shift, carries[1:])",
         _WHOLE["stochastic"],
     ),
     _fault(

@@ -127,6 +127,17 @@ _WAITS_LESS = _refuted(
     is_none=True,
 )
 
+_STOCHASTIC = _refuted(
+    ("step/modes/whole/1-4-3/stochastic/interval/bitwuzla",),
+    _edit(
+        "tininess_by_the_rest_of_the_number_itself",
+        "cores/step_modes.py",
+        "choose(total.shift, carries[1:])",
+        "choose(total.shift, carries[:-1])",
+    ),
+    fast=True,
+)
+
 _PROMOTIONS = _refuted(
     control(11),
     _edit(
@@ -273,6 +284,7 @@ TRIAL_FAULTS: tuple[Mutant, ...] = (
     *_LEVEL_0,
     *_NO_FAULTS,
     *_WAITS_LESS,
+    *_STOCHASTIC,
     *_PROMOTIONS,
     *_OTHERS_ALONE,
 )
