@@ -16,6 +16,7 @@ from rich.progress import track
 from golden.cuda.compiling import ARCHITECTURES, Resources, compiled
 from golden.cuda.scales import Steps
 from golden.cuda.variants import name_of, variants
+from golden.rounding import Rounding
 from lab.gpu.instructions import COUNTED, Counts, count, disassembler
 from tools.pages import check, publish
 from tools.results import Table, measured
@@ -33,6 +34,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m lab.gpu.kernels", description=__doc__)
     parser.add_argument("--architectures", type=int, nargs="+", choices=ARCHITECTURES, default=ARCHITECTURES,
                         metavar="SM", help="such as 90 for sm_90 (default: all)")  # fmt: skip
+    parser.add_argument("--modes", nargs="+", choices=list(map(str, Rounding)), default=list(map(str, Rounding)),
+                        metavar="MODE", help="of rounding, such as nearest_even (default: all)")  # fmt: skip
     parser.add_argument("--processes", type=int, default=2, help="how many compile at once (default %(default)s)")
     parser.add_argument("--update-docs", action="store_true", help="put the tables into docs/results/gpu.md")
     given = parser.parse_args(arguments)
@@ -52,7 +55,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
     else:
         print("no nvdisasm is on the path or with Triton: instructions are not counted", file=sys.stderr)
-    wanted = [(one, number) for number in given.architectures for one in variants(number)]
+    asked = [(one, number) for number in given.architectures for one in variants(number)]
+    wanted = [(one, number) for one, number in asked if one is None or str(one.mode) in given.modes]
     taken = dict(zip(wanted, compile_all(wanted, given.processes), strict=True))
     tables.append(resources(taken))
     for table in tables:
