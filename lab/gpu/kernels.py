@@ -105,7 +105,9 @@ def resources(taken: Taken) -> Table:
         names = max(found, key=len)
         shared = " · ".join(str(kernel.shared) for kernel in names.values())
         rows.append((f"`{name_of(variant)}`", ", ".join(f"`{name}`" for name in names), shared, *map(_cell, found)))
-    return Table(("variant", "kernels", "bytes shared", *(f"sm_{number}" for number in numbers)), rows, left=2)
+    return Table(
+        ("variant", "kernels", "bytes shared", *(f"sm_{number}" for number in numbers)), rows, left=2, title="Registers"
+    )
 
 
 def _cell(kernels: dict[str, Resources]) -> str:
@@ -123,7 +125,12 @@ def instructions(counts: dict[int, dict[tuple[str, str, str], Counts]]) -> Table
         names = ", ".join(f"{number} {name}" for name, number in sorted(found[-1].items()))
         rows.append((mode, kind, form, *(str(sum(one.values())) for one in found), names))
     last = f"instructions on sm_{max(counts)}"
-    return Table(("mode", "step", "form", *(f"sm_{number}" for number in counts), last), rows, left=3)
+    return Table(
+        ("mode", "step", "form", *(f"sm_{number}" for number in counts), last),
+        rows,
+        left=3,
+        title="Instructions of a step",
+    )
 
 
 if __name__ == "__main__":
