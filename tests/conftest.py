@@ -1,6 +1,8 @@
 """Settings that all tests share."""
 
+import gc
 import os
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
@@ -10,6 +12,21 @@ from hypothesis import settings
 EXAMPLES = int(os.environ.get("CBFLOAT_EXAMPLES", "100"))
 settings.register_profile("cbfloat", deadline=None, print_blob=True, max_examples=EXAMPLES)
 settings.load_profile("cbfloat")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Set aside what collecting the tests makes, which stays until the end.
+
+    Python's garbage collector would go through it again and again, for a tenth of the time of all tests.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.fixture(autouse=True)

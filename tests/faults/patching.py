@@ -67,7 +67,7 @@ def patched(found: list[Pair]) -> int:
     """
     wanted = {_identity(old): new for old, new in found}
     count = 0
-    for each in gc.get_objects():
+    for each in _objects():
         if type(each) is FunctionType:
             code = each.__code__
             if (new := wanted.get(_identity(code))) is not None:
@@ -76,6 +76,16 @@ def patched(found: list[Pair]) -> int:
                 each.__code__ = new
                 count += 1
     return count
+
+
+def _objects() -> list[object]:
+    """Return all objects that the garbage collector knows, those among them that a test run has set aside."""
+    has_some_aside = gc.get_freeze_count() > 0
+    gc.unfreeze()
+    found = gc.get_objects()
+    if has_some_aside:
+        gc.freeze()
+    return found
 
 
 def _identity(code: CodeType) -> tuple[object, ...]:
