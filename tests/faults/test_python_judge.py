@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import sys
 from pathlib import Path
@@ -89,6 +90,12 @@ def test_patched_function_computes_as_the_faulty_source(module, old, new, ask, w
         module.kept.cache_clear()
     assert patched(changed(module, old, new)) >= 1
     assert ask(module) == wanted != before
+
+
+def test_patched_function_that_the_garbage_collector_leaves_out_computes_as_the_faulty_source(module):
+    gc.freeze()  # as a test run does with what it has collected
+    assert patched(changed(module, "x * times", "x + times")) == 1
+    assert module.doubled(5) == 7
 
 
 @pytest.mark.parametrize(
