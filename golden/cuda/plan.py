@@ -39,6 +39,7 @@ FLOAT32, FLOAT16, BFLOAT16 = 0, 1, 2
 THREADS = 256
 
 _ALIGNMENT = 256  # bytes, of each part of the workspace
+_MOST_BLOCKS = 2**31 - 1  # of a launch
 _PACKED_AT_ONCE = 2 * STAGE  # products that a block of `pack` brings into a panel
 # Cost of a step in a tile relative to one in the largest tile: smaller ones read more from shared memory.
 _TILES = {128: 1.0, 64: 1.15, 32: 2.0}
@@ -165,8 +166,12 @@ class ProductPlan:
                 blocks = matrices * _groups(panels.lanes, self.tile) * _groups(self.depth, _PACKED_AT_ONCE)
                 yield Launch(COMMON, "pack", blocks, bytes(self._packing(panels, workspace)))
         product = self._product(workspace)
-        blocks = self.axes.count * product.row_tiles * product.column_tiles
-        yield Launch(self.scales.steps, f"multiply_{self.tile}", blocks, bytes(product))
+        yield Launch(self.scales.steps, f"multiply_{self.tile}", self.blocks, bytes(product))
+
+    @property
+    def blocks(self) -> int:
+        """Tiles of all results."""
+        return self.axes.count * _groups(self.m, self.tile) * _groups(self.n, self.tile)
 
     def _packing(self, panels: Panels, workspace: int) -> Packing:
         return Packing(
@@ -302,7 +307,8 @@ def plan_product(
     Raises
     ------
     ValueError
-        If the strides along the batch need more axes than the kernels know.
+        If the strides along the batch need more axes than the kernels know, or there are more tiles than a launch has
+        blocks.
     """
     m, k, n = shape
     lengths, m, a, b, initial, result = _with_rows_merged(batch, m, a, b, initial, result)
@@ -330,7 +336,13 @@ def plan_product(
         return Panels(matrix, different, steps, lanes, exponent, whole, largest)
 
     first, second = panels(a, m, scales.a), panels(b.transposed(), n, scales.b)
-    return ProductPlan(
+    plan = ProductPlan(
         formats, scales, side, axes, m, n, k, first, second, rest[0] if rest else None, initial_format or FP32, result,
         first_index, end,
     )  # fmt: skip
+    if plan.blocks > _MOST_BLOCKS:
+        raise ValueError(
+            f"batch: got {batch} products of {m} by {n} results, which are {plan.blocks} tiles, at most {_MOST_BLOCKS} "
+            "fit a launch; split the batch, with first_index"
+        )
+    return plan

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import mmap
+import sys
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 import golden
-from golden import BF16, CBFLOAT16, FP16, Reduction
+from golden import BF16, CBFLOAT16, FP16, Reduction, Rounding
 from golden.arrays.value_products import indexed_values
-from golden.cuda.plan import BFLOAT16, FLOAT16, FLOAT32, Matrix, plan_product
+from golden.cuda.plan import BFLOAT16, FLOAT16, FLOAT32, Matrix, choose_tile, plan_product
+from golden.cuda.scales import Steps
 from golden.kernels.products import Formats, Indexed
 from tests.cuda.host import HostDevice
 from tests.cuda.products import Values, assert_equal_bits, check, matrix, reduction_of, run_plan, values
@@ -156,3 +161,36 @@ def test_parts_of_a_batch_have_the_random_bits_of_the_whole(host_device: HostDev
         part = [matrix(each[first : first + 2], (2,)) for each in (a, b, result)]
         run_plan(host_device, plan_product(formats, (2,), (5, 20, 3), *part, tile=32, first_index=first * 5 * 3))
     assert_equal_bits(result, golden.matmul_values(a, b, operand=CBFLOAT16, reduction=PLAN, out=CBFLOAT16, **modes))
+
+
+def test_elements_far_apart_are_found(host_device: HostDevice) -> None:
+    """Offsets beyond 2^31 elements: of rows, of matrices and of results. Only what is touched takes memory."""
+    far, size = 2**31 + 3, 4 * 2**31
+    # MAP_NORESERVE, which Python names from 3.13 on.
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | (0x4000 if sys.platform == "linux" else 0)
+    with contextlib.closing(mmap.mmap(-1, 4 * size, flags=flags)) as memory:
+        data = np.frombuffer(memory, np.float32)
+        a, b = (np.lib.stride_tricks.as_strided(data[i:], (2, 2, 2), (8 * far, 4 * far, 12)) for i in (0, 1))
+        result = np.lib.stride_tricks.as_strided(data[20:], (2, 2, 2), (4 * far, 8 * far, 40))
+        a[...], b[...] = values(19, 2, 2, 2), values(20, 2, 2, 2)
+        formats = Formats.of(CBFLOAT16, PLAN, CBFLOAT16, as_values=True)
+        run_plan(host_device, plan_product(formats, (2,), (2, 2, 2), *(matrix(each, (2,)) for each in (a, b, result))))
+        expected = golden.matmul_values(a.copy(), b.copy(), operand=CBFLOAT16, reduction=PLAN, out=CBFLOAT16)
+        assert_equal_bits(result.copy(), expected)
+        del data, a, b, result
+
+
+@pytest.mark.parametrize(
+    ("batches", "m", "n", "tile"), [(1, 4096, 4096, 128), (1, 704, 704, 64), (1, 256, 256, 32), (96, 1024, 1024, 128)]
+)
+def test_tiles_are_as_large_as_leaves_no_processor_idle(batches: int, m: int, n: int, tile: int) -> None:
+    steps = Steps(Rounding.NEAREST_EVEN, "scaled", "single")
+    assert choose_tile(batches, m, n, steps, 132) == tile
+    assert choose_tile(batches, m, n, Steps(Rounding.STOCHASTIC, "scaled", "single"), 132) <= 64
+
+
+def test_more_tiles_than_blocks_of_a_launch_are_refused_with_advice() -> None:
+    formats = Formats.of(CBFLOAT16, PLAN, CBFLOAT16, as_values=True)
+    operand = Matrix(0, FLOAT32, 1, 1, (1,))
+    with pytest.raises(ValueError, match="split the batch"):
+        plan_product(formats, (2**31,), (1, 1, 1), operand, operand, operand)
