@@ -42,7 +42,7 @@ def write(tool: str, parts: Mapping[str, tuple[int, list[Ruling]]], seed: int, r
             f"{fault.file.removeprefix('golden/')}:{fault.line}",
             fault.kind,
             f"`{_short(fault.old)}` → `{_short(fault.new)}`",
-            reason or "**open**",
+            reason,
         )
         for fault, reason in reasons.items()
     ]
@@ -81,13 +81,14 @@ def _minutes(seconds: Iterable[float]) -> str:
 
 
 def _reason(verdict: Ruling) -> str:
-    return reason_of(verdict.fault) or ("" if verdict.result == SURVIVED else f"**open**: {_UNSEEN}")
+    told = _UNSEEN if verdict.result == NOT_REACHED else f"shown to {verdict.by}" if verdict.by else ""
+    return reason_of(verdict.fault) or ": ".join(["**open**", *([told] if told else [])])
 
 
 def _counted(verdicts: Sequence[Ruling], reasons: Mapping[Fault, str]) -> Counter[str]:
     counts = Counter(SURVIVED if verdict.result in _SURVIVORS else verdict.result for verdict in verdicts)
     named = [reasons[verdict.fault] for verdict in verdicts if verdict.fault in reasons]
-    counts["open"] = sum(not reason or reason.startswith("**open**") for reason in named)
+    counts["open"] = sum(reason.startswith("**open**") for reason in named)
     return counts
 
 

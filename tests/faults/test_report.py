@@ -1,0 +1,46 @@
+"""The report of the faults: what it counts, what is open, and that it says so."""
+
+from __future__ import annotations
+
+import pytest
+
+from . import report
+from .fault import CAUGHT, NOT_REACHED, SAME_CODE, SURVIVED, Fault, Ruling
+
+
+def ruling(result: str, by: str, line: int) -> Ruling:
+    # In a file whose lines have no reason of their own; the line is what tells one fault from another.
+    return Ruling(Fault("golden/flags.py", 0, 1, "constant", "2", line, "1"), result, by, 30.0)
+
+
+@pytest.fixture
+def published(monkeypatch):
+    found = []
+    monkeypatch.setattr(report, "publish", found.append)
+    return found
+
+
+def test_report_counts_survivors_that_no_reason_accounts_for_and_ends_with_1(published):
+    found = [
+        ruling(CAUGHT, "golden/test_flags.py::test_one", 1),
+        ruling(SURVIVED, "3 of 9 tests that reach it", 2),
+        ruling(NOT_REACHED, "", 3),
+        ruling(SAME_CODE, "the compiler", 4),
+    ]
+    assert report.write("some-faults", {"golden": (100, found)}, 1, 60.0) == 1
+    (result,) = published
+    table, survivors = result.tables
+    assert table.rows[-1] == ("all", "4", "1", "2", "2", "1", "33.3 %")
+    assert [row[-1] for row in survivors.rows] == [
+        "**open**: shown to 3 of 9 tests that reach it",
+        "**open**: no test reaches it",
+    ]
+    assert "golden: 4 of 100 faults, in 2.0 processor minutes" in result.note
+    assert "took 1.0 processor minutes" in result.note
+
+
+def test_report_without_open_survivors_ends_with_0(published, monkeypatch):
+    monkeypatch.setattr(report, "reason_of", lambda fault: "speed only")
+    found = [ruling(CAUGHT, "golden/test_flags.py::test_one", 1), ruling(SURVIVED, "", 2)]
+    assert report.write("some-faults", {"golden": (2, found)}, 1, 0.0) == 0
+    assert published[0].tables[0].rows[-1] == ("all", "2", "1", "1", "0", "0", "100.0 %")
