@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import os
 import resource
 import select
@@ -126,6 +127,7 @@ def in_child(work: Callable[[], str], seconds: float = 60.0, patience: float = 0
     child = os.fork()
     if child == 0:
         os.setpgid(0, 0)
+        faulthandler.disable()
         os.close(reading)
         nowhere = os.open(os.devnull, os.O_RDWR)
         for standard in (0, 1, 2):
