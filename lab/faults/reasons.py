@@ -69,28 +69,6 @@ REASONS: tuple[tuple[str, str, str, str, str], ...] = (
         "$188, bit 0, is always 1",
         "equivalent: a mask of low bits that the register file of this unit has cleared for all narrower totals",
     ),
-    (
-        "*",
-        "mac/operation.py",
-        "reset",
-        "at__3.register* bit 15",
-        "a hole: a write that nobody asked for behind a reset; the stimulus tells it with some seeds (2), not with 1",
-    ),
-    (
-        "vector_mac*",
-        "cores/round_step.py",
-        "delay",
-        "$394 one cycle late",
-        "a hole: only a tie that this one bit breaks, right behind a step without it, would tell",
-    ),
-    (
-        "vector_mac*",
-        "cores/near.py",
-        "delay",
-        "near_limit[[]1[]] one cycle late",
-        "a hole: only a difference of -1 in the last place, right behind a step whose accumulator has one certain "
-        "exponent, would tell",
-    ),
     ("*", "mac/flags.py", "reset", "*", _NO_OPERATION),
     # Of a rank the name of the first field stands for all: bits 0 to 3 are the register, others are no data.
     ("*", "mac/operation.py", "reset", "*.register* bit [0-3]", _NO_OPERATION),
