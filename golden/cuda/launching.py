@@ -9,10 +9,9 @@ from typing import Any, Protocol
 
 from golden.cuda.compiling import architecture_for, cubin
 from golden.cuda.scales import Steps
+from golden.cuda.variants import WITH_NATIVE_BFLOAT16
 
 __all__ = ["CudaDevice", "Device", "Runtime"]
-
-_WITH_NATIVE_BFLOAT16 = (8, 0)
 
 
 class Device(Protocol):
@@ -76,7 +75,7 @@ class CudaDevice:
         self.name, self.processors, self._index, self._runtime = name, processors, index, runtime
         self.architecture = architecture_for(capability)
         self._driver = _driver()
-        self.native = True, capability >= _WITH_NATIVE_BFLOAT16
+        self.native = True, self.architecture >= WITH_NATIVE_BFLOAT16
         #: What has been compared with the CPU.
         self.checked: set[Any] = set()
         self._modules: dict[Steps | None, Any] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from golden.cuda.scales import Steps
 from golden.rounding import Rounding
 
-__all__ = ["KINDS", "defines", "name_of", "oldest_architecture", "variants"]
+__all__ = ["KINDS", "WITH_NATIVE_BFLOAT16", "defines", "name_of", "oldest_architecture", "variants"]
 
 #: Kinds of steps, in the order of `Kind` in variant.h.
 KINDS = ("single", "scaled", "float16", "bfloat16", "generic", "none")
@@ -19,7 +19,10 @@ _IN_EVERY_MODE = (
     ("generic", "generic"),
 )
 _NATIVE = (("float16", "single"), ("float16", "scaled"), ("bfloat16", "single"), ("bfloat16", "scaled"))
-_OLDEST, _WITH_NATIVE_BFLOAT16 = 70, 80
+_OLDEST = 70
+
+#: The oldest architecture with fused steps of its own in bfloat16.
+WITH_NATIVE_BFLOAT16 = 80
 
 
 def variants(architecture: int | None = None) -> list[Steps | None]:
@@ -31,7 +34,7 @@ def variants(architecture: int | None = None) -> list[Steps | None]:
 
 def oldest_architecture(variant: Steps | None) -> int:
     """Return the number of the oldest architecture that has the instructions of a variant."""
-    return _WITH_NATIVE_BFLOAT16 if variant and "bfloat16" in variant else _OLDEST
+    return WITH_NATIVE_BFLOAT16 if variant and "bfloat16" in variant else _OLDEST
 
 
 def name_of(variant: Steps | None) -> str:
