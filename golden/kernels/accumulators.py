@@ -52,7 +52,7 @@ def _accumulate(
     mode: int, a: Matrix, b: Matrix, result: Matrix, sizes: Sequence[int], operand: FloatFormat, rule: Accumulator
 ) -> bool:
     served = active()
-    if served is None or not hasattr(served.library, "cbfloat_accumulate") or len(rule.stages) > _MOST_STAGES:
+    if served is None or len(rule.stages) > _MOST_STAGES:
         return False
     batch, kept, matrices = result.shape[:-2], [], []
     for array in (a, b):

@@ -21,7 +21,7 @@ __all__ = ["Active", "active", "address", "format_number", "kernel_info", "paths
 #: The paths of the library, fastest first; a path's number in the C interface is its place from the end.
 COMPILED_PATHS = ("avx512fp16", "avx512", "avx2", "portable")
 
-_VERSION = 1
+_VERSION, _NEWEST = 1, "cbfloat_multiply_counted"
 _FOLDER = Path(__file__).resolve().parent
 _SLOW_SECONDS = 2.0
 
@@ -40,12 +40,13 @@ def declared(library: ctypes.CDLL) -> ctypes.CDLL:
     Raises
     ------
     ImportError
-        If it is of another version than this file.
+        If it is of another version than this file, or from before its newest function.
     """
     version = library.cbfloat_kernels_version()
-    if version != _VERSION:
+    if version != _VERSION or not hasattr(library, _NEWEST):
         raise ImportError(
-            f"{library._name}: got version {version}, must be {_VERSION}; build it again with pip install -e ."
+            f"{library._name}: got version {version}, must be {_VERSION} with {_NEWEST}; "
+            "build it again with pip install -e ."
         )
     number, pointer, integer = ctypes.c_int64, ctypes.c_void_p, ctypes.c_int
     library.cbfloat_encode.argtypes = [integer, integer, number, number, pointer, integer, pointer]
@@ -55,14 +56,10 @@ def declared(library: ctypes.CDLL) -> ctypes.CDLL:
     for name in ("encode", "quantize", "decode", "convert"):
         getattr(library, f"cbfloat_{name}").restype = None
     library.cbfloat_multiply.argtypes = [ctypes.c_char_p]
-    if hasattr(library, "cbfloat_multiply_indexed"):  # a library from before it serves everything else
-        library.cbfloat_multiply_indexed.argtypes = [ctypes.c_char_p] * 3
-    if hasattr(library, "cbfloat_multiply_rounded"):
-        library.cbfloat_multiply_rounded.argtypes = [ctypes.c_char_p] * 4
-    if hasattr(library, "cbfloat_multiply_counted"):
-        library.cbfloat_multiply_counted.argtypes = [ctypes.c_char_p] * 5
-    if hasattr(library, "cbfloat_accumulate"):
-        library.cbfloat_accumulate.argtypes = [ctypes.c_char_p]
+    library.cbfloat_multiply_indexed.argtypes = [ctypes.c_char_p] * 3
+    library.cbfloat_multiply_rounded.argtypes = [ctypes.c_char_p] * 4
+    library.cbfloat_multiply_counted.argtypes = [ctypes.c_char_p] * 5
+    library.cbfloat_accumulate.argtypes = [ctypes.c_char_p]
     return library
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import struct
 from collections.abc import Callable
 from math import prod
@@ -90,8 +89,8 @@ class Formats(NamedTuple):
         modes = given.rounding.value, given.out_rounding.value
         return _ROUNDING.pack(*modes, given.seed, given.call, given.random_bits)
 
-    def are_served(self, library: ctypes.CDLL, results: int) -> bool:
-        """Tell whether the library has the modes, and room for the bits of a random word beside those of a sum."""
+    def are_served(self, results: int) -> bool:
+        """Tell whether the library has room for the bits of a random word beside those of a sum."""
         given = self.rounding
         if given.is_nearest_even:
             return True
@@ -99,7 +98,7 @@ class Formats(NamedTuple):
         if given.out_rounding is Rounding.STOCHASTIC:
             rounded = (*rounded, self.destination)
         fits = all(fmt.fraction_bits + given.random_bits <= _MOST_BITS for fmt in rounded)
-        return hasattr(library, "cbfloat_multiply_rounded") and fits and results <= 2**32
+        return fits and results <= 2**32
 
 
 def strided(array: Matrix) -> Matrix:
@@ -130,9 +129,7 @@ def _multiply(
 ) -> bool:
     """Fill `result`, contiguous and of shape (..., M, N); the last two axes of `initial` broadcast, too."""
     served = active()
-    if served is None or not formats.are_served(served.library, result.size):
-        return False
-    if sink is not None and not hasattr(served.library, "cbfloat_multiply_counted"):
+    if served is None or not formats.are_served(result.size):
         return False
     *batch, rows, columns = result.shape
     batches = prod(batch)
@@ -147,7 +144,7 @@ def _multiply(
             offsets = address(kept[-1])
         matrices += [address(array), array.strides[-2] // size, array.strides[-1] // size, offsets]
     if initial is None:
-        matrices += [0, 0, 0, 0]
+        matrices += [0] * 4
     numbers = served.path, served.threads, mode, *formats.numbers()
     sizes = batches, rows, columns, a.shape[-2] if mode == _DOT else a.shape[-1]
     product, how = _PRODUCT.pack(*numbers, *sizes, *matrices, address(result)), formats.how()
@@ -210,7 +207,7 @@ def matmul(
     if b.ndim == 2 and a.ndim > 2:
         # One matrix for the whole batch: its rows are those of one product, which is quicker than many.
         rows, columns = prod(a.shape[:-1]), result.shape[-1]
-        if start is not None and start.ndim > 1:
+        if start is not None:
             start = np.broadcast_to(start, result.shape).reshape(rows, columns)
         a, result = a.reshape(rows, a.shape[-1]), result.reshape(rows, columns)
     return _multiply(_MATMUL, a, b, start, result, formats, sink)
@@ -219,16 +216,14 @@ def matmul(
 def matmul_indexed(a: Indexed, b: Indexed, initial: Matrix | None, result: Matrix, formats: Formats) -> bool:
     """Fill `result` of shape (batches, M, N), as `matmul` does; no table is empty."""
     served = active()
-    if served is None or not hasattr(served.library, "cbfloat_multiply_indexed"):
-        return False
-    if not formats.are_served(served.library, result.size):
+    if served is None or not formats.are_served(result.size):
         return False
     batches, rows, columns = result.shape
     matrices: list[int] = []
     for operand in (a, b):
         matrices += [address(operand.data), 0, 0, address(operand.batches)]
     if initial is None:
-        matrices += [0, 0, 0, 0]
+        matrices += [0] * 4
     else:
         start = np.broadcast_to(strided(initial), result.shape)
         offsets = batch_offsets(start, (batches,))
