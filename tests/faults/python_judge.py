@@ -10,6 +10,7 @@ import ast
 import importlib.abc
 import importlib.util
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -66,14 +67,26 @@ def lines_of(fault: Fault, text: str) -> range:
     return found
 
 
+def public_names(text: str) -> list[str]:
+    """Return the names that a module's ``__all__`` holds."""
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            return list(ast.literal_eval(node.value))
+    return []
+
+
+def speaks_of(names: Sequence[str], text: str) -> bool:
+    """Tell whether a test's file uses one of some names."""
+    return any(re.search(rf"\b{name}\b", text) for name in names)
+
+
 def _within(tests: Sequence[Reached], seconds: float) -> list[Reached]:
-    """Return the first tests that take so long together, at least one."""
-    chosen, spent = [], 0.0
-    for test in tests:
-        spent += test.seconds
-        if chosen and spent > seconds:
-            break
-        chosen.append(test)
+    """Return tests that take so long together, at least the first; one that is too long for the rest is passed over."""
+    chosen, spent = list(tests[:1]), sum(test.seconds for test in tests[:1])
+    for test in tests[1:]:
+        if spent + test.seconds <= seconds:
+            chosen.append(test)
+            spent += test.seconds
     return chosen
 
 
@@ -186,7 +199,10 @@ class Fresh(_Judge):
         return self._ruled(fault, self._tests(fault), ask)
 
     def _tests(self, fault: Fault) -> list[Reached]:
-        """Return those that reach the fault's line itself, or else anything of its module, or of its users."""
+        """Return those that reach the fault's line itself, or else anything of its module, or of its users.
+
+        Nothing but data may be there: then they are those that speak of what the module makes public.
+        """
         lines = lines_of(fault, (ROOT / fault.file).read_text(encoding="utf-8"))
         found = self.reach.judges_of(fault.file, lines)
         if found := [*found, *(test for test in self.reach.judges_of_module(fault.file) if test not in found)]:
@@ -194,6 +210,11 @@ class Fresh(_Judge):
         name = module_of(fault).rpartition(".")[2]
         users = [file for file in self.reach.imported if f"{name} import" in (ROOT / file).read_text(encoding="utf-8")]
         tests = {test.name: test for file in users for test in self.reach.judges_of_module(file)}
+        if not tests:
+            names = public_names((ROOT / fault.file).read_text(encoding="utf-8"))
+            tests = {
+                test.name: test for test in self.reach.tests if speaks_of(names, (ROOT / test.file).read_text("utf-8"))
+            }
         return sorted(tests.values(), key=lambda test: test.seconds)
 
     def _run(self, fault: Fault, tests: Sequence[Reached]) -> str:

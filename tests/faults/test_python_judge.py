@@ -11,7 +11,7 @@ import pytest
 
 from .fault import CAUGHT, NOT_REACHED, SURVIVED, Fault, fault_at
 from .patching import AtImportError, pairs, patched
-from .python_judge import _Judge, lines_of
+from .python_judge import _Judge, _within, lines_of, public_names, speaks_of
 from .reach import Reach, Reached
 from .suite import Said, in_child
 
@@ -128,6 +128,20 @@ def test_reach_orders_tests_of_a_line_by_time_and_by_what_they_are_about():
     ]
     names = [test.name for test in Reach(tests, {}).judges_of("a.py", [2])]
     assert names == ["t.py::quick", "t.py::slow", "t.py::quick_but_about_all"]
+
+
+def test_tests_that_are_too_long_for_the_rest_of_the_time_are_passed_over():
+    tests = [Reached(name, seconds) for name, seconds in (("a", 3.0), ("b", 9.0), ("c", 4.0), ("d", 9.0), ("e", 3.0))]
+    assert [test.name for test in _within(tests, 10.0)] == ["a", "c", "e"]
+    assert [test.name for test in _within(tests, 1.0)] == ["a"]
+
+
+def test_data_of_a_module_is_judged_by_tests_that_speak_of_its_public_names():
+    names = public_names('__all__ = ["presets", "made"]\npresets = {}\n')
+    assert names == ["presets", "made"]
+    assert speaks_of(names, "from golden import presets")
+    assert not speaks_of(names, "from golden import presets_of, unmade")
+    assert public_names("presets = {}") == []
 
 
 FAULT = Fault("a.py", 0, 1, "constant", "2", 1, "1")

@@ -234,6 +234,12 @@ def test_what_a_machine_has_not_is_refused_with_the_reason():
     ("change", "match"),
     [
         ({"operand_bits": 32}, "operand_bits: got 32"),
+        ({"operand_bits": True}, "operand_bits: got True, must be int"),
+        ({"products_overflow": 1}, "products_overflow: got 1, must be bool"),
+        ({"total_fraction_bits": 41}, "total_fraction_bits: got 41, must be 1 to 40"),
+        ({"total_reach": 41}, "total_reach: got 41, must be 1 to 40"),
+        ({"zero_exponent": -1001}, "zero_exponent: got -1001, must be -1000 to 1000"),
+        ({"nan": 2**32}, f"nan: got {2**32}, must be 0 to {2**32 - 1}"),
         ({"block": 0}, "block: got 0"),
         ({"block": 8}, "join: got 17 terms, must be 9"),
         ({"stages": (FusedSum(3, 24),)}, "stages: got sums of 3 terms for 16"),
@@ -253,7 +259,10 @@ def test_rule_that_does_not_fit_together_is_refused(change, match):
 @pytest.mark.parametrize(
     ("arguments", "match"),
     [
-        ({"terms": 0}, "terms: got 0"),
+        ({"terms": 0}, "terms: got 0, must be 1 to 65"),
+        ({"terms": 66, "chain": True}, "terms: got 66, must be 1 to 65"),
+        ({"terms": 2, "fraction_bits": 0}, "fraction_bits: got 0, must be 1 to 40"),
+        ({"terms": 2, "fraction_bits": 41}, "fraction_bits: got 41, must be 1 to 40"),
         ({"terms": 3}, "terms: got 3 that are not cut"),
         ({"terms": 2, "rounding": None}, "rounding: got None"),
         ({"terms": 2, "fraction_bits": 24, "chain": True}, "chain: got True"),
@@ -266,6 +275,22 @@ def test_rule_that_does_not_fit_together_is_refused(change, match):
 def test_sum_that_no_machine_forms_is_refused(arguments, match):
     with pytest.raises((TypeError, ValueError), match=match):
         FusedSum(**arguments)
+
+
+def test_rule_takes_the_largest_of_every_number():
+    FusedSum(65, chain=True)
+    largest = {"total_fraction_bits": 40, "total_reach": 40, "zero_exponent": 1000, "nan": 2**32 - 1}
+    changed = replace(accumulators["nvidia_hopper"], join=FusedSum(17, 40), **largest)
+    assert [getattr(changed, argument) for argument in largest] == [40, 40, 1000, 2**32 - 1]
+
+
+@pytest.mark.parametrize("path", golden.kernels.paths())
+def test_product_on_cdna3_is_infinite_from_2_to_the_128(path):
+    rule = accumulators["amd_cdna3"]
+    with golden.kernels.use(path):
+        # 16 * 16, 2^64 * 2^63 and 2^64 * 2^64, in blocks of their own.
+        for a, b, wanted in ((0x4180, 0x4180, 0x43800000), (0x5F80, 0x5F00, 0x7F000000), (0x5F80, 0x5F80, 0x7F800000)):
+            assert both([a], [b], 0, rule) == wanted
 
 
 @NAMES

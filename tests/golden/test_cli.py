@@ -1,5 +1,6 @@
 """The command line: tables that are right to the bit, and errors that name what was given."""
 
+import importlib
 import subprocess
 import sys
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import golden
+from golden import cli
 from golden.cli import main
 
 HEADER = ["format", "code", "sign", "exponent field", "fraction", "value", "error in ulp"]
@@ -202,6 +204,26 @@ def test_unknown_format_or_command_names_what_is_allowed(capsys):
     assert message in refused(capsys, "show", "1", "--format", "fp8")
     assert "show" in refused(capsys, "hide")
     assert "{show,explain,formats}" in refused(capsys)
+
+
+@pytest.mark.parametrize(("argument", "status"), [("1.5", 0), ("six", 2)])
+def test_imported_program_ends_with_the_status_of_the_command(monkeypatch, capsys, argument, status):
+    monkeypatch.setattr(sys, "argv", ["golden", "show", argument])
+    monkeypatch.delitem(sys.modules, "golden.__main__", raising=False)
+    with pytest.raises(SystemExit) as ended:
+        importlib.import_module("golden.__main__")
+    assert ended.value.code == status
+    assert ("0x3fc00000" in capsys.readouterr().out) == (status == 0)
+
+
+@pytest.mark.parametrize("count", ["0", "1000001", "many"])
+def test_explain_of_a_value_too_many_times_names_the_bounds(capsys, count):
+    said = refused(capsys, "explain", f"1,2x{count}", "1")
+    assert f"got '2x{count}', must have a number from 1 to 1000000 behind the x" in said
+
+
+def test_value_a_million_times_is_taken():
+    assert len(cli._parse_values("1,2x1000000")) == 1_000_001
 
 
 def test_module_runs_as_a_program_with_its_exit_status():

@@ -25,7 +25,9 @@ from golden import (  # fmt: skip
     multiply_accumulate,
     reference,
 )
+from golden.arrays.value_products import indexed_values
 from golden.exact_steps import Place
+from golden.kernels.products import Indexed
 from golden.philox import FINAL_CONVERSION, FIRST_PROMOTION, random_at
 from golden.rounding import ReductionRounding
 
@@ -167,6 +169,25 @@ def test_stochastic_products_repeat_and_differ_by_seed_and_by_call():
     for first in range(4):
         for second in range(first):
             assert (different[first] != different[second]).any()
+
+
+def test_products_without_seed_and_call_are_those_of_0():
+    rng = np.random.default_rng(7)
+    a, b = rng.normal(size=(6, 30)).astype(np.float32), rng.normal(size=(30, 6)).astype(np.float32)
+    x, y, table = encode(a, CBFLOAT16), encode(b, CBFLOAT16), np.arange(6)
+    rows = Indexed(a.ravel(), np.zeros(1, np.int64), 30 * table, np.arange(30))
+    columns = Indexed(b.ravel(), np.zeros(1, np.int64), 6 * np.arange(30), table)
+    options = {"operand": CBFLOAT16, "level": 2, "rounding": "stochastic", "out_rounding": "stochastic"}
+    for call in (
+        lambda **told: dot(x[:, None], y.T, **options, **told),
+        lambda **told: matmul(x, y, **options, **told),
+        lambda **told: matmul_values(a, b, **options, **told),
+        lambda **told: indexed_values(rows, columns, **options, **told),
+    ):
+        told = call(seed=0, call=0)
+        np.testing.assert_array_equal(call(), told)
+        assert (call(seed=1) != told).any()
+        assert (call(call=1) != told).any()
 
 
 def test_mean_of_a_million_stochastic_roundings_is_the_exact_product():

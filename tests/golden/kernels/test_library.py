@@ -1,0 +1,122 @@
+"""The library as Python declares it, what it says when it fails, and the threads that it may use; without a process."""
+
+import os
+import re
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from golden import BF16, Reduction, accumulators, encode, kernels, matmul, matmul_values
+from golden.arrays.value_products import indexed_values
+from golden.kernels import accumulators as accumulator_calls
+from golden.kernels import library, products
+from golden.kernels.products import Formats, Indexed
+
+ONES = encode(np.ones((2, 3, 3)), BF16)
+HEADER = (library._FOLDER / "source" / "kernels.h").read_text()
+#: Parameters of each function, as the header has them.
+PARAMETERS = {
+    name: len(parameters.split(",")) for name, parameters in re.findall(r"API \w+ (cbfloat_\w+)\(([^)]+)\);", HEADER)
+}
+
+
+def library_of(version=1, without=()):
+    """A library that answers with its version, and has all functions but some; the others say that memory ran out."""
+    names = [name for name in PARAMETERS if name not in without]
+    functions = {name: SimpleNamespace() for name in names} | {"cbfloat_kernels_version": lambda: version}
+    return SimpleNamespace(_name="native.so", **functions)
+
+
+@pytest.fixture
+def without_memory(monkeypatch):
+    class Failing:
+        def __getattr__(self, name):
+            return lambda *_: 1
+
+    served = library.Active(Failing(), 0, 1)
+    for module in (products, accumulator_calls):
+        monkeypatch.setattr(module, "active", lambda: served)
+
+
+def test_every_function_of_a_call_is_declared_with_the_parameters_of_the_header():
+    declared = library.declared(library_of())
+    called = set(PARAMETERS) - {"cbfloat_kernels_version", "cbfloat_path_available"}
+    assert len(called) == 9
+    for name in called:
+        assert len(getattr(declared, name).argtypes) == PARAMETERS[name], name
+
+
+@pytest.mark.parametrize("given", [{"version": 2}, {"without": ("cbfloat_multiply_counted",)}])
+def test_library_of_another_build_is_refused_with_what_to_do(given):
+    wanted = (
+        f"native.so: got version {given.get('version', 1)}, must be 1 with cbfloat_multiply_counted; "
+        "build it again with pip install -e ."
+    )
+    with pytest.raises(ImportError, match=re.escape(wanted)):
+        library.declared(library_of(**given))
+
+
+@pytest.mark.parametrize("counts", [False, "sum"])
+def test_product_without_memory_raises_naming_the_shapes(without_memory, counts):
+    with pytest.raises(MemoryError, match=r"no memory for the product of shapes \(2, 3, 3\) and \(2, 3, 3\)"):
+        matmul(ONES, ONES, operand=BF16, counts=counts)
+
+
+def test_product_of_an_accumulator_without_memory_raises_naming_the_shapes(without_memory):
+    with pytest.raises(MemoryError, match=r"no memory for the product of shapes \(2, 3, 3\) and \(2, 3, 3\)"):
+        matmul(ONES, ONES, operand=BF16, reduction=accumulators["nvidia_hopper"])
+
+
+@pytest.mark.parametrize("rounding", ["nearest_even", "stochastic"])
+def test_indexed_product_without_memory_raises_naming_its_size(without_memory, rounding):
+    table = np.arange(3)
+    operand = Indexed(np.ones(9, np.float32), np.zeros(2, np.int64), table, table)
+    with pytest.raises(MemoryError, match="no memory for 2 products of 3 by 3 results"):
+        indexed_values(operand, operand, operand=BF16, rounding=rounding)
+
+
+@pytest.mark.skipif(len(kernels.paths()) == 1, reason="the library is what answers")
+def test_indexed_product_is_the_librarys():
+    table, result = np.arange(3), np.zeros((2, 3, 3), np.uint16)
+    operand = Indexed(ONES.ravel(), np.zeros(2, np.int64), table, table)
+    formats = Formats.of(BF16, Reduction.for_level(1, BF16), BF16)
+    assert products.matmul_indexed(operand, operand, None, result, formats)
+    assert (result == 0x4040).all()  # 3
+
+
+@pytest.mark.parametrize("initial", [np.float32(0.5), np.float32([0.5, 1, 2]), np.full((2, 2, 3), 0.25, np.float32)])
+@pytest.mark.parametrize("path", kernels.paths())
+def test_one_matrix_for_a_batch_takes_initial_values_of_every_shape(path, initial):
+    rows, columns = np.float32([[[1, 2], [3, 4]], [[5, 6], [7, 8]]]), np.float32([[1, 0, 2], [0, 1, 1]])
+    with kernels.use(path):
+        got = matmul_values(rows, columns, operand=BF16, level=0, initial=initial)
+    assert got.tolist() == (rows @ columns + initial).tolist()
+
+
+def test_processors_are_those_that_the_process_may_use(monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {1, 4, 5}, raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: 7)
+    assert library._processors() == 3
+    monkeypatch.delattr(os, "sched_getaffinity")
+    assert library._processors() == 7
+    monkeypatch.setattr(os, "cpu_count", lambda: None)
+    assert library._processors() == 1
+
+
+@pytest.mark.parametrize("given", ["many", "-1", "1.5", "\N{SUPERSCRIPT TWO}"])
+def test_threads_of_the_environment_that_are_no_number_are_refused(monkeypatch, given):
+    monkeypatch.setenv("CBFLOAT_THREADS", given)
+    with pytest.raises(ValueError, match=f"CBFLOAT_THREADS: got '{given}', must be a number of threads from 1 to 1024"):
+        library._threads_of_environment()
+
+
+def test_threads_of_the_environment_are_taken_or_those_of_the_machine(monkeypatch):
+    monkeypatch.setenv("CBFLOAT_THREADS", "1024")
+    assert library._threads_of_environment() == 1024
+    monkeypatch.setenv("CBFLOAT_THREADS", "1025")
+    with pytest.raises(ValueError, match="CBFLOAT_THREADS: got 1025, must be 1 to 1024"):
+        library._threads_of_environment()
+    monkeypatch.delenv("CBFLOAT_THREADS")
+    monkeypatch.setattr(library, "_processors", lambda: 3000)
+    assert library._threads_of_environment() == 1024
