@@ -21,7 +21,10 @@ _OPERATORS = {
 
 
 #: What is below a folder, but is judged elsewhere, hands on names only, or needs a device.
-_APART = {"golden": ("golden/torch/", "golden/modelzoo/", "golden/cuda/")}
+_APART = {
+    "golden": ("golden/torch/", "golden/modelzoo/", "golden/cuda/"),
+    "golden/torch": ("golden/torch/gpu/",),
+}
 
 
 def python_faults(area: str) -> list[Fault]:
@@ -46,12 +49,14 @@ class _Faults:
         return [fault for node in self._nodes(ast.parse(self.text)) for fault in self._of(node)]
 
     def _nodes(self, node: ast.AST) -> Iterator[ast.AST]:
-        """Give the nodes that compute: no docstrings, annotations, decorators, texts of messages or lists of names."""
+        """Give the nodes that compute: no docstrings, annotations and their imports, decorators, texts of messages or
+        lists of names."""
         left_out = isinstance(node, ast.JoinedStr) or (
             isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
         )
         is_overload = isinstance(node, ast.FunctionDef) and "overload" in map(ast.unparse, node.decorator_list)
-        if left_out or is_overload:
+        is_of_types = isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING" and not node.orelse
+        if left_out or is_overload or is_of_types:
             return
         yield node
         for name, value in ast.iter_fields(node):
