@@ -157,6 +157,21 @@ def test_weight_decay_follows_a_schedule():
     assert float(optimizer.param_groups[0]["lr"]) == pytest.approx(0.1)
 
 
+def test_weight_decay_takes_one_value_after_another():
+    optimizer = sgd(weight_decay=0.3)
+    schedule, seen = weight_decay_scheduler.PiecewiseConstantWD(optimizer, [0.5, 0.25], [2]), []
+    for _ in range(4):
+        seen.append(float(optimizer.param_groups[0]["weight_decay"]))
+        schedule.step()
+    assert seen == [0.5, 0.5, 0.25, 0.25]
+
+
+def test_schedule_of_a_learning_rate_has_its_parameters_under_both_names():
+    schedule = lr_scheduler.CosineDecayLR(sgd(), initial_learning_rate=0.5, end_learning_rate=0.25, total_iters=4)
+    assert (schedule.initial_learning_rate, schedule.end_learning_rate) == (0.5, 0.25)
+    assert (schedule.initial_val, schedule.end_val) == (0.5, 0.25)
+
+
 def test_schedule_waits_after_a_skipped_step():
     weight = nn.Parameter(torch.ones(()))
     optimizer = SGD([weight], lr=0.0)
@@ -259,6 +274,16 @@ def test_schedule_by_name(description, cls):
             r"^schedulers: the one at 0 sets weight_decay, must set lr",
         ),
         (lambda o: lr_scheduler.ChainedLR([]), ValueError, r"^schedulers: got none"),
+        (
+            lambda o: lr_scheduler.ConstantLR(o, 0.1).load_state_dict({"step": 3, "lr": 1}),
+            ValueError,
+            r"^state_dict: got \['lr', 'step'\], must have last_epoch",
+        ),
+        (
+            lambda o: lr_scheduler.ConstantLR(o, 0.1).momentum,
+            AttributeError,
+            "^momentum: ConstantLR has no such attribute",
+        ),
         (
             lambda o: lr_scheduler.SequentialLR(o, [lr_scheduler.ConstantLR(sgd(), 0.1)], []),
             ValueError,

@@ -217,6 +217,11 @@ def test_run_that_has_not_diverged_for_so_long_is_left_alone(factor, steps, acti
     assert len(trainer.fit(DataLoader(data(), 4), steps=12)) == 12
 
 
+def test_divergence_with_another_action_names_those_that_there_are():
+    with pytest.raises(ValueError, match=r"^action: got 'stop', must be 'warn', 'error' or 'ignore'$"):
+        Divergence(action="stop")
+
+
 def test_check_loss_ends_at_the_first_loss_that_is_no_number():
     trainer = diverging(math.inf, "warn")
     trainer = Trainer(
