@@ -42,7 +42,10 @@ class _Faulty(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     ) -> ModuleSpec | None:
         if fullname != self.name:
             return None
-        return importlib.util.spec_from_file_location(fullname, self.path, loader=self)
+        inside = [str(self.path.parent)] if self.path.name == "__init__.py" else None
+        return importlib.util.spec_from_file_location(
+            fullname, self.path, loader=self, submodule_search_locations=inside
+        )
 
     def exec_module(self, module: ModuleType) -> None:
         exec(compile(self.source, str(self.path), "exec"), vars(module))

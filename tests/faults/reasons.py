@@ -81,6 +81,8 @@ _REASONS = (
     ("arrays/rounding.py", "rest > 0.5", ".*", "never asked: this mode has a way of its own"),
     ("arrays/rounding.py", "suspects = inexact", "<=", "equivalent: the smallest normal value itself is exact"),
     ("arrays/tables.py", "serves = ", ".*", "speed only: without a table every number is rounded"),
+    ("functions/attention.py", "scores.shape.-2:", "2 -> ", "equivalent: the same mask for every matrix of a batch"),
+    ("report/reading.py", "file.read.1", "1 -> ", "equivalent: whether anything is left"),
     ("golden/counts.py", "y > x", ">=", "equivalent: the difference is 0"),
     ("kernels/counting.py", "if rows is not None", "True", "equivalent: a mask of all rows"),
     ("kernels/products.py", "operand.data", "0 -> ", "equivalent: of indexed operands nobody reads a stride"),

@@ -11,7 +11,7 @@ import pytest
 
 from .fault import CAUGHT, NOT_REACHED, SURVIVED, Fault, fault_at
 from .patching import AtImportError, pairs, patched
-from .python_judge import _Judge, _within, lines_of, public_names, speaks_of
+from .python_judge import _Faulty, _Judge, _within, lines_of, public_names, speaks_of
 from .reach import Reach, Reached
 from .suite import Said, in_child
 
@@ -116,6 +116,18 @@ def test_fault_that_changes_no_code_gives_no_functions(module):
 def test_lines_of_a_fault_are_those_of_its_statement(old, lines):
     at = SOURCE.index(old)
     assert lines_of(fault_at("some.py", SOURCE, at, at + len(old), "constant", "0"), SOURCE) == lines
+
+
+def test_faulty_package_still_has_its_modules():
+    place = Path(__file__).with_name("__init__.py")
+    text = place.read_text(encoding="utf-8")
+    fault = fault_at("tests/faults/__init__.py", text, 0, 0, "statement", "made_up = 3\n")
+    spec = _Faulty(fault).find_spec("tests.faults", None)
+    assert spec.submodule_search_locations == [str(place.parent)]
+    package = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(package)
+    assert package.made_up == 3
+    assert _Faulty(fault).find_spec("tests.golden", None) is None
 
 
 def test_reach_orders_tests_of_a_line_by_time_and_by_what_they_are_about():

@@ -2,17 +2,20 @@
 
 import copy
 import itertools
+import math
 from collections import Counter
 
 import numpy as np
 import pytest
 import torch
 import yaml
+from rich.console import Console
 from torch import nn
 
 import golden.torch as cstorch
 from golden.torch import MixedPrecision
 from golden.torch.advising import measuring, search
+from golden.torch.advising.advice import Advice, AdviceRow
 from golden.torch.advising.costs import Costs, vector_unit
 from golden.torch.examples.digits import DigitsCnn, DigitsMlp
 from golden.torch.examples.gpt import CharacterGpt
@@ -292,6 +295,9 @@ def test_sketched_gradients_have_nearly_the_inner_products_of_whole_ones(monkeyp
     sketched = advise(model, batch, loss, budget=0.005, layers=layers)
     assert sketched.rows == whole.rows
     assert sketched.levels == whole.levels
+    changes = [max(abs(each.loss_change), each.gradient_change) for each in whole.trials]
+    assert [each.within_budget for each in whole.trials] == [each <= 0.005 for each in changes]
+    assert 0.005 < max(changes) < 0.01
 
 
 def test_advice_as_yaml_is_a_level_map_that_a_precision_takes():
@@ -301,6 +307,18 @@ def test_advice_as_yaml_is_a_level_map_that_a_precision_takes():
     assert read == {"levels": advice.levels}
     assert mixed("bfloat16", levels=read["levels"]).levels == advice.levels
     assert advice.table().row_count == 4
+
+
+def test_table_of_an_advice_has_the_change_of_each_level_or_its_overflow(capsys):
+    rows = [
+        AdviceRow("head", "fwd", 1, 32, 64, 0.0, 0.0125, True, None),
+        AdviceRow("head", "fwd", 2, 32, 64, math.inf, math.inf, False, None),
+    ]
+    budget = {"loss": 0.01, "gradient": 0.01}
+    found = Advice({"head": 1}, 0.0, 0.0125, budget, rows, [], 1.88, {0: 0.0, 1: 1.0}, 3, 1, 1.0, 0)
+    Console(width=100).print(found.table())
+    line = next(line for line in capsys.readouterr().out.splitlines() if "head" in line)
+    assert line.split() == ["│", "head", "│", "fwd", "│", "64", "│", "1.25%", "│", "overflow", "│", "1", "│"]
 
 
 def test_costs_of_the_vector_unit_are_lanes_and_the_ends_of_chunks():

@@ -19,6 +19,7 @@ GIVEN = {"batches": [(torch.ones(2, 4), torch.tensor([0, 1]))], "loss": nn.funct
         ({"batches": torch.ones(2, 4)}, TypeError, "batches: got Tensor, must be a list of batches"),
         ({"batches": []}, ValueError, "batches: has no batch"),
         ({"batches": [(1, 2, 3)]}, ValueError, "batches: got a batch that is a tuple, must be a pair"),
+        ({"loss": lambda y, t: y.sum() * 0}, ValueError, "model: its gradient is zero on these batches"),
         ({"loss": 5}, TypeError, "loss: got 5, must be callable"),
         ({"loss": lambda y, t: torch.ones(())}, ValueError, "loss: got a loss that depends on no parameter"),
         ({"loss": lambda y, t: y}, ValueError, r"loss: got a tensor of shape \(2, 3\), must be a tensor of one"),

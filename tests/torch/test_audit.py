@@ -50,6 +50,20 @@ def test_audit_without_backward_runs_forward_only(capsys):
     assert capsys.readouterr().out == ""
 
 
+@pytest.mark.parametrize("around", [True, False])
+@pytest.mark.parametrize("backward", [True, False])
+def test_audit_keeps_gradients_for_a_backward_pass_that_is_asked_for_where_they_are_on(around, backward):
+    seen = []
+
+    def target(x):
+        seen.append(torch.is_grad_enabled())
+        return x
+
+    with torch.set_grad_enabled(around):
+        cstorch.audit(target, X, backward=backward, show=False)
+    assert seen == [around and backward]
+
+
 def test_audit_tells_what_a_precision_refuses_and_goes_on():
     found = cstorch.audit(Net(spectrum=True), X, show=False)
     refused = [(row.module, row.run, row.operator) for row in found.rows if row.refused]

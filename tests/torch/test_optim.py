@@ -73,6 +73,26 @@ def run_scalar(make, start=0.5):
     return parameter.item()
 
 
+def test_asgd_averages_as_pytorch_does():
+    averages = []
+    for kind in (optim.ASGD, torch.optim.ASGD):
+        parameter = nn.Parameter(torch.linspace(-1, 1, 5, dtype=torch.float64))
+        descent = kind([parameter], lr=0.1, lambd=0.1, t0=3.0)
+        for gradient in gradients((5,)):
+            parameter.grad = gradient.clone()
+            descent.step()
+            averages.append(descent.state[parameter]["ax"].clone())
+    for ours, theirs in zip(averages[:STEPS], averages[STEPS:], strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=2e-6, atol=1e-7)
+
+
+def test_rate_of_an_optimizer_may_be_a_tensor_of_one_number():
+    parameter = nn.Parameter(torch.ones(2))
+    parameter.grad = torch.ones(2)
+    optim.SGD([parameter], lr=torch.tensor(0.25)).step()
+    assert parameter.tolist() == [0.75, 0.75]
+
+
 def test_sgd_dampens_its_first_step():
     def rule(p, g, t, state):
         state["b"] = 0.9 * state.get("b", 0.0) + 0.5 * g
@@ -217,6 +237,7 @@ def test_hooks_of_zero_grad_run_around_it():
         (lambda p: optim.Adam(p, betas=(0.9, 1.0)), ValueError, r"^betas: got \(0.9, 1.0\), must be below 1"),
         (lambda p: optim.AdamW(p, betas=0.9), TypeError, r"^betas: got 0.9, must be two numbers"),
         (lambda p: optim.Adafactor(p, lr=0.1, beta1=0.9), ValueError, r"^beta1: got 0.9, must be None"),
+        (lambda p: optim.SGD(p, lr=torch.ones(2)), TypeError, r"^lr: got tensor\(\[1., 1.\]\), must be a number"),
         (lambda p: optim.Lion(p, lr="fast"), TypeError, r"^lr: got 'fast', must be a number"),
         (lambda p: optim.configure_optimizer("sdg", p), ValueError, r"^optimizer_type: got 'sdg', must be one of"),
     ],

@@ -1,5 +1,6 @@
 """The settings in force when a node was made: found by its number, in bounded memory, and on the safe side."""
 
+import pytest
 import torch
 
 from golden.torch.guarding import timeline
@@ -32,15 +33,16 @@ def test_timeline_without_a_node_between_two_changes_keeps_the_last():
     assert line.at(node()) == "in force"
 
 
-def test_timeline_of_many_changes_stays_short_and_forgets_no_precision(monkeypatch):
-    monkeypatch.setattr(timeline, "_LONGEST", 16)
+@pytest.mark.parametrize("longest", [16, 20])
+def test_timeline_of_many_changes_stays_short_and_forgets_no_precision(monkeypatch, longest):
+    monkeypatch.setattr(timeline, "_LONGEST", longest)
     line, inside = Timeline(), []
     for _ in range(100):
         line.note("precision")
         inside.append(node())
         line.note(None)
         node()
-    assert len(line._starts) <= 16
+    assert len(line._starts) <= longest
     assert {line.at(number) for number in inside} == {"precision"}
     line.note(None)
     assert line.at(node()) is None

@@ -22,8 +22,6 @@ class _Composed(Scheduler):
         self, optimizer: Optimizer, schedulers: Sequence[Scheduler], last_epoch: int = -1, param_group_tags: Tags = None
     ) -> None:
         self.schedulers = list(schedulers)
-        if not self.schedulers:
-            raise ValueError("schedulers: got none, must be at least one")
         for at, each in enumerate(self.schedulers):
             if not isinstance(each, Scheduler):
                 raise TypeError(f"schedulers: got {each!r} at {at}, must be a scheduler of cstorch.optim")

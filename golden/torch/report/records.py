@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Iterable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -107,10 +107,6 @@ class Histogram:
         sums = self.exponents
         for exponent, count in line["exponents"].items():  # type: ignore[attr-defined]
             sums[exponent] = sums.get(exponent, 0) + count
-
-    def merge(self, other: Histogram) -> None:
-        """Add another histogram of the same format."""
-        self.add({each.name: getattr(other, each.name) for each in fields(other)})
 
     @property
     def by_exponent(self) -> list[tuple[int, int]]:

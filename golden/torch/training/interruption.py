@@ -53,12 +53,8 @@ class Interruption:
         if not self.signal:
             self.signal, self._at = number, now
         elif now - self._at > _SAME_KEY_SECONDS:
-            before = self._before[number]
-            if callable(before):
-                before(number, frame)
-            else:
-                signal.signal(number, before)
-                signal.raise_signal(number)
+            signal.signal(number, self._before[number])
+            signal.raise_signal(number)
 
 
 def name_of(number: int) -> str:

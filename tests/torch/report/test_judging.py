@@ -65,6 +65,7 @@ def test_worst_layers_come_first_and_a_single_overflow_counts_as_a_limit(tmp_pat
     assert [each.layer.module for each in ordered] == ["far", "swamped", "once", "quiet"]
     assert [each.worst for each in ordered[:3]] == ["distance", "swamped", "overflow"]
     assert [each.is_bad for each in ordered] == [True, True, True, False]
+    assert [each.score for each in ordered[:3]] == [4.0, 2.5, 1.0]
 
 
 def gradients(number, exponents, **changes):
