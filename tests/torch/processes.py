@@ -12,9 +12,12 @@ import torch.multiprocessing as mp
 METHOD = "forkserver" if sys.platform == "linux" else "spawn"
 multiprocessing.get_context("forkserver").set_forkserver_preload(["golden.torch", "pytest", "torch.utils.data"])
 
+_ATTEMPTS = 3
+
 
 def _start(rank, function, store, ranks, arguments):
     dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=ranks)
+    dist.barrier()  # no rank begins before all are connected: then they may be started again
     try:
         function(rank, *arguments)
     finally:
@@ -22,7 +25,17 @@ def _start(rank, function, store, ranks, arguments):
 
 
 def run_on_two_ranks(function, *arguments):
-    """Run ``function(rank, *arguments)`` on two ranks; an exception in one of them is raised here."""
-    with tempfile.TemporaryDirectory() as folder:
-        given = (function, Path(folder) / "store", 2, arguments)
-        mp.start_processes(_start, given, nprocs=2, start_method=METHOD)
+    """Run ``function(rank, *arguments)`` on two ranks; an exception in one of them is raised here.
+
+    On a busy machine Gloo sometimes fails to connect the two; they are started again, which is said.
+    """
+    for attempt in range(1, _ATTEMPTS + 1):
+        with tempfile.TemporaryDirectory() as folder:
+            given = (function, Path(folder) / "store", 2, arguments)
+            try:
+                return mp.start_processes(_start, given, nprocs=2, start_method=METHOD)
+            except mp.ProcessRaisedException as failed:
+                if "Gloo connectFullMesh failed" not in str(failed) or attempt == _ATTEMPTS:
+                    raise
+                said = str(failed).strip().splitlines()[-1]
+                print(f"the ranks did not connect, attempt {attempt} of {_ATTEMPTS}: {said}")
