@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from golden.formats import FLOAT8_E4M3FN
 from golden.torch.advising.costs import vector_unit
 from hdl import VectorMac
 from lab.pace.measure import products_per_cycle
@@ -32,3 +33,10 @@ def test_costs_of_the_advisor_are_those_of_the_results_page():
 def test_costs_of_the_advisor_for_other_chunks_are_the_pace_of_the_simulated_unit(level, chunk):
     pace = products_per_cycle(VectorMac(lanes=4, stages=4, registers=8), level=level, chunk=chunk, chunks=4)
     assert Fraction(vector_unit(level, chunk)).limit_denominator(1000) == pace
+
+
+def test_costs_of_the_advisor_for_8_bits_are_the_pace_of_the_simulated_unit_with_twice_the_lanes():
+    unit = VectorMac(operands=(FLOAT8_E4M3FN,), lanes=8, stages=4, registers=8)
+    pace = products_per_cycle(unit, level=1, chunk=8, chunks=3)
+    assert Fraction(vector_unit(1, 8, FLOAT8_E4M3FN.width)).limit_denominator(1000) == pace
+    assert pace == 2 * Fraction(vector_unit(1, 8)).limit_denominator(1000)

@@ -16,7 +16,9 @@ import golden.torch as cstorch
 from golden.torch import MixedPrecision
 from golden.torch.advising import measuring, search
 from golden.torch.advising.advice import Advice, AdviceRow
+from golden.torch.advising.choosing import Setting
 from golden.torch.advising.costs import Costs, vector_unit
+from golden.torch.advising.formats import Formats
 from golden.torch.examples.digits import DigitsCnn, DigitsMlp
 from golden.torch.examples.gpt import CharacterGpt
 
@@ -325,7 +327,8 @@ def test_costs_of_the_vector_unit_are_lanes_and_the_ends_of_chunks():
     assert vector_unit(0, 32) == vector_unit(0, None) == 2.0
     assert [round(vector_unit(level, 32), 2) for level in (1, 2)] == [3.76, 3.88]
     assert vector_unit(1, 16) < vector_unit(1, 32) < vector_unit(1, None) == 4.0
-    assert Costs({0: 1, 1: {16: 2.0, None: 4}}, (1,), (16, None)).cycles(8, 1, None) == 2.0
+    given = Costs({0: 1, 1: {16: 2.0, None: 4}}, (1,), (16, None), Formats("bfloat16"))
+    assert given.cycles(8, Setting(1, None)) == 2.0
 
 
 def test_advise_shows_its_progress_and_its_table(capsys):

@@ -9,6 +9,8 @@ from golden.torch import MixedPrecision
 
 GIVEN = {"batches": [(torch.ones(2, 4), torch.tensor([0, 1]))], "loss": nn.functional.cross_entropy, "show": False}
 
+MORE = {"formats": ["float16"]}
+
 
 @pytest.mark.parametrize(
     ("given", "error", "message"),
@@ -39,6 +41,32 @@ GIVEN = {"batches": [(torch.ones(2, 4), torch.tensor([0, 1]))], "loss": nn.funct
         ({"costs": {0: 1, 1: 2, 2: "x"}}, TypeError, "costs: got 'x' for level 2"),
         ({"costs": {0: 1, 1: {16: 1}, 2: 3}}, ValueError, "costs: level 1 has no entry for chunk 32"),
         ({"costs": {0: 1, 1: 2, 2: 3, 5: 1}}, ValueError, "costs: got an entry for 5"),
+        ({"costs": {"float16": {0: 1, 1: 2, 2: 3}}}, ValueError, "costs: got an entry for 'float16', must be for the"),
+        (
+            {**MORE, "costs": {"float16": {0: 1, 1: 2, 2: 3}}},
+            ValueError,
+            "costs: has no entry for cbfloat16, must have",
+        ),
+        (
+            {**MORE, "costs": {"float16": 2.0, "cbfloat16": 2.0}},
+            TypeError,
+            "costs: cbfloat16: got 2.0, must be a mapping",
+        ),
+        (
+            {**MORE, "costs": {"float16": {0: 1}, "cbfloat16": {0: 1, 1: 2, 2: 3}}},
+            ValueError,
+            "costs: float16: has no entry for level 1",
+        ),
+        (
+            {**MORE, "costs": {key: {0: 1, 1: 2, 2: 3, 4: 1} for key in ("float16", "cbfloat16")}},
+            ValueError,
+            "costs: cbfloat16: got an entry for 4",
+        ),
+        ({"formats": "float16"}, TypeError, "formats: got 'float16', must be a list of names"),
+        ({"formats": []}, ValueError, r"formats: got \[\], must have one besides cbfloat16, that of the precision"),
+        ({"formats": ["cbfloat16"]}, ValueError, "must have one besides cbfloat16"),
+        ({"formats": ["fp8"]}, ValueError, "formats: got 'fp8', must be of float16, bfloat16"),
+        ({"formats": [{}]}, ValueError, "formats: got {}, must be of float16, bfloat16"),
         ({"trials": -1}, ValueError, "trials: got -1, must be an int of at least 0"),
         ({"show": 1}, TypeError, "show: got 1, must be True or False"),
     ],
@@ -56,3 +84,11 @@ def test_advise_of_a_model_that_is_not_finite_at_level_0_is_an_error():
         model[0].bias.fill_(torch.inf)
     with pytest.raises(ValueError, match="model: its loss or gradient is not finite at level 0"):
         cstorch.advise(model, **GIVEN)
+
+
+def test_advise_of_a_model_that_is_not_finite_in_fp32_is_an_error():
+    model = nn.Sequential(nn.Linear(4, 3))
+    with torch.no_grad():
+        model[0].bias.fill_(torch.inf)
+    with pytest.raises(ValueError, match="model: its loss or gradient is not finite in fp32, must be"):
+        cstorch.advise(model, **GIVEN, formats=["float16"])

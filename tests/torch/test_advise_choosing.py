@@ -5,7 +5,7 @@ import pytest
 
 from golden.torch.advising import choosing
 from golden.torch.advising.advice import level_map_of
-from golden.torch.advising.choosing import Candidate, Prediction, Setting
+from golden.torch.advising.choosing import Candidate, Prediction, Setting, Start
 from golden.torch.advising.products import Unit
 
 
@@ -32,6 +32,61 @@ def test_prediction_of_many_layers_is_searched_as_well_as_that_of_few(monkeypatc
         best, found = (each.cheapest((limit, 1.0), 1.0, set()) for each in (every, greedy))
         assert greedy.change(found)[0] <= limit
         assert greedy.saved(found) >= 0.9 * every.saved(best)
+
+
+def with_formats(start, seed=3):
+    """Return a prediction of three formats, one of them cheap and coarse, after a start with a change of its own."""
+    generator = np.random.default_rng(seed)
+    kinds = {None: (2.0, 0.5), "float16": (2.0, 0.1), "float8_e4m3fn": (4.0, 4.0)}
+    units = [Unit(f"layer{n}", run) for n in range(2) for run in ("fwd", "bwd")]
+    candidates = [Candidate(unit, Setting(2, 32, half)) for unit in units for half in kinds]
+    scales = [kinds[each.setting.half] for each in candidates]
+    errors = generator.normal(size=(len(candidates), 50)) * np.array([[scale] for _, scale in scales]) / 7
+    # All units together make the start's change, and each candidate takes the place of its unit's.
+    own = generator.normal(size=(4, 50)) * start / 14
+    vectors = errors - np.repeat(own, 3, axis=0)
+    change = own.sum(0)
+    begin = Start(vectors @ change, float(change @ change), 0.0)
+    saved = np.array([speed for speed, _ in scales])
+    found = Prediction(candidates, vectors @ vectors.T, np.zeros(len(candidates)), saved, begin)
+    return found, np.vstack([change, vectors])
+
+
+def test_prediction_adds_the_changes_to_that_of_the_start():
+    found, vectors = with_formats(3.0)
+    assert found.change(())[0] == pytest.approx(np.linalg.norm(vectors[0]))
+    assert found.change((1, 4))[0] == pytest.approx(np.linalg.norm(vectors[[0, 2, 5]].sum(0)))
+    assert found.change(found.cheapest((9.0, 1.0), 1.0, set()))[0] <= 9.0
+
+
+def test_prediction_of_many_layers_mends_a_start_beyond_the_budget_and_exchanges_formats(monkeypatch):
+    for start in (0.5, 3.0):
+        for limit in (0.4, 2.0, 9.0):
+            every, _ = with_formats(start)
+            monkeypatch.setattr(choosing, "_MOST", 1)
+            greedy, _ = with_formats(start)
+            monkeypatch.undo()
+            best = every.cheapest((limit, 1.0), 1.0, set())
+            found = greedy.cheapest((limit, 1.0), 1.0, set())
+            assert greedy.change(found)[0] <= limit
+            assert greedy.saved(found) >= 0.9 * every.saved(best)
+            coarse = tuple(number for number in range(0, 12, 3))  # all in the format of the precision
+            least = every.best((limit, 1.0), coarse, every.saved(coarse), set())
+            mended = greedy.best((limit, 1.0), coarse, greedy.saved(coarse), set())
+            assert greedy.change(mended)[0] <= 1.1 * every.change(least)[0] < every.change(coarse)[0]
+
+
+def test_prediction_lets_passes_share_a_chunk_except_at_level_0():
+    settings = [Setting(1, 16), Setting(2, 32), Setting(0, None, "float16")]
+    units = [Unit("a", "fwd"), Unit("a", "bwd")]
+    candidates = [Candidate(unit, each) for unit in units for each in settings]
+    found = Prediction(candidates, np.zeros((6, 6)), np.zeros(6), np.array([1.0, 3.0, 0.5] * 2))
+    assert found.cheapest((1.0, 1.0), 1.0, set()) == (1, 4)
+    seen = {(1, 4)}
+    while (choice := found.cheapest((1.0, 1.0), 1.0, seen)) is not None:
+        seen.add(choice)
+    assert (2, 3) in seen
+    assert (0, 4) not in seen
 
 
 def test_prediction_of_a_combination_is_the_norm_of_the_summed_changes():

@@ -42,9 +42,22 @@ def test_command_advise_takes_a_checkpoint_chunks_costs_and_layers(tmp_path, cap
     assert "chunk 16" in shown.replace("\n", " ")
 
 
+def test_command_advise_of_formats_writes_a_level_map_with_formats_that_fit_takes(tmp_path, capsys):
+    file = tmp_path / "levels.yaml"
+    given = ["--formats", "float8_e5m2", "--layers", "5", "--budget", "0.5", "--trials", "0", "-o", file]
+    assert run("advise", "digits_mlp", *given) == 0
+    assert "levels and formats within 50.00% of the gradient in fp32" in capsys.readouterr().out.replace("\n", " ")
+    levels = yaml.safe_load(file.read_text())["levels"]
+    assert levels["5"]["half"]["fwd"] == "float8_e5m2"
+    assert run("fit", "digits_mlp", "--levels", file, "--steps", "1", "--model-dir", tmp_path / "run") == 0
+    recorded = yaml.safe_load((tmp_path / "run" / "run.yaml").read_text())
+    assert recorded["trainer"]["init"]["precision"]["levels"] == levels
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
+        (["--formats", "float16,x"], "--formats: got 'x', must be of float16"),
         (["--budget", "0"], "--budget: got 0.0, must be finite and above 0"),
         (["--batches", "0"], "--batches: got 0, must be at least 1"),
         (["--layers", "7"], "--layers: '7' matches none of the layers 1, 3, 5"),

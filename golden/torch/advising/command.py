@@ -29,7 +29,7 @@ def add_advise(commands: Any, add_common: Callable[[argparse.ArgumentParser], No
         "advise",
         help="find the cheapest level of each layer within a budget of error",
         description="Find the cheapest precision level of each layer, forward and backward, that keeps loss and "
-        "gradient within a budget; fit takes the file that it writes with --levels.",
+        "gradient within a budget, and with --formats its format; fit takes the file that it writes with --levels.",
     )
     add_common(command)
     command.add_argument(
@@ -37,7 +37,7 @@ def add_advise(commands: Any, add_common: Callable[[argparse.ArgumentParser], No
         type=float,
         default=0.01,
         metavar="SHARE",
-        help="largest change of loss and gradient against level 0 (0.01: one hundredth)",
+        help="largest change of loss and gradient against level 0, with --formats against fp32 (0.01: one hundredth)",
     )
     command.add_argument(
         "--batches", type=int, default=1, metavar="N", help="batches of the training data to measure on (1)"
@@ -50,7 +50,12 @@ def add_advise(commands: Any, add_common: Callable[[argparse.ArgumentParser], No
     )
     command.add_argument("--chunks", metavar="LIST", help="chunk lengths to choose from, such as 16,32,64")
     command.add_argument(
-        "--costs", metavar="MAPPING", help="products per cycle by level, such as '{0: 2.0, 1: 3.76, 2: 3.88}'"
+        "--formats", metavar="LIST", help="formats to choose from as well, such as cbfloat16,float8_e4m3fn"
+    )
+    command.add_argument(
+        "--costs",
+        metavar="MAPPING",
+        help="products per cycle by level, such as '{0: 2.0, 1: 3.76, 2: 3.88}', or by format and level",
     )
     command.add_argument(
         "--trials", type=int, default=8, metavar="N", help="combinations that may be run after the first (8)"
@@ -86,6 +91,7 @@ def advise(given: argparse.Namespace, document: dict[str, Any], console: Console
         chunks=chunks,
         layers=given.layers,
         costs=costs,
+        formats=None if given.formats is None else given.formats.split(","),
         trials=given.trials,
         show=not given.no_progress,
     ).run()

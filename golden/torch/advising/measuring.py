@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from golden.torch.advising.formats import Formats
 from golden.torch.advising.products import ProductCount
 from golden.torch.guarding.audit import unchanged
 from golden.torch.settings.configuration import MixedPrecision
@@ -71,7 +72,8 @@ class Change:
     gradient : float
         Norm of the change of the gradient of all parameters.
     direction : Tensor, optional
-        That change, or a sketch of it whose inner products are nearly the same.
+        What the step adds to the change of the gradient at the start, or a sketch of it whose inner products are nearly
+        the same.
     """
 
     loss: float
@@ -97,37 +99,72 @@ class Measurement:
         Gives the loss of a batch.
     precision : MixedPrecision
         Format, modes and loss scaling.
+    formats : Formats
+        All formats. With others than that of the precision, the reference is in fp32.
     """
 
     def __init__(
-        self, model: nn.Module, batches: list[Any], loss: Callable[[Any], Tensor], precision: MixedPrecision
+        self,
+        model: nn.Module,
+        batches: list[Any],
+        loss: Callable[[Any], Tensor],
+        precision: MixedPrecision,
+        formats: Formats,
     ) -> None:
         self._model, self._batches, self._loss, self._precision = model, batches, loss, precision
         self._parameters = [each for each in model.parameters() if each.requires_grad]
         if not self._parameters:
             raise ValueError("model: has no parameters that require a gradient, must have some")
-        self.loss_scale = _first_scale(precision)
+        self._formats = formats
+        self.loss_scale = formats.first_scale(precision)
         self.steps = 0
         self._reference: Measured | None = None
+        self._start: Measured | None = None
         self._norm = 0.0
         self._places: tuple[Tensor, Tensor] | None = None
 
-    def begin(self, candidates: int) -> ProductCount:
-        """Run the reference, at level 0 in everything; return the products of every unit.
+    def begin(self, candidates: int) -> None:
+        """Run the reference, in fp32; without other formats, `start` does it."""
+        if self._formats.others:
+            reference = self._run(None)
+            if not reference.is_finite:
+                raise ValueError("model: its loss or gradient is not finite in fp32, must be; look at the batches")
+            self._refer(reference, candidates)
 
-        A reference that overflows is run again with a lower loss scale.
+    def start(self, levels: Mapping[str, Any], candidates: int) -> tuple[Change, ProductCount]:
+        """Run the step that all others start from, at level 0; return its change, and the products of every unit.
+
+        A step whose gradient overflows is run again with a lower loss scale. If that does not help, its change is
+        infinite; without other formats it is an error.
         """
+        first = self.loss_scale
         while True:
             counter = ProductCount()
-            reference = self._run({}, counter)
-            if reference.is_finite:
+            step = self._run(levels, counter)
+            if step.is_finite:
                 break
-            if not math.isfinite(reference.loss) or self.loss_scale <= 1.0:
-                raise ValueError(
-                    "model: its loss or gradient is not finite at level 0, must be; look for what overflows in the "
-                    "model or the batches"
-                )
+            if not math.isfinite(step.loss) or self.loss_scale <= 1.0:
+                if self._reference is None:
+                    raise ValueError(
+                        "model: its loss or gradient is not finite at level 0, must be; look for what overflows in the "
+                        "model or the batches"
+                    )
+                self.loss_scale = first
+                return Change(math.inf, math.inf), counter
             self.loss_scale *= _LOWER
+        if self._reference is None:
+            self._refer(step, candidates)
+        self._start = self._reference
+        change = self._compared(step, with_direction=True)
+        self._start = step
+        return change, counter
+
+    def change(self, levels: Mapping[str, Any], *, with_direction: bool = False) -> Change:
+        """Run a step at the levels of a map, and at level 0 where it says nothing."""
+        step = self._run(levels)
+        return self._compared(step, with_direction) if step.is_finite else Change(math.inf, math.inf)
+
+    def _refer(self, reference: Measured, candidates: int) -> None:
         self._reference, self._norm = reference, reference.gradient.double().norm().item()
         if not self._norm:
             raise ValueError("model: its gradient is zero on these batches, must not be")
@@ -136,18 +173,15 @@ class Measurement:
             generator = torch.Generator().manual_seed(size)
             places = torch.randint(_SKETCH, (size,), generator=generator)
             self._places = places, torch.randint(2, (size,), generator=generator).float().mul_(2).sub_(1)
-        return counter
 
-    def change(self, levels: Mapping[str, Any], *, with_direction: bool = False) -> Change:
-        """Run a step at the levels of a map, and at level 0 where it says nothing."""
+    def _compared(self, step: Measured, with_direction: bool) -> Change:
         assert self._reference is not None
-        step, reference = self._run(levels), self._reference
-        if not step.is_finite:
-            return Change(math.inf, math.inf)
-        difference = step.gradient - reference.gradient
-        norm = difference.double().norm().item() / self._norm
+        assert self._start is not None
+        reference = self._reference
+        norm = (step.gradient - reference.gradient).double().norm().item() / self._norm
         moved = (step.loss - reference.loss) / max(abs(reference.loss), torch.finfo(torch.float32).tiny)
-        return Change(moved, norm, self._sketched(difference / self._norm) if with_direction else None)
+        added = self._sketched((step.gradient - self._start.gradient) / self._norm) if with_direction else None
+        return Change(moved, norm, added)
 
     def _sketched(self, vector: Tensor) -> Tensor:
         if self._places is None:
@@ -155,9 +189,13 @@ class Measurement:
         places, signs = self._places
         return vector.new_zeros(_SKETCH).index_add_(0, places, vector * signs)
 
-    def _run(self, levels: Mapping[str, Any], counter: ProductCount | None = None) -> Measured:
+    def _run(self, levels: Mapping[str, Any] | None, counter: ProductCount | None = None) -> Measured:
+        """Run a step at the levels of a map, or None: in fp32."""
         self.steps += 1
-        precision = replace(self._precision, precision_opt_level=0, levels=levels or None)
+        if levels is None:
+            precision = replace(self._precision, enabled=False)
+        else:
+            precision = replace(self._precision, precision_opt_level=0, levels=levels or None)
         total = 0.0
         with unchanged(self._model, self._batches, {}):
             counting = nullcontext() if counter is None else counter.counting(self._model)
@@ -174,12 +212,3 @@ class Measurement:
             ]
             gradient = torch.cat(gradients) / self.loss_scale
         return Measured(total / len(self._batches), gradient)
-
-
-def _first_scale(precision: MixedPrecision) -> float:
-    if not precision.scales_loss:
-        return 1.0
-    factor = precision.loss_scaling_factor
-    if isinstance(factor, int | float):
-        return float(factor)
-    return float(precision.grad_scaler().get_scale())

@@ -1,4 +1,4 @@
-"""The search for the levels of a model: each candidate alone, then the best combinations that are predicted."""
+"""The search for levels and formats: each candidate alone, then the best combinations that are predicted."""
 
 from __future__ import annotations
 
@@ -14,26 +14,23 @@ from numpy.typing import NDArray
 from rich.console import Console
 from torch import Tensor, nn
 
-from golden import decode
 from golden.reduction import LEVELS
 from golden.torch.advising.advice import Advice, AdviceRow, Trial, level_map_of
 from golden.torch.advising.arguments import as_batches, as_budget, as_chunks, as_levels, as_precision
-from golden.torch.advising.choosing import Candidate, Choice, Prediction, Setting
+from golden.torch.advising.choosing import Candidate, Choice, Prediction, Setting, Start
+from golden.torch.advising.combining import Combining
 from golden.torch.advising.costs import Costs
+from golden.torch.advising.formats import as_formats
 from golden.torch.advising.measuring import Change, Measurement, loss_function
-from golden.torch.advising.products import PASSES, Unit
+from golden.torch.advising.products import PASSES, ProductCount, Unit
 from golden.torch.arguments import check_flags, check_items
 from golden.torch.commands.progress import shown
 from golden.torch.settings.configuration import MixedPrecision
-from golden.torch.settings.half import half_named
 
 __all__ = ["Search", "advise"]
 
 _BUDGET = 0.01
 _TRIALS = 8
-_HOPE = 1.25  # share of the budget that a combination may be predicted to take, where nothing better is left to run
-_LEAST = 1e-30
-_CAUTION = 0.9  # factor of what is aimed at, after a combination that exceeded the budget although it was not predicted
 
 
 def advise(
@@ -46,17 +43,18 @@ def advise(
     levels: Iterable[int] = LEVELS,
     chunks: Iterable[int | None] | None = None,
     layers: Iterable[str] | None = None,
-    costs: Mapping[int, Any] | None = None,
+    costs: Mapping[Any, Any] | None = None,
+    formats: Iterable[str] | None = None,
     trials: int = _TRIALS,
     show: bool = True,
 ) -> Advice:
     """Find the cheapest level of each layer, forward and backward, that keeps loss and gradient within a budget.
 
-    A layer is a module whose own code multiplies. Its backward pass has both gradients, of input and of weight. The
-    reference is the model with everything at level 0, in the same format. Each candidate (a pass of a layer, at a
-    level) is run once, with everything else at level 0; the changes of the gradient are added up to predict those of
-    combinations. The cheapest one that is predicted to stay within the budget is run, and others after it as long as
-    they promise more: cheaper ones, or after an excess more careful ones.
+    With `formats`, its format as well. A layer is a module whose own code multiplies. Its backward pass has both
+    gradients, of input and of weight. The reference is the model with everything at level 0, in the same format. Each
+    candidate (a pass of a layer, at a level) is run once, with everything else at level 0; the changes of the gradient
+    are added up to predict those of combinations. The cheapest one that is predicted to stay within the budget is run,
+    and others after it as long as they promise more: cheaper ones, or after an excess more careful ones.
 
     Parameters
     ----------
@@ -79,8 +77,11 @@ def advise(
     layers : iterable of str, optional
         Patterns of paths: other layers stay at level 0, in the advice as in the search.
     costs : mapping, optional
-        Products per cycle by level, ``{0: 2.0, 1: 3.76, 2: 3.88}``, or by level and chunk length; those of the vector
-        unit of four lanes unless given.
+        Products per cycle by level, ``{0: 2.0, 1: 3.76, 2: 3.88}``, or by level and chunk length, or by format, level
+        and so on; those of the vector unit of four lanes unless given, and of more lanes for formats of fewer bits.
+    formats : iterable of str, optional
+        Formats to choose from besides that of `precision`, for each pass of a layer, such as ``["float8_e4m3fn"]``.
+        Their products are summed at the same levels. The reference is a step in fp32 then.
     trials : int
         Combinations that may be run after the first; never more than there are candidates.
     show : bool
@@ -94,7 +95,7 @@ def advise(
     Raises
     ------
     TypeError, ValueError
-        If an argument is wrong, no layer multiplies, or loss or gradient are not finite at level 0.
+        If an argument is wrong, no layer multiplies, or loss or gradient are not finite at level 0 in any format.
     """
     if not isinstance(model, nn.Module):
         raise TypeError(f"model: got {model!r}, must be a torch.nn.Module")
@@ -111,6 +112,7 @@ def advise(
         chunks=chunks,
         layers=layers,
         costs=costs,
+        formats=formats,
         trials=trials,
         show=show,
     ).run()
@@ -130,7 +132,8 @@ class Search:
         levels: Iterable[int] = LEVELS,
         chunks: Iterable[int | None] | None = None,
         layers: Iterable[str] | None = None,
-        costs: Mapping[int, Any] | None = None,
+        costs: Mapping[Any, Any] | None = None,
+        formats: Iterable[str] | None = None,
         trials: int = _TRIALS,
         show: bool = True,
     ) -> None:
@@ -140,34 +143,37 @@ class Search:
         self._levels = as_levels(levels)
         self._chunks = as_chunks(chunks, self._precision)
         self._patterns = None if layers is None else check_items(layers, "layers", "patterns of paths")
-        self._costs = Costs(costs, self._levels, self._chunks)
+        self._formats = as_formats(formats, self._precision)
+        self._costs = Costs(costs, self._levels, self._chunks, self._formats)
         if not isinstance(trials, int) or isinstance(trials, bool) or trials < 0:
             raise ValueError(f"trials: got {trials!r}, must be an int of at least 0")
         self._trials, self._show = trials, show
-        self._measurement = Measurement(model, batches, loss, self._precision)
+        self._measurement = Measurement(model, batches, loss, self._precision, self._formats)
         self._model = model
 
     def run(self) -> Advice:
         """Search."""
-        self._counts = self._reference()
-        units = self._units()
+        start = self._start = self._started()
         candidates = [
-            Candidate(unit, Setting(level, chunk)) for unit in units for level in self._levels for chunk in self._chunks
+            Candidate(unit, setting) for unit in self._units for setting in self._settings() if setting != self._base
         ]
         changes = self._alone(candidates)
         finite = [number for number, each in enumerate(changes) if each.is_finite]
         kept = [changes[number] for number in finite]
+        products = _inner_products([start, *kept])
         self._prediction = Prediction(
             [candidates[number] for number in finite],
-            _inner_products(kept),
-            np.array([each.loss for each in kept]),
+            products[1:, 1:],
+            np.array([each.loss - start.loss for each in kept]),
             np.array([self._saved(candidates[number]) for number in finite]),
+            Start(products[0, 1:], products[0, 0], start.loss),
         )
         # The directions are as large as the gradient, and needed no more.
         changes = [replace(each, direction=None) for each in changes]
-        kept = [changes[number] for number in finite]
-        choice, change, trials = self._combine(kept, len(candidates))
-        advice = self._advice(candidates, changes, choice, change, trials)
+        combining = Combining(self._prediction, self._budget, self._measured)
+        trials = 1 + min(self._trials, len(candidates))
+        combining.run(start, [changes[number] for number in finite], trials, self._show)
+        advice = self._advice(candidates, changes, combining)
         if self._show:
             console = Console()
             console.print(advice.table())
@@ -175,23 +181,52 @@ class Search:
                 console.print(line, highlight=False, soft_wrap=True)
         return advice
 
-    def _reference(self) -> dict[Unit, int]:
-        (counter,) = (
-            self._measurement.begin(self._expected()) for _ in shown(range(1), "reference at level 0", self._show)
-        )
+    def _started(self) -> Change:
+        """Run the reference, and the step that the candidates start from: in the first format that does not overflow.
+
+        Only the layers to choose for take another format than the precision's.
+        """
+        measurement, what = self._measurement, "level 0 in fp32" if self._formats.others else "level 0"
+        for _ in shown(range(1), f"reference at {what}", self._show):
+            measurement.begin(self._expected())
+            change, counter = measurement.start({}, self._expected())
+            self._set_units(counter)
+            self._base = Setting(0, None)
+            for half in self._formats.by_range[1:]:
+                if change.is_finite:
+                    break
+                self._base = Setting(0, None, half)
+                change, _ = measurement.start(self._map([]), self._expected())
+        if not change.is_finite:
+            raise ValueError(
+                "model: its loss or gradient is not finite at level 0 in any of the formats, must be in one; name a "
+                "format with more range, or look for what overflows in the model"
+            )
+        self._reference_steps = measurement.steps
+        return change
+
+    def _set_units(self, counter: ProductCount) -> None:
         self._fixed, self._largest = counter.fixed, counter.largest
-        self._reference_steps = self._measurement.steps
         if "" in {unit.layer for unit in counter.products}:
             self._fixed += sum(n for unit, n in counter.products.items() if not unit.layer)
-        products = {unit: count for unit, count in counter.products.items() if unit.layer}
-        if not products:
+        self._counts = {unit: count for unit, count in counter.products.items() if unit.layer}
+        if not self._counts:
             raise ValueError("model: none of its modules multiplies on these batches, one must")
-        return products
+        self._units = self._chosen_units()
+
+    def _settings(self) -> list[Setting]:
+        """Return the settings of a unit, level 0 of each format before its others."""
+        return [
+            Setting(level, chunk, half)
+            for half in self._formats.choices
+            for level in (0, *self._levels)
+            for chunk in (self._chunks if level else (None,))
+        ]
 
     def _expected(self) -> int:
-        return 2 * len(list(self._model.modules())) * len(self._levels) * len(self._chunks)
+        return 2 * len(list(self._model.modules())) * len(self._settings())
 
-    def _units(self) -> list[Unit]:
+    def _chosen_units(self) -> list[Unit]:
         """Return the units to choose for, by layer in the order in which they run forward."""
         layers = list(dict.fromkeys(unit.layer for unit in self._counts))
         if self._patterns is not None:
@@ -209,118 +244,71 @@ class Search:
 
     def _saved(self, candidate: Candidate) -> float:
         products = self._counts[candidate.unit]
-        before = self._costs.cycles(products, 0, None)
-        return before - self._costs.cycles(products, *candidate.setting)
+        return self._costs.cycles(products, self._base) - self._costs.cycles(products, candidate.setting)
+
+    def _measured(self, choice: Choice) -> Change:
+        return self._measurement.change(self._map(self._prediction.candidates[each] for each in choice))
 
     def _map(self, chosen: Iterable[Candidate], *, common: bool = False) -> dict[str, Any]:
         settings: dict[str, dict[str, Setting]] = {}
-        for unit, setting in chosen:
+        for unit, setting in [*((unit, self._base) for unit in self._units), *chosen]:
             settings.setdefault(unit.layer, {})[unit.run] = setting
         layers = list(dict.fromkeys(unit.layer for unit in self._counts))
-        return level_map_of(settings, layers, self._precision.chunk, common)
-
-    def _combine(self, alone: list[Change], candidates: int) -> tuple[Choice, Change, list[Trial]]:
-        """Run combinations until none promises more; return the best one."""
-        prediction, budget = self._prediction, (self._budget["gradient"], self._budget["loss"])
-        known: set[Choice] = {()}
-        choice: Choice = ()
-        change, share, ratio = Change(0.0, 0.0), 0.0, 1.0
-        within, beyond = 0.0, math.inf  # predicted shares of what was within the budget, and of what was not
-        for number, each in enumerate(alone):  # combinations of one are measured already
-            known.add((number,))
-            if self._share(each) <= 1 and prediction.saved((number,)) > prediction.saved(choice):
-                choice, change, share = (number,), each, self._share(each)
-        trials: list[Trial] = []
-        total = 1 + min(self._trials, candidates)
-        for _ in shown(range(total), "combinations", self._show):
-            proposed = self._next(known, choice, share, ratio)
-            if proposed is None and within:  # of many combinations only one is proposed: look between the shares
-                proposed = self._saving_more(math.sqrt(within * beyond), known, choice)
-            if proposed is None or proposed in known:
-                break
-            known.add(proposed)
-            measured = self._measurement.change(self._map(prediction.candidates[each] for each in proposed))
-            found, predicted = self._share(measured), prediction.share(proposed, budget)
-            trials.append(Trial(self._speed(proposed), measured.loss, measured.gradient, found <= 1))
-            if found <= 1:
-                within = max(within, predicted)
-            else:
-                beyond = min(beyond, predicted)
-            if found > 1 and predicted * ratio <= 1:
-                ratio = max(min(found / max(predicted, _LEAST), 1 / _LEAST), ratio / _CAUTION)
-            if found <= 1 and (prediction.saved(proposed), -found) > (prediction.saved(choice), -share):
-                choice, change, share = proposed, measured, found
-        return choice, change, trials
-
-    def _next(self, known: set[Choice], choice: Choice, share: float, ratio: float) -> Choice | None:
-        """Return the combination to run next; None if no other one promises more than that chosen so far.
-
-        In this order: one that saves more, and is predicted to stay within the budget; one that saves as much with less
-        change; one that saves more, and is predicted to exceed the budget by a little.
-        """
-        prediction, budget = self._prediction, (self._budget["gradient"], self._budget["loss"])
-        proposed = self._saving_more(1 / ratio, known, choice)
-        if proposed is not None:
-            return proposed
-        proposed = prediction.best(budget, prediction.saved(choice), known)
-        if proposed is not None and prediction.share(proposed, budget) * ratio < share:
-            return proposed
-        return self._saving_more(_HOPE / ratio, known, choice)
-
-    def _saving_more(self, limit: float, known: set[Choice], choice: Choice) -> Choice | None:
-        """Return the combination that saves most, and more than one, within a predicted share of the budget."""
-        budget = self._budget["gradient"], self._budget["loss"]
-        proposed = self._prediction.cheapest(budget, limit, known)
-        saves = proposed is not None and self._prediction.saved(proposed) > self._prediction.saved(choice)
-        return proposed if saves else None
-
-    def _share(self, change: Change) -> float:
-        return max(change.gradient / self._budget["gradient"], abs(change.loss) / self._budget["loss"])
+        return level_map_of(settings, layers, self._precision.chunk, common, self._formats)
 
     def _speed(self, choice: Choice) -> float:
-        before = sum(self._costs.cycles(count, 0, None) for count in self._counts.values())
-        return before / (before - self._prediction.saved(choice))
+        """Return the modelled speed against level 0 in the format of the precision."""
+        own, chosen = Setting(0, None), set(self._units)
+        before = sum(self._costs.cycles(count, own) for count in self._counts.values())
+        start = sum(
+            self._costs.cycles(count, self._base if unit in chosen else own) for unit, count in self._counts.items()
+        )
+        return before / (start - self._prediction.saved(choice))
 
-    def _headroom(self, unit: Unit) -> float | None:
+    def _headroom(self, unit: Unit, half: str | None) -> float | None:
         largest = self._largest.get(unit)
         if not largest or not math.isfinite(largest):
             return None if not largest else -math.inf
-        fmt = half_named(self._precision.inner or self._precision.fp16_type).format
-        return math.log2(float(decode(fmt.max_finite, fmt))) - math.log2(largest)
+        return math.log2(self._formats.largest_sum(half)) - math.log2(largest)
 
-    def _advice(
-        self,
-        candidates: list[Candidate],
-        changes: list[Change],
-        choice: Choice,
-        change: Change,
-        trials: list[Trial],
-    ) -> Advice:
-        chosen = {self._prediction.candidates[number] for number in choice}
+    def _advice(self, candidates: list[Candidate], changes: list[Change], found: Combining) -> Advice:
+        chosen = {self._prediction.candidates[number] for number in found.choice}
+        at = dict.fromkeys(self._units, self._base) | {unit: setting for unit, setting in chosen}
         rows = []
-        for each, found in zip(candidates, changes, strict=True):
-            products, headroom = self._counts[each.unit], self._headroom(each.unit)
+        for each, change in zip(candidates, changes, strict=True):
+            level, chunk, half = each.setting
             rows.append(
-                AdviceRow(*each.unit, *each.setting, products, found.loss, found.gradient, each in chosen, headroom)
-            )
+                AdviceRow(
+                    *each.unit, level, chunk, self._counts[each.unit], change.loss, change.gradient,
+                    at[each.unit] == each.setting, self._headroom(each.unit, half), self._formats.name(half),
+                )
+            )  # fmt: skip
         total = sum(self._counts.values())
-        at = {unit: setting.level for unit, setting in chosen}
         shares = dict.fromkeys((0, *self._levels), 0.0)
+        formats = {self._formats.name(half): 0.0 for half in self._formats.choices}
         for unit, count in self._counts.items():
-            shares[at.get(unit, 0)] += count / total
+            setting = at.get(unit, Setting(0, None))
+            shares[setting.level] += count / total
+            formats[self._formats.name(setting.half)] += count / total
         return Advice(
             levels=self._map(chosen, common=True),
-            loss_change=change.loss,
-            gradient_change=change.gradient,
+            loss_change=found.change.loss,
+            gradient_change=found.change.gradient,
             budget=self._budget,
             rows=rows,
-            trials=trials,
-            speed=self._speed(choice),
+            trials=[
+                Trial(self._speed(choice), change.loss, change.gradient, found.share(change) <= 1)
+                for choice, change in found.trials
+            ],
+            speed=self._speed(found.choice),
             shares=shares,
             steps=self._measurement.steps,
             reference_steps=self._reference_steps,
             loss_scale=self._measurement.loss_scale,
             fixed_products=self._fixed,
+            formats=formats,
+            start=self._formats.name(self._base.half),
+            start_change=self._start.gradient,
         )
 
 

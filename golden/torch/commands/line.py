@@ -43,6 +43,7 @@ _PLACES = {
     "levels": "trainer.init.precision.levels",
     "budget": "--budget",
     "batches": "--batches",
+    "formats": "--formats",
     "layers": "--layers",
     "chunks": "--chunks",
     "costs": "--costs",

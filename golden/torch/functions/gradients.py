@@ -30,6 +30,7 @@ __all__ = [
     "is_differentiated",
     "is_transformed",
     "one_by_one",
+    "plan_of_gradients",
     "round_to_half",
     "softmax_in_half",
     "summed",
@@ -65,10 +66,9 @@ class _MatrixProduct(torch.autograd.Function):
 
 
 def _keep_operands(ctx: Any, a: torch.Tensor, b: torch.Tensor, initial: torch.Tensor | None, plan: _Plan) -> None:
-    half, _, bwd, chunk = plan
     ctx.save_for_backward(a, b)
     ctx.initial = (None, None) if initial is None else (initial.shape, initial.dtype)
-    ctx.plan = half, bwd, bwd, chunk
+    ctx.plan = plan_of_gradients(plan)
 
 
 class _TransformedProduct(_MatrixProduct):
@@ -100,6 +100,12 @@ class _TransformedProduct(_MatrixProduct):
                 info.batch_size, *(1 for _ in range(axes - batched[0].ndim)), *batched[0].shape
             )
         return exact_product(*batched, *given[3:]), 0
+
+
+def plan_of_gradients(plan: _Plan) -> _Plan:
+    """Return the plan of the gradients of a product: at its backward level, in its backward half type."""
+    half, _, bwd, chunk = plan
+    return half.of_gradients, bwd, bwd, chunk
 
 
 def branch_of(plan: _Plan, branch: int) -> _Plan:
@@ -145,7 +151,7 @@ def summed(gradient: torch.Tensor, shape: torch.Size, dtype: torch.dtype, plan: 
 class _Rounded(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: torch.Tensor, half: HalfType, dtype: torch.dtype) -> torch.Tensor:
-        ctx.half, ctx.dtype = half, x.dtype
+        ctx.half, ctx.dtype = half.of_gradients, x.dtype
         return operators.rounded(x, half.text, dtype)
 
     @staticmethod
@@ -160,7 +166,7 @@ class _TransformedRounding(_Rounded):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        ctx.half, ctx.dtype = inputs[1], inputs[0].dtype
+        ctx.half, ctx.dtype = inputs[1].of_gradients, inputs[0].dtype
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[Any, ...], *given: Any) -> tuple[torch.Tensor, int]:
@@ -171,7 +177,7 @@ class _Softmax(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: torch.Tensor, half: HalfType) -> torch.Tensor:
         output = operators.softmax16(x, half.text, half.dtype)
-        ctx.half, ctx.dtype = half, x.dtype
+        ctx.half, ctx.dtype = half.of_gradients, x.dtype
         ctx.save_for_backward(output)
         return output
 
@@ -190,7 +196,7 @@ class _TransformedSoftmax(_Softmax):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        ctx.half, ctx.dtype = inputs[1], inputs[0].dtype
+        ctx.half, ctx.dtype = inputs[1].of_gradients, inputs[0].dtype
         ctx.save_for_backward(output)
 
     @staticmethod

@@ -10,7 +10,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from golden.torch.functions.gradients import branch_of, is_differentiated, is_transformed, one_by_one
+from golden.torch.functions.gradients import (
+    branch_of,
+    is_differentiated,
+    is_transformed,
+    one_by_one,
+    plan_of_gradients,
+)
 from golden.torch.operators import registered as operators
 from golden.torch.operators.draws import branched
 from golden.torch.operators.format_text import format_of, operand_of, rounding_of, text_of
@@ -97,9 +103,8 @@ class _GroupedProduct(torch.autograd.Function):
 
 
 def _keep(ctx: Any, a: Tensor, b: Tensor, ends: Tensor, plan: _Plan) -> None:
-    half, _, bwd, chunk = plan
     ctx.save_for_backward(a, b, ends)
-    ctx.plan = half, bwd, bwd, chunk
+    ctx.plan = plan_of_gradients(plan)
 
 
 class _TransformedGroupedProduct(_GroupedProduct):

@@ -17,7 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from golden.torch.functions.gradients import branch_of, exact_product, round_to_half, summed
+from golden.torch.functions.gradients import branch_of, exact_product, plan_of_gradients, round_to_half, summed
 from golden.torch.functions.products import ELIGIBLE, check_tensors, current_plan, linear
 from golden.torch.operators.registered import gradient_of, multiply, note_node
 from golden.torch.settings.scopes import scopes
@@ -58,8 +58,7 @@ class _Collected(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, weight: Tensor, bias: Tensor | None, rows: int, plan: tuple[Any, ...]) -> Tensor:
-        half, _, bwd, chunk = plan
-        ctx.plan, ctx.widths, ctx.dtype = (half, bwd, bwd, chunk), list(weight.shape), weight.dtype
+        ctx.plan, ctx.widths, ctx.dtype = plan_of_gradients(plan), list(weight.shape), weight.dtype
         ctx.bias = None if bias is None else (bias.shape, bias.dtype)
         note_node()
         return weight.new_zeros((), dtype=torch.float32).expand(rows, sum(weight.shape))
@@ -81,8 +80,8 @@ class _Step(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, operand: Tensor, weight: Tensor, bias: Tensor | None, place: Tensor) -> Tensor:
-        half, fwd, bwd, chunk = current_plan()
-        ctx.plan = half, bwd, bwd, chunk
+        half, fwd, _, chunk = plan = current_plan()
+        ctx.plan = plan_of_gradients(plan)
         ctx.save_for_backward(operand, weight)
         return multiply(operand, weight.mT, bias, half.text, fwd, chunk, half.dtype).float()
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from golden.torch.functions.gradients import branch_of, is_transformed, one_by_one, summed
+from golden.torch.functions.gradients import branch_of, is_transformed, one_by_one, plan_of_gradients, summed
 from golden.torch.operators import registered as operators
 from golden.torch.operators.registered import gradient_of
 from golden.torch.operators.windows import Geometry
@@ -20,11 +20,6 @@ __all__ = ["convolved", "transposed"]
 
 _Plan = tuple[HalfType, int, int, int | None]
 _Size = tuple[int, ...]
-
-
-def _backward(plan: _Plan) -> _Plan:
-    half, _, bwd, chunk = plan
-    return half, bwd, bwd, chunk
 
 
 def _settings(geometry: Geometry, plan: _Plan) -> tuple[Any, ...]:
@@ -54,7 +49,7 @@ class _Convolved(torch.autograd.Function):
         plan: _Plan,
         dtype: torch.dtype,
     ) -> torch.Tensor:
-        _keep(ctx, (x, weight, bias), geometry, _backward(plan))
+        _keep(ctx, (x, weight, bias), geometry, plan_of_gradients(plan))
         return operators.convolution(x, weight, bias, *_settings(geometry, plan), dtype)
 
     @staticmethod
@@ -88,7 +83,7 @@ class _Transposed(torch.autograd.Function):
         plan: _Plan,
         dtype: torch.dtype,
     ) -> torch.Tensor:
-        _keep(ctx, (x, weight, bias), geometry, _backward(plan))
+        _keep(ctx, (x, weight, bias), geometry, plan_of_gradients(plan))
         return operators.convolution_transposed(x, weight, bias, list(size), *_settings(geometry, plan), dtype)
 
     @staticmethod
@@ -150,7 +145,7 @@ class _TransformedConvolved(_Convolved):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        _keep(ctx, inputs[:3], inputs[-3], _backward(inputs[-2]))
+        _keep(ctx, inputs[:3], inputs[-3], plan_of_gradients(inputs[-2]))
 
     vmap = one_by_one(lambda *given: convolved(*given))
 

@@ -22,10 +22,11 @@ from golden.torch.settings.half import HalfType, half_named
 from golden.torch.settings.level_map import LevelMap
 from golden.torch.settings.precision import precision
 
-__all__ = ["MixedPrecision"]
+__all__ = ["FORMAT_NAMES", "MixedPrecision"]
 
 _SIXTEEN_BITS = ("float16", "bfloat16", "cbfloat16", "cb16")
-_NAMES = (*_SIXTEEN_BITS, *(fmt.name for fmt in NARROW_FORMATS))
+#: The formats that a run may name.
+FORMAT_NAMES = (*_SIXTEEN_BITS, *(fmt.name for fmt in NARROW_FORMATS))
 
 
 @dataclass(frozen=True)
@@ -114,8 +115,8 @@ class MixedPrecision:
         for name in ("enabled", "log_loss_scale"):
             if not isinstance(getattr(self, name), bool):
                 raise TypeError(f"{name}: got {getattr(self, name)!r}, must be True or False")
-        if not isinstance(self.fp16_type, str) or self.fp16_type not in _NAMES:
-            raise ValueError(f"fp16_type: got {self.fp16_type!r}, must be one of {', '.join(_NAMES)}")
+        if not isinstance(self.fp16_type, str) or self.fp16_type not in FORMAT_NAMES:
+            raise ValueError(f"fp16_type: got {self.fp16_type!r}, must be one of {', '.join(FORMAT_NAMES)}")
         if self.precision_opt_level is not None:
             checked_level(self.precision_opt_level, "precision_opt_level")
         for name in ("inner", "weight_type"):

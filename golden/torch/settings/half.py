@@ -52,13 +52,18 @@ class HalfType:
     operand: FloatFormat | None = None
     #: What sums its products where no level does.
     accumulator: Accumulator | None = None
+    #: The half type of its products' gradients where that is another.
+    backward: HalfType | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "text", text_of(self.format, self.rounding, self.operand, self.accumulator))
 
     def rounded_by(self, rounding: ReductionRounding) -> HalfType:
         """Return it with the modes of a product."""
-        return self if rounding == self.rounding else replace(self, rounding=rounding)
+        if rounding == self.rounding:
+            return self
+        backward = None if self.backward is None else self.backward.rounded_by(rounding)
+        return replace(self, rounding=rounding, backward=backward)
 
     def branched(self, branch: int) -> HalfType:
         """Return it for a product that belongs to that of this one, from 1; itself where nothing is random."""
@@ -76,7 +81,13 @@ class HalfType:
             return self
         if accumulator is not None:
             accumulator.check_operand(self.operand or self.format)
-        return replace(self, accumulator=accumulator)
+        backward = None if self.backward is None else self.backward.summed_by(accumulator)
+        return replace(self, accumulator=accumulator, backward=backward)
+
+    @property
+    def of_gradients(self) -> HalfType:
+        """It for the gradients of a product."""
+        return self if self.backward is None else self.backward
 
     @property
     def of_sums(self) -> HalfType:

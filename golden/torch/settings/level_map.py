@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from types import EllipsisType
 from typing import Any, NamedTuple
@@ -25,6 +25,7 @@ from golden.torch.settings.half import HalfType, half_named
 
 __all__ = ["LayerSettings", "LevelMap"]
 
+_PASSES = ("fwd", "bwd")
 _KEYS = ("level", "fwd", "bwd", "chunk", "half", "inner")
 #: Names that wrappers of modules put into the paths of what they wrap.
 _WRAPPERS = frozenset({"_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"})
@@ -67,7 +68,8 @@ class LevelMap:
         ----------
         given : mapping
             From a pattern to a level, 0 to 2, of both passes; or to a mapping with one or more of the keys ``level``,
-            ``fwd``, ``bwd`` (levels), ``chunk``, ``half`` and ``inner``, as of `golden.torch.precision`.
+            ``fwd``, ``bwd`` (levels), ``chunk``, ``half`` and ``inner``, as of `golden.torch.precision`; ``half`` may
+            be a mapping with a format for ``fwd`` and one for ``bwd``.
         argument : str
             Its name in errors.
 
@@ -151,13 +153,28 @@ def _settings(value: object, pattern: str, argument: str) -> LayerSettings:
     chunk: int | EllipsisType | None = ...
     try:
         if "half" in value:
-            half = half_named(value["half"], inner=value.get("inner"), argument="half")
+            half = _half(value["half"], value.get("inner"))
         if "chunk" in value:
             chunk = Reduction.for_level(1, half.format if half else CBFLOAT16, chunk=value["chunk"]).chunk
     except (TypeError, ValueError) as error:
         raise type(error)(f"{where}: {error}") from None
     fwd, bwd = (None if each is None else _level(each, where) for each in levels)
     return LayerSettings(fwd, bwd, chunk, half)
+
+
+def _half(given: Any, inner: Any) -> HalfType:
+    """Return the half type of a name, or of a mapping with a name for each pass; `inner` is of the narrow formats."""
+    if not isinstance(given, Mapping):
+        return half_named(given, inner=inner, argument="half")
+    if set(given) != set(_PASSES):
+        raise ValueError(f"half: got {dict(given)!r}, must be a format, or a mapping with one for fwd and one for bwd")
+    halves = {run: half_named(given[run], argument=f"half: {run}") for run in _PASSES}
+    narrow = [run for run in _PASSES if halves[run].operand is not None]
+    if inner is not None:
+        for run in narrow or _PASSES[:1]:  # without a narrow one, the error says so
+            halves[run] = half_named(given[run], inner=inner, argument="half")
+    forward, backward = halves["fwd"], halves["bwd"]
+    return forward if backward == forward else replace(forward, backward=backward)
 
 
 def _level(given: object, where: str) -> int:
@@ -174,6 +191,8 @@ def _document(value: Any) -> Any:
 
 
 def _name(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {run: _name(value[run]) for run in _PASSES}
     if isinstance(value, FloatFormat | HalfType):
         return value.name
     return str(value).removeprefix("torch.") if isinstance(value, torch.dtype) else value
