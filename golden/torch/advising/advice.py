@@ -16,6 +16,7 @@ from golden.torch.settings.level_map import LevelMap
 
 __all__ = ["Advice", "AdviceRow", "Trial", "level_map_of"]
 
+_OVERFLOW = "overflow"
 _NEAR = 8.0  # powers of two below the largest value of the format, from where on an overflow is spoken of
 
 
@@ -74,10 +75,10 @@ class Advice:
         Products without a level, such as sums of gradients of biases; they are not in the shares.
     formats : dict of str to float
         Share of the products in each format that was to choose from, that of the precision first.
+    starts : dict of str to float
+        Change of the gradient with each of these formats at level 0 in all layers; infinite where it overflows.
     start : str
-        Format at level 0 of the step that the candidates were compared with: that of the precision unless it overflows.
-    start_change : float
-        Change of the gradient in that step: 0 where formats were not to choose.
+        The format with the least of them, which the layers had while each candidate ran alone.
     """
 
     levels: dict[str, Any]
@@ -93,8 +94,8 @@ class Advice:
     loss_scale: float
     fixed_products: int
     formats: dict[str, float] = field(default_factory=dict)
+    starts: dict[str, float] = field(default_factory=dict)
     start: str = ""
-    start_change: float = 0.0
 
     @property
     def candidates(self) -> int:
@@ -130,11 +131,12 @@ class Advice:
         ]
         if not _within(self.loss_change, self.gradient_change, self.budget):
             told.append("no combination that was run stays within the budget; this one comes nearest")
-        if self._several and self.start != own:
-            told.append(f"level 0 in {own} overflows; the candidates were compared with level 0 in {self.start}")
+        if self._several:
+            starts = ", ".join(f"{name} {_told(change)}" for name, change in self.starts.items())
+            told.append(f"level 0 in all layers: {starts}; the candidates were run with {self.start} around them")
         for row in self.broken[:3]:
-            overflows = row.gradient_change == math.inf
-            what = "overflows" if overflows else f"changes the gradient by {row.gradient_change:.2%}"
+            change = _told(row.gradient_change)
+            what = "overflows" if change == _OVERFLOW else f"changes the gradient by {change}"
             told.append(f"level {row.level}{self._in(row)} alone {what} in {row.run} of {row.layer}")
         near = [(row.headroom, row) for row in self.rows if row.headroom is not None and row.headroom < _NEAR]
         if near:
@@ -177,7 +179,7 @@ class Advice:
             chosen = next((f"{row.level}" + (f", {row.chunk}" if several else "") for row in rows if row.chosen), "")
             if (layer, run) not in changed and half == self.start:
                 chosen = "0"
-            cells = [_cell(changes.get(each, self.start_change)) for each in settings]
+            cells = [_told(changes.get(each, self.starts[half])) for each in settings]
             table.add_row(layer, run, f"{rows[0].products:,}", *([half] if self._several else []), *cells, chosen)
         return table
 
@@ -191,8 +193,8 @@ def _within(loss_change: float, gradient_change: float, budget: Mapping[str, flo
     return abs(loss_change) <= budget["loss"] and gradient_change <= budget["gradient"]
 
 
-def _cell(change: float) -> str:
-    return "overflow" if change == math.inf else f"{change:.2%}"
+def _told(change: float) -> str:
+    return _OVERFLOW if change == math.inf else f"{change:.2%}"
 
 
 def level_map_of(

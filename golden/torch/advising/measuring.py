@@ -86,6 +86,9 @@ class Change:
         return math.isfinite(self.loss) and math.isfinite(self.gradient)
 
 
+_OVERFLOW = Change(math.inf, math.inf)
+
+
 class Measurement:
     """Runs steps and counts them.
 
@@ -120,6 +123,7 @@ class Measurement:
         self.steps = 0
         self._reference: Measured | None = None
         self._start: Measured | None = None
+        self._least = math.inf
         self._norm = 0.0
         self._places: tuple[Tensor, Tensor] | None = None
 
@@ -132,10 +136,11 @@ class Measurement:
             self._refer(reference, candidates)
 
     def start(self, levels: Mapping[str, Any], candidates: int) -> tuple[Change, ProductCount]:
-        """Run the step that all others start from, at level 0; return its change, and the products of every unit.
+        """Run a step that others may start from, at level 0; return its change, and the products of every unit.
 
-        A step whose gradient overflows is run again with a lower loss scale. If that does not help, its change is
-        infinite; without other formats it is an error.
+        Others start from that with the least change. As long as there is none, a step whose gradient overflows is run
+        again with a lower loss scale. If that does not help, its change is infinite; without other formats it is an
+        error.
         """
         first = self.loss_scale
         while True:
@@ -143,26 +148,31 @@ class Measurement:
             step = self._run(levels, counter)
             if step.is_finite:
                 break
-            if not math.isfinite(step.loss) or self.loss_scale <= 1.0:
-                if self._reference is None:
+            if not math.isfinite(step.loss) or self.loss_scale <= 1.0 or self._start is not None:
+                if not self._formats.others:
                     raise ValueError(
                         "model: its loss or gradient is not finite at level 0, must be; look for what overflows in the "
                         "model or the batches"
                     )
                 self.loss_scale = first
-                return Change(math.inf, math.inf), counter
+                return _OVERFLOW, counter
             self.loss_scale *= _LOWER
         if self._reference is None:
             self._refer(step, candidates)
-        self._start = self._reference
-        change = self._compared(step, with_direction=True)
-        self._start = step
+        change = self._compared(step, None)
+        if self._start is None or change.gradient < self._least:
+            self._start, self._least = step, change.gradient
         return change, counter
+
+    def started(self) -> Change:
+        """Return the change of the step that others start from, with its direction from the reference."""
+        assert self._start is not None
+        return self._compared(self._start, self._reference)
 
     def change(self, levels: Mapping[str, Any], *, with_direction: bool = False) -> Change:
         """Run a step at the levels of a map, and at level 0 where it says nothing."""
         step = self._run(levels)
-        return self._compared(step, with_direction) if step.is_finite else Change(math.inf, math.inf)
+        return self._compared(step, self._start if with_direction else None) if step.is_finite else _OVERFLOW
 
     def _refer(self, reference: Measured, candidates: int) -> None:
         self._reference, self._norm = reference, reference.gradient.double().norm().item()
@@ -174,14 +184,15 @@ class Measurement:
             places = torch.randint(_SKETCH, (size,), generator=generator)
             self._places = places, torch.randint(2, (size,), generator=generator).float().mul_(2).sub_(1)
 
-    def _compared(self, step: Measured, with_direction: bool) -> Change:
+    def _compared(self, step: Measured, start: Measured | None) -> Change:
+        """Return the change of a step, with a direction if there is a start."""
         assert self._reference is not None
-        assert self._start is not None
         reference = self._reference
         norm = (step.gradient - reference.gradient).double().norm().item() / self._norm
         moved = (step.loss - reference.loss) / max(abs(reference.loss), torch.finfo(torch.float32).tiny)
-        added = self._sketched((step.gradient - self._start.gradient) / self._norm) if with_direction else None
-        return Change(moved, norm, added)
+        return Change(
+            moved, norm, None if start is None else self._sketched((step.gradient - start.gradient) / self._norm)
+        )
 
     def _sketched(self, vector: Tensor) -> Tensor:
         if self._places is None:

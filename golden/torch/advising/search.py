@@ -153,7 +153,7 @@ class Search:
 
     def run(self) -> Advice:
         """Search."""
-        start = self._start = self._started()
+        start = self._started()
         candidates = [
             Candidate(unit, setting) for unit in self._units for setting in self._settings() if setting != self._base
         ]
@@ -182,28 +182,29 @@ class Search:
         return advice
 
     def _started(self) -> Change:
-        """Run the reference, and the step that the candidates start from: in the first format that does not overflow.
+        """Run the reference, and level 0 in each format; the candidates start from the one that is nearest to it.
 
         Only the layers to choose for take another format than the precision's.
         """
-        measurement, what = self._measurement, "level 0 in fp32" if self._formats.others else "level 0"
-        for _ in shown(range(1), f"reference at {what}", self._show):
+        measurement, what = self._measurement, "level 0 in each format" if self._formats.others else "level 0"
+        self._starts: dict[str | None, float] = {}
+        for _ in shown(range(1), f"reference, {what}", self._show):
             measurement.begin(self._expected())
-            change, counter = measurement.start({}, self._expected())
-            self._set_units(counter)
-            self._base = Setting(0, None)
-            for half in self._formats.by_range[1:]:
-                if change.is_finite:
-                    break
+            for half in self._formats.by_range:
                 self._base = Setting(0, None, half)
-                change, _ = measurement.start(self._map([]), self._expected())
-        if not change.is_finite:
+                change, counter = measurement.start({} if half is None else self._map([]), self._expected())
+                self._starts[half] = change.gradient
+                if half is None:
+                    self._set_units(counter)
+        nearest = min(self._starts, key=lambda half: self._starts[half])
+        if self._starts[nearest] == math.inf:
             raise ValueError(
                 "model: its loss or gradient is not finite at level 0 in any of the formats, must be in one; name a "
                 "format with more range, or look for what overflows in the model"
             )
+        self._base = Setting(0, None, nearest)
         self._reference_steps = measurement.steps
-        return change
+        return measurement.started()
 
     def _set_units(self, counter: ProductCount) -> None:
         self._fixed, self._largest = counter.fixed, counter.largest
@@ -307,8 +308,8 @@ class Search:
             loss_scale=self._measurement.loss_scale,
             fixed_products=self._fixed,
             formats=formats,
+            starts={self._formats.name(half): self._starts[half] for half in self._formats.choices},
             start=self._formats.name(self._base.half),
-            start_change=self._start.gradient,
         )
 
 

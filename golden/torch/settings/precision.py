@@ -154,9 +154,10 @@ class precision(Interception, ContextDecorator):
     levels : mapping, optional
         A level map: levels of modules by patterns of their paths, such as
         ``{"blocks.*.mlp": {"fwd": 2, "bwd": 1}, "head": 0}``. A value is a level of both passes, or a mapping with some
-        of the keys ``level``, ``fwd``, ``bwd``, ``chunk``, ``half`` and ``inner``. It is in force while the module
-        runs, as a `golden.torch.pol` on it would be: that of an inner module wins, and so does a `pol` within. Where
-        several patterns match one module, the more specific one wins.
+        of the keys ``level``, ``fwd``, ``bwd``, ``chunk``, ``half`` and ``inner``; ``half`` may be a mapping with a
+        format for ``fwd`` and one for ``bwd``. It is in force while the module runs, as a `golden.torch.pol` on it
+        would be: that of an inner module wins, and so does a `pol` within. Where several patterns match one module, the
+        more specific one wins.
     model : nn.Module, optional
         The model that `levels` is of. Unless given, each model that is called inside.
 
