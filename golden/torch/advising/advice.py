@@ -179,7 +179,7 @@ class Advice:
             chosen = next((f"{row.level}" + (f", {row.chunk}" if several else "") for row in rows if row.chosen), "")
             if (layer, run) not in changed and half == self.start:
                 chosen = "0"
-            cells = [_told(changes.get(each, self.starts[half])) for each in settings]
+            cells = [_told(changes.get(each, self.starts.get(half, 0.0))) for each in settings]
             table.add_row(layer, run, f"{rows[0].products:,}", *([half] if self._several else []), *cells, chosen)
         return table
 
