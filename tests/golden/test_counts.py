@@ -108,6 +108,7 @@ def test_matmul_of_other_widths_counts_what_the_reference_counts(fmt):
         assert_counted_as_the_reference(a, b, operand=fmt, **plan)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", [Rounding.NEAREST_EVEN, Rounding.UP, Rounding.TO_ODD], ids=str)
 def test_every_step_of_a_tiny_format_is_counted_as_the_reference_counts_it(mode):
     tiny = FloatFormat("tiny", 3, 2)

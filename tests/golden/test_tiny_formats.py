@@ -95,6 +95,7 @@ def test_step_of_every_special_combination_follows_the_rules(operand, accumulato
     assert_same_bits(flags, invalid * INVALID, a, b, acc)
 
 
+@pytest.mark.long
 def test_step_of_every_combination_of_e3m2_is_the_references():
     a, b, acc = every_combination(E3M2, E3M2)
     got, flags = multiply_accumulate(a, b, acc, operand=E3M2, accumulator=E3M2, return_flags=True)

@@ -29,6 +29,7 @@ def test_costs_of_the_advisor_are_those_of_the_results_page():
     assert any(f"{vector_unit(level, 16):.2f}" != pace for level, pace in rows)  # the page tells chunk lengths apart
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("level", "chunk"), [(0, 16), (1, 8), (1, 16), (2, 8), (2, 16)])
 def test_costs_of_the_advisor_for_other_chunks_are_the_pace_of_the_simulated_unit(level, chunk):
     pace = products_per_cycle(VectorMac(lanes=4, stages=4, registers=8), level=level, chunk=chunk, chunks=4)

@@ -8,6 +8,8 @@ from lab.equivalence.__main__ import compare, main
 from lab.equivalence.aiger import unit_of_verilog
 from lab.equivalence.correspondence import difference
 
+pytestmark = pytest.mark.long
+
 UNIT = """
 module unit(input clk, input rst, input [3:0] a, input en, output [3:0] sum, output full);
   reg [3:0] total = 4'd3;

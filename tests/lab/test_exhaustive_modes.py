@@ -9,6 +9,8 @@ from lab.exhaustive.check import run
 from lab.exhaustive.modes import ROUNDS, mode_checks
 from tools.sliced import netlist
 
+pytestmark = pytest.mark.long
+
 SOME = (FLOAT8_E5M2, FLOAT4_E2M1FN)
 
 

@@ -18,6 +18,8 @@ from lab.exhaustive.steps import sampled_step_checks, tiny_step_checks
 from lab.exhaustive.steps_in_modes import sampled_rounded_checks, tiny_rounded_checks
 from tools.sliced import Sliced, netlist
 
+pytestmark = pytest.mark.long
+
 NARROW = pytest.mark.parametrize("fmt", SIXTEEN_BIT_FORMATS, ids=str)
 E3M2 = FloatFormat("e3m2", 3, 2)
 PIECE = 1 << 10

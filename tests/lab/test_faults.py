@@ -175,6 +175,7 @@ def wrapper_fault(words: str) -> Judged:
     return Judged("mac_axi_stream", fault, Fate.OPEN, "")
 
 
+@pytest.mark.long
 def test_proof_refutes_a_register_beyond_the_unit_that_is_not_refused():
     # Register 16 of a unit of 16.
     judged, _ = try_proofs(wrapper_fault("16 -> 17"))
@@ -182,6 +183,7 @@ def test_proof_refutes_a_register_beyond_the_unit_that_is_not_refused():
     assert judged.by == "axi_stream/configurable/bitwuzla"
 
 
+@pytest.mark.long
 def test_proof_of_the_unit_without_faults_goes_through_the_same_way(tmp_path):
     (proof,) = proofs_of(wrapper_fault("16 -> 17"))
     with faulty(None):

@@ -13,6 +13,8 @@ from lab.replay.judge import judge
 from lab.replay.netlist import Netlist
 from lab.replay.recording import Product, Recorder
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def netlist():

@@ -51,6 +51,7 @@ def write(folder, lines):
     return str(path)
 
 
+@pytest.mark.long
 def test_fpgen_file_of_right_vectors_passes_on_every_design(tmp_path, capsys):
     lines = [*HEADING, *RIGHT, "", *TINY, *TINY_AFTER]
     assert main([write(tmp_path, lines), *DESIGNS]) == 0

@@ -184,6 +184,7 @@ STEPS_IN_MODES = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", IN_MODES)
 def test_testfloat_files_in_a_mode_pass_in_it_and_fail_in_another(tmp_path, capsys, mode):
     paths = [write(tmp_path, "f32_to_f16", IN_MODES[mode]), write(tmp_path, "f16_mulAdd", STEPS_IN_MODES[mode])]

@@ -16,6 +16,8 @@ from lab.boards.pll import PllSettings
 from tools.errors import PlacementFailed
 from tools.programs import Tool
 
+pytestmark = pytest.mark.long
+
 TINY = Plan(windows=2)
 REPORT = {
     "fmax": {"clk": {"achieved": 60.0, "constraint": 25.0}},

@@ -11,6 +11,8 @@ from golden import CBFLOAT16, Flag, reference
 from lab.boards.expectation import expect, operands
 from lab.boards.plan import Plan
 
+pytestmark = pytest.mark.long
+
 PLAN = Plan(windows=96)
 
 

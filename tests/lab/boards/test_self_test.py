@@ -9,6 +9,8 @@ from lab.boards.self_test import SelfTest
 
 from .bench import SIGNATURE, SMALL, Faulty, rounds
 
+pytestmark = pytest.mark.long
+
 
 @cache
 def with_faults():

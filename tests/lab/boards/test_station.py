@@ -10,6 +10,8 @@ from lab.boards.station import Station
 from lab.boards.uart import UartTransmitter
 from tools.simulator import simulator_of
 
+pytestmark = pytest.mark.long
+
 TINY = Plan(windows=1, length=2)
 SIGNATURE = expect(TINY).signature
 BIT = 4

@@ -16,6 +16,8 @@ from lab.proofs.engines import bitwuzla_api
 from lab.proofs.left_out import OpenMac
 from tools.simulator import simulator_of
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory):

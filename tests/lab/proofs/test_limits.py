@@ -45,6 +45,7 @@ print("not ended")
 """
 
 
+@pytest.mark.long
 def test_program_that_an_engine_starts_has_what_is_left_of_its_processor_time_and_not_as_much_again():
     before = sum(os.times()[2:4])
     done = subprocess.run([sys.executable, "-c", STARTS_ANOTHER], cwd=ROOT, capture_output=True, text=True)

@@ -199,6 +199,7 @@ def test_id_that_matches_nothing_is_refused():
         select("fast", ["nothing"])
 
 
+@pytest.mark.long
 def test_fault_is_refuted_by_the_proof_that_it_declares_and_no_fault_is_not(tmp_path):
     fault = next(each for each in pinned_faults() if each.fault.name == "axi_reset_is_active_high")
     caught = fault.run(tmp_path)
@@ -209,6 +210,7 @@ def test_fault_is_refuted_by_the_proof_that_it_declares_and_no_fault_is_not(tmp_
     assert PinnedFault(replace(harmless, is_none=True)).run(tmp_path).verdict is Verdict.EQUIVALENT
 
 
+@pytest.mark.long
 def test_fault_that_an_induction_refutes_names_the_conditions_that_fail(tmp_path):
     fault = next(each for each in pinned_faults() if each.fault.name == "chunk_port_a_cycle_late")
     caught = fault.run(tmp_path)
@@ -243,6 +245,7 @@ def test_command_writes_reports_and_tells_tool_errors_by_its_status(monkeypatch,
     assert "cadical is not installed" in capsys.readouterr().out
 
 
+@pytest.mark.long
 def test_second_half_of_several_formats_is_not_that_of_another_format(folder):
     # The mode says cbfloat16, the ports of the core choose bfloat16: the same widths, another rounding.
     mode = next(mode for mode in MODES if len(mode.formats.operands) == 3 and mode.operand == CBFLOAT16)
@@ -274,6 +277,7 @@ def test_functions_of_many_arguments_give_the_same_for_the_same(engine, folder):
     assert prove(proof_of(f"{text}(assert (or {differences}))\n", engine), folder).verdict is Verdict.PROVEN
 
 
+@pytest.mark.long
 def test_proofs_side_by_side_do_not_meet_in_files_or_in_what_they_leave_out(tmp_path):
     # Two proofs of one formula took its file from each other; two units without their lanes, the lanes.
     ids = ["control/induction/stages_1/", "control/induction/stages_2/", "axi_stream/"]

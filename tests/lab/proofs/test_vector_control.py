@@ -18,6 +18,8 @@ from lab.proofs.vector_model import VectorModel
 from lab.proofs.vector_steady import steady_component
 from lab.proofs.yosys import netlist_of_verilog
 
+pytestmark = pytest.mark.long
+
 PARAMETERS = {"operands": (TINY,), "inner": "operand", "registers": 4, "stages": 1, "chunk_bits": 2}
 LANES, CHUNK, NORMAL = 4, 2, TINY.one
 #: Operands of three beats in every lane; their sums round.

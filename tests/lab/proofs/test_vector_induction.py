@@ -17,6 +17,8 @@ from lab.proofs.vector_steady import SIZES
 from tests.lab.proofs.test_induction import any_step, failing
 from tools.simulator import simulator_of
 
+pytestmark = pytest.mark.long
+
 
 def fails(top, folder):
     """Return what does not hold of a unit."""
