@@ -10,6 +10,7 @@ from sim.scenario import Scenario
 from sim.stimulus.distances import distance_chains, required_distances
 from sim.stimulus.kept import KEPT
 from sim.stimulus.long_chunks import required_long_chunks
+from sim.stimulus.neighbours import required_neighbours
 from sim.stimulus.patterns import pattern
 from sim.stimulus.reductions import Chain, Segment
 from sim.stimulus.resets import EPISODES, cut_off, required_resets
@@ -63,11 +64,12 @@ def distances(maker: Maker) -> Scenario:
 
 
 def required_control(maker: Maker) -> set[str]:
-    """Return the bins that the scenarios of this module, long chunks and refusals must meet."""
+    """Return the bins that the scenarios of this module, neighbours, long chunks and refusals must meet."""
     mac = maker.mac
     beyond = range(mac.parameters.register_width, maker.port.request.widths["register"])
     required = {f"register_beyond/bit_{bit}" for bit in beyond} | required_long_chunks(maker)
     required |= required_distances(maker) | required_resets(mac.latency, answers_wait_for_more=True) | {KEPT}
+    required |= required_neighbours(maker)
     if mac.parameters.has_input_rank:
         required.add("reset/held_payload_with_answer")
     if mac.parameters.has_chunks:

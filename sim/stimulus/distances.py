@@ -7,14 +7,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from sim.stimulus.reductions import Chain
+from sim.stimulus.schedule import DRAINED
 
 if TYPE_CHECKING:
     from sim.stimulus.mac import Maker
 
 __all__ = ["distance_chains", "required_distances"]
-
-#: Cycles after which nothing is in flight any more.
-_DRAINED = 60
 
 
 def _distances(mac: Any) -> range:
@@ -53,13 +51,13 @@ def distance_chains(maker: Maker) -> Iterator[tuple[str, Chain]]:
         if how == "within_chunk":
             # The promotion of the first chunk meets the second product of the next one.
             one = maker.segment(index, before, 6, chunk=chunk)
-            one.pauses = [_DRAINED, 0, 0, cycles, 0, 0]
+            one.pauses = [DRAINED, 0, 0, cycles, 0, 0]
             yield name, [one]
             continue
         first = maker.segment(index, before, 3, chunk=chunk)
         is_new = how != "continues"
         second = maker.segment(other if is_new else index, after, 4, chunk=chunk, first=is_new)
-        first.pauses, second.pauses = [_DRAINED, 0, 0], [cycles, 0, 0, 0]
+        first.pauses, second.pauses = [DRAINED, 0, 0], [cycles, 0, 0, 0]
         # In the other register of the pair that the other one takes.
         for segment in (first, second):
             segment.odd = how == "crosses" and segment.level not in maker.paired

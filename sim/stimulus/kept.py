@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sim.scenario import Scenario
-from sim.stimulus.reductions import Chain
-from sim.stimulus.schedule import Beat
+from sim.stimulus.reductions import Chain, Segment
+from sim.stimulus.schedule import Beat, on_registers
 
 if TYPE_CHECKING:
     from sim.stimulus.mac import Maker
 
-__all__ = ["KEPT", "kept_over_resets"]
+__all__ = ["KEPT", "kept_over_resets", "watched_over_resets"]
 
 #: The bin of reductions that go on behind a reset.
 KEPT = "reset/registers_kept"
+#: The longest of the random reductions.
 _LONGEST = 6
+#: Parts of a reduction, between which there are resets.
+_PARTS = 3
 
 
 def kept_over_resets(maker: Maker) -> Scenario:
@@ -32,36 +36,55 @@ def kept_over_resets(maker: Maker) -> Scenario:
     kinds = [*maker.kinds, *reversed(maker.kinds)]
     chains = [_chain(maker, index, level) for index, level in kinds]
     maker.complete(name, chains)
+    scenario = _with_resets(maker, name, on_registers(chains, maker.mac.registers, maker.paired))
+    scenario.coverage = {KEPT: 2 * len(chains)}
+    return scenario
+
+
+def watched_over_resets(maker: Maker) -> Scenario:
+    """Continue reductions that tell whether a reset has itself put an operation into the pipeline.
+
+    All fields of such an operation but one are 0, so it goes to register 0. Its operands are those of the last product,
+    which is 1. Two reductions take turns there, and it changes them, whatever rank it was in: an infinity, of which it
+    would take the class, and a sum to which 1 would be added, or whose flags, all of its first product, would be lost.
+
+    Each reset is followed by a product at once, or, before the last part, when the operation has had time to write.
+    """
+    name = "watched_over_resets"
+    maker.start(name)
+    index, level = max(maker.kinds, key=lambda kind: kind[1])
+    fmt = maker.operands[index]
+    one, tiny, special = fmt.one, fmt.min_subnormal, fmt.inf if fmt.has_inf else fmt.nan
+    chains: list[Chain] = []
+    for a, b in ((special, one), (tiny, tiny)):
+        products = ([a, one], [b, one]), ([one], [one]), ([one], [one])
+        chains.append(
+            [
+                Segment(index, level, *each, first=not at, chunk=maker.default_chunk, register=0)
+                for at, each in enumerate(products)
+            ]
+        )
+        chains[-1][-1].pauses = [maker.mac.latency + 2]
+    maker.complete(name, chains)
+    scenario = _with_resets(maker, name, [[chain] for chain in chains])
+    scenario.is_bulk = True
+    return scenario
+
+
+def _chain(maker: Maker, index: int, level: int) -> Chain:
+    lengths = maker.rng.integers(1, _LONGEST + 1, _PARTS).tolist()
+    return [maker.segment(index, level, length, first=not at) for at, length in enumerate(lengths)]
+
+
+def _with_resets(maker: Maker, name: str, groups: Sequence[Sequence[Chain]]) -> Scenario:
+    """Drive groups of chains side by side, part by part, with a reset ahead of each when the unit is still."""
     beats: list[Beat] = []
     starts: list[int] = []
-    for group in _on_registers(chains, maker.mac.registers, maker.paired):
-        for part in range(3):
+    for group in groups:
+        for part in range(_PARTS):
             starts.append(len(beats))
             beats += [(chain[part], k) for chain in group for k in range(max(1, len(chain[part].a)))]
     scenario = maker.to_scenario(name, beats)
     assert scenario.ends is not None
     scenario.episodes = np.stack([starts, np.searchsorted(scenario.ends, starts), np.zeros_like(starts)], 1)
-    scenario.coverage = {KEPT: 2 * len(chains)}
     return scenario
-
-
-def _chain(maker: Maker, index: int, level: int) -> Chain:
-    lengths = maker.rng.integers(1, _LONGEST + 1, 3).tolist()
-    return [maker.segment(index, level, length, first=not at) for at, length in enumerate(lengths)]
-
-
-def _on_registers(chains: list[Chain], registers: int, paired: tuple[int, ...]) -> list[list[Chain]]:
-    """Give chains their registers, in groups that have room side by side."""
-    groups: list[list[Chain]] = []
-    free = 0
-    for chain in chains:
-        width = 2 if chain[0].level in paired else 1
-        free += free % width
-        if free + width > registers or not groups:
-            groups.append([])
-            free = 0
-        for segment in chain:
-            segment.register = free
-        groups[-1].append(chain)
-        free += width
-    return groups

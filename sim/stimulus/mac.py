@@ -15,9 +15,10 @@ from sim.scenario import Scenario
 from sim.stimulus.control import distances, port_changes, required_control, resets
 from sim.stimulus.directed import directed_segments, required_directed
 from sim.stimulus.generators import generator_for
-from sim.stimulus.kept import kept_over_resets
+from sim.stimulus.kept import kept_over_resets, watched_over_resets
 from sim.stimulus.long_chunks import long_chains, long_lengths
 from sim.stimulus.mac_coverage import CHUNKS, accumulator_of, chunk_lengths, count_steps, required_edges, required_steps
+from sim.stimulus.neighbours import neighbours
 from sim.stimulus.operands import one_of_each_class, random_codes, specials, with_exponents
 from sim.stimulus.patterns import PATTERNS, pattern
 from sim.stimulus.reductions import REFUSED_ALIGNMENT, UNSUPPORTED, Chain, Segment, predict
@@ -69,10 +70,11 @@ class Maker:
         ]
 
     def control(self) -> list[Scenario]:
-        """Return scenarios of resets, of the port `chunk`, and of when products come."""
+        """Return scenarios of resets, of the port `chunk`, of when products come, and of what comes next to each."""
         changes = [port_changes(self)] if self.mac.parameters.has_chunks else []
         long = [self.long_chunks()] if self.long_lengths else []
-        return [*resets(self), kept_over_resets(self), distances(self), *changes, *long]
+        over_resets = [*resets(self), kept_over_resets(self), watched_over_resets(self)]
+        return [*over_resets, distances(self), *neighbours(self), *changes, *long]
 
     def long_chunks(self) -> Scenario:
         """Reduce with chunks of every length around a power of two, and without a limit."""

@@ -15,10 +15,22 @@ from sim.port import Port
 from sim.scenario import Scenario
 from sim.stimulus.reductions import NO_ERROR, REFUSED_ALIGNMENT, Chain, Segment
 
-__all__ = ["POLICIES", "Beat", "Table", "cycles_of_rotation", "details_of", "interleave", "to_scenario"]
+__all__ = [
+    "DRAINED",
+    "POLICIES",
+    "Beat",
+    "Table",
+    "cycles_of_rotation",
+    "details_of",
+    "interleave",
+    "on_registers",
+    "to_scenario",
+]
 
 #: One chain at a time, always in the same registers; in turn, over all registers; at random.
 POLICIES = ("back_to_back", "rotation", "random")
+#: Cycles after which nothing is in flight any more.
+DRAINED = 60
 
 Beat = tuple[Segment, int]
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
@@ -133,6 +145,23 @@ def _open(
     for one in taken:
         free.remove(one)
     return _Open(chain, register, taken)
+
+
+def on_registers(chains: Sequence[Chain], registers: int, paired: tuple[int, ...]) -> list[list[Chain]]:
+    """Give chains their registers, in groups that have room side by side."""
+    groups: list[list[Chain]] = []
+    free = 0
+    for chain in chains:
+        width = 2 if chain[0].level in paired else 1
+        free += free % width
+        if free + width > registers or not groups:
+            groups.append([])
+            free = 0
+        for segment in chain:
+            segment.register = free
+        groups[-1].append(chain)
+        free += width
+    return groups
 
 
 class Table:

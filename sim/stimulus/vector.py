@@ -14,7 +14,9 @@ from sim.port import Port
 from sim.scenario import Scenario
 from sim.stimulus.mac import Maker
 from sim.stimulus.mac_coverage import required_edges
+from sim.stimulus.neighbours import NEIGHBOURS
 from sim.stimulus.operands import random_codes, with_exponents
+from sim.stimulus.piled import piled_promotions, required_piled_promotions
 from sim.stimulus.reductions import NO_ERROR, UNSUPPORTED, Chain, Segment
 from sim.stimulus.schedule import Beat, Table, details_of
 
@@ -51,7 +53,7 @@ class VectorMaker(Maker):
     """Makes the scenarios of one unit.
 
     Whatever a scalar chain does, a row does in all lanes, one of which has that chain's operands. The chains of steps
-    are alike and many: there, every lane has a chain of its own.
+    are alike and many: there, every lane has a chain of its own; those of neighbours are the same in all lanes.
     """
 
     paired = (1,)
@@ -65,7 +67,7 @@ class VectorMaker(Maker):
 
     def required(self) -> set[str]:
         """Return the bins that must not be empty."""
-        required = super().required()
+        required = super().required() | required_piled_promotions(self)
         for index, level in self.kinds:
             head = f"{self.operands[index]}/level_{level}"
             required |= required_edges(self.operands[index], level, self.chunks)
@@ -78,7 +80,7 @@ class VectorMaker(Maker):
         rows = (
             self._packed(chains)
             if name.startswith("steps") or name == "long_chunks"
-            else [self._row([chain]) for chain in chains]
+            else [self._row(self._in_all_lanes(chain) if name == NEIGHBOURS else [chain]) for chain in chains]
         )
         chains[:] = rows  # type: ignore[assignment]
         every = [
@@ -103,6 +105,9 @@ class VectorMaker(Maker):
     def elements(self, level: int) -> int:
         """Return how many elements a row has at a level."""
         return int(self.mac.lanes) // (1 if level else 2)
+
+    def _in_all_lanes(self, chain: Chain) -> list[Chain]:
+        return [[copy(segment) for segment in chain] for _ in range(self.elements(chain[0].level))]
 
     def _packed(self, chains: list[Chain]) -> list[list[Row]]:
         """Return rows whose lanes have a chain each, as far as there are enough that are alike."""
@@ -247,7 +252,9 @@ class VectorMaker(Maker):
 
     def scenarios(self) -> list[Scenario]:
         """Return all scenarios."""
-        further = [self.make("promotions", self.promotions), self.last_place()] if 1 in self.mac.levels else []
+        if 1 not in self.mac.levels:
+            return super().scenarios()
+        further = [self.make("promotions", self.promotions), piled_promotions(self), self.last_place()]
         return [*super().scenarios(), *further]
 
     def last_place(self) -> Scenario:

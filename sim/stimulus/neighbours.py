@@ -1,0 +1,136 @@
+"""Steps in neighbouring cycles: nothing of one may reach the next, whose result would tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from golden import FP32, Flag, FloatFormat, dot, encode
+from sim.scenario import Scenario
+from sim.stimulus.mac_coverage import accumulator_of
+from sim.stimulus.operands import from_parts
+from sim.stimulus.reductions import Chain, Segment
+from sim.stimulus.schedule import DRAINED, Beat, on_registers
+
+if TYPE_CHECKING:
+    from sim.stimulus.mac import Maker
+
+__all__ = ["NEIGHBOURS", "neighbours", "required_neighbours"]
+
+#: The scenario; every lane of a unit has the same products in it.
+NEIGHBOURS = "neighbours"
+_EIGHTHS = (1, 2, 3, 4)
+
+
+def neighbours(maker: Maker) -> list[Scenario]:
+    """Take reductions in turn whose second steps would be wrong with something of the step before.
+
+    Each turn begins when nothing is in flight, and a third product puts promotions off, so that nothing comes between
+    the second products. Formats whose products are all far above the smallest fp32 numbers have none at level 0.
+    """
+    maker.start(NEIGHBOURS)
+    made = [_segments(maker.operands[at[0]], *at) for at in _kinds(maker)]
+    maker.bins.update(name for kind in made for name, _ in kind)
+    turns: list[Chain] = []
+    for kind in made:
+        chains = [[segment] for _, segment in kind]
+        maker.complete(NEIGHBOURS, chains)
+        turns += [
+            [segment for (segment,) in group] for group in on_registers(chains, maker.mac.registers, maker.paired)
+        ]
+    if not turns:
+        return []
+    beats: list[Beat] = []
+    for turn in turns:
+        turn[0].pauses = [DRAINED, *[0] * (len(turn[0].a) - 1)]
+        beats += [(segment, k) for k in range(len(turn[0].a)) for segment in turn]
+    scenario = maker.to_scenario(NEIGHBOURS, beats)
+    scenario.is_bulk = True
+    scenario.coverage = dict(maker.bins)
+    return [scenario]
+
+
+def required_neighbours(maker: Maker) -> set[str]:
+    """Return the bins of `neighbours`."""
+    return {name for at in _kinds(maker) for name, _ in _segments(maker.operands[at[0]], *at)}
+
+
+def _kinds(maker: Maker) -> list[tuple[int, int]]:
+    """Return every format with the levels that differ in a step: into fp32, and into the format itself."""
+    levels = sorted({maker.mac.levels[0], maker.mac.levels[-1]})
+    return [kind for kind in maker.kinds if kind[1] in levels]
+
+
+def _segments(operand: FloatFormat, index: int, level: int) -> list[tuple[str, Segment]]:
+    """Return the names of bins, and reductions of two products and a zero."""
+    found = _products(operand, level)
+    return [(name, Segment(index, level, [*a, 0], [*b, operand.one], chunk=0)) for name, a, b in found]
+
+
+@cache
+def _products(operand: FloatFormat, level: int) -> list[tuple[str, list[int], list[int]]]:
+    head, one = f"{NEIGHBOURS}/{operand}/level_{level}", operand.one
+    found: list[tuple[str, list[int], list[int]]] = []
+    for field, a, b in _limits(operand, accumulator_of(level, operand)):
+        found.append((f"{head}/cancels_after_exponent/{field}", a, b))
+        found.append((f"{head}/cancels", [one, one | operand.sign_mask], [one, one]))
+    for field, eighths, a, b in _just_below_normal(operand) if level else ():
+        found.append((f"{head}/exponent_{field}/{eighths}_eighths_below_normal", a, b))
+    return found
+
+
+def _limits(operand: FloatFormat, accumulator: FloatFormat) -> Iterator[tuple[int, list[int], list[int]]]:
+    """Yield exponent fields of an accumulator that limit how far a difference is shifted, the accumulator, and +0.
+
+    The limit must not end the shift of the next difference, which leaves nothing.
+    """
+    for field in range(1, min(FP32.precision + 2, accumulator.max_finite_field + 1)):
+        exponent = field - accumulator.bias
+        powers = exponent // 2, exponent - exponent // 2
+        if powers[0] >= operand.emin:
+            x, y = (int(encode(2.0**power, operand)) for power in powers)
+            yield field, [x, 0], [y, operand.one]
+
+
+def _just_below_normal(operand: FloatFormat) -> Iterator[tuple[int, int, list[int], list[int]]]:
+    """Yield an accumulator A and a larger product ``-p``, so that p - A is eighths of the lowest place below normal.
+
+    Every exponent field of A asks for a shift of its own. Odd and even eighths take turns: the former have a bit below
+    the place on which tininess depends, the latter have none.
+
+    With p = X 2^w and b bits of precision, let the lowest place of a subnormal be 2^g, and the smallest normal number
+    2^(b-1+g), in units of 2^w; t is the eighths. Then ``A = X + t - 2^(b-1+g)`` has b bits if the field is b - g and
+    X + t a multiple of 2^(b-1): an odd factor of X has one other factor of b bits for which it is.
+    """
+    b = operand.precision
+    top = 1 << b - 1
+    for field in range(1, b - 2):
+        g = b - field
+        for eighths in _EIGHTHS:
+            t = eighths << g - 3
+            for x in range(top | 1, 2 * top, 2):
+                y = top | -t * pow(x, -1, top) % top
+                significand, rest = divmod(x * y + t - (top << g), top)
+                if not rest and top <= significand < 2 * top:
+                    break
+            else:
+                raise AssertionError(f"{operand}: no product {eighths} eighths below normal for field {field}")
+            exponents = operand.emin + field - 1
+            left = exponents // 2
+            factors = [
+                int(from_parts(operand, 0, exponent + operand.bias, part - top))
+                for part, exponent in ((x, left), (y, exponents - left))
+            ]
+            a = [int(from_parts(operand, 0, field, significand - top)), factors[0] | operand.sign_mask]
+            _is_tiny_from_three_eighths(operand, eighths, a, [operand.one, factors[1]])
+            yield field, eighths, a, [operand.one, factors[1]]
+
+
+def _is_tiny_from_three_eighths(operand: FloatFormat, eighths: int, a: list[int], b: list[int]) -> None:
+    codes = (np.array(each, np.uint16) for each in (a, b))
+    result, flags = dot(*codes, operand=operand, level=2, chunk=None, return_flags=True)
+    assert int(result) == operand.min_normal | operand.sign_mask, (operand, eighths, a, b)
+    assert bool(flags & Flag.UNDERFLOW) == (eighths > 2), (operand, eighths, a, b)

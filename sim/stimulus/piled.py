@@ -1,0 +1,48 @@
+"""Promotions to one row, as far apart as promotions to others make them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sim.scenario import Scenario
+from sim.stimulus.reductions import Chain
+from sim.stimulus.schedule import DRAINED, Beat
+
+if TYPE_CHECKING:
+    from sim.stimulus.vector import VectorMaker
+
+__all__ = ["piled_promotions", "required_piled_promotions"]
+
+
+def _names(maker: VectorMaker) -> dict[str, tuple[int, int]]:
+    levels = [level for level in maker.mac.levels if level] if 1 in maker.mac.levels else []
+    rows = range(maker.mac.registers // 2)
+    return {f"piled_promotions/level_{level}/behind_{count}": (level, count) for level in levels for count in rows}
+
+
+def required_piled_promotions(maker: VectorMaker) -> set[str]:
+    """Return the bins of `piled_promotions`."""
+    return set(_names(maker))
+
+
+def piled_promotions(maker: VectorMaker) -> Scenario:
+    """Let the first of three promotions to a row wait for as many others as have rows, and the second one for none.
+
+    The products of the row are as far apart as they must be. A promotion of level 1 takes two cycles, one of its
+    products one: with each of the others the first promotion comes one cycle later, and nearer to the second.
+    """
+    name = "piled_promotions"
+    maker.start(name)
+    chains: list[Chain] = []
+    for level, count in _names(maker).values():
+        index = int(maker.rng.integers(len(maker.operands)))
+        others = [maker.segment(index, 1, 1, chunk=1, register=2 * other + 2) for other in range(count)]
+        group = [*others, maker.segment(index, level, 3, chunk=1, register=0)]
+        group[0].pauses = [DRAINED, *[0] * (len(group[0].a) - 1)]
+        chains += [[segment] for segment in group]
+    maker.complete(name, chains)
+    beats: list[Beat] = [(chain[0], k) for chain in chains for k in range(len(chain[0].a))]
+    scenario = maker.to_scenario(name, beats)
+    scenario.is_bulk = True
+    scenario.coverage = dict.fromkeys(_names(maker), 1)
+    return scenario
