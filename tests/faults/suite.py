@@ -71,8 +71,11 @@ class FirstFailure:
 
 
 def forget_imports() -> None:
-    """Let `golden` and the tests be imported anew, all but this package, whose faults go from process to process."""
-    for name in [name for name in sys.modules if name.split(".")[0] in ("golden", "tests")]:
+    """Let `golden`, the tests and what both import be imported anew.
+
+    This package alone stays: its faults go from process to process.
+    """
+    for name in [name for name in sys.modules if name.split(".")[0] in ("golden", "lab", "tests", "tools")]:
         if not name.startswith(__package__):
             del sys.modules[name]
 
