@@ -166,17 +166,30 @@ def test_explanation_picture_has_the_title_and_the_lost_products(tmp_path):
 
 
 def test_explanation_picture_tells_kept_products_from_swamped_ones(tmp_path, monkeypatch):
-    axes = pytest.importorskip("matplotlib.axes")
-    drawn, plot = {}, axes.Axes.plot
-
-    def noted(self, places, *given, **options):
-        drawn[options.get("label")] = list(places)
-        return plot(self, places, *given, **options)
-
-    monkeypatch.setattr(axes.Axes, "plot", noted)
+    pyplot, figures = pytest.importorskip("matplotlib.pyplot"), []
+    monkeypatch.setattr(pyplot, "close", figures.append)
     explain(*grown(), operand=BF16, level=2, chunk=None).plot(tmp_path / "sum.svg")
-    assert drawn["product"] == [0]
-    assert drawn["product, swamped (300)"] == list(range(1, 301))
+    monkeypatch.undo()
+    (figure,) = figures
+    pyplot.close(figure)
+    assert tuple(figure.get_size_inches()) == (8, 5.5)
+    above, below = figure.axes
+    total, half_ulp, kept, swamped = above.lines
+    assert list(total.get_xdata()) == list(range(301))
+    assert list(total.get_ydata()) == [256.0] * 301
+    assert (list(half_ulp.get_ydata())[1:], list(kept.get_xdata())) == ([1.0] * 300, [0])
+    assert list(swamped.get_xdata()) == list(range(1, 301))
+    assert [line.get_color() for line in above.lines] == ["#333333", "#333333", "#2c7fb8", "#c0392b"]
+    legend = above.get_legend()
+    assert [text.get_text() for text in legend.get_texts()] == [
+        "accumulator", "half an ulp of it", "product", "product, swamped (300)",
+    ]  # fmt: skip
+    assert (legend._ncols, legend.get_frame_on()) == (4, False)
+    for axes in figure.axes:
+        assert all(line.get_visible() and line.get_alpha() == 0.3 for line in axes.get_xgridlines())
+    assert (above.get_yscale(), above.get_ylabel()) == ("log", "magnitude")
+    assert (below.get_xlabel(), below.get_ylabel()) == ("product, 0 to 300", "error so far")
+    assert list(below.lines[1].get_ydata()) == [0, 0]
 
 
 def test_explanation_of_one_product_has_two_rows_and_no_step_that_is_swamped():
