@@ -19,6 +19,7 @@ from golden import (  # fmt: skip
     decode,
     dot,
     encode,
+    explain,
     kernels,
     matmul,
     matmul_values,
@@ -177,8 +178,13 @@ def test_products_without_seed_and_call_are_those_of_0():
     x, y, table = encode(a, CBFLOAT16), encode(b, CBFLOAT16), np.arange(6)
     rows = Indexed(a.ravel(), np.zeros(1, np.int64), 30 * table, np.arange(30))
     columns = Indexed(b.ravel(), np.zeros(1, np.int64), 6 * np.arange(30), table)
-    options = {"operand": CBFLOAT16, "level": 2, "rounding": "stochastic", "out_rounding": "stochastic"}
+    step = {"operand": CBFLOAT16, "level": 2, "rounding": "stochastic"}
+    options = {**step, "out_rounding": "stochastic"}
+    pairs = [(row, column) for row in x[:1].tolist() for column in y.T[:3].tolist()]
     for call in (
+        lambda **told: np.array([explain(row, column, **step, **told).code for row, column in pairs]),
+        lambda **told: np.array([reference.dot(row, column, **options, **told)[0] for row, column in pairs]),
+        lambda **told: np.array(reference.matmul(x[:1].tolist(), y[:, :3].tolist(), **options, **told)),
         lambda **told: dot(x[:, None], y.T, **options, **told),
         lambda **told: matmul(x, y, **options, **told),
         lambda **told: matmul_values(a, b, **options, **told),

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from golden import BF16, Reduction, accumulators, encode, kernels, matmul, matmul_values
+from golden import BF16, Reduction, accumulators, encode, kernel_info, kernels, matmul, matmul_values
 from golden.arrays.value_products import indexed_values
 from golden.kernels import accumulators as accumulator_calls
 from golden.kernels import library, products
@@ -92,6 +92,11 @@ def test_one_matrix_for_a_batch_takes_initial_values_of_every_shape(path, initia
     with kernels.use(path):
         got = matmul_values(rows, columns, operand=BF16, level=0, initial=initial)
     assert got.tolist() == (rows @ columns + initial).tolist()
+
+
+def test_path_that_is_left_to_the_library_is_the_fastest():
+    with kernels.use("numpy"), kernels.use("auto", 3):
+        assert kernel_info() == {"path": kernels.paths()[0], "threads": 3 if len(kernels.paths()) > 1 else 1}
 
 
 def test_processors_are_those_that_the_process_may_use(monkeypatch):
