@@ -4,11 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
 import golden
 from golden import BF16, CBFLOAT16
 from golden.formats import HALF_FORMATS
-from lab.speed import counting, measure, modes, observing, quantise
+from lab.speed import counting, libraries, measure, modes, observing, observing_libraries, quantise
 from lab.speed.__main__ import main
 from lab.speed.contestants import contestants
 
@@ -128,6 +129,36 @@ def test_observing_row_tells_the_share_that_observing_adds():
     row = observing.Row("m", 1000, plain=40.0, observed=42.0, single=80.0, differing=0)
     cells = observing.table([row]).rows[0]
     assert cells == ("m", "1,000", "40.0", "42.0", "80.0", "5.0 %", "0")
+
+
+@pytest.fixture
+def one_small_library(monkeypatch, tmp_path):
+    class Linear(torch.nn.Linear):
+        def forward(self):
+            return super().forward(torch.randn(2, 4)).square().mean()
+
+    monkeypatch.setattr(libraries, "MODELS", {"small, 2 rows": lambda: Linear(4, 3)})
+    monkeypatch.setattr(observing_libraries, "_FOLDER", tmp_path)
+    return tmp_path
+
+
+def test_observing_libraries_times_a_model_and_leaves_its_observations(one_small_library, capsys):
+    assert observing_libraries.main(["--repetitions", "1"]) == 0
+    told = capsys.readouterr()
+    assert "0 weights differ" in told.err
+    assert told.out.splitlines()[-1].startswith("| small, 2 rows | 15 |")
+    assert len((one_small_library / "small" / "observations.jsonl").read_text().splitlines()) > 3
+
+
+def test_observing_libraries_that_changes_a_weight_is_noticed(one_small_library, monkeypatch):
+    honest = observing_libraries.cstorch.observe
+
+    def changing(model, *given, **named):
+        next(model.parameters()).data[0, 0] += 1.0
+        return honest(model, *given, **named)
+
+    monkeypatch.setattr(observing_libraries.cstorch, "observe", changing)
+    assert observing_libraries.main(["--repetitions", "1"]) == 1
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from tests.zoo.vision import torchvision
+from lab.speed.libraries import torchvision
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 torchvision()  # transformers looks for it, and would fail where its operators do not load

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 import golden.torch as cstorch
 from golden.torch.observing import ObservationReport
 from golden.torch.settings.scopes import scopes
+from lab.speed import libraries
 from tests.zoo.test_zoo import differing, made, pytestmark
 
 __all__ = ["pytestmark"]
@@ -49,3 +50,9 @@ def test_observed_model_has_the_same_bits_and_every_layer_in_every_pass(name: st
     assert {each for each in layers if len(passes[each]) < 3} == FIRST.get(name, set())
     assert passes.keys() <= {name for name, _ in model.named_modules()}
     assert any(row.recomputed for row in report.rows) == ("checkpointed" in name)
+
+
+def test_models_that_observing_is_timed_on_have_the_published_sizes() -> None:
+    with torch.device("meta"):
+        sizes = [sum(each.numel() for each in make().parameters()) for make in libraries.MODELS.values()]
+    assert sizes == [124_439_808, 11_689_512]

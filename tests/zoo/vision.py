@@ -2,33 +2,10 @@
 
 from __future__ import annotations
 
-import functools
-import importlib
-import sys
-import types
-from typing import Any
-
 import torch
 from torch import Tensor, nn
 
-
-@functools.cache
-def torchvision() -> types.ModuleType:
-    """Import torchvision, also where its compiled operators do not load (a CUDA build beside a PyTorch for the CPU).
-
-    Its import only asks that two of them exist; no model here calls one.
-    """
-    try:
-        return importlib.import_module("torchvision")
-    except RuntimeError:  # an operator does not exist
-        for name in [name for name in sys.modules if name.partition(".")[0] == "torchvision"]:
-            del sys.modules[name]
-    library = torch.library.Library("torchvision", "FRAGMENT")
-    for name in ("nms", "qnms"):
-        library.define(f"{name}(Tensor boxes, Tensor scores, float iou_threshold) -> Tensor")
-    module: Any = importlib.import_module("torchvision")
-    module.library_of_stubs = library  # the definitions live as long as it does
-    return module
+from lab.speed.libraries import torchvision
 
 
 class Classifier(nn.Module):

@@ -1,0 +1,121 @@
+"""Observe training steps of GPT-2 and ResNet18 in their published sizes, time them, and compare the weights."""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import torch
+from torch import nn
+
+import golden.torch as cstorch
+from golden import kernels
+from lab.speed import libraries
+from lab.speed.command import Measurement
+from lab.speed.observing import Row
+from tools.paths import ROOT
+from tools.results import Table
+
+__all__ = ["main", "measure", "table"]
+
+_EVERY = 20
+_FOLDER = ROOT / "build" / "observing"
+
+
+class _Training:
+    """A model, and steps on inputs that are drawn anew in each."""
+
+    def __init__(self, name: str) -> None:
+        torch.manual_seed(1)
+        self.model = libraries.MODELS[name]()
+        self._optimizer = torch.optim.SGD(self.model.parameters(), lr=1e-3)
+        self._scaler = cstorch.amp.GradScaler(2.0**10)
+        self._precision = cstorch.precision("cbfloat16", level=1)
+        self._steps = 0
+
+    def seconds(self) -> float:
+        """Return this thread's time of the next step."""
+        self._steps += 1
+        torch.manual_seed(self._steps)
+        started = time.thread_time()
+        self._optimizer.zero_grad()
+        with self._precision:
+            self._scaler.scale(self.model()).backward()
+        self._scaler.step(self._optimizer)
+        self._scaler.update()
+        return time.thread_time() - started
+
+
+def measure(name: str, repetitions: int) -> Row:
+    """Train twins in turns, one of them with every second step observed; their first steps count for nothing."""
+    plain, observed = _Training(name), _Training(name)
+    times, single, between = [], [], []
+    with cstorch.observe(observed.model, every=2, folder=_folder(name)) as report:
+        for step in range(2 * repetitions + 1):
+            one, other = plain.seconds(), observed.seconds()
+            if step:
+                times.append(one)
+                (between if step % 2 else single).append(other)
+    assert report.rows
+    weights = zip(_bits(plain.model), _bits(observed.model), strict=True)
+    differing = sum(int((one != other).sum()) for one, other in weights)
+    without, watched, idle = (statistics.median(each) * 1e3 for each in (times, single, between))
+    mean = (watched + (_EVERY - 1) * idle) / _EVERY
+    return Row(name, sum(each.numel() for each in plain.model.parameters()), without, mean, watched, differing)
+
+
+def _bits(model: nn.Module) -> Iterator[torch.Tensor]:
+    return (each.detach().view(torch.int32) for each in model.parameters())
+
+
+def table(rows: Sequence[Row]) -> Table:
+    """Return the rows as a table."""
+    cells = [
+        (
+            row.model,
+            f"{row.parameters:,}",
+            *(f"{each / 1e3:.2f}" for each in (row.plain, row.single)),
+            f"{100 * row.overhead:.1f} %",
+            f"{row.differing}",
+        )
+        for row in rows
+    ]
+    heads = "model", "parameters", "s a step", "the observed step", f"overhead with every={_EVERY}"
+    return Table((*heads, "weights that differ"), cells, left=1)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; return 0 if nothing is wrong."""
+    torch.set_num_threads(1)
+    command = Measurement(
+        module="observing_libraries",
+        result="observing-libraries",
+        measure=_measured,
+        tell=lambda row: (
+            f"{row.model}: {row.plain / 1e3:.2f} s a step, {row.single / 1e3:.2f} s observed, {row.differing} weights "
+            f"differ; python -m golden.torch report {_folder(row.model)}"
+        ),
+        table=table,
+        wrong=lambda row: row.differing,
+        note="processor time of the training's thread, with one thread for everything; random weights and inputs",
+        sources=("golden", "golden.torch"),
+        repetitions=2,
+    )
+    return command.main(__doc__, arguments)
+
+
+def _folder(name: str) -> Path:
+    return _FOLDER / name.partition(",")[0]
+
+
+def _measured(repetitions: int) -> Iterator[Row]:
+    with kernels.use(str(kernels.paths()[0]), threads=1):
+        for name in libraries.MODELS:
+            yield measure(name, repetitions)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
