@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-__all__ = ["MODELS", "torchvision"]
+__all__ = ["MODELS", "Gpt2", "ResNet18", "torchvision"]
 
 _TOKENS = 32  # in the sequence of GPT-2
 _PICTURES, _SIDE = 2, 224
@@ -38,7 +38,7 @@ def torchvision() -> types.ModuleType:
     return module
 
 
-class _LanguageModel(nn.Module):
+class Gpt2(nn.Module):
     """GPT-2 with its loss: 12 blocks of width 768, 50,257 tokens."""
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class _LanguageModel(nn.Module):
         return loss
 
 
-class _Classifier(nn.Module):
+class ResNet18(nn.Module):
     """ResNet18 with its loss: pictures of 224 × 224, 1000 classes."""
 
     def __init__(self) -> None:
@@ -68,6 +68,6 @@ class _Classifier(nn.Module):
 
 #: By name: a model that gives its loss on inputs that it draws.
 MODELS: dict[str, Callable[[], nn.Module]] = {
-    f"GPT-2, {_TOKENS} tokens": _LanguageModel,
-    f"ResNet18, {_PICTURES} pictures of {_SIDE} × {_SIDE}": _Classifier,
+    f"GPT-2, {_TOKENS} tokens": Gpt2,
+    f"ResNet18, {_PICTURES} pictures of {_SIDE} × {_SIDE}": ResNet18,
 }
