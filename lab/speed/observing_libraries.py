@@ -50,16 +50,16 @@ class _Training:
 
 
 def measure(name: str, repetitions: int) -> Row:
-    """Train twins in turns, one of them with every second step observed; their first steps count for nothing."""
+    """Train twins, one of them with every second step observed; their first steps count for nothing."""
     plain, observed = _Training(name), _Training(name)
-    times, single, between = [], [], []
+    steps = 2 * repetitions + 1
+    times = [plain.seconds() for _ in range(steps)][1:]
     with cstorch.observe(observed.model, every=2, folder=_folder(name)) as report:
-        for step in range(2 * repetitions + 1):
-            one, other = plain.seconds(), observed.seconds()
-            if step:
-                times.append(one)
-                (between if step % 2 else single).append(other)
-    assert report.rows
+        mixed = [observed.seconds() for _ in range(steps)][1:]
+    seen = [row.observed for row in report.steps][1:]
+    single, between = (
+        [each for each, is_seen in zip(mixed, seen, strict=True) if is_seen is of] for of in (True, False)
+    )
     weights = zip(_bits(plain.model), _bits(observed.model), strict=True)
     differing = sum(int((one != other).sum()) for one, other in weights)
     without, watched, idle = (statistics.median(each) * 1e3 for each in (times, single, between))
