@@ -85,44 +85,37 @@ def excesses(budgets, layers):
 
 
 def test_advise_of_formats_is_within_5_percent_of_every_combination_at_its_cost():
-    found = excesses([0.003, 0.045, 0.06], ["1"])
+    found = excesses([0.003, 0.06], ["1"])
     assert max(each for each, _ in found) <= 0.05, found
-    assert len({settings for _, settings in found}) == 3
     assert {half for _, settings in found for _, half in settings} >= {"float16", NARROW}
 
 
 class Wide(nn.Module):
-    """Three layers; the sums of the middle one reach 98,304 on their way, which float16 does not hold."""
+    """Two layers; the results of the first are 196,608, which float16 does not hold."""
 
     def __init__(self):
         super().__init__()
         torch.manual_seed(2)
-        self.first, self.wide, self.head = nn.Linear(6, 128), nn.Linear(128, 4, bias=False), nn.Linear(4, 3)
+        self.wide, self.head = nn.Linear(128, 4, bias=False), nn.Linear(4, 3)
         with torch.no_grad():
-            self.first.weight.mul_(0.01)
-            self.first.bias.fill_(48.0)
             self.wide.weight.fill_(32.0)
-            self.head.weight.mul_(1e-4)
 
     def forward(self, x):
-        return self.head(self.wide(self.first(x)))
+        return self.head(self.wide(x) * 1e-5)
 
 
-def wide(name, formats, **given):
-    batch = normal(8, 6, seed=1), torch.arange(8) % 3
-    precision = mixed(name, initial_loss_scale=1.0, max_loss_scale=1.0)
-    given = {"budget": 0.05, "precision": precision, "show": False, **given}
-    return cstorch.advise(Wide(), [batch], loss=nn.functional.cross_entropy, formats=formats, **given)
+def wide(name, formats):
+    batch = normal(8, 128, seed=1, scale=0.1) + 48.0, torch.arange(8) % 3
+    return advise(Wide(), batch, nn.functional.cross_entropy, name, budget=0.05, formats=formats, levels=[2])
 
 
 @pytest.mark.parametrize(("name", "other"), [("float16", "cbfloat16"), ("cbfloat16", "float16")])
 def test_advise_of_a_layer_that_overflows_in_float16_names_it_and_gives_it_cbfloat16(name, other):
-    advice = wide(name, [other], levels=[2])
+    advice = wide(name, [other])
     assert chosen(advice)["wide", "fwd"] == (2, "cbfloat16")
     assert advice.formats["float16"] > 0
-    overflows = [(row.layer, row.run, row.half) for row in advice.rows if row.gradient_change == np.inf]
-    assert overflows[0] == ("wide", "fwd", "float16")
-    assert {layer for layer, _, _ in overflows} == {"wide", "head"}  # its results are too large for the next one, too
+    overflows = {(row.layer, row.run, row.half) for row in advice.rows if row.gradient_change == np.inf}
+    assert overflows == {("wide", "fwd", "float16")}
     assert "level 0 in float16 alone overflows in fwd of wide" in advice.lines()
     assert advice.start == "cbfloat16"
     assert advice.starts["float16"] == np.inf
@@ -135,12 +128,12 @@ def test_advise_of_a_layer_that_overflows_in_float16_names_it_and_gives_it_cbflo
 def test_advise_of_a_layer_that_overflows_follows_the_measured_change(monkeypatch):
     # A fault: the formats do not reach the map, so that everything is in cbfloat16, and nothing overflows.
     monkeypatch.setattr(search.Search, "_map", lambda *_, common=False: {})
-    assert wide("cbfloat16", ["float16"], levels=[2]).broken == []
+    assert wide("cbfloat16", ["float16"]).broken == []
 
 
 def test_advise_of_a_model_that_overflows_in_every_format_is_an_error():
     with pytest.raises(ValueError, match="model: its loss or gradient is not finite at level 0 in any of the formats"):
-        wide("float16", ["float8_e5m2"], levels=[2])
+        wide("float16", ["float8_e5m2"])
 
 
 def small(**given):
@@ -171,11 +164,11 @@ def test_advise_gives_16_bits_where_8_are_no_faster_by_the_costs_given():
 
 
 def test_advise_without_a_combination_in_the_budget_says_so_and_gives_the_nearest():
-    advice = small(budget=1e-6)
+    advice = small(budget=1e-6, layers=["2"])
     assert "no combination that was run stays within the budget; this one comes nearest" in advice.lines()
     assert advice.gradient_change <= min(row.gradient_change for row in advice.rows)
     assert advice.formats["bfloat16"] == 1  # 8 bits are too few
-    assert advice.table().row_count == 12
+    assert advice.table().row_count == 6
 
 
 def test_advise_without_formats_is_as_before():
