@@ -3,10 +3,13 @@
 import fcntl
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 
 def shared_folder(tmp_path_factory: pytest.TempPathFactory, name: str, fill: Callable[[Path], None]) -> Path:
@@ -23,3 +26,12 @@ def shared_folder(tmp_path_factory: pytest.TempPathFactory, name: str, fill: Cal
             fill(partial)
             partial.rename(folder)
     return folder
+
+
+def shared_arrays(
+    tmp_path_factory: pytest.TempPathFactory, name: str, make: Callable[[], Iterable[NDArray[Any]]]
+) -> list[NDArray[Any]]:
+    """Return arrays that one process of this test run computes, while the others wait for them."""
+    folder = shared_folder(tmp_path_factory, name, lambda folder: np.savez(folder / "arrays.npz", *make()))
+    with np.load(folder / "arrays.npz") as kept:
+        return [kept[each] for each in kept.files]

@@ -23,17 +23,26 @@ def extension() -> dict[str, object]:
 
 @dataclass(frozen=True)
 class Change:
-    """One place of one source file, rewritten; the old text must stand there once."""
+    """One place of one source file, rewritten; the old text must stand there once, between `before` and `after`."""
 
     file: str
     old: str
     new: str
+    before: str = ""
+    after: str = ""
 
     def apply(self, folder: Path) -> None:
         path = folder / self.file
         text = path.read_text(encoding="utf-8")
-        assert text.count(self.old) == 1, f"{self.file} has {text.count(self.old)} places of: {self.old}"
-        path.write_text(text.replace(self.old, self.new), encoding="utf-8")
+        start, end = self.place_in(text, self.file)
+        path.write_text(text[:start] + self.new + text[end:], encoding="utf-8")
+
+    def place_in(self, text: str, name: str) -> tuple[int, int]:
+        """Return where the old text begins and ends."""
+        whole = self.before + self.old + self.after
+        assert text.count(whole) == 1, f"{name} has {text.count(whole)} places of: {whole}"
+        start = text.index(whole) + len(self.before)
+        return start, start + len(self.old)
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,10 @@ import pytest
 
 from golden import BF16, CBFLOAT16, FP32, Reduction, encode, kernels, matmul
 
+from ...shared import shared_arrays
 from .build import Change
 from .operands import codes
-from .seen import RUN, assert_seen, differences
+from .seen import RUN, assert_seen, changes_of, differences
 from .test_counting import numbers
 
 VECTORS, ANY, REPEATED = "vector_counts.h", "generic_counts.h", "repeated_counts.h"
@@ -26,7 +27,7 @@ FAULTS = {
     ),
     "swamped of the next vector": (
         "avx2",
-        Change(VECTORS, "SHARED ? 0 : v]);", "SHARED ? 0 : USED - 1 - v]);"),
+        Change(VECTORS, "SHARED ? 0 : v", "SHARED ? 0 : USED - 1 - v", after="]);"),
     ),
     "underflow below the smallest normal value after rounding there": (
         "avx512",
@@ -34,7 +35,7 @@ FAULTS = {
     ),
     "underflow of exact sums": (
         "avx2",
-        Change(VECTORS, "less_where(inexact, Lanes::both", "less_where(Lanes::ordered(acc, acc), Lanes::both"),
+        Change(VECTORS, "inexact", "Lanes::ordered(acc, acc)", before="less_where("),
     ),
     "underflow never watched for": (
         "avx512",
@@ -42,7 +43,7 @@ FAULTS = {
     ),
     "underflow watched for by the block's first chunk": (
         "avx512",
-        Change("product.cpp", "const int64_t piece = (y - b) / b_step / chunk_;", "const int64_t piece = 0;"),
+        Change("product.cpp", "(y - b) / b_step / chunk_", "0", before="const int64_t piece = "),
     ),
     "overflow not inexact": (
         "avx512",
@@ -58,7 +59,7 @@ FAULTS = {
     ),
     "invalid for every NaN": (
         "avx512",
-        Change(VECTORS, "but_not(Lanes::ordered(product, before), Lanes", "but_not(Lanes::ordered(a, b), Lanes"),
+        Change(VECTORS, "Lanes::ordered(product, before)", "Lanes::ordered(a, b)"),
     ),
     "invalid not of infinity times zero onto a NaN": (
         "avx512",
@@ -74,7 +75,7 @@ FAULTS = {
     ),
     "largest exponent of the scaled value": (
         "avx512",
-        Change("counting.h", ">> 52) - 1023 - scale;", ">> 52) - 1023;"),
+        Change("counting.h", "scale", "0", before=">> 52) - 1023 - ", after=";"),
     ),
     "promotions counted as products": (
         "avx512",
@@ -84,16 +85,20 @@ FAULTS = {
         "avx2",
         Change(
             REPEATED,
-            "const Environment down(Rounding::down);\n            count_steps",
-            "const Environment down(Rounding::nearest);\n            count_steps",
+            "Rounding::down",
+            "Rounding::nearest",
+            before="const Environment down(",
+            after=");\n            count_steps",
         ),
     ),
     "inexact promotions judged to nearest": (
         "avx2",
         Change(
             REPEATED,
-            "const Environment down(Rounding::down);\n            count_partials",
-            "const Environment down(Rounding::nearest);\n            count_partials",
+            "Rounding::down",
+            "Rounding::nearest",
+            before="const Environment down(",
+            after=");\n            count_partials",
         ),
     ),
     "steps counted from the first sum": ("avx2", Change(REPEATED, "before = after;", "(void)0;")),
@@ -110,7 +115,7 @@ FAULTS = {
     "inexact not counted, portable": ("portable", Change(ANY, "tally.inexact[i]++;", "")),
     "underflow below the smallest normal value before rounding, portable": (
         "portable",
-        Change(ANY, "underflow[i] += magnitude < min_normal_;", "underflow[i] += std::fabs(exact) < min_normal_;"),
+        Change(ANY, "magnitude < min_normal_", "std::fabs(exact) < min_normal_", before="underflow[i] += "),
     ),
     "overflow judged by the result, portable": (
         "portable",
@@ -126,7 +131,7 @@ FAULTS = {
     ),
     "largest of infinities, portable": (
         "portable",
-        Change(ANY, "if (is_finite(after) && magnitude", "if (magnitude"),
+        Change(ANY, "is_finite(after)", "true", before="if (", after=" && magnitude"),
     ),
 }  # fmt: skip
 
@@ -134,29 +139,32 @@ FAULTS = {
 def results():
     """Counts of products that meet every event, of levels 0, 1 and 2, to nearest even and up."""
     rng = np.random.default_rng(140)
-    found = []
     for fmt in (CBFLOAT16, BF16):
         for kind in ("any", "normal", "special", "wide", "edges"):
             a, b = codes(kind, fmt, (5, 90), rng), codes(kind, fmt, (90, 40), rng)
             for level in (0, 1, 2):
                 for mode in ("nearest_even", "up"):
                     options = {"operand": fmt, "level": level, "rounding": mode}
-                    found += numbers(matmul(a, b, counts=True, **options)[1])
+                    yield from numbers(matmul(a, b, counts=True, **options)[1])
         half, other = (encode(2.0**exponent, fmt) for exponent in (fmt.emin // 2, fmt.emin - fmt.emin // 2))
         near = (np.uint32(half) + rng.integers(-8, 9, (40, 1))).astype(np.uint16)
         b = (np.uint32(other) + rng.integers(-8, 9, (1, 40))).astype(np.uint16)
-        found += numbers(matmul(near, b, operand=fmt, level=2, counts=True)[1])
+        yield from numbers(matmul(near, b, operand=fmt, level=2, counts=True)[1])
         # A chunk of ones, then one with a product alone whose last digits are below those of the format.
         a = encode(np.ones((4, 64)), fmt)
         a[:, 32:], a[:, 63] = 0, fmt.min_normal + 1
-        found += numbers(matmul(a, a.T, operand=fmt, reduction=Reduction(fmt, 32, FP32), counts=True)[1])
-    return found
+        yield from numbers(matmul(a, a.T, operand=fmt, reduction=Reduction(fmt, 32, FP32), counts=True)[1])
 
 
 @pytest.fixture(scope="module")
-def wanted():
+def wanted(tmp_path_factory):
     with kernels.use("numpy"):
-        return results()
+        return shared_arrays(tmp_path_factory, "wanted_counts", results)
+
+
+@pytest.fixture(scope="module")
+def library(switched):
+    return switched("counts", changes_of(FAULTS), RUN)
 
 
 @pytest.mark.parametrize("path", RUN)
@@ -165,6 +173,13 @@ def test_counts_of_the_unchanged_source_agree(wanted, path):
         assert differences(results, wanted) == 0
 
 
+@pytest.mark.parametrize("path", RUN)
+def test_counts_with_every_fault_switched_off_agree(library, load, tmp_path, wanted, path):
+    load(library.loaded(None, tmp_path), [path])
+    with kernels.use(path):
+        assert differences(results, wanted) == 0
+
+
 @pytest.mark.parametrize("fault", FAULTS)
-def test_miscounted_event_is_seen(builder, load, wanted, fault):
-    assert_seen(f"counts {fault}", FAULTS[fault], builder, load, results, wanted)
+def test_miscounted_event_is_seen(library, load, tmp_path, wanted, fault):
+    assert_seen(fault, FAULTS[fault][0], library, load, tmp_path, results, wanted)

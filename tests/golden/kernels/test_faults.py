@@ -6,15 +6,16 @@ import pytest
 from golden import CBFLOAT16, FP32, FloatFormat, Reduction, encode, kernels, matmul, matmul_values, quantize
 from golden.formats import HALF_FORMATS
 
+from ...shared import shared_arrays
 from .build import SOURCE, Change, extension
 from .operands import KINDS, beyond_double, codes, grown_by_rounding, late_overflow
-from .seen import RUN, assert_seen, differences
+from .seen import RUN, assert_seen, changes_of, differences
 
-ROUND = "const Words sticky = Lanes::or_and(x, Lanes::shift_right(x, shift_), one_);"
+ROUND = "Lanes::or_and(x, Lanes::shift_right(x, shift_), one_)"
 LIMIT = "return Lanes::infinite_from(Lanes::as_floats(place.round(x)), limit);"
 
 FAULTS = {
-    "ties go down": ("avx512", Change("steps.h", ROUND, "const Words sticky = x;")),
+    "ties go down": ("avx512", Change("steps.h", ROUND, "x")),
     "truncated": ("avx512", Change("steps.h", "Lanes::add(sticky, half_less_one_)", "sticky")),
     "not rounded to odd, AVX-512": (
         "avx512",
@@ -53,9 +54,7 @@ FAULTS = {
     ),
     "not rounded to odd, portable": (
         "portable",
-        Change(
-            "generic_steps.h", "const bool move = finite && error != 0 && (bits & 1) == 0;", "const bool move = false;"
-        ),
+        Change("generic_steps.h", "finite && error != 0 && (bits & 1) == 0", "false"),
     ),
     "subnormals lost, portable": (
         "portable",
@@ -64,7 +63,12 @@ FAULTS = {
     "no infinity": ("avx512", Change("steps.h", LIMIT, "return Lanes::as_floats(place.round(x));")),
     "overflow not expected": (
         "avx512",
-        Change("plan.h", "return !(bound < std::ldexp", "return bound < 0 && (std::ldexp"),
+        Change(
+            "plan.h",
+            "!(bound < std::ldexp(2 - std::ldexp(1.0, -inner.fraction_bits), inner.emax()))",
+            "bound < 0",
+            before="return ",
+        ),
     ),
     "bound that forgets how rounding lets sums grow": (
         "avx512",
@@ -80,11 +84,11 @@ FAULTS = {
     ),
     "chunk that does not start from zero": (
         "avx512",
-        Change("product.cpp", "if (k % chunk_ == 0) std::memset(partial,", "if (k == 0) std::memset(partial,"),
+        Change("product.cpp", "k % chunk_ == 0", "k == 0", before="if (", after=") std::memset(partial,"),
     ),
     "promotion missing at the end": (
         "avx512",
-        Change("product.cpp", "if (end % chunk_ == 0 || end == call_.k)\n", "if (end % chunk_ == 0)\n"),
+        Change("product.cpp", "end % chunk_ == 0 || end == call_.k", "end % chunk_ == 0"),
     ),
     "NaN with its payload": (
         "avx512",
@@ -97,7 +101,7 @@ FAULTS = {
     "codes beyond infinity": ("avx512", Change("vectors.h", "Lanes::smaller(magnitude, inf)", "magnitude")),
     "rows of the last panel": (
         "avx512",
-        Change("product.cpp", "return std::min<int64_t>(tiles_.rows, rows()", "return std::min<int64_t>(1, rows()"),
+        Change("product.cpp", "tiles_.rows", "1", before="return std::min<int64_t>(", after=", rows()"),
     ),
 }
 
@@ -108,34 +112,51 @@ NARROW = FloatFormat("e4m3", 4, 3)
 def results():
     """Products and roundings that meet every part of the kernels; NaNs shown by their bits."""
     rng = np.random.default_rng(130)
-    found = []
     for fmt in (*HALF_FORMATS, NARROW):
         for kind in KINDS:
             a, b = codes(kind, fmt, (5, 301), rng), codes(kind, fmt, (301, 20), rng)
             for level in (0, 1, 2):
-                found.append(matmul(a, b, operand=fmt, reduction=Reduction.for_level(level, fmt, inner=fmt)))
-            found.append(matmul(a[:, :13], b[:13], operand=fmt, reduction=Reduction(fmt, None, fmt)))
-        found += [matmul(*late_overflow(fmt), operand=fmt, reduction=Reduction(fmt, None, fmt))]
-        found += [matmul(*grown_by_rounding(fmt), operand=fmt, reduction=Reduction(fmt, None, fmt))]
-        found += [matmul(*beyond_double(fmt), operand=fmt, reduction=Reduction(fmt, 32, fmt))]
+                yield matmul(a, b, operand=fmt, reduction=Reduction.for_level(level, fmt, inner=fmt))
+            yield matmul(a[:, :13], b[:13], operand=fmt, reduction=Reduction(fmt, None, fmt))
+        yield matmul(*late_overflow(fmt), operand=fmt, reduction=Reduction(fmt, None, fmt))
+        yield matmul(*grown_by_rounding(fmt), operand=fmt, reduction=Reduction(fmt, None, fmt))
+        yield matmul(*beyond_double(fmt), operand=fmt, reduction=Reduction(fmt, 32, fmt))
         patterns = rng.integers(0, 2**32, 3001, dtype=np.uint32).view(np.float32)
-        found += [encode(patterns, fmt), quantize(patterns, fmt).view(np.uint32)]
+        yield encode(patterns, fmt)
+        yield quantize(patterns, fmt).view(np.uint32)
     values = rng.integers(0, 2**32, (30, 30), dtype=np.uint32).view(np.float32)
-    found.append(quantize(values, FP32).view(np.uint32))
+    yield quantize(values, FP32).view(np.uint32)
     plan = Reduction(FP32, 3, CBFLOAT16)
-    found.append(matmul_values(values, values, operand=CBFLOAT16, reduction=plan).view(np.uint32))
-    return found
+    yield matmul_values(values, values, operand=CBFLOAT16, reduction=plan).view(np.uint32)
+
+
+# Steps with a limit lose their product: whoever needs them is wrong.
+WITHOUT_LIMITED_STEPS = Change("steps.h", LIMIT, "(void)x; return acc;")
+CHUNKS_END_NO_BLOCK = Change("product.cpp", "if (chunk_ > BLOCK) k1 = std::min(k1, (k0 / chunk_ + 1) * chunk_);", "")
+LIMITED_STEPS = {
+    True: "without limited steps",
+    False: "without limited steps, in blocks that chunks do not end",
+}
 
 
 @pytest.fixture(scope="module")
-def wanted():
+def wanted(tmp_path_factory):
     with kernels.use("numpy"):
-        return results()
+        return shared_arrays(tmp_path_factory, "wanted_products", results)
 
 
 @pytest.fixture(scope="module")
 def unchanged(builder):
     return builder.unchanged()
+
+
+@pytest.fixture(scope="module")
+def library(switched):
+    limited = {
+        LIMITED_STEPS[True]: [WITHOUT_LIMITED_STEPS],
+        LIMITED_STEPS[False]: [WITHOUT_LIMITED_STEPS, CHUNKS_END_NO_BLOCK],
+    }
+    return switched("products", changes_of(FAULTS) | limited, RUN)
 
 
 @pytest.mark.parametrize("path", RUN)
@@ -145,17 +166,20 @@ def test_unchanged_source_built_without_optimisation_agrees(unchanged, load, wan
         assert differences(results, wanted) == 0
 
 
+@pytest.mark.parametrize("path", RUN)
+def test_source_with_every_fault_switched_off_agrees(library, load, tmp_path, wanted, path):
+    load(library.loaded(None, tmp_path), [path])
+    with kernels.use(path):
+        assert differences(results, wanted) == 0
+
+
 @pytest.mark.parametrize("fault", FAULTS)
-def test_fault_in_the_source_is_seen(builder, load, wanted, fault):
-    assert_seen(fault, FAULTS[fault], builder, load, results, wanted)
-
-
-# Steps with a limit lose their product: whoever needs them is wrong.
-WITHOUT_LIMITED_STEPS = Change("steps.h", LIMIT, "(void)x; return acc;")
+def test_fault_in_the_source_is_seen(library, load, tmp_path, wanted, fault):
+    assert_seen(fault, FAULTS[fault][0], library, load, tmp_path, results, wanted)
 
 
 @pytest.mark.parametrize("ends_its_block", [True, False])
-def test_matmul_chunks_of_300_each_end_a_block_so_that_their_bounds_start_anew(builder, load, ends_its_block):
+def test_matmul_chunks_of_300_each_end_a_block_so_that_their_bounds_start_anew(library, load, tmp_path, ends_its_block):
     # 300 products of 2^22, counted twice, are below 2^32, where cbfloat16 ends, and 600 are above. (The bits are right
     # either way: steps without the limit are quicker, and nothing else.)
     values = np.full((1, 1200), 2.0**11.0)
@@ -166,9 +190,7 @@ def test_matmul_chunks_of_300_each_end_a_block_so_that_their_bounds_start_anew(b
         pytest.skip("the portable path has no bounds")
     with kernels.use("numpy"):
         wanted = matmul(a, b, operand=CBFLOAT16, chunk=300)
-    fault = Change("product.cpp", "if (chunk_ > BLOCK) k1 = std::min(k1, (k0 / chunk_ + 1) * chunk_);", "")
-    changes = [WITHOUT_LIMITED_STEPS] if ends_its_block else [WITHOUT_LIMITED_STEPS, fault]
-    load(builder.build(f"blocks-{ends_its_block}", *changes, path=path), [path])
+    load(library.loaded(LIMITED_STEPS[ends_its_block], tmp_path), [path])
     with kernels.use(path):
         assert (matmul(a, b, operand=CBFLOAT16, chunk=300) == wanted).all() == ends_its_block
 
