@@ -3,7 +3,8 @@
 import fcntl
 import os
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +13,21 @@ import pytest
 from numpy.typing import NDArray
 
 
+@contextmanager
+def locked(file: Path) -> Iterator[None]:
+    """Keep other processes out until the block ends."""
+    with file.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 def shared_folder(tmp_path_factory: pytest.TempPathFactory, name: str, fill: Callable[[Path], None]) -> Path:
     """Return a folder that one process of this test run fills, while the others wait for it."""
     base = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:  # each worker has a folder of its own in that of the run
         base = base.parent
     folder, partial = base / name, base / f"{name}.partial"
-    with (base / f"{name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with locked(base / f"{name}.lock"):
         if not folder.exists():
             shutil.rmtree(partial, ignore_errors=True)  # left by a process that failed
             partial.mkdir()

@@ -1,11 +1,20 @@
 """What the tests of the kernels for cards share."""
 
+from pathlib import Path
+
 import pytest
 
 from tests.cuda.host import HostDevice
+from tests.shared import shared_folder
 
 
 @pytest.fixture(scope="session")
-def host_device(tmp_path_factory: pytest.TempPathFactory) -> HostDevice:
+def host_kernels(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the kernels for this machine, which all processes fill."""
+    return shared_folder(tmp_path_factory, "host_kernels", lambda folder: None)
+
+
+@pytest.fixture(scope="session")
+def host_device(host_kernels: Path) -> HostDevice:
     """The kernels on this machine; what is built stays for the session."""
-    return HostDevice(tmp_path_factory.mktemp("kernels"))
+    return HostDevice(host_kernels)

@@ -6,7 +6,7 @@ import ctypes
 import re
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,8 @@ from golden.cuda.scales import Steps
 from golden.cuda.variants import defines
 from tests.golden.kernels.build import SOURCE as STEPS
 from tests.golden.kernels.build import Change, compiler
+from tests.golden.kernels.switches import DEFINITION, choose, put_into
+from tests.shared import locked
 
 SOURCE = Path(golden.cuda.__file__).parent / "source"
 #: In which order threads run the phases of a block, and whether blocks run from the last to the first and copies land
@@ -48,7 +50,7 @@ class HostDevice:
     Parameters
     ----------
     folder : Path
-        Where kernels are built, each at its first use.
+        Where kernels are built, each at its first use; several processes may share it.
     changes : Change
         Faults that are put into a copy of the source first.
     order : tuple of int
@@ -69,7 +71,6 @@ class HostDevice:
     ) -> None:
         self._folder, self._changes, self.order, self._plain = folder, changes, order, plain
         self._libraries: dict[tuple[str, ...], ctypes.CDLL] = {}
-        self._source, self._steps = SOURCE, STEPS
 
     def kernel(self, variant: Steps | None, name: str) -> Kernel:
         """Return a kernel, which is built if it is not there yet."""
@@ -100,20 +101,65 @@ class HostDevice:
 
     def _built(self, options: tuple[str, ...]) -> Path:
         self._folder.mkdir(parents=True, exist_ok=True)
-        if self._changes and self._source == SOURCE:
-            self._source, self._steps = self._folder / "source", self._folder / "steps"
-            shutil.copytree(SOURCE, self._source)
-            shutil.copytree(STEPS, self._steps)
-            for change in self._changes:
-                change.apply(self._source if (self._source / change.file).is_file() else self._steps)
         library = self._folder / ("".join(option.rpartition("CBFLOAT")[2] for option in options) + ".so")
-        if not library.is_file():
-            part = library.with_suffix(".part")
-            how = ["-x", "c++", "-std=c++17", "-O1", "-ffp-contract=off", "-w", "-fPIC", "-shared"]
-            folders = [f"-I{self._source}", f"-I{self._steps}"]
-            command = [compiler(), *how, *options, *folders, str(self._source / "kernels.cu"), "-o", str(part)]
-            done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-            if done.returncode:  # not what a check of a fault may take for a difference
-                raise RuntimeError(done.stderr)
-            part.rename(library)
+        with locked(self._folder / "lock"):
+            source, steps = self._sources()
+            if not library.is_file():
+                part = library.with_suffix(".part")
+                how = ["-x", "c++", "-std=c++17", "-O1", "-ffp-contract=off", "-w", "-fPIC", "-shared"]
+                folders = [f"-I{source}", f"-I{steps}"]
+                command = [compiler(), *how, *options, *folders, str(source / "kernels.cu"), "-o", str(part)]
+                done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+                if done.returncode:  # not what a check of a fault may take for a difference
+                    raise RuntimeError(done.stderr)
+                part.rename(library)
         return library
+
+    def _sources(self) -> tuple[Path, Path]:
+        """Return the folders of the kernels and of the steps."""
+        return self._changed_copy() if self._changes else (SOURCE, STEPS)
+
+    def _changed_copy(self) -> tuple[Path, Path]:
+        """Return the folders of a copy that has the changes, which is made at the first use."""
+        copy = self._folder / "source", self._folder / "steps"
+        if not (self._folder / "changed").is_file():
+            for given, folder in zip((SOURCE, STEPS), copy, strict=True):
+                shutil.copytree(given, folder, dirs_exist_ok=True)
+            self._change(*copy)
+            (self._folder / "changed").touch()
+        return copy
+
+    def _change(self, source: Path, steps: Path) -> None:
+        for change in self._changes:
+            change.apply(source if (source / change.file).is_file() else steps)
+
+
+class SwitchedDevice(HostDevice):
+    """Runs kernels that have many faults, one or none of which is on.
+
+    Parameters
+    ----------
+    folder : Path
+        Where kernels are built, each at its first use.
+    faults : mapping of str to sequence of Change
+    """
+
+    def __init__(self, folder: Path, faults: Mapping[str, Sequence[Change]]) -> None:
+        super().__init__(folder)
+        self._faults = faults
+        self._numbers = {name: number for number, name in enumerate(faults, 1)}
+        self.fault: str | None = None
+
+    def kernel(self, variant: Steps | None, name: str) -> Kernel:
+        """Return a kernel with the fault that is on."""
+        run = super().kernel(variant, name)
+        choose(self.library(variant, name), self._numbers[self.fault] if self.fault else 0)
+        return run
+
+    def _sources(self) -> tuple[Path, Path]:
+        return self._changed_copy()
+
+    def _change(self, source: Path, steps: Path) -> None:
+        put_into([source, steps], self._faults)
+        kernels = source / "kernels.cu"
+        kernels.write_text(DEFINITION + kernels.read_text(encoding="utf-8"), encoding="utf-8")

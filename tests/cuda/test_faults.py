@@ -10,9 +10,10 @@ import pytest
 
 from golden import CBFLOAT16, FP16
 from tests.cuda import products, test_arrays, test_packing
-from tests.cuda.host import ORDERS, HostDevice
+from tests.cuda.host import ORDERS, HostDevice, SwitchedDevice
 from tests.cuda.products import reduction_of, special_values, values
 from tests.golden.kernels.build import Change
+from tests.shared import shared_folder
 
 Check = Callable[[HostDevice], None]
 
@@ -89,54 +90,62 @@ def _close_quotients(device: HostDevice) -> None:
     test_arrays.test_softmax_of_quotients_that_floats_confuse_is_golden_s(device)
 
 
-def _fault(file: str, old: str, new: str, check: Check) -> tuple[tuple[Change, ...], Check]:
-    return (Change(file, old, new),), check
+def _fault(
+    file: str, old: str, new: str, check: Check, before: str = "", after: str = ""
+) -> tuple[tuple[Change, ...], Check]:
+    return (Change(file, old, new, before, after),), check
 
 
+LOADED = "load_value(source.memory, source.data, place)"
 FAULTS = {
     "columns of a thread's groups": _fault(
-        "place.h", "(GROUP * WARP_COLUMNS) + j", "(GROUP * WARP_ROWS) + j", _large_tile
+        "place.h", "WARP_COLUMNS", "WARP_ROWS", _large_tile, before="column0 + j / GROUP * (GROUP * "
     ),
     "rows of a thread's groups": _fault(
-        "place.h", "i / GROUP * (GROUP * WARP_ROWS) +", "i / GROUP * GROUP +", _large_tile
+        "place.h", "GROUP * WARP_ROWS", "GROUP", _large_tile, before=" + i / GROUP * (", after=") +"
     ),
     "columns of the last tiles": _fault("place.h", "rest % swath / height", "rest % swath / SWATH", _many_tiles),
     "the matrix of a batch": _fault("packing.h", "number /= lengths[axis];", "number /= lengths[AXES - 1];", _batches),
-    "the last lane of an operand": _fault("packing.h", "lane < packing.lanes)", "lane < packing.lanes - 1)", _product),
+    "the last lane of an operand": _fault("packing.h", "packing.lanes", "packing.lanes - 1", _product, "lane < ", ")"),
     "the last product of an operand": _fault(
-        "packing.h", "k0 + k < packing.k &&", "k0 + k < packing.k - 1 &&", _product
+        "packing.h", "k0 + k < packing.k", "k0 + k < packing.k - 1", _product, after=" &&"
     ),
     "the last column of the results": _fault(
-        "finish.h", "j >= product_.n) return;", "j >= product_.n - 1) return;", _product
+        "finish.h", "j >= product_.n", "j >= product_.n - 1", _product, after=") return;"
     ),
     "scales of an operand": _fault(
         "rounding.h", "return short_(x) * factor_;", "return short_(x) * (factor_ * 2);", _product
     ),
     "the largest of a stage": _fault(
-        "packing.h", "largest = magnitude > largest", "largest = magnitude < largest", _panels
+        "packing.h", "magnitude > largest", "magnitude < largest", _panels, before="largest = "
     ),
     "a stage that is copied into memory in use": _fault(
-        "gemm.h", "shared.stages.b[stage % 2]);", "shared.stages.b[0]);", _product
+        "gemm.h", "shared.stages.b[stage % 2]", "shared.stages.b[0]", _product, after=");"
     ),
     "a copy that nobody waits for": _fault(
-        "gemm.h", "thread);\n                copies_arrive();", "thread);", _product
+        "gemm.h", "copies_arrive();", "", _product, before="thread);\n                "
     ),
     "the length of a chunk": _fault(
         "gemm.h",
-        "        state.left = product_.chunk;\n        state.chunk++;",
-        "        state.left = product_.chunk + 1;\n        state.chunk++;",
+        "product_.chunk",
+        "product_.chunk + 1",
         _product,
+        before="        state.left = ",
+        after=";\n        state.chunk++;",
     ),
-    "the end of the last chunk": _fault("gemm.h", "+ k == product_.k))", "+ k == product_.depth))", _product),
+    "the end of the last chunk": _fault(
+        "gemm.h", "product_.k", "product_.depth", _product, before="+ k == ", after="))"
+    ),
     "partial sums that go on": _fault(
         "gemm.h",
-        "state.sum[i][v] = Plain::load(zero);\n            }\n        }\n        state.left",
-        "}\n        }\n        state.left",
+        "state.sum[i][v] = Plain::load(zero);",
+        "",
         _product,
+        after="\n            }\n        }\n        state.left",
     ),
     "sums that overflow unseen": _fault("gemm.h", "return state.bound < product_.safe;", "return true;", _specials),
     "a bound that forgets": _fault(
-        "gemm.h", "state.bound = (state.bound + count", "state.bound = (count", _slow_overflow
+        "gemm.h", "state.bound", "0.0f", _slow_overflow, before="state.bound = (", after=" + count"
     ),
     "the number of a promotion": _fault(
         "gemm.h", "FIRST_PROMOTION + state.chunk", "FIRST_PROMOTION + state.chunk + 1", _stochastic
@@ -147,26 +156,34 @@ FAULTS = {
     "the index of a row": _fault(
         "finish.h", "static_cast<uint32_t>(i) * product.row_index", "static_cast<uint32_t>(i)", _stochastic
     ),
-    "the second of a pair": _fault("gemm.h", "state.total[i][v * COUNT + c];", "state.total[i][v * COUNT];", _native),
+    "the second of a pair": _fault(
+        "gemm.h", "state.total[i][v * COUNT + c]", "state.total[i][v * COUNT]", _native, after=";"
+    ),
     "initial values of another column": _fault(
         "gemm.h", "initial.at(row, place)", "initial.at(row, place ^ 1)", _product
     ),
-    "initial values that are not rounded": _fault("finish.h", "return outer_(given_(load", "return ((load", _specials),
+    "initial values that are not rounded": _fault("finish.h", f"outer_(given_({LOADED}))", LOADED, _specials),
     "ties": _fault("rounding.h", "(rest == half && (kept & 1) != 0)", "rest == half", _rounding),
-    "beyond the largest value": _fault("rounding.h", "if (rounded > largest_)", "if (rounded >= largest_)", _rounding),
+    "beyond the largest value": _fault("rounding.h", "rounded > largest_", "rounded >= largest_", _rounding, "if ("),
     "a zero without a sign": _fault(
         "rounding.h", "rounded == 0 && specials_ == Specials::fnuz", "rounded == 0", _rounding
     ),
     "a mode": _fault("rounding.h", "return rest != 0 && negative;", "return negative;", _modes),
     "random bits": _fault("rounding.h", "(word >> (32 - random_bits_))", "(word >> (31 - random_bits_))", _modes),
     "neighbours": _fault("elementwise.h", "round(values[i][j], index + j)", "round(values[i][j], index)", _modes),
-    "values beyond the count": _fault("elementwise.h", "index < given.count;", "index <= given.count;", _counts),
-    "a largest value of a row": _fault(
-        "softmax.h", "for (int i = 1; i < SOFTMAX_COLUMNS; i++)", "for (int i = 2; i < SOFTMAX_COLUMNS; i++)", _softmax
+    "values beyond the count": _fault(
+        "elementwise.h", "index < given.count", "index <= given.count", _counts, after=";"
     ),
-    "a row that is not summed to its end": _fault("softmax.h", "i < columns; i++)", "i + 1 < columns; i++)", _softmax),
-    "quotients half way": _fault("softmax.h", "rest > 0 ? 1 : ~0u;", "0;", _close_quotients),
+    "a largest value of a row": _fault(
+        "softmax.h", "1", "2", _softmax, before="for (int i = ", after="; i < SOFTMAX_COLUMNS; i++)"
+    ),
+    "a row that is not summed to its end": _fault(
+        "softmax.h", "i < columns", "i + 1 < columns", _softmax, after="; i++)"
+    ),
+    "quotients half way": _fault("softmax.h", "rest > 0 ? 1 : ~0u", "0", _close_quotients, after=";"),
 }
+
+CHECKS = sorted({check for _, check in FAULTS.values()}, key=lambda check: check.__name__)
 
 NEXT_OF_PACKING = "    });\n    threads.each([&](PackingState &, int thread) {\n"
 NEXT_OF_STATE = "            });\n            threads.each([&](State &, int thread) {\n"
@@ -236,15 +253,29 @@ def _sees(device: HostDevice, check: Check) -> bool:
     return False
 
 
+@pytest.fixture(scope="module")
+def switched(tmp_path_factory: pytest.TempPathFactory) -> SwitchedDevice:
+    """The kernels with all faults in them, each behind a switch."""
+    folder = shared_folder(tmp_path_factory, "switched_kernels", lambda folder: None)
+    return SwitchedDevice(folder, {name: changes for name, (changes, _) in FAULTS.items()})
+
+
 @pytest.mark.parametrize("fault", FAULTS)
-def test_fault_in_the_kernels_is_seen(tmp_path: Path, host_device: HostDevice, fault: str) -> None:
-    changes, check = FAULTS[fault]
-    assert _sees(HostDevice(tmp_path, *changes, plain=host_device), check)
+def test_fault_in_the_kernels_is_seen(switched: SwitchedDevice, fault: str) -> None:
+    _, check = FAULTS[fault]
+    switched.fault = fault
+    assert _sees(switched, check)
 
 
-@pytest.mark.parametrize("check", sorted({check for _, check in FAULTS.values()}, key=lambda check: check.__name__))
+@pytest.mark.parametrize("check", CHECKS)
 def test_kernels_without_a_fault_pass_the_same_checks(host_device: HostDevice, check: Check) -> None:
     assert not _sees(host_device, check)
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_kernels_with_every_fault_switched_off_pass_the_same_checks(switched: SwitchedDevice, check: Check) -> None:
+    switched.fault = None
+    assert not _sees(switched, check)
 
 
 @pytest.mark.parametrize("place", WITHOUT_BARRIER)

@@ -31,8 +31,8 @@ def on_the_card(card, folder, *arguments, code=None):
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a card: tests/cuda/device runs on it")
-def test_memory_card_passes_every_test_of_a_card(card, tmp_path):
-    done = on_the_card(card, tmp_path)
+def test_memory_card_passes_every_test_of_a_card(card, host_kernels):
+    done = on_the_card(card, host_kernels)
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
     assert " passed" in done.stdout
 
@@ -50,8 +50,8 @@ devices.cards[0] = HostDevice(Path({folder!r}))
 """
 
 
-def test_memory_card_refuses_two_devices_and_counts_what_waits(card, tmp_path):
-    code = IN_THE_CARD.format(card=str(card), folder=str(tmp_path)) + (
+def test_memory_card_refuses_two_devices_and_counts_what_waits(card, host_kernels):
+    code = IN_THE_CARD.format(card=str(card), folder=str(host_kernels)) + (
         "x = torch.ones(2, 2, device='cuda')\n"
         "try:\n    x + torch.ones(2, 2)\n"
         "except RuntimeError as error:\n    assert 'same device' in str(error)\n"
@@ -63,5 +63,5 @@ def test_memory_card_refuses_two_devices_and_counts_what_waits(card, tmp_path):
         "except TypeError:\n    pass\n"
         "else:\n    raise AssertionError('the memory of a card is read')\n"
     )
-    done = on_the_card(card, tmp_path, code=code)
+    done = on_the_card(card, host_kernels, code=code)
     assert done.returncode == 0, done.stderr
