@@ -7,14 +7,15 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import golden.cuda
 from golden.cuda.scales import Steps
 from golden.cuda.variants import defines
+from tests.golden.kernels.build import HEADER, Change, compiler, read_once, system_headers
 from tests.golden.kernels.build import SOURCE as STEPS
-from tests.golden.kernels.build import Change, compiler
 from tests.golden.kernels.switches import DEFINITION, choose, put_into
 from tests.shared import locked
 
@@ -22,6 +23,9 @@ SOURCE = Path(golden.cuda.__file__).parent / "source"
 #: In which order threads run the phases of a block, and whether blocks run from the last to the first and copies land
 #: when they are waited for.
 ORDERS = ((0, 0, 1), (1, 1, 1), (2, 0, 1), (2, 1, 0))
+
+#: Of the compiler.
+HOW = ["-std=c++17", "-O1", "-ffp-contract=off", "-w", "-fPIC"]
 
 Kernel = Callable[[int, bytes], None]
 
@@ -106,14 +110,31 @@ class HostDevice:
             source, steps = self._sources()
             if not library.is_file():
                 part = library.with_suffix(".part")
-                how = ["-x", "c++", "-std=c++17", "-O1", "-ffp-contract=off", "-w", "-fPIC", "-shared"]
+                command = [compiler(), *HOW, *self._header(), "-x", "c++", "-shared", *options]
                 folders = [f"-I{source}", f"-I{steps}"]
-                command = [compiler(), *how, *options, *folders, str(source / "kernels.cu"), "-o", str(part)]
-                done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+                done = subprocess.run(
+                    [*command, *folders, str(source / "kernels.cu"), "-o", str(part)],
+                    capture_output=True,
+                    text=True,
+                    timeout=300,
+                )
                 if done.returncode:  # not what a check of a fault may take for a difference
                     raise RuntimeError(done.stderr)
                 part.rename(library)
         return library
+
+    def _header(self) -> list[str]:
+        """Return the options that include the system's headers, which a device without faults reads once."""
+        if self._plain:
+            with locked(self._plain._folder / "lock"):
+                return self._plain._header()
+        if self._changes:
+            return []
+        header = self._folder / HEADER
+        if not header.with_suffix(".h.gch").is_file():
+            names = sorted(system_headers(SOURCE) | {"cfloat", "cmath"})
+            read_once(self._folder, "".join(f"#include <{name}>\n" for name in names), [compiler(), *HOW])
+        return ["-include", str(header)]
 
     def _sources(self) -> tuple[Path, Path]:
         """Return the folders of the kernels and of the steps."""
@@ -140,12 +161,14 @@ class SwitchedDevice(HostDevice):
     Parameters
     ----------
     folder : Path
-        Where kernels are built, each at its first use.
+        Where kernels are built, each at its first use; several processes may share it.
     faults : mapping of str to sequence of Change
+    plain : HostDevice
+        A device without faults.
     """
 
-    def __init__(self, folder: Path, faults: Mapping[str, Sequence[Change]]) -> None:
-        super().__init__(folder)
+    def __init__(self, folder: Path, faults: Mapping[str, Sequence[Change]], plain: HostDevice) -> None:
+        super().__init__(folder, *chain.from_iterable(faults.values()), plain=plain)
         self._faults = faults
         self._numbers = {name: number for number, name in enumerate(faults, 1)}
         self.fault: str | None = None
@@ -155,9 +178,6 @@ class SwitchedDevice(HostDevice):
         run = super().kernel(variant, name)
         choose(self.library(variant, name), self._numbers[self.fault] if self.fault else 0)
         return run
-
-    def _sources(self) -> tuple[Path, Path]:
-        return self._changed_copy()
 
     def _change(self, source: Path, steps: Path) -> None:
         put_into([source, steps], self._faults)

@@ -58,8 +58,8 @@ FAULTS = {
 
 
 @pytest.mark.parametrize(("change", "check"), FAULTS.values(), ids=list(FAULTS))
-def test_check_names_operands_and_codes_of_a_wrong_output(tmp_path, change, check):
-    card = HostDevice(tmp_path, change)
+def test_check_names_operands_and_codes_of_a_wrong_output(tmp_path, host_device, change, check):
+    card = HostDevice(tmp_path, change, plain=host_device)
     with pytest.raises(RuntimeError, match=r"^device: cpu, a host, computes other bits than the CPU: ") as error:
         check(card)
     assert re.search(r"gives 0x[0-9a-f]{8} and must give 0x[0-9a-f]{8} for .*[0-9a-f]{8}", str(error.value))

@@ -254,10 +254,10 @@ def _sees(device: HostDevice, check: Check) -> bool:
 
 
 @pytest.fixture(scope="module")
-def switched(tmp_path_factory: pytest.TempPathFactory) -> SwitchedDevice:
+def switched(tmp_path_factory: pytest.TempPathFactory, host_device: HostDevice) -> SwitchedDevice:
     """The kernels with all faults in them, each behind a switch."""
     folder = shared_folder(tmp_path_factory, "switched_kernels", lambda folder: None)
-    return SwitchedDevice(folder, {name: changes for name, (changes, _) in FAULTS.items()})
+    return SwitchedDevice(folder, {name: changes for name, (changes, _) in FAULTS.items()}, host_device)
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -289,10 +289,12 @@ def test_missing_barrier_is_seen_in_some_order_of_the_threads(
     assert any(seen)
 
 
-def test_missing_barrier_that_ascending_threads_hide_is_seen_in_other_orders(tmp_path: Path) -> None:
+def test_missing_barrier_that_ascending_threads_hide_is_seen_in_other_orders(
+    tmp_path: Path, host_device: HostDevice
+) -> None:
     changes, check = WITHOUT_BARRIER["between the largest of some and of all"]
-    with_barrier = HostDevice(tmp_path / "with", *LAST_GATHERS)
-    without = HostDevice(tmp_path / "without", *changes, *LAST_GATHERS)
+    with_barrier = HostDevice(tmp_path / "with", *LAST_GATHERS, plain=host_device)
+    without = HostDevice(tmp_path / "without", *changes, *LAST_GATHERS, plain=host_device)
     for order in ORDERS:
         with_barrier.order = without.order = order
         assert not _sees(with_barrier, check)

@@ -140,14 +140,23 @@ def precompiled(folder: Path, options: list[str]) -> Path:
 
     A compiler that cannot use what was made of it reads the header itself.
     """
-    named = {
-        name for path in SOURCE.iterdir() for name in re.findall(r"^#include <([\w.]+)>", path.read_text("utf-8"), re.M)
-    }
+    named = system_headers(SOURCE)
     lines = [f"#include <{name}>" for name in sorted(named - {INTRINSICS})]
     lines += ["#if defined(__x86_64__)", f"#include <{INTRINSICS}>", "#endif", ""]
+    return read_once(folder, "\n".join(lines), command(options))
+
+
+def system_headers(source: Path) -> set[str]:
+    """Return the names of the system's headers that the files of a folder include."""
+    texts = (path.read_text(encoding="utf-8") for path in source.iterdir())
+    return {name for text in texts for name in re.findall(r"^#include <([\w.]+)>", text, re.M)}
+
+
+def read_once(folder: Path, text: str, command: list[str]) -> Path:
+    """Return a header with a text in a folder, which the compiler has read for this command."""
     header = folder / HEADER
-    header.write_text("\n".join(lines), encoding="utf-8")
-    run([*command(options), "-x", "c++-header", str(header), "-o", f"{header}.gch"])
+    header.write_text(text, encoding="utf-8")
+    run([*command, "-x", "c++-header", str(header), "-o", f"{header}.gch"])
     return header
 
 

@@ -20,12 +20,12 @@ def builder(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def switched(tmp_path_factory, builder):
-    """Build a library with all faults of a table, in some paths; all processes share it."""
+    """Build a library with all faults of a table, in some paths, on top of given changes; all processes share it."""
 
-    def make(name, faults, paths):
+    def make(name, faults, paths, given=()):
         units = set(UNITS) - (PATH_UNITS - {f"{path}.cpp" for path in paths})
         folder = shared_folder(
-            tmp_path_factory, f"switched-{name}", lambda folder: build(builder, folder, faults, units)
+            tmp_path_factory, f"switched-{name}", lambda folder: build(builder, folder, faults, units, given)
         )
         return Switched(folder / "changed.so", faults)
 

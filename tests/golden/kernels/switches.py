@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from .build import SOURCE, Builder, Change, files_of
+from .build import SOURCE, Builder, Change, Replacement, files_of
 
 #: The number of the fault that is on, or 0.
 CHOSEN = "chosen_fault"
@@ -85,11 +85,19 @@ def put_into(folders: Sequence[Path], faults: Mapping[str, Sequence[Change]]) ->
     return set(by_file)
 
 
-def build(builder: Builder, folder: Path, faults: Mapping[str, Sequence[Change]], units: set[str]) -> None:
-    """Build one library with all faults in an empty folder; the source changes in some units alone."""
+def build(
+    builder: Builder,
+    folder: Path,
+    faults: Mapping[str, Sequence[Change]],
+    units: set[str],
+    given: Sequence[Change | Replacement] = (),
+) -> None:
+    """Build one library with all faults in an empty folder, and with changes that are always there, in some units."""
     source = folder / "source"
     shutil.copytree(SOURCE, source)
-    changed = put_into([source], faults)
+    for change in given:
+        change.apply(source)
+    changed = put_into([source], faults) | {change.file for change in given}
     (source / "chosen.cpp").write_text(DEFINITION, encoding="utf-8")
     units = {unit for unit in units if changed & files_of(unit)} | {"chosen.cpp"}
     builder.link(folder, builder.compiled(source, sorted(units), folder / "objects"))

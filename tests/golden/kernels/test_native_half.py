@@ -184,40 +184,67 @@ def test_native_float16_counts_what_numpy_counts(native, wanted_counts, threads)
         assert wrong_counts(wanted_counts) == 0
 
 
-@pytest.mark.parametrize(
-    ("file", "old", "new"),
-    [
-        ("half_counts.h", "inexact = Halves::increased(inexact, where);", "(void)0;"),
-        ("half_counts.h", "same_where(where, before, after)", "same_where(~Halves::Mask{0}, before, after)"),
-        ("half_counts.h", "Halves::all_below(largest, HALF_INFINITY) && ", ""),
-        ("half_counts.h", " && Halves::all_above(least, HALF_SMALLEST_NORMAL)", ""),
-        ("half_counts.h", "HALF_SMALLEST_NORMAL = 0x0400", "HALF_SMALLEST_NORMAL = 0x03FF"),
-        ("half_counts.h", "largest = Halves::larger(largest, magnitude);", "largest = magnitude;"),
-        ("half_counts.h", "largest = Halves::larger(largest, other.largest);", "(void)0;"),
-        ("half_counts.h", "swamped = Halves::add(swamped, other.swamped);", "(void)0;"),
-        ("half_counts.h", "Halves::words(inexact, part)", "Halves::words(inexact, 0)"),
-        ("half_counts.h", "counters.largest = Lanes::multiply(counters.largest, up);", "(void)0;"),
-        ("half_counts.h", "Halves::narrow(sums + lane, Lanes::multiply(sum, up));", "(void)0;"),
-        ("half_counts.h", "x += now * (dot ? COLUMNS : Step::ROWS);", "(void)0;"),
-        ("product.cpp", "i * bytes, static_cast<size_t>(bytes)", "i * 2 * bytes, static_cast<size_t>(bytes)"),
-    ],
-)
-def test_miscount_of_native_float16_is_seen(builder, load, wanted_counts, file, old, new):
+COUNTS = "half_counts.h"
+MISCOUNTS = {
+    "inexact not counted": Change(COUNTS, "inexact = Halves::increased(inexact, where);", "(void)0;"),
+    "swamped wherever nothing changes": Change(
+        COUNTS, "where", "~Halves::Mask{0}", before="same_where(", after=", before, after)"
+    ),
+    "infinities not looked for": Change(COUNTS, "Halves::all_below(largest, HALF_INFINITY)", "true"),
+    "sums below the normal ones not looked for": Change(
+        COUNTS, "Halves::all_above(least, HALF_SMALLEST_NORMAL)", "true", before=" && "
+    ),
+    "the largest of the last step": Change(
+        COUNTS, "largest = Halves::larger(largest, magnitude);", "largest = magnitude;"
+    ),
+    "the largest of one half": Change(COUNTS, "largest = Halves::larger(largest, other.largest);", "(void)0;"),
+    "swamped of one half": Change(COUNTS, "swamped = Halves::add(swamped, other.swamped);", "(void)0;"),
+    "inexact of the first part": Change(COUNTS, "Halves::words(inexact, part)", "Halves::words(inexact, 0)"),
+    "the largest not scaled": Change(COUNTS, "counters.largest = Lanes::multiply(counters.largest, up);", "(void)0;"),
+    "sums not kept": Change(COUNTS, "Halves::narrow(sums + lane, Lanes::multiply(sum, up));", "(void)0;"),
+    "the first factors again": Change(COUNTS, "x += now * (dot ? COLUMNS : Step::ROWS);", "(void)0;"),
+    "partial sums of every other row": Change(
+        "product.cpp", "i * bytes", "i * 2 * bytes", after=", static_cast<size_t>(bytes)"
+    ),
+}
+SWAPPED = "operands of a step exchanged"
+SMALLEST_NORMAL = Change(COUNTS, "HALF_SMALLEST_NORMAL = 0x0400", "HALF_SMALLEST_NORMAL = 0x03FF")
+
+
+@pytest.fixture(scope="module")
+def faulty(switched):
     if "avx512" not in kernels.paths():
         pytest.skip("this processor has no AVX-512")
-    name = "halves-" + "".join(each for each in old + new if each.isalnum())
-    load(builder.build(name, *STAND_IN, Change(file, old, new), path=PATH), [PATH])
+    swapped = Change("avx512fp16.cpp", "return multiply_add(a, b, acc);", "return multiply_add(acc, b, a);")
+    faults = {name: [change] for name, change in MISCOUNTS.items()} | {SWAPPED: [swapped]}
+    return switched("halves", faults, [PATH], STAND_IN)
+
+
+def test_native_float16_with_every_fault_switched_off_counts_what_numpy_counts(faulty, load, tmp_path, wanted_counts):
+    load(faulty.loaded(None, tmp_path), [PATH])
+    with kernels.use(PATH):
+        assert wrong_counts(wanted_counts) == 0
+
+
+@pytest.mark.parametrize("fault", MISCOUNTS)
+def test_miscount_of_native_float16_is_seen(faulty, load, tmp_path, wanted_counts, fault):
+    load(faulty.loaded(fault, tmp_path), [PATH])
     with kernels.use(PATH):
         assert wrong_counts(wanted_counts) > 0
 
 
-def test_fault_in_the_native_float16_path_is_seen(builder, load):
+def test_miscount_of_native_float16_below_the_normal_sums_is_seen(builder, load, wanted_counts):
     if "avx512" not in kernels.paths():
         pytest.skip("this processor has no AVX-512")
+    load(builder.build("halves", *STAND_IN, SMALLEST_NORMAL, path=PATH), [PATH])
+    with kernels.use(PATH):
+        assert wrong_counts(wanted_counts) > 0
+
+
+def test_fault_in_the_native_float16_path_is_seen(faulty, load, tmp_path):
     rng = np.random.default_rng(144)
     a, b = codes("normal", FP16, (9, 50), rng), codes("normal", FP16, (50, 40), rng)
     wanted = on_numpy(matmul, a, b, operand=FP16)
-    swapped = Change("avx512fp16.cpp", "return multiply_add(a, b, acc);", "return multiply_add(acc, b, a);")
-    load(builder.build("fault", *STAND_IN, swapped), [PATH])
+    load(faulty.loaded(SWAPPED, tmp_path), [PATH])
     with kernels.use(PATH):
         assert (matmul(a, b, operand=FP16) != wanted).any()
