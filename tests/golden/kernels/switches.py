@@ -78,10 +78,10 @@ def put_into(folders: Sequence[Path], faults: Mapping[str, Sequence[Change]]) ->
     for number, changes in enumerate(faults.values(), 1):
         for change in changes:
             by_file.setdefault(change.file, []).append((number, change))
-    for file, changes in by_file.items():
+    for file, numbered in by_file.items():
         path = next(folder / file for folder in folders if (folder / file).is_file())
         text = path.read_text(encoding="utf-8")
-        path.write_text(DECLARATION + with_switches(text, changes, file), encoding="utf-8")
+        path.write_text(DECLARATION + with_switches(text, numbered, file), encoding="utf-8")
     return set(by_file)
 
 
