@@ -32,7 +32,9 @@ Matrix = NDArray[Any]
 # struct cbfloat_product of kernels.h: 13 numbers, three matrices of 4 each, the result; struct cbfloat_tables.
 _PRODUCT, _TABLES = struct.Struct("26q"), struct.Struct("2q")
 _MATMUL, _DOT = 0, 1
-_ROUNDING, _MOST_BITS = struct.Struct("2qQ2q"), 51  # struct cbfloat_rounding
+_ROUNDING = struct.Struct("2qQ2q")  # struct cbfloat_rounding
+# Of a sum's fraction and a random word beside it, which a double holds; of results, which 32 bits number.
+_MOST_BITS, _MOST_RESULTS = 51, 2**32
 
 
 class Indexed(NamedTuple):
@@ -90,15 +92,15 @@ class Formats(NamedTuple):
         return _ROUNDING.pack(*modes, given.seed, given.call, given.random_bits)
 
     def are_served(self, results: int) -> bool:
-        """Tell whether the library has room for the bits of a random word beside those of a sum."""
+        """Tell whether kernels, of the processor or of a device, have room for the random bits of so many results."""
         given = self.rounding
-        if given.is_nearest_even:
+        if not given.is_random:
             return True
         rounded = (self.inner, self.outer) if given.rounding is Rounding.STOCHASTIC else ()
         if given.out_rounding is Rounding.STOCHASTIC:
             rounded = (*rounded, self.destination)
         fits = all(fmt.fraction_bits + given.random_bits <= _MOST_BITS for fmt in rounded)
-        return fits and results <= 2**32
+        return fits and results <= _MOST_RESULTS
 
 
 def strided(array: Matrix) -> Matrix:

@@ -4,6 +4,9 @@ import numpy as np
 import pytest
 
 from golden import BF16, CBFLOAT16, FP16, FP32, FloatFormat, Reduction, Rounding
+from golden.rounding import ReductionRounding
+from golden.torch.gpu.products import is_served
+from golden.torch.operators.windows import Summing
 from tests.cuda.host import HostDevice
 from tests.cuda.products import check, reduction_of, special_values, values
 
@@ -66,3 +69,13 @@ def test_stochastic_product_of_any_number_of_random_bits_is_golden_s(host_device
         check(host_device, a, b[:, :3], operand=FP16, reduction=plan, **options)
     each = values(10, 3, 25, 5)
     check(host_device, a[:, :4], each, operand=CBFLOAT16, reduction=reduction_of(CBFLOAT16, 1, 10), **options)
+
+
+@pytest.mark.parametrize("modes", [("stochastic", "up"), ("up", "stochastic")])
+def test_product_of_more_random_bits_or_results_than_kernels_have_is_not_served(modes: tuple[str, str]) -> None:
+    """A float's 23 bits and a random word's 28 fill a double; 32 bits number the results."""
+    for bits, results, served in ((28, 2**32, True), (29, 1, False), (28, 2**32 + 1, False)):
+        rounding = ReductionRounding.of(*modes, seed=0, call=0, random_bits=bits)
+        assert is_served(Summing(FP32, CBFLOAT16, Reduction(CBFLOAT16, 32, FP32), rounding), results) == served
+    directed = ReductionRounding.of("up", "down", seed=0, call=0, random_bits=32)
+    assert is_served(Summing(FP32, CBFLOAT16, Reduction(CBFLOAT16, 32, FP32), directed), 2**33)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -50,6 +50,8 @@ from ..golden.kernels.test_environment import FLUSH_TO_ZERO, LIBM, MASKED, ROUND
 from ..golden.kernels.test_indexed import tables
 
 Answer = tuple[str, Any]
+Part = Callable[[np.random.Generator], Iterator[Any]]
+
 # Each operand's scale is bounded: by the largest value that float32 holds, and by the largest factor.
 _SCALED_BY_THE_RANGE = FloatFormat("e8m7", 8, 7, bias=135), FloatFormat("e8m7_low", 8, 7, bias=143)
 _SCALED_BY_THE_FACTOR = FloatFormat("e6m9", 6, 9, bias=12), FloatFormat("e8m1_low", 8, 1, bias=149)
@@ -61,9 +63,9 @@ _FORMS = (True, "rows", "sum")
 _ONE_BIT_MORE = FloatFormat("e8m8", 8, 8)
 
 
-def answers() -> Iterator[Answer]:
-    """Give every answer of the path in force; what numbers they are does not depend on it."""
-    for part in PARTS:
+def answers(parts: Sequence[Part] | None = None) -> Iterator[Answer]:
+    """Give every answer of the path in force, or those of some parts; what numbers they are does not depend on it."""
+    for part in PARTS if parts is None else parts:
         for number, array in enumerate(part(np.random.default_rng(150))):
             array = np.asarray(array)
             yield f"{part.__name__} {number}", array.view(np.uint32) if array.dtype == np.float32 else array
@@ -325,7 +327,7 @@ def environment(rng: np.random.Generator) -> Iterator[Any]:
         yield np.array([same])
 
 
-PARTS = (
+PARTS: tuple[Part, ...] = (
     flat, lengths, chains, edges, shapes, batches, reductions, scales, subnormals, windows, dots, modes, counted,
     narrow, other_machines, threads, environment,
 )  # fmt: skip

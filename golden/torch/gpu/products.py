@@ -13,7 +13,7 @@ from golden.cuda.plan import Matrix, plan_product
 from golden.formats import FloatFormat
 from golden.kernels.products import Formats
 from golden.reduction import Reduction
-from golden.rounding import ReductionRounding, Rounding
+from golden.rounding import ReductionRounding
 from golden.torch.gpu.checking import check_product, launch, once
 from golden.torch.gpu.devices import device_of
 from golden.torch.gpu.elementwise import rounded
@@ -22,22 +22,11 @@ from golden.torch.operators.windows import Summing
 
 __all__ = ["is_served", "matrix_product", "multiply", "operand_values"]
 
-# A random word and the bits of a sum must fit a double, and results be numbered by 32 bits, as on the CPU.
-_MOST_BITS, _MOST_RESULTS = 51, 2**32
-
 
 def is_served(summing: Summing, results: int) -> bool:
     """Tell whether the kernels compute products; the accumulators of other machines have none."""
-    _, _, plan, rounding = summing
-    if not isinstance(plan, Reduction):
-        return False
-    if not rounding.is_random:
-        return True
-    formats = (plan.inner, plan.outer) if rounding.rounding is Rounding.STOCHASTIC else ()
-    if rounding.out_rounding is Rounding.STOCHASTIC:
-        formats = (*formats, summing.half)
-    fits = all(fmt.fraction_bits + rounding.random_bits <= _MOST_BITS for fmt in formats)
-    return fits and results <= _MOST_RESULTS
+    half, operand, plan, rounding = summing
+    return isinstance(plan, Reduction) and Formats.of(operand, plan, half, rounding=rounding).are_served(results)
 
 
 def operand_values(tensor: torch.Tensor, operand: FloatFormat) -> torch.Tensor:
