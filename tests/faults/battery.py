@@ -36,6 +36,7 @@ from lab.suites.accumulators.cases import draw, draw_edges
 
 from ..golden.judges import boundary_codes, code_dtype, values_around
 from ..golden.kernels.operands import (
+    BESIDE_FLOAT16,
     KINDS,
     ODD_ONES,
     between_limits,
@@ -44,6 +45,8 @@ from ..golden.kernels.operands import (
     grown_by_rounding,
     grown_by_ulps,
     late_overflow,
+    near_smallest_normal,
+    tiny_by_the_last_digit,
 )
 from ..golden.kernels.test_counting import WIDE, numbers, plans
 from ..golden.kernels.test_environment import FLUSH_TO_ZERO, LIBM, MASKED, ROUND_UP, SUBNORMALS_ARE_ZERO, ControlWord
@@ -158,6 +161,9 @@ def reductions(rng: np.random.Generator) -> Iterator[Any]:
                 plan = Reduction(inner, (None, 1, 7)[rng.integers(3)], outer)
                 yield matmul(a, b, operand=operand, reduction=plan)
                 yield matmul(codes("normal", operand, (9, 50), rng), b, operand=operand, reduction=plan, out=FP16)
+    for fmt in BESIDE_FLOAT16:
+        a, b = codes("wide", fmt, (9, 50), rng), codes("wide", fmt, (50, 40), rng)
+        yield matmul(a, b, operand=fmt, reduction=Reduction(fmt, 8, FP32))
 
 
 def scales(rng: np.random.Generator) -> Iterator[Any]:
@@ -177,6 +183,10 @@ def subnormals(rng: np.random.Generator) -> Iterator[Any]:
         a = rng.choice(near, (7, 30))
         yield matmul_values(a, np.full((30, 17), 2.0**-fmt.emin, np.float32), operand=fmt, out=FP32)
         yield matmul_values(np.eye(30, dtype=np.float32), a.T, operand=fmt, out=FP32)
+        # Sums in float32 next to the ties of subnormal results.
+        ties = (2 * rng.integers(0, 2**fmt.fraction_bits, (40, 1)) + 1) * 2.0 ** (fmt.emin - fmt.fraction_bits - 1)
+        beside = encode(ties.astype(np.float32), FP32) + rng.integers(-2, 3, (40, 1)).astype(np.uint32)
+        yield matmul(beside, encode([[1.0]], FP32), operand=FP32, level=0, out=fmt)
 
 
 def windows(rng: np.random.Generator) -> Iterator[Any]:
@@ -248,9 +258,11 @@ def counted(rng: np.random.Generator) -> Iterator[Any]:
                 a, b = codes(kind, fmt, (5, 70), rng), codes(kind, fmt, (70, 19), rng)
                 yield from _counted(a, b, operand=fmt, reduction=plan, counts=True)
             start = codes("edges", plan.outer, (5, 19), rng)
+            inexact = codes("normal", fmt, (5, 70), rng), codes("normal", fmt, (70, 19), rng)
             for rounding in Rounding:
                 options = {"operand": fmt, "reduction": plan, "initial": start, "rounding": rounding, "seed": 7}
-                yield from _counted(a, b, counts=_FORMS[len(name) % len(_FORMS)], **options)
+                for operands in ((a, b), inexact):
+                    yield from _counted(*operands, counts=_FORMS[len(name) % len(_FORMS)], **options)
         half = codes("normal", fmt, (150, 90), rng)
         rows = np.flatnonzero(rng.random(150) < 0.3)
         with kernels.use(str(kernels.kernel_info()["path"]), 2):
@@ -259,11 +271,19 @@ def counted(rng: np.random.Generator) -> Iterator[Any]:
                 yield from _counted(half, half.T, operand=fmt, level=2, chunk=7, counts=form, counted_rows=rows)
     for fmt in (CBFLOAT16, FP16, BF16):
         for operands in (late_overflow(fmt), grown_by_rounding(fmt), beyond_double(fmt)):
-            yield from _counted(*operands, operand=fmt, level=2, counts=True)
+            for plan in (Reduction(fmt, 32, fmt), Reduction(fmt, None, fmt), Reduction(FP32, None, FP32)):
+                yield from _counted(*operands, operand=fmt, reduction=plan, counts=True)
+        for kind in ("normal", "wide", "special"):
+            a, b = codes(kind, fmt, (70, 50), rng), codes(kind, fmt, (70, 50), rng)
+            for plan in plans(fmt).values():
+                yield from _counted(a, b, operand=fmt, reduction=plan, counts=True, product=dot)
+    for fmt in (CBFLOAT16, FP16, BF16, FP32):
+        for operands in (*tiny_by_the_last_digit(fmt), near_smallest_normal(fmt, rng)):
+            yield from _counted(*operands, operand=fmt, reduction=Reduction(fmt, None, fmt), counts=True)
 
 
-def _counted(*operands: Any, **options: Any) -> Iterator[Any]:
-    result, found = matmul(*operands, **options)
+def _counted(*operands: Any, product: Any = matmul, **options: Any) -> Iterator[Any]:
+    result, found = product(*operands, **options)
     yield result
     yield from numbers(found)
 

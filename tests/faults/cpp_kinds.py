@@ -30,7 +30,19 @@ _STATEMENT = re.compile(
     r"^([ \t]+)((?:[\w.\[\]]+(?:->|::))*[\w.\[\]]+(?:\(| [-+*|&^]?= |\+\+|--)[^;{}\n]*;)[ \t]*$", re.M
 )
 _PAIR = re.compile(r"\b(\w+)\(([\w\[\].]+), ([\w\[\].]+)(?=[,)])")
-_COMMUTES = {"multiply", "both", "either", "add", "min", "max", "smaller", "larger"}
+_COMMUTES = {
+    "multiply",
+    "both",
+    "either",
+    "add",
+    "min",
+    "max",
+    "smaller",
+    "larger",
+    "swap",
+    "both_masks",
+    "either_mask",
+}
 
 
 def cpp_faults() -> list[Fault]:

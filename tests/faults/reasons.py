@@ -10,9 +10,18 @@ SPEED = "speed only: how the work is cut, or which of several exact ways is take
 COMMUTES = "equivalent: the two operands may be exchanged"
 OVERWRITTEN = "equivalent: what is written too much lies in spare room or is written again"
 ELSEWHERE = "seen elsewhere: tests/golden/kernels/"
+GENERIC = "speed only: the generic path serves, to the same bits"
+WATCHED = "speed only: tiny sums are watched for where there are none"
+BOUND = "speed only: a bound that is larger than it need be"
+_CUTS = (
+    r"\b((SINGLE_|SCALED_|REGION_|COUNTED_|REPEATED_)?ROWS|VECTORS|REGION_COLUMNS|COUNTED_COLUMNS|REPEATED_STEPS|HALF_BLOCK|"
+    r"STEPS_PER_THREAD|PRODUCTS_PER_THREAD|SEGMENT|KEPT_BYTES) = |_SECONDS_PER"
+)
 
 _REASONS = (
-    ("", r"VECTORS|ROWS|STEPS_PER_THREAD|PRODUCTS_PER_THREAD|SEGMENT = |KEPT_BYTES|REGION|_SECONDS_PER", ".*", SPEED),
+    ("", _CUTS, r"^[\d.e-]+ -> |<<  ->| \* | \+ |pass", SPEED),
+    ("generic_counts.h", "GENERIC_CHAINS|chains.GENERIC_ROWS", "1 -> 2|2 -> 3", "equivalent: a row that nobody reads"),
+    ("rule.h", "uint32_t key", "2 -> 3", "equivalent: more room than is used"),
     ("", r"step\(factor|rounded\(a, b|multiply_add|fmadd|Words both|Words add\(|Words either", r"^(\w+), ", COMMUTES),
     ("lanes256.h", "xor_pd", "^high, sign", COMMUTES),
     ("accumulate.cpp", "memset.memory", "0 -> 1", "equivalent: results of idle lanes are thrown away"),
@@ -41,7 +50,7 @@ _REASONS = (
     ("paths.cpp", "__builtin_cpu", ".*", "equivalent on a processor that has all of it"),
     ("wide_steps.h", "round < PHILOX_ROUNDS;", "<=", OVERWRITTEN),
     ("path.h", "fast && ", r"&&", SPEED),
-    ("plan.cpp", "return exponent == 0", "true", "speed only: the generic path serves, to the same bits"),
+    ("plan.cpp", "return exponent == 0", "true", GENERIC),
     ("plan.cpp", "total_exponent >= -126", ".*", "equivalent: a format that float32 holds has a scale of -126 to 22"),
     ("plan.cpp", "join_exponent < -126", "127 -> 126", SPEED),
     ("plan.cpp", "b_exponent < 0", "0 -> 1", "equivalent: at 1 the way down goes on to 0"),
@@ -59,16 +68,39 @@ _REASONS = (
     ("generic_modes.h", "i < count; i .= GENERIC", "<=", "equivalent: one round more has no columns"),
     ("pack.h", "lanes < width. std::memset", "<=", "speed only: zeros are written before values take their places"),
     ("pack.h", "lanes < width. std::memset", "0 -> 1|\\* -> \\+", "equivalent: results of idle lanes are thrown away"),
-    ("plan.cpp", "format.is_short", "true", "speed only: the generic path serves, to the same bits"),
+    ("plan.cpp", "format.is_short", "true|^! -> ", GENERIC),
     ("plan.cpp", "b_exponent .= b_exponent", "1 -> 2", "speed only: every share of the scale is exact"),
-    ("plan.cpp", "count@ . @ulp", "->", "speed only: a bound that is larger than it need be"),
+    ("plan.cpp", "factor <= 127", "<", GENERIC),
+    ("plan.cpp", "else if .inner.is_short", "false", GENERIC),
+    ("plan.cpp", "count@ . @ulp", "->", BOUND),
+    ("plan.cpp", "start . 2 . count", "2 -> 3", BOUND),
+    ("generic.h", "bits_of.values.i.. & 0x7FFFFFFF;", "&", BOUND),
+    ("plan.cpp", "smallest_without_tiny = ", "1.0 -> 2.0|1 -> 2|2 -> 3", WATCHED),
+    ("plan.h", "has_tiny_products", "<=", WATCHED),
+    ("call.h", "rows_longer . down", "&&", SPEED),
+    ("call.h", "else if .across < column_panels", "<=", SPEED),
+    ("counting.h", "slot_of_.assign", "1 -> 2", "equivalent: any negative number stands for no slot"),
+    ("counting.h", "lock.lock", "false", ELSEWHERE + "test_sanitizers.py, a count that two threads change"),
+    ("counting_tiles.h", "kinds.scaled = ", "-> ;", GENERIC),
+    ("generic.h", r"column < GENERIC_COLUMNS; column\+\+.$", "<=", "equivalent: the next row is not used"),
+    ("generic_counts.h", "511", "511 -> 51", "equivalent: sums of float32 values lie between either format's ends"),
+    ("generic_mode_steps.h", "field > HIGHEST", "-> ;", "equivalent: beyond lie infinity and NaN, which stay"),
+    ("half_codes.h", "FROUND_TO_NEAREST_INT", "&", "equivalent: to nearest is 0, and exceptions are masked"),
+    ("half_counts.h", "columns - column > Halves::COUNT", "true", "speed only: lanes of zeros, which are no event"),
+    ("vectors.h", "generic_smallest.count - i", "-", WATCHED),
+    ("wide_loops.h", "random_steps<Step>.1, USED, true", "1 -> 2", "equivalent: a row that nobody reads"),
+    ("wide_steps.h", "int i = 0; i < 2", "<=", OVERWRITTEN),
+    ("wide_steps.h", "wide_keys_.PHILOX_ROUNDS..2.;", "2 -> 3", "equivalent: more room than is used"),
+    ("vector_modes.h", "add_counts.path", "-> ;", GENERIC),
+    ("vector_counts.h", "if .is_full.$", "true", "speed only: lanes of zeros, which are no event"),
+    ("lanes512.h", "cmpeq|_mm512_range_ps", "^x, y -> y, x", COMMUTES),
     ("accumulate_lanes.h", "!rule_.stages", "^! -> ", "equivalent: what joins a block without stages does not ask"),
     ("lanes256.h", "finite = _mm256_cmp", "0x7F8", "equivalent: where there is a limit, sums stay far below 2^127"),
     ("avx512.cpp", "path_with_modes", "down", "equivalent: instructions that round to odd bring their rounding along"),
     ("product.cpp", "Mode::stochastic. return rule", "false", "speed only: a place that nobody reads"),
     ("product.cpp", "region.m0 == region.m1", "false", "equivalent: nothing is done in an empty region"),
     ("scratch.h", "size_ = 0", "0 -> 1", "equivalent: nobody asks for a single byte"),
-    ("vector_modes.h", "random.single = random.scaled", ";", "speed only: the generic steps serve, to the same bits"),
+    ("vector_modes.h", "random.single = random.scaled", ";", GENERIC),
     ("vectors.h", "i == count", "false", "equivalent: nothing is left over"),
     (".py", r"\b(max|min)\(", r"^(max|min)\((?!.* if ).* -> \((max|min)\(", COMMUTES),
     (".py", "strict=True", "True -> .False", "equivalent: both are of one length"),

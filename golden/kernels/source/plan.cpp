@@ -43,9 +43,9 @@ Plan::Plan(const cbfloat_product &product, const Path &given, const cbfloat_roun
       counts(counting) {
     convert = path.in(last_rule.mode).convert;
     if (!choose_scaled()) choose_generic();
-    // The last digit of such a product is the lowest of the inner format.
+    // The last digit of such a product is the lowest of the inner format, even where its first one is a carry.
     const int lowest = inner.lowest_digit() + a_exponent + b_exponent;
-    smallest_without_tiny = std::ldexp(1.0, lowest + 2 * operand.fraction_bits);
+    smallest_without_tiny = std::ldexp(1.0, lowest + 2 * operand.fraction_bits + 1);
 }
 
 double Plan::bound(double start, int64_t steps, double product) const {

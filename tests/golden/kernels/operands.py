@@ -19,6 +19,15 @@ ODD_ONES = (
     FloatFormat("e8m15", 8, 15),
     FloatFormat("e7m23", 7, 23),
 )
+#: Each differs from float16 in one number, by the least.
+BESIDE_FLOAT16 = (
+    FloatFormat("e4m10", 4, 10, 15),
+    FloatFormat("e6m10", 6, 10, 15),
+    FloatFormat("e5m9", 5, 9),
+    FloatFormat("e5m11", 5, 11),
+    FloatFormat("e5m10_low", 5, 10, 14),
+    FloatFormat("e5m10_high", 5, 10, 16),
+)
 FORMATS = (*SIXTEEN_BIT_FORMATS, FP32, *ODD_ONES)
 
 COMPILED = pytest.mark.parametrize("path", [path for path in kernels.paths() if path != "numpy"])
@@ -109,3 +118,29 @@ def grown_by_ulps() -> tuple[np.ndarray, np.ndarray]:
     factors = np.full((1, 6000), encode(2.0**-10, CBFLOAT16), np.uint16)
     factors[0, 0] = encode(2.0**11, CBFLOAT16)
     return factors, factors.T.copy()
+
+
+def tiny_by_the_last_digit(fmt: FloatFormat) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Factors (12, 2) and (2, 64): the second product takes away the first, all but the digit that rounding cut off.
+
+    So the sum is inexact below the smallest normal value. Both products are as small as products can be that seem to
+    have no such digit: by the place of their first digit, if both factors are taken for powers of two.
+    """
+    bits = fmt.fraction_bits
+    x, dtype = fmt.one + 2**bits - 1, code_dtype(fmt)
+    a = np.full((12, 2), x, dtype)
+    found = []
+    for y in ((bits << bits) + 1, (bits << bits) + 2**bits - 1):
+        found.append((a, np.repeat(np.array([[y], [y | fmt.sign_mask]], dtype), 64, axis=1)))
+    return found
+
+
+def near_smallest_normal(fmt: FloatFormat, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Factors (40, 1) and (1, 40) of products around the smallest normal value, most of which are inexact.
+
+    Some lie between the largest subnormal and it, and rounding makes it of them: tiny or not as they are below or above
+    a quarter of the distance.
+    """
+    halves = (fmt.emin // 2, fmt.emin - fmt.emin // 2)
+    a, b = ((np.uint32(encode(2.0**half, fmt)) + rng.integers(-8, 9, 40)).astype(code_dtype(fmt)) for half in halves)
+    return a[:, np.newaxis], b[np.newaxis]

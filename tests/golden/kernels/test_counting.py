@@ -3,11 +3,21 @@
 import numpy as np
 import pytest
 
-from golden import BF16, CBFLOAT16, FP16, FP32, FloatFormat, Reduction, Rounding, dot, encode, kernels, matmul
+from golden import BF16, CBFLOAT16, FP16, FP32, FloatFormat, Reduction, Rounding, dot, kernels, matmul
 from golden.arrays.counting import as_counting
 
 from ..answers import on_numpy
-from .operands import COMPILED, FORMATS, KINDS, beyond_double, codes, grown_by_rounding, late_overflow
+from .operands import (
+    COMPILED,
+    FORMATS,
+    KINDS,
+    beyond_double,
+    codes,
+    grown_by_rounding,
+    late_overflow,
+    near_smallest_normal,
+    tiny_by_the_last_digit,
+)
 
 NAMES = ("steps", "inexact", "underflow", "overflow", "invalid", "swamped")
 #: Widest that a scaled float serves, and one bit wider.
@@ -71,19 +81,33 @@ def test_counts_of_sums_that_overflow_late_are_those_of_numpy(fmt, path):
 @COMPILED
 @pytest.mark.parametrize("fmt", [CBFLOAT16, FP16, BF16, FP32], ids=str)
 def test_counts_of_sums_near_the_smallest_normal_value_are_those_of_numpy(fmt, path):
-    # Sums between the largest subnormal and the smallest normal value, of which rounding makes the latter: tiny or not
-    # as they are below or above a quarter of the distance.
-    rng = np.random.default_rng(12)
-    half = encode(2.0 ** (fmt.emin // 2), fmt)
-    near = (np.uint32(half) + rng.integers(-8, 9, (40, 1))).astype(half.dtype)
-    other = encode(2.0 ** (fmt.emin - fmt.emin // 2), fmt)
-    b = (np.uint32(other) + rng.integers(-8, 9, (1, 40))).astype(half.dtype)
+    a, b = near_smallest_normal(fmt, np.random.default_rng(12))
     found = [
-        assert_counted_as_numpy(near, b, path, operand=fmt, reduction=plan, initial=initial)
+        assert_counted_as_numpy(a, b, path, operand=fmt, reduction=plan, initial=initial)
         for plan in (Reduction(fmt, None, fmt), Reduction(FP32, None, FP32))
         for initial in (None, plan.outer.min_normal - 1, plan.outer.sign_mask | 1)
     ]
     assert 0 < found[0].products.underflow.sum() < found[0].products.inexact.sum()
+
+
+@COMPILED
+@pytest.mark.parametrize(
+    ("fmt", "x", "ys"),
+    [
+        (CBFLOAT16, 0x3FFF, (0x1201, 0x13FF)),
+        (BF16, 0x3FFF, (0x0381, 0x03FF)),
+        (FP32, 0x3FFFFFFF, (0x0B800001, 0x0BFFFFFF)),
+    ],
+    ids=str,
+)
+def test_sum_made_tiny_by_the_last_digit_of_a_product_counts_an_underflow(fmt, x, ys, path):
+    # x * y rounds, and x * -y takes it away but for what rounding cut off: half of the lowest digit, or near it.
+    for (a, b), y in zip(tiny_by_the_last_digit(fmt), ys, strict=True):
+        assert (a == x).all()
+        assert (b == [[y], [y | fmt.sign_mask]]).all()
+        counts = assert_counted_as_numpy(a, b, path, operand=fmt, reduction=Reduction(fmt, None, fmt))
+        assert (counts.products.inexact == 2).all()
+        assert (counts.products.underflow == 1).all()
 
 
 @COMPILED

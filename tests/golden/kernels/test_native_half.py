@@ -23,7 +23,7 @@ from golden.counts import Events
 
 from ..judges import assert_same_bits
 from .build import Change, Replacement
-from .operands import KINDS, beyond_double, codes, late_overflow
+from .operands import BESIDE_FLOAT16, KINDS, beyond_double, codes, late_overflow
 from .test_counting import numbers
 
 PATH = "avx512fp16"
@@ -121,6 +121,7 @@ def test_other_formats_run_beside_native_float16(native, fmt):
         (FloatFormat("e4m10", 4, 10, 15), FloatFormat("e6m10", 6, 10, 15)),
         (FloatFormat("e5m9", 5, 9), FloatFormat("e5m8", 5, 8)),
         (FloatFormat("e5m10_low", 5, 10, 14), FloatFormat("e5m10_lower", 5, 10, 13)),
+        *((fmt, fmt) for fmt in BESIDE_FLOAT16),
     ],
     ids=str,
 )

@@ -97,6 +97,25 @@ def test_matmul_compiled_of_a_sum_beyond_float64_is_rounded_by_its_last_bit(path
 
 
 @COMPILED
+@pytest.mark.parametrize(
+    ("fmt", "value", "code"),
+    [
+        (FP16, 0x33000008, 0x0001),
+        (FP16, 0x33000000, 0x0000),
+        (FP16, 0x33BFFFFF, 0x0001),
+        (CBFLOAT16, 0x2B800001, 0x0001),
+        (CBFLOAT16, 0x2C3FFFFF, 0x0001),
+    ],
+    ids=str,
+)
+def test_matmul_in_float32_that_ends_beside_a_tie_of_subnormals_is_rounded_by_its_last_bit(path, fmt, value, code):
+    # From a chain to nearest the result goes on to a rounding to odd, of a number so small that float32 cuts its bits.
+    a, b = np.full((1, 1), value, np.uint32), np.full((1, 1), FP32.one, np.uint32)
+    with kernels.use(path):
+        assert matmul(a, b, operand=FP32, level=0, out=fmt)[0, 0] == code
+
+
+@COMPILED
 @pytest.mark.parametrize("threads", THREADS)
 def test_matmul_compiled_on_several_threads_is_numpys(path, threads):
     # Enough steps that each thread gets a share.
