@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 
+from golden.torch import MixedPrecision
 from golden.torch.advising import choosing
 from golden.torch.advising.advice import level_map_of
 from golden.torch.advising.choosing import Candidate, Prediction, Setting, Start
+from golden.torch.advising.formats import Formats
 from golden.torch.advising.products import Unit
 
 
@@ -104,3 +106,40 @@ def test_level_map_of_equal_layers_is_a_pattern_and_of_others_their_paths():
     layers = ["h.0.a", "h.0.b", "h.1.a", "h.1.b"]
     assert level_map_of(chosen, layers, 32) == {"h.*.a": 2, "h.0.b": {"fwd": 1, "bwd": 0, "chunk": 16}, "h.1.b": 0}
     assert level_map_of(chosen, ["h.0.a"], 32, common=False) == {"h.0.a": 2}
+
+
+def test_level_map_of_formats_names_those_that_are_not_the_precisions():
+    formats = Formats("bfloat16", "bfloat16", ("float16", "float8_e4m3fn"))
+    narrow, wide = Setting(2, 32, "float8_e4m3fn"), Setting(2, 32, "float16")
+    chosen = {
+        "a": {"fwd": narrow, "bwd": wide},
+        "b": {"fwd": wide, "bwd": wide},
+        "c": {"fwd": Setting(2, 32), "bwd": narrow},
+        "d": {"fwd": Setting(0, None), "bwd": Setting(0, None)},
+    }
+    found = level_map_of(chosen, list(chosen), 32, formats=formats)
+    assert found == {
+        "a": {"fwd": 2, "bwd": 2, "half": {"fwd": "float8_e4m3fn", "bwd": "float16"}, "inner": "bfloat16"},
+        "b": {"fwd": 2, "bwd": 2, "half": "float16"},
+        "c": {"fwd": 2, "bwd": 2, "half": {"fwd": "bfloat16", "bwd": "float8_e4m3fn"}, "inner": "bfloat16"},
+        "d": 0,
+    }
+    assert formats.by_range == (None, "float16", "float8_e4m3fn")
+    assert [formats.width(each) for each in formats.choices] == [16, 16, 8]
+    assert formats.largest_sum("float8_e4m3fn") == formats.largest_sum(None) > formats.largest_sum("float16") == 65504
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "others", "scale"),
+    [
+        ("cbfloat16", {}, (), 2.0**31),
+        ("cbfloat16", {}, ("float16",), 2.0**15),
+        ("float16", {"max_loss_scale": 2.0**10}, ("cbfloat16",), 2.0**10),
+        ("float16", {"initial_loss_scale": 8.0}, ("cbfloat16",), 8.0),
+        ("float16", {"loss_scaling_factor": 4.0}, ("cbfloat16",), 4.0),
+        ("bfloat16", {"loss_scaling_factor": None}, ("float16",), 1.0),
+    ],
+)
+def test_first_loss_scale_of_a_search_is_the_lowest_of_its_formats(name, given, others, scale):
+    precision = MixedPrecision(fp16_type=name, **{"loss_scaling_factor": "dynamic", **given})
+    assert Formats(name, name, others).first_scale(precision) == scale
