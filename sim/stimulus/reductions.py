@@ -15,6 +15,9 @@ __all__ = ["NO_ERROR", "REFUSED_ALIGNMENT", "UNSUPPORTED", "Chain", "Segment", "
 
 NO_ERROR, REFUSED_ALIGNMENT, UNSUPPORTED = 0, 1, 2
 
+#: Reductions of up to this length are made equally long, to be predicted together.
+_ALIKE = 64
+
 
 @dataclass
 class Segment:
@@ -89,21 +92,34 @@ def predict(chains: Sequence[Chain], operands: Sequence[FloatFormat]) -> None:
             segment = chain[position]
             if segment.error == NO_ERROR and not segment.is_known:
                 before = chain[position - 1] if position and not segment.first else None
-                groups[segment.format, segment.level, segment.chunk, len(segment.a)].append((segment, before))
+                length = len(segment.a) if before else _length_class(segment)
+                groups[segment.format, segment.level, segment.chunk, length].append((segment, before))
         for (index, level, chunk, _), members in groups.items():
             _predict_group(
                 [segment for segment, _ in members], [before for _, before in members], operands[index], level, chunk
             )
 
 
+def _length_class(segment: Segment) -> int:
+    """Return the same number for lengths that products of +0 and +0 may make equal.
+
+    Ahead of all others, where the sum is +0, they change neither the sum nor flags, unless a chunk ends elsewhere.
+    """
+    length = len(segment.a)
+    if segment.level and 0 < segment.chunk < length:
+        return length
+    return max(1 << (length - 1).bit_length(), _ALIKE)
+
+
 def _predict_group(
     segments: list[Segment], befores: list[Segment | None], operand: FloatFormat, level: int, chunk: int
 ) -> None:
     outer: Any = np.uint16 if level == 2 else np.uint32
+    length = max(len(segment.a) for segment in segments)
     starts = np.array([before.result if before else 0 for before in befores], outer)
     results, flags = dot(
-        np.array([segment.a for segment in segments], np.uint16),
-        np.array([segment.b for segment in segments], np.uint16),
+        np.array([[0] * (length - len(segment.a)) + segment.a for segment in segments], np.uint16),
+        np.array([[0] * (length - len(segment.b)) + segment.b for segment in segments], np.uint16),
         operand=operand,
         level=level,
         chunk=chunk or None,
