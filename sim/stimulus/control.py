@@ -11,10 +11,11 @@ from sim.stimulus.distances import distance_chains, required_distances
 from sim.stimulus.kept import KEPT
 from sim.stimulus.long_chunks import required_long_chunks
 from sim.stimulus.neighbours import required_neighbours
+from sim.stimulus.order import Beat
 from sim.stimulus.patterns import pattern
 from sim.stimulus.reductions import Chain, Segment
 from sim.stimulus.resets import EPISODES, cut_off, required_resets
-from sim.stimulus.schedule import POLICIES, Beat, interleave
+from sim.stimulus.schedule import POLICIES, interleave
 
 if TYPE_CHECKING:
     from sim.stimulus.mac import Maker

@@ -15,9 +15,10 @@ from sim.counts import COUNTERS, as_numbers
 from sim.port import Port
 from sim.scenario import Scenario
 from sim.stimulus.mac import Maker
+from sim.stimulus.order import Beat
 from sim.stimulus.reductions import NO_ERROR, Chain, Segment
 from sim.stimulus.resets import EPISODES, cut_off
-from sim.stimulus.schedule import Beat, interleave
+from sim.stimulus.schedule import interleave
 from sim.stimulus.vector import Row, VectorMaker
 
 __all__ = ["CountingMaker", "CountingVectorMaker", "counting_scenarios", "counts_of_segment"]

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sim.scenario import Scenario
+from sim.stimulus.order import Beat
 from sim.stimulus.reductions import Chain, Segment
-from sim.stimulus.schedule import Beat, on_registers
+from sim.stimulus.schedule import on_registers
 
 if TYPE_CHECKING:
     from sim.stimulus.mac import Maker

@@ -20,9 +20,10 @@ from sim.stimulus.long_chunks import long_chains, long_lengths
 from sim.stimulus.mac_coverage import CHUNKS, accumulator_of, chunk_lengths, count_steps, required_edges, required_steps
 from sim.stimulus.neighbours import neighbours
 from sim.stimulus.operands import one_of_each_class, random_codes, specials, with_exponents
+from sim.stimulus.order import Beat, Order
 from sim.stimulus.patterns import PATTERNS, pattern
 from sim.stimulus.reductions import REFUSED_ALIGNMENT, UNSUPPORTED, Chain, Segment, predict
-from sim.stimulus.schedule import POLICIES, Beat, cycles_of_rotation, interleave, to_scenario
+from sim.stimulus.schedule import POLICIES, cycles_of_rotation, interleave, to_scenario
 from sim.stimulus.step_operands import Steps, directed_steps, one_ulp_left, step_operands
 
 __all__ = ["Maker", "mac_scenarios"]
@@ -104,7 +105,7 @@ class Maker:
         self.start(name)
         chains = chains_of()
         self.complete(name, chains)
-        beats = []
+        beats = Order()
         # The chunk length may change only when no reduction is under way.
         for chunk in sorted({chain[0].chunk for chain in chains}):
             alike = [chain for chain in chains if chain[0].chunk == chunk]

@@ -12,8 +12,9 @@ from golden import FP32, Flag, FloatFormat, dot, encode
 from sim.scenario import Scenario
 from sim.stimulus.mac_coverage import accumulator_of
 from sim.stimulus.operands import from_parts
+from sim.stimulus.order import Beat
 from sim.stimulus.reductions import Chain, Segment
-from sim.stimulus.schedule import DRAINED, Beat, on_registers
+from sim.stimulus.schedule import DRAINED, on_registers
 
 if TYPE_CHECKING:
     from sim.stimulus.mac import Maker

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sim.scenario import Scenario
+from sim.stimulus.order import Beat
 from sim.stimulus.reductions import Chain
-from sim.stimulus.schedule import DRAINED, Beat
+from sim.stimulus.schedule import DRAINED
 
 if TYPE_CHECKING:
     from sim.stimulus.vector import VectorMaker

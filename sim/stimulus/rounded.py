@@ -14,9 +14,10 @@ from sim.scenario import Scenario
 from sim.stimulus.mac import Maker
 from sim.stimulus.mac_coverage import accumulator_of
 from sim.stimulus.operands import random_codes, specials
+from sim.stimulus.order import Beat
 from sim.stimulus.patterns import pattern
 from sim.stimulus.reductions import NO_ERROR, UNSUPPORTED, Chain, Segment
-from sim.stimulus.schedule import POLICIES, Beat
+from sim.stimulus.schedule import POLICIES
 from sim.stimulus.step_operands import directed_steps, step_operands
 from sim.stimulus.stepwise import predict_steps
 

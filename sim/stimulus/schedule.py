@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from golden import FloatFormat
 from sim.port import Port
 from sim.scenario import Scenario
+from sim.stimulus.order import Beat, Order
 from sim.stimulus.reductions import NO_ERROR, REFUSED_ALIGNMENT, Chain, Segment
 
 __all__ = [
     "DRAINED",
     "POLICIES",
-    "Beat",
     "Table",
     "cycles_of_rotation",
     "details_of",
@@ -32,36 +32,27 @@ POLICIES = ("back_to_back", "rotation", "random")
 #: Cycles after which nothing is in flight any more.
 DRAINED = 60
 
-Beat = tuple[Segment, int]
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
-
-
-def _beats_of(segment: Segment) -> Iterator[Beat]:
-    """Return the products of a segment, of which long chunks have millions."""
-    return zip(itertools.repeat(segment), range(max(1, len(segment.a))), strict=False)
 
 
 class _Open:
     """A chain that has its registers."""
 
-    def __init__(self, chain: Chain, register: int, registers: list[int]) -> None:
+    def __init__(self, chain: Chain, register: int, registers: list[int], order: Order) -> None:
         self.registers = registers
         for segment in chain:
             if segment.error == NO_ERROR:
                 segment.register = register | 1 if segment.odd else register
-        self._beats = list(itertools.chain.from_iterable(map(_beats_of, chain)))
-        self._next = 0
+        lengths = [max(1, len(segment.a)) for segment in chain]
+        numbers = np.repeat([order.number(segment) for segment in chain], lengths)
+        self._columns = np.stack([numbers, np.concatenate([np.arange(length) for length in lengths])])
+        self.left = self._columns.shape[1]
 
-    @property
-    def left(self) -> int:
-        """Products that have not entered yet."""
-        return len(self._beats) - self._next
-
-    def take(self, count: int) -> list[Beat]:
+    def take(self, count: int) -> NDArray[np.int64]:
         """Return the next products."""
-        taken = self._beats[self._next : self._next + count]
-        self._next += count
-        return taken
+        start = self._columns.shape[1] - self.left
+        self.left -= count
+        return self._columns[:, start : start + count]
 
 
 def interleave(
@@ -70,7 +61,7 @@ def interleave(
     rng: np.random.Generator,
     policy: str,
     paired: tuple[int, ...] = (0, 1),
-) -> list[Beat]:
+) -> Order:
     """Return all products in the order in which they enter.
 
     Totals of the levels `paired` take a pair of registers for as long as their chain is under way, so that no other
@@ -90,13 +81,13 @@ def interleave(
     waiting = list(reversed(chains))
     free = list(range(registers))
     under_way: list[_Open] = []
-    order: list[Beat] = []
+    order = Order()
     turn = 0
     limit = 1 if policy == "back_to_back" else registers + 2
     choose: Callable[[int], int] = (lambda count: int(rng.integers(count))) if policy == "random" else (lambda count: 0)
     while waiting or under_way:
         while waiting and len(under_way) < limit:
-            opened = _open(waiting[-1], free, registers, rng, choose, paired)
+            opened = _open(waiting[-1], free, registers, rng, choose, paired, order)
             if opened is None:
                 break
             under_way.append(opened)
@@ -109,11 +100,10 @@ def interleave(
             under_way.pop(turn)
         elif policy != "random" and (rounds := min(one.left for one in under_way)):
             # Nothing opens or ends in these rounds, which are millions of products in long chunks.
-            order += itertools.chain.from_iterable(
-                zip(*(one.take(rounds) for one in under_way[turn:] + under_way[:turn]), strict=True)
-            )
+            in_turn = np.stack([one.take(rounds) for one in under_way[turn:] + under_way[:turn]], axis=2)
+            order.extend(in_turn.reshape(2, -1))
         else:
-            order += chosen.take(1)
+            order.append(*chosen.take(1)[:, 0].tolist())
             turn += 1
     return order
 
@@ -125,12 +115,13 @@ def _open(
     rng: np.random.Generator,
     choose: Callable[[int], int],
     paired: tuple[int, ...],
+    order: Order,
 ) -> _Open | None:
     """Give a chain its registers, if there are any free."""
     if chain[0].error != NO_ERROR:
         register = int(rng.integers(registers))
         chain[0].register = register | 1 if chain[0].error == REFUSED_ALIGNMENT else register
-        return _Open(chain, 0, [])
+        return _Open(chain, 0, [], order)
     if any(segment.level in paired or segment.odd for segment in chain):
         pairs = [register for register in free if register % 2 == 0 and register + 1 in free]
         if not pairs:
@@ -144,7 +135,7 @@ def _open(
         taken = [register]
     for one in taken:
         free.remove(one)
-    return _Open(chain, register, taken)
+    return _Open(chain, register, taken, order)
 
 
 def on_registers(chains: Sequence[Chain], registers: int, paired: tuple[int, ...]) -> list[list[Chain]]:
@@ -177,14 +168,10 @@ class Table:
         Of each product: its number in its segment.
     """
 
-    def __init__(self, beats: Sequence[Beat]) -> None:
-        segments, places = zip(*beats, strict=True)
-        keys = list(map(id, segments))
-        unique = dict(zip(keys, segments, strict=True))
-        self.segments = list(unique.values())
-        numbers = {key: number for number, key in enumerate(unique)}
-        self.which = np.fromiter(map(numbers.__getitem__, keys), np.int64, len(keys))
-        self.place = np.array(places, np.int64)
+    def __init__(self, beats: Iterable[Beat]) -> None:
+        order = beats if isinstance(beats, Order) else Order(beats)
+        self.segments = order.segments
+        self.which, self.place = order.columns()
 
     def of_segments(self, key: str) -> NDArray[np.int64]:
         """Return an attribute of each product's segment."""
@@ -234,7 +221,7 @@ def cycles_of_rotation(mac: Any, ends_chunk: Sequence[bool]) -> int:
 
 
 def to_scenario(
-    name: str, beats: list[Beat], operands: Sequence[FloatFormat], port: Port, further: Mapping[str, Any] = _NOTHING
+    name: str, beats: Iterable[Beat], operands: Sequence[FloatFormat], port: Port, further: Mapping[str, Any] = _NOTHING
 ) -> Scenario:
     """Return the scenario that drives these products and expects the answers of their segments.
 

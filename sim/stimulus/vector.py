@@ -16,9 +16,10 @@ from sim.stimulus.mac import Maker
 from sim.stimulus.mac_coverage import required_edges
 from sim.stimulus.neighbours import NEIGHBOURS
 from sim.stimulus.operands import random_codes, with_exponents
+from sim.stimulus.order import Beat
 from sim.stimulus.piled import piled_promotions, required_piled_promotions
 from sim.stimulus.reductions import NO_ERROR, UNSUPPORTED, Chain, Segment
-from sim.stimulus.schedule import Beat, Table, details_of
+from sim.stimulus.schedule import Table, details_of
 
 __all__ = ["Row", "VectorMaker", "vector_scenarios"]
 
