@@ -32,7 +32,8 @@ try:
 except ModuleNotFoundError as missing:
     raise ModuleNotFoundError("tools.compiled needs Amaranth: pip install -e '.[hdl]'", name=missing.name) from missing
 
-from tools.cxxrtl import headers
+from tools.cxxrtl import OPTIONS, headers
+from tools.integers import with_integers
 
 __all__ = ["Compiled", "fields", "library"]
 
@@ -84,7 +85,7 @@ class Compiled:
         clocks = _inputs_of_top(netlist) - set(self.inputs)
         if clocks:
             raise ValueError(f"component: {name} has {', '.join(sorted(clocks))}, must be combinational")
-        source = _translate(netlist) + self._loop()
+        source = with_integers(_translate(netlist), "top") + self._loop()
         self._run = ctypes.CDLL(str(library(source, headers()))).run
         pointer = np.ctypeslib.ndpointer(np.uint64, flags="C_CONTIGUOUS")
         self._run.argtypes = [ctypes.c_uint64, *[pointer] * (len(self.inputs) + len(self.outputs))]

@@ -8,7 +8,10 @@ from pathlib import Path
 from tools.integers import with_integers
 from tools.programs import YOSYS
 
-__all__ = ["headers", "original_headers", "translate"]
+__all__ = ["OPTIONS", "headers", "original_headers", "translate"]
+
+#: For the compiler. More optimisation takes longer than it saves in most runs.
+OPTIONS = ("-O1", "-fno-tree-dse", "-fno-tree-pta")
 
 
 def translate(verilog: str, top: str, folder: Path) -> str:

@@ -18,13 +18,11 @@ from sim.fields import from_limbs, to_limbs
 from sim.port import Port
 from sim.scenario import Scenario
 from tools.compiled import library
-from tools.cxxrtl import headers, translate
+from tools.cxxrtl import OPTIONS, headers, translate
 
 __all__ = ["Model"]
 
 _DRIVER = Path(__file__).with_name("driver.cpp")
-#: More optimisation takes longer than it saves in the runs.
-_OPTIONS = ("-O1", "-fno-tree-dse", "-fno-tree-pta")
 _WORD_BITS = 32
 _NOTHING = (1 << 64) - 1
 _POINTERS = ("payloads", "chunks", "gaps", "pauses", "offers", "takes", "clears")
@@ -78,7 +76,7 @@ class Model:
         source = translate("\n".join(each.read_text(encoding="utf-8") for each in sources), TOP, folder)
         self.registers = registers_of(source, TOP)
         complete = source + self._constants() + _DRIVER.read_text("utf-8")
-        self._library = ctypes.CDLL(str(library(complete, headers(), _OPTIONS)))
+        self._library = ctypes.CDLL(str(library(complete, headers(), OPTIONS)))
         self._library.create.restype = ctypes.c_void_p
         self._library.seen.restype = ctypes.POINTER(ctypes.c_uint32)
         for function in (self._library.destroy, self._library.reset, self._library.run):
