@@ -86,7 +86,7 @@ class Compiled:
         if clocks:
             raise ValueError(f"component: {name} has {', '.join(sorted(clocks))}, must be combinational")
         source = with_integers(_translate(netlist), "top") + self._loop()
-        self._run = ctypes.CDLL(str(library(source, headers()))).run
+        self._run = ctypes.CDLL(str(library(source, headers(), OPTIONS))).run
         pointer = np.ctypeslib.ndpointer(np.uint64, flags="C_CONTIGUOUS")
         self._run.argtypes = [ctypes.c_uint64, *[pointer] * (len(self.inputs) + len(self.outputs))]
         self._run.restype = None

@@ -26,6 +26,10 @@ class EveryKind(wiring.Component):
     q: Out(8)
     r: Out(4)
     s: Out(3)
+    t: Out(4)
+    u: Out(4)
+    v: Out(4)
+    w: Out(4)
 
     def elaborate(self, platform):
         m = Module()
@@ -52,6 +56,16 @@ class EveryKind(wiring.Component):
         write, read = memory.write_port(), memory.read_port(domain="comb")
         m.d.comb += [write.addr.eq(self.b), write.data.eq(one), write.en.eq(self.a[3]), read.addr.eq(other)]
         m.d.comb += self.r.eq(read.data)
+        # Each of two signals reads a part of the other.
+        to, fro = Signal(2), Signal(2)
+        m.d.comb += [to.eq(Cat(fro[1], self.a[2])), fro.eq(Cat(to[0], to[1])), self.t.eq(Cat(to, fro))]
+        # Signals in halves: one of two modules, and two of a clock and of none, each of which the other's clock reads.
+        m.submodules.half = half = Module()
+        half.d.comb += self.u[:2].eq(self.a)
+        m.d.comb += [self.u[2:].eq(self.b), self.v[2:].eq(self.b)]
+        m.d.sync += self.v[:2].eq(self.w + self.a)
+        half.d.comb += self.w[2:].eq(self.a)
+        half.d.sync += self.w[:2].eq(self.v + self.w)
         with m.If(self.a == 20):
             m.d.comb += Print("never")
         count = Signal(3)
@@ -112,24 +126,40 @@ def of_one_signal_alone(leaves, groups=simulator._groups):
     return {id(leaf): next(iter(groups([leaf]).values())) for leaf in leaves}
 
 
-def woken_once(process):
-    wake = simulator_wakers(process)
-    waits = [True]
-    return lambda *change: wake(*change) if waits and waits.pop() else True
+def waking_no_two(slot, waker, add=simulator._Slot.add_waker):
+    if not (isinstance(waker, simulator._Reader) and slot.readers):
+        add(slot, waker)
 
 
-simulator_wakers = simulator._waker
+def settled_by_one_pass(engine):
+    for level in engine._levels:
+        for process in level:
+            process.is_queued = False
+            process.run()
+    for level in engine._levels:
+        for process in level:
+            process.is_queued = False
+        level.clear()
+
+
+def whole(slot, value, mask=~0, update=simulator._Wire.update):
+    update(slot, value)
+
+
 FAULTS = {
-    "cases that hold nothing are left out": ("_part", without_empty_cases),
-    "signals assigned together are not joined": ("_groups", of_one_signal_alone),
-    "a process wakes once": ("_waker", woken_once),
+    "cases that hold nothing are left out": (simulator, "_part", without_empty_cases),
+    "signals assigned together are not joined": (simulator, "_groups", of_one_signal_alone),
+    "a signal wakes only the first that reads it": (simulator._Slot, "add_waker", waking_no_two),
+    "a loop of processes runs once": (simulator._Engine, "_settle", settled_by_one_pass),
+    "a part of a signal overwrites the rest": (simulator._Wire, "update", whole),
+    "signals of a clock are seen at once": (simulator._Compiler, "_driven", lambda *_, is_comb: []),
 }
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_fault_in_the_quick_simulator_is_seen(fault, monkeypatch):
     wanted = outputs(EveryKind(), Simulator, 300)
-    monkeypatch.setattr(simulator, *FAULTS[fault])
+    monkeypatch.setattr(*FAULTS[fault])
     assert outputs(EveryKind(), simulator_of, 300) != wanted
 
 
