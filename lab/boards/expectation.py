@@ -57,20 +57,23 @@ def expect(plan: Plan) -> Expectation:
 
 def _noise(plan: Plan, count: int) -> Codes:
     """Return the states of the shift register, 32 steps from each to the next."""
-    table = []
-    for byte in range(256):
-        state = byte << 24
-        for _ in range(8):
-            state = (state << 1) ^ (plan.POLYNOMIAL if state >> 31 else 0)
-            state &= 0xFFFF_FFFF
-        table.append(state)
-    states = np.empty(count, np.uint32)
-    state = plan.SEED
-    for number in range(count):
-        states[number] = state
-        for _ in range(4):
-            state = (state << 8 & 0xFFFF_FFFF) ^ table[state >> 24]
-    return states
+    # What becomes of each bit alone; the register is linear, so that a state becomes the sum of what its bits become.
+    bits = np.uint32(1) << np.arange(32, dtype=np.uint32)
+    for _ in range(32):
+        bits = bits << np.uint32(1) ^ np.where(bits >> np.uint32(31), np.uint32(plan.POLYNOMIAL), np.uint32(0))
+    states = np.array([plan.SEED], np.uint32)
+    while len(states) < count:
+        states = np.concatenate([states, _moved(states, bits)])
+        bits = _moved(bits, bits)
+    return states[:count]
+
+
+def _moved(states: Codes, bits: Codes) -> Codes:
+    """Return the states after as many steps as made these of the single bits."""
+    moved = np.zeros_like(states)
+    for place, bit in enumerate(bits):
+        moved ^= (states >> np.uint32(place) & np.uint32(1)) * bit
+    return moved
 
 
 def _shape(noise: Codes, kind: Codes, *, is_a: bool) -> Codes:
