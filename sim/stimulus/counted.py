@@ -15,7 +15,7 @@ from sim.counts import COUNTERS, as_numbers
 from sim.port import Port
 from sim.scenario import Scenario
 from sim.stimulus.mac import Maker
-from sim.stimulus.order import Beat
+from sim.stimulus.order import Beat, Beats
 from sim.stimulus.reductions import NO_ERROR, Chain, Segment
 from sim.stimulus.resets import EPISODES, cut_off
 from sim.stimulus.schedule import interleave
@@ -112,7 +112,7 @@ class CountingMaker(Maker):
                 chains += [[Segment(index, level, a * times, b * times, chunk=chunk)] for times in (1, 3)]
         return chains
 
-    def to_scenario(self, name: str, beats: list[Beat]) -> Scenario:
+    def to_scenario(self, name: str, beats: Beats) -> Scenario:
         """Return the scenario that drives these products and expects golden's counts of their segments."""
         scenario = super().to_scenario(name, beats)
         scenario.counts = np.zeros((len(beats), len(COUNTERS)), np.int64)

@@ -20,7 +20,7 @@ from sim.stimulus.long_chunks import long_chains, long_lengths
 from sim.stimulus.mac_coverage import CHUNKS, accumulator_of, chunk_lengths, count_steps, required_edges, required_steps
 from sim.stimulus.neighbours import neighbours
 from sim.stimulus.operands import one_of_each_class, random_codes, specials, with_exponents
-from sim.stimulus.order import Beat, Order
+from sim.stimulus.order import Beats, Order
 from sim.stimulus.patterns import PATTERNS, pattern
 from sim.stimulus.reductions import REFUSED_ALIGNMENT, UNSUPPORTED, Chain, Segment, predict
 from sim.stimulus.schedule import POLICIES, cycles_of_rotation, interleave, to_scenario
@@ -127,11 +127,11 @@ class Maker:
         """Fill in golden's results."""
         predict(chains, self.operands)
 
-    def further_columns(self, beats: list[Beat]) -> dict[str, Any]:
+    def further_columns(self, beats: Beats) -> dict[str, Any]:
         """Return fields of the products that only some units have."""
         return {}
 
-    def to_scenario(self, name: str, beats: list[Beat]) -> Scenario:
+    def to_scenario(self, name: str, beats: Beats) -> Scenario:
         """Return the scenario that drives these products in this order."""
         return to_scenario(name, beats, self.operands, self.port, self.further_columns(beats))
 

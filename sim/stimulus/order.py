@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from sim.stimulus.reductions import Segment
 
-__all__ = ["Beat", "Order"]
+__all__ = ["Beat", "Beats", "Order"]
 
 #: A product: its segment, and its number there.
 Beat = tuple[Segment, int]
@@ -86,3 +86,7 @@ class Order:
     def __iter__(self) -> Iterator[Beat]:
         which, places = self.columns().tolist()
         return zip(map(self.segments.__getitem__, which), places, strict=True)
+
+
+#: Products of a scenario: few, or millions.
+Beats = list[Beat] | Order

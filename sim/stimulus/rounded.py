@@ -14,7 +14,7 @@ from sim.scenario import Scenario
 from sim.stimulus.mac import Maker
 from sim.stimulus.mac_coverage import accumulator_of
 from sim.stimulus.operands import random_codes, specials
-from sim.stimulus.order import Beat
+from sim.stimulus.order import Beats
 from sim.stimulus.patterns import pattern
 from sim.stimulus.reductions import NO_ERROR, UNSUPPORTED, Chain, Segment
 from sim.stimulus.schedule import POLICIES
@@ -115,7 +115,7 @@ class RoundedMaker(Maker):
         """Fill in golden's results, step by step."""
         predict_steps(chains, self.operands, self.inner, self.random_bits)
 
-    def further_columns(self, beats: list[Beat]) -> dict[str, Any]:
+    def further_columns(self, beats: Beats) -> dict[str, Any]:
         """Return the fields that say how products are rounded, as far as the unit has them."""
         names = {"rounding": "modes", "random": "random", "random_promotion": "random_promotion"}
         return {

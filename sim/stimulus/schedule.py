@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from golden import FloatFormat
 from sim.port import Port
 from sim.scenario import Scenario
-from sim.stimulus.order import Beat, Order
+from sim.stimulus.order import Beat, Beats, Order
 from sim.stimulus.reductions import NO_ERROR, REFUSED_ALIGNMENT, Chain, Segment
 
 __all__ = [
@@ -221,7 +221,7 @@ def cycles_of_rotation(mac: Any, ends_chunk: Sequence[bool]) -> int:
 
 
 def to_scenario(
-    name: str, beats: Iterable[Beat], operands: Sequence[FloatFormat], port: Port, further: Mapping[str, Any] = _NOTHING
+    name: str, beats: Beats, operands: Sequence[FloatFormat], port: Port, further: Mapping[str, Any] = _NOTHING
 ) -> Scenario:
     """Return the scenario that drives these products and expects the answers of their segments.
 

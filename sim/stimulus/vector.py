@@ -16,7 +16,7 @@ from sim.stimulus.mac import Maker
 from sim.stimulus.mac_coverage import required_edges
 from sim.stimulus.neighbours import NEIGHBOURS
 from sim.stimulus.operands import random_codes, with_exponents
-from sim.stimulus.order import Beat
+from sim.stimulus.order import Beats
 from sim.stimulus.piled import piled_promotions, required_piled_promotions
 from sim.stimulus.reductions import NO_ERROR, UNSUPPORTED, Chain, Segment
 from sim.stimulus.schedule import Table, details_of
@@ -159,7 +159,7 @@ class VectorMaker(Maker):
             others.append(other)
         return others
 
-    def to_scenario(self, name: str, beats: list[Beat]) -> Scenario:
+    def to_scenario(self, name: str, beats: Beats) -> Scenario:
         """Return the scenario that drives these products and expects the answers of their rows."""
         table = Table(beats)
         is_first, is_final = table.edges()
