@@ -278,7 +278,7 @@ def counted(rng: np.random.Generator) -> Iterator[Any]:
             for plan in plans(fmt).values():
                 yield from _counted(a, b, operand=fmt, reduction=plan, counts=True, product=dot)
     for fmt in (CBFLOAT16, FP16, BF16, FP32):
-        for operands in (*tiny_by_the_last_digit(fmt), near_smallest_normal(fmt, rng)):
+        for operands in (*tiny_by_the_last_digit(fmt), near_smallest_normal(fmt)):
             yield from _counted(*operands, operand=fmt, reduction=Reduction(fmt, None, fmt), counts=True)
 
 

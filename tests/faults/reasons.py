@@ -97,6 +97,7 @@ _REASONS = (
     ("accumulate_lanes.h", "!rule_.stages", "^! -> ", "equivalent: what joins a block without stages does not ask"),
     ("lanes256.h", "finite = _mm256_cmp", "0x7F8", "equivalent: where there is a limit, sums stay far below 2^127"),
     ("avx512.cpp", "path_with_modes", "down", "equivalent: instructions that round to odd bring their rounding along"),
+    ("product.cpp", "^ {16}environment_.change.arrays", "-> ;", "equivalent: what was converted is exact"),
     ("product.cpp", "Mode::stochastic. return rule", "false", "speed only: a place that nobody reads"),
     ("product.cpp", "region.m0 == region.m1", "false", "equivalent: nothing is done in an empty region"),
     ("scratch.h", "size_ = 0", "0 -> 1", "equivalent: nobody asks for a single byte"),

@@ -134,12 +134,12 @@ def tiny_by_the_last_digit(fmt: FloatFormat) -> list[tuple[np.ndarray, np.ndarra
     return found
 
 
-def near_smallest_normal(fmt: FloatFormat, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Factors (40, 1) and (1, 40) of products around the smallest normal value, most of which are inexact.
+def near_smallest_normal(fmt: FloatFormat) -> tuple[np.ndarray, np.ndarray]:
+    """Factors (65, 1) and (1, 65) of products around the smallest normal value, most of which are inexact.
 
     Some lie between the largest subnormal and it, and rounding makes it of them: tiny or not as they are below or above
-    a quarter of the distance.
+    a quarter of the distance. The steps are many enough that products lie close to it, on either side.
     """
     halves = (fmt.emin // 2, fmt.emin - fmt.emin // 2)
-    a, b = ((np.uint32(encode(2.0**half, fmt)) + rng.integers(-8, 9, 40)).astype(code_dtype(fmt)) for half in halves)
+    a, b = ((np.uint32(encode(2.0**half, fmt)) + np.arange(-32, 33)).astype(code_dtype(fmt)) for half in halves)
     return a[:, np.newaxis], b[np.newaxis]

@@ -81,7 +81,7 @@ def test_counts_of_sums_that_overflow_late_are_those_of_numpy(fmt, path):
 @COMPILED
 @pytest.mark.parametrize("fmt", [CBFLOAT16, FP16, BF16, FP32], ids=str)
 def test_counts_of_sums_near_the_smallest_normal_value_are_those_of_numpy(fmt, path):
-    a, b = near_smallest_normal(fmt, np.random.default_rng(12))
+    a, b = near_smallest_normal(fmt)
     found = [
         assert_counted_as_numpy(a, b, path, operand=fmt, reduction=plan, initial=initial)
         for plan in (Reduction(fmt, None, fmt), Reduction(FP32, None, FP32))
@@ -108,6 +108,17 @@ def test_sum_made_tiny_by_the_last_digit_of_a_product_counts_an_underflow(fmt, x
         counts = assert_counted_as_numpy(a, b, path, operand=fmt, reduction=Reduction(fmt, None, fmt))
         assert (counts.products.inexact == 2).all()
         assert (counts.products.underflow == 1).all()
+
+
+@COMPILED
+@pytest.mark.parametrize(("a", "b", "underflow"), [(0x2009, 0x1FEE, 0), (0x200C, 0x1FE8, 1)])
+def test_product_rounded_to_the_smallest_normal_value_is_tiny_below_a_quarter(a, b, underflow, path):
+    # (1 - 81 / 2^18) and (1 - 144 / 2^18) times the smallest normal value: the limit is 1 - 128 / 2^18.
+    factors = np.full((5, 1), a, np.uint16), np.full((1, 35), b, np.uint16)
+    plan = Reduction(CBFLOAT16, None, CBFLOAT16)
+    counts = assert_counted_as_numpy(*factors, path, operand=CBFLOAT16, reduction=plan)
+    assert (counts.products.inexact == 1).all()
+    assert (counts.products.underflow == underflow).all()
 
 
 @COMPILED
