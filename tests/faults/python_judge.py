@@ -80,7 +80,7 @@ def public_names(text: str) -> list[str]:
 
 def speaks_of(names: Sequence[str], text: str) -> bool:
     """Tell whether a test's file uses one of some names."""
-    return any(re.search(rf"\b{name}\b", text) for name in names)
+    return any(re.search(rf"\b{re.escape(name)}\b", text) for name in names)
 
 
 def _within(tests: Sequence[Reached], seconds: float) -> list[Reached]:
@@ -202,23 +202,27 @@ class Fresh(_Judge):
         return self._ruled(fault, self._tests(fault), ask)
 
     def _tests(self, fault: Fault) -> list[Reached]:
-        """Return those that reach the fault's line itself, or else anything of its module, or of its users.
+        """Return the tests of files that name the module, those that reach the line, and those that reach anything of it.
 
-        Nothing but data may be there: then they are those that speak of what the module makes public.
+        Without any, they are those that reach its users. Nothing but data may be there: then they are those that speak of
+        what the module makes public.
         """
-        lines = lines_of(fault, (ROOT / fault.file).read_text(encoding="utf-8"))
-        found = self.reach.judges_of(fault.file, lines)
-        if found := [*found, *(test for test in self.reach.judges_of_module(fault.file) if test not in found)]:
-            return found
-        name = module_of(fault).rpartition(".")[2]
-        users = [file for file in self.reach.imported if f"{name} import" in (ROOT / file).read_text(encoding="utf-8")]
-        tests = {test.name: test for file in users for test in self.reach.judges_of_module(file)}
-        if not tests:
-            names = public_names((ROOT / fault.file).read_text(encoding="utf-8"))
-            tests = {
-                test.name: test for test in self.reach.tests if speaks_of(names, (ROOT / test.file).read_text("utf-8"))
-            }
-        return sorted(tests.values(), key=lambda test: test.seconds)
+        text = (ROOT / fault.file).read_text(encoding="utf-8")
+        found = [] if fault.file.endswith("__init__.py") else self._speaking_of([module_of(fault)])
+        found += self.reach.judges_of(fault.file, lines_of(fault, text))
+        found += self.reach.judges_of_module(fault.file)
+        if not found:
+            name = module_of(fault).rpartition(".")[2]
+            users = [file for file in self.reach.imported if f"{name} import" in (ROOT / file).read_text("utf-8")]
+            found = [test for file in users for test in self.reach.judges_of_module(file)]
+            found = sorted(found or self._speaking_of(public_names(text)), key=lambda test: test.seconds)
+        return list({test.name: test for test in found}.values())
+
+    def _speaking_of(self, names: Sequence[str]) -> list[Reached]:
+        """Return the tests whose file uses one of some names, the quickest first."""
+        texts = {file: (ROOT / file).read_text("utf-8") for file in {test.file for test in self.reach.tests}}
+        found = [test for test in self.reach.tests if speaks_of(names, texts[test.file])]
+        return sorted(found, key=lambda test: test.seconds)
 
     def _run(self, fault: Fault, tests: Sequence[Reached]) -> str:
         """Run tests up to the first failure; return its name, or nothing."""

@@ -115,6 +115,7 @@ _REASONS = (
     ("arrays/rounding.py", "suspects = inexact", "<=", "equivalent: the smallest normal value itself is exact"),
     ("arrays/tables.py", "serves = ", ".*", "speed only: without a table every number is rounded"),
     ("functions/attention.py", "scores.shape.-2:", "2 -> ", "equivalent: the same mask for every matrix of a batch"),
+    ("report/records.py", "level: int = 0", "0 -> ", "equivalent: the line that makes a layer sets its level"),
     ("report/reading.py", "file.read.1", "1 -> ", "equivalent: whether anything is left"),
     ("golden/counts.py", "y > x", ">=", "equivalent: the difference is 0"),
     ("kernels/counting.py", "if rows is not None", "True", "equivalent: a mask of all rows"),

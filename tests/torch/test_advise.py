@@ -319,7 +319,10 @@ def test_table_of_an_advice_has_the_change_of_each_level_or_its_overflow(capsys)
     budget = {"loss": 0.01, "gradient": 0.01}
     found = Advice({"head": 1}, 0.0, 0.0125, budget, rows, [], 1.88, {0: 0.0, 1: 1.0}, 3, 1, 1.0, 0)
     Console(width=100).print(found.table())
-    line = next(line for line in capsys.readouterr().out.splitlines() if "head" in line)
+    shown = capsys.readouterr().out.splitlines()
+    columns = next(line for line in shown if "pass" in line).split("┃")
+    assert [each.strip() for each in columns[1:-1]] == ["layer", "pass", "products", "level 1", "level 2", "chosen"]
+    line = next(line for line in shown if "head" in line)
     assert line.split() == ["│", "head", "│", "fwd", "│", "64", "│", "1.25%", "│", "overflow", "│", "1", "│"]
 
 

@@ -54,6 +54,16 @@ def with_formats(start, seed=3):
     return found, np.vstack([change, vectors])
 
 
+def test_best_combination_has_the_smallest_share_of_either_budget():
+    units = [Unit("a", "fwd"), Unit("b", "fwd")]
+    candidates = [Candidate(unit, Setting(2, 32)) for unit in units]
+    gradients, losses = np.diag([0.01, 0.04]), np.array([0.3, 0.0])  # alone they change the gradient by 0.1 and by 0.2
+    found = Prediction(candidates, gradients, losses, np.ones(2))
+    assert found.best((1.0, 0.5), (), 1.0, set()) == (1,)  # 0.2 of the gradient's budget, not 0.6 of the loss's
+    assert found.best((1.0, 5.0), (), 1.0, set()) == (0,)
+    assert found.best((1.0, 0.5), (), 1.0, {(1,), (0, 1)}) == (0,)
+
+
 def test_prediction_adds_the_changes_to_that_of_the_start():
     found, vectors = with_formats(3.0)
     assert found.change(())[0] == pytest.approx(np.linalg.norm(vectors[0]))

@@ -273,6 +273,11 @@ def test_schedule_by_name(description, cls):
             ValueError,
             r"^schedulers: the one at 0 sets weight_decay, must set lr",
         ),
+        (
+            lambda o: lr_scheduler.SequentialLR(o, [3], []),
+            TypeError,
+            r"^schedulers: got 3 at 0, must be a scheduler of",
+        ),
         (lambda o: lr_scheduler.ChainedLR([]), ValueError, r"^schedulers: got none"),
         (
             lambda o: lr_scheduler.ConstantLR(o, 0.1).load_state_dict({"step": 3, "lr": 1}),

@@ -12,7 +12,7 @@ from rich.console import Console
 from torch.optim import optimizer
 
 import golden.torch as cstorch
-from golden.torch.advising import command
+from golden.torch.advising import command, measuring
 from golden.torch.commands import progress, report
 from golden.torch.commands.line import main
 from golden.torch.compiling.compilers import constant
@@ -245,3 +245,13 @@ def test_constant_of_the_compiler_is_marked():
 
     assert constant(function) is function
     assert function._dynamo_marked_constant is True  # what torch.compiler.assume_constant_result sets
+
+
+@pytest.mark.parametrize(("memory", "numbers", "sketched"), [(1199, 99, True), (1200, 99, False), (1199, 100, False)])
+def test_gradients_are_sketched_where_whole_ones_need_more_memory(monkeypatch, memory, numbers, sketched):
+    monkeypatch.setattr(measuring, "_MEMORY", memory)
+    monkeypatch.setattr(measuring, "_SKETCH", numbers)
+    measurement = SimpleNamespace(_places=None)
+    measuring.Measurement._refer(measurement, SimpleNamespace(gradient=torch.full((100,), 0.5)), 3)  # of 4 bytes each
+    assert measurement._norm == 5.0
+    assert (measurement._places is not None) == sketched
