@@ -202,10 +202,10 @@ class Fresh(_Judge):
         return self._ruled(fault, self._tests(fault), ask)
 
     def _tests(self, fault: Fault) -> list[Reached]:
-        """Return the tests of files that name the module, those that reach the line, and those that reach anything of it.
+        """Return the tests whose file names the module, then those that reach the line, then those of the module.
 
-        Without any, they are those that reach its users. Nothing but data may be there: then they are those that speak of
-        what the module makes public.
+        Without any, they are those that reach its users, or else those that speak of what the module makes public:
+        it may hold nothing but data.
         """
         text = (ROOT / fault.file).read_text(encoding="utf-8")
         found = [] if fault.file.endswith("__init__.py") else self._speaking_of([module_of(fault)])
