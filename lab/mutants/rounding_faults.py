@@ -138,6 +138,7 @@ ROUNDING_FAULTS = (
         "held.random[lane].eq(held.random[lane + 1])",
         "held.random[lane].eq(held.random[lane])",
         _LANES,
+        "lanes_apart",
         unit=_VECTOR,
     ),
     _fault(

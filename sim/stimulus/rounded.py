@@ -181,14 +181,16 @@ class RoundedMaker(Maker):
                         modes=[exact, mode], random=random, random_promotion=promotion,
                     )  # fmt: skip
 
-        # Taken from 1: the lowest place that a random number decides on, where the difference has lost its first one.
+        # Taken from 1 or 4: the lowest place that a random number decides on, as the difference has lost its first one.
         accumulator = self.accumulator(index, level)
         place = -(accumulator.precision + self.random_bits)
         if _STOCHASTIC in self.modes and place // 2 >= operand.emin:
-            a, b = (int(encode(2.0**power, operand)) for power in (place // 2, place - place // 2))
-            for number in (0, 1):
+            for sign, number, doubled in itertools.product((0, operand.sign_mask), (0, 1), (0, 2)):
+                start = operand.one + (doubled << operand.fraction_bits) | sign
+                factors = (place // 2 + doubled, place - place // 2)
+                a, b = (int(encode(2.0**power, operand)) for power in factors)
                 yield Segment(
-                    index, level, [operand.one, a | operand.sign_mask], [operand.one, b], chunk=0,
+                    index, level, [start, a | sign ^ operand.sign_mask], [operand.one, b], chunk=0,
                     modes=[exact, _STOCHASTIC], random=[number] * 2,
                 )  # fmt: skip
 

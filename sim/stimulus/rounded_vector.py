@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import copy
 from typing import Any
 
+from golden import Rounding
 from sim.port import Port
 from sim.scenario import Scenario
 from sim.stimulus.reductions import Chain, Segment
 from sim.stimulus.rounded import RoundedMaker
+from sim.stimulus.schedule import interleave
 from sim.stimulus.vector import Row, VectorMaker
 
 __all__ = ["RoundedVectorMaker", "rounded_vector_scenarios"]
+
+_STOCHASTIC = Rounding.STOCHASTIC.value
+_TURNS = 8
 
 
 def rounded_vector_scenarios(
@@ -24,6 +30,33 @@ def rounded_vector_scenarios(
 
 class RoundedVectorMaker(RoundedMaker, VectorMaker):
     """Makes the scenarios of one unit: a mode for every row, random numbers for every element of it."""
+
+    def scenarios(self) -> list[Scenario]:
+        """Return all scenarios."""
+        return [*super().scenarios(), *self.lanes_apart()]
+
+    def lanes_apart(self) -> list[Scenario]:
+        """Let the random numbers of neighbouring lanes round their promotions in different directions, in fp32."""
+        name = "lanes_apart"
+        self.start(name)
+        rows: list[Chain] = []
+        alone: list[Chain] = []
+        for index, level in self.kinds if _STOCHASTIC in self.modes else ():
+            if level != 1 or self.random_bits < 2:
+                continue
+            up, down = (one for one in self._edges(index, 1) if one.chunk == 1 and one.modes[-1] == _STOCHASTIC)
+            for turn in range(_TURNS):
+                pair = (up, down) if turn % 2 else (down, up)
+                chains: list[Chain] = [[copy(pair[lane % 2])] for lane in range(self.elements(1))]
+                made = self._row(chains, in_order=True)
+                alone += [[element] for row in made for element in row.elements]
+                rows.append([*made])
+        if not rows:
+            return []
+        self.predict(alone)
+        scenario = self.to_scenario(name, interleave(rows, self.mac.registers, self.rng, "rotation", self.paired))
+        scenario.is_bulk = True
+        return [scenario]
 
     def completed(self, row: Row) -> Row:
         """Return a row whose elements have its modes, and numbers of their own."""

@@ -126,12 +126,15 @@ class VectorMaker(Maker):
         self.rng.shuffle(rows)
         return rows
 
-    def _row(self, chains: list[Chain]) -> list[Row]:
-        """Return the row in which these chains, which are alike, have some elements and random products the others."""
+    def _row(self, chains: list[Chain], *, in_order: bool = False) -> list[Row]:
+        """Return the row in which these chains, which are alike, have some elements and random products the others.
+
+        The chains' elements are drawn, or the first ones.
+        """
         row = []
         counts = [self.elements(segment.level) for segment in chains[0]]
         # In which elements: those that every level of the chain has.
-        places = self.rng.permutation(min(counts))[: len(chains)].tolist()
+        places = range(min(counts)) if in_order else self.rng.permutation(min(counts))[: len(chains)].tolist()
         for at, (segment, count) in enumerate(zip(chains[0], counts, strict=True)):
             elements = self._others(segment, count)
             for place, chain in zip(places, chains, strict=False):
