@@ -100,7 +100,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         ),
         table=table,
         wrong=lambda row: row.differing,
-        note="processor time of the training's thread, with one thread for everything; random weights and inputs",
+        note="Processor time of the training's thread, with one thread for everything; random weights and inputs",
         sources=("golden", "golden.torch"),
         repetitions=2,
     )
