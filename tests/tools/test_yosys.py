@@ -1,0 +1,58 @@
+"""Yosys within this process does what the one that Amaranth starts does."""
+
+import pytest
+from amaranth._toolchain.yosys import YosysError, find_yosys
+from amaranth.back import rtlil, verilog
+
+from golden import CBFLOAT16, FP32
+from hdl import FloatConverter
+from tools import yosys
+from tools.yosys import loaded_yosys, run_yosys
+
+
+def verilog_of_a_unit():
+    return verilog.convert(FloatConverter(source=FP32, destination=CBFLOAT16), emit_src=False)
+
+
+def test_loaded_yosys_gives_the_verilog_that_a_process_gives():
+    by_process = verilog_of_a_unit()
+    with loaded_yosys():
+        assert verilog_of_a_unit() == by_process
+    assert "module top" in by_process
+
+
+def test_loaded_yosys_is_used_while_it_is_loaded_and_no_longer(monkeypatch):
+    asked = []
+    monkeypatch.setattr(yosys, "run_yosys", lambda *given: asked.append(given) or (0, "module other", ""))
+    with loaded_yosys():
+        assert verilog_of_a_unit() == "module other"
+    assert len(asked) == 1
+    assert "module top" in verilog_of_a_unit()
+
+
+def test_script_that_fails_has_the_same_status_and_the_same_words_in_both():
+    with pytest.raises(YosysError, match="No such command: nonsense") as by_process:
+        find_yosys(lambda version: True).run(["-q", "-"], "nonsense")
+    with loaded_yosys(), pytest.raises(YosysError) as within:
+        find_yosys(lambda version: True).run(["-q", "-"], "nonsense")
+    assert str(within.value) == str(by_process.value)
+    status, output, errors = run_yosys("nonsense")
+    assert (status, output) == (1, "")
+    assert "No such command: nonsense" in errors
+
+
+def test_run_after_a_failure_starts_anew():
+    netlist = rtlil.convert(FloatConverter(source=FP32, destination=CBFLOAT16), emit_src=False)
+    script = f"read_rtlil <<netlist\n{netlist}\nnetlist\nwrite_rtlil\n"
+    before = run_yosys(script)
+    assert run_yosys(f"{script}\nnonsense")[0] == 1
+    assert run_yosys(script) == before
+    assert (before[0], before[2]) == (0, "")
+    assert before[1].count("module \\top\n") == 1
+
+
+def test_missing_yosys_is_told_with_what_installs_it(monkeypatch):
+    monkeypatch.setattr(yosys, "_PACKAGE", "no_such_package")
+    yosys._program.cache_clear()
+    with pytest.raises(RuntimeError, match=r"Yosys is missing: pip install 'amaranth\[builtin-yosys\]'"):
+        run_yosys("stat")
