@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from golden.cuda.compiling import FOLDERS
 from golden.kernels.library import format_number
 
 from ...golden.kernels.build import Change, compiler, run
+from ...golden.kernels.switches import DEFINITION, choose, put_into
 
 SINGLE, PLAIN, LIMITED, FLOAT16, BFLOAT16 = range(5)
 _POINTER = ctypes.c_void_p
@@ -21,12 +23,17 @@ _POINTER = ctypes.c_void_p
 class Steps:
     """The steps of one mode."""
 
-    def __init__(self, file: Path) -> None:
-        self._library = ctypes.CDLL(str(file))
+    def __init__(self, file: Path, numbers: Mapping[str, int] | None = None) -> None:
+        self._library, self._numbers = ctypes.CDLL(str(file)), numbers or {}
         integer, number, real = ctypes.c_int, ctypes.c_int64, ctypes.c_float
         self._library.step.argtypes = [integer, number, real, integer, number, *[_POINTER] * 5]
         self._library.round_floats.argtypes = [number, real, number, _POINTER, _POINTER]
         self._library.round_doubles.argtypes = [number, ctypes.c_double, number, _POINTER, _POINTER]
+
+    def with_fault(self, name: str | None) -> Steps:
+        """Turn one of the faults on that are in the source, and the others off."""
+        choose(self._library, self._numbers[name] if name else 0)
+        return self
 
     def step(
         self,
@@ -63,13 +70,30 @@ def built(folder: Path) -> Path:
 
 def build(folder: Path, mode: Rounding, *changes: Change) -> Steps:
     """Build the steps of a mode in a new folder."""
+    _copy(folder)
+    for change in changes:
+        change.apply(folder)
+    _compile(folder, mode)
+    return Steps(built(folder))
+
+
+def build_switched(folder: Path, mode: Rounding, faults: Mapping[str, Change]) -> Steps:
+    """Build the steps of a mode in a new folder, with all faults in them and none of them on."""
+    _copy(folder)
+    put_into([folder], {name: [change] for name, change in faults.items()})
+    (folder / "chosen.h").write_text(DEFINITION, encoding="utf-8")
+    _compile(folder, mode, "-include", str(folder / "chosen.h"))
+    return Steps(built(folder), {name: number for number, name in enumerate(faults, 1)})
+
+
+def _copy(folder: Path) -> None:
     folder.mkdir(parents=True)
     for source in FOLDERS:
         for header in source.glob("*.h"):
             shutil.copyfile(header, folder / header.name)
-    for change in changes:
-        change.apply(folder)
-    result = built(folder)
-    options = ["-std=c++17", "-O2", "-ffp-contract=off", "-fPIC", "-shared", f"-DCBFLOAT_MODE={mode.value}"]
-    run([compiler(), *options, f"-I{folder}", str(Path(__file__).with_name("steps.cpp")), "-o", str(result)])
-    return Steps(result)
+
+
+def _compile(folder: Path, mode: Rounding, *more: str) -> None:
+    options = ["-std=c++17", "-O2", "-ffp-contract=off", "-fPIC", "-shared", f"-DCBFLOAT_MODE={mode.value}", *more]
+    source = str(Path(__file__).with_name("steps.cpp"))
+    run([compiler(), *options, f"-I{folder}", source, "-o", str(built(folder))])

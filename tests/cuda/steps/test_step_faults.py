@@ -1,35 +1,43 @@
 """The comparison of steps can fail: each fault in the headers is seen."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 
 from golden import BF16, CBFLOAT16, FP16, FP32, FloatFormat, Rounding, multiply_accumulate
 
 from ...golden.kernels.build import Change
-from .build import BFLOAT16, FLOAT16, build
+from .build import BFLOAT16, FLOAT16, build, build_switched
 from .judge import differences, triples
 
 CASES = 20_000
 NARROW = FloatFormat("e4m3", 4, 3)
 EVEN, ZERO, DOWN, UP, AWAY, ODD, RANDOM = Rounding
 
+TO_ODD, SUM = "Lanes::multiply_add_to_odd(a, b, acc)", "Lanes::multiply_add(a, b, acc)"
+WIDE_SUM = "WideLanes::as_words(WideLanes::multiply_add(a, b, acc))"
+
 # With a fault the steps of a mode differ in some format.
 FAULTS = {
-    "sums not rounded to odd": (EVEN, Change("lanes1.h", "(as_words(down) & 1) != 0 ?", "false ?")),
+    "sums not rounded to odd": (EVEN, Change("lanes1.h", "(as_words(down) & 1) != 0", "false", after=" ?")),
     "sums of zero negative": (
-        EVEN, Change("lanes1.h", "(as_words(down) & 1) != 0 ?", "(as_words(up) & 1) == 0 ?")),
-    "a NaN carried into the sign": (EVEN, Change("steps.h", "Lanes::quieted(Lanes::multiply", "(Lanes::multiply")),
+        EVEN, Change("lanes1.h", "(as_words(down) & 1) != 0", "(as_words(up) & 1) == 0", after=" ?")),
+    "a NaN carried into the sign": (
+        EVEN, Change("steps.h", f"Lanes::quieted({TO_ODD})", TO_ODD)),
     "a NaN carried into the sign, up": (
-        UP, Change("mode_steps.h", "Lanes::quieted(Lanes::as_words(", "(Lanes::as_words(")),
-    "a NaN carried into the sign, in doubles": (AWAY, Change("wide_steps.h", "WideLanes::quieted(", "(")),
-    "negative NaNs alone": (EVEN, Change("lanes1.h", "int32_t nan = 0x7FC00000", "int32_t nan = 0x7FFFFFFF")),
+        UP, Change("mode_steps.h", f"Lanes::quieted(Lanes::as_words({SUM}))", f"Lanes::as_words({SUM})")),
+    "a NaN carried into the sign, in doubles": (
+        AWAY, Change("wide_steps.h", f"WideLanes::quieted({WIDE_SUM})", WIDE_SUM)),
+    "negative NaNs alone": (EVEN, Change("lanes1.h", "0x7FC00000", "0x7FFFFFFF", before="int32_t nan = ")),
     "no infinity at the limit": (
-        EVEN, Change("lanes1.h", "(as_words(x) & 0x7FFFFFFF) >= limit", "(as_words(x) * 2 / 2) > limit")),
+        EVEN, Change(
+            "lanes1.h", "as_floats(as_words(x) & 0x7FFFFFFF) >= limit", "as_floats(as_words(x) * 2 / 2) > limit")),
     "infinities positive": (
         EVEN, Change("lanes1.h", "(as_words(x) & 0x80000000) | 0x7F800000", "0x7F800000")),
     "no infinity at the limit, in doubles": (
         RANDOM, Change("lanes1.h", "as_doubles(as_words(x) & ~(1ull << 63)) >= limit", "false")),
-    "infinities that are replaced": (ZERO, Change("lanes1.h", "magnitude < 0x7F800000 ? by", "true ? by")),
+    "infinities that are replaced": (ZERO, Change("lanes1.h", "magnitude < 0x7F800000", "true", after=" ? by")),
     "nothing replaced": (DOWN, Change("lanes1.h", "magnitude >= as_words(limit)", "magnitude > as_words(limit)")),
     "down as up": (DOWN, Change("lanes1.h", "return Rounding::down;", "return Rounding::up;")),
     "up as to nearest": (UP, Change("lanes1.h", "return Rounding::up;", "return Rounding::nearest;")),
@@ -43,17 +51,41 @@ FAULTS = {
     "half a place too low": (AWAY, Change("mode_steps.h", "return (below(rule) + 1) / 2;", "return below(rule) / 2;")),
     "the sticky bit of odd lost": (ODD, Change("mode_steps.h", "Lanes::add(Lanes::both(x, below), below)", "below")),
     "half a place too low, in doubles": (
-        AWAY, Change("wide_steps.h", "DOUBLE_FRACTION - 1 - rule", "DOUBLE_FRACTION - 2 - rule")),
+        AWAY, Change("wide_steps.h", "DOUBLE_FRACTION - 1", "DOUBLE_FRACTION - 2", after=" - rule")),
     "random bits too many": (RANDOM, Change("wide_steps.h", "WideLanes::both(random, taken)", "random")),
     "random bits one place too high": (
-        RANDOM, Change("wide_steps.h", "64 - DOUBLE_FRACTION +", "63 - DOUBLE_FRACTION +")),
+        RANDOM, Change("wide_steps.h", "64 - DOUBLE_FRACTION", "63 - DOUBLE_FRACTION", after=" +")),
     "doubles of another scale": (RANDOM, Change("wide_steps.h", "DOUBLE_SCALE = 896", "DOUBLE_SCALE = 800")),
     "exact sums down without the sign of zero": (
         DOWN, Change("exact_sums.h", "direction == Rounding::down && sum == 0", "false")),
-    "exact sums that forget their error": (AWAY, Change("exact_sums.h", "error != 0 &&", "false &&")),
+    "exact sums that forget their error": (AWAY, Change("exact_sums.h", "error != 0", "false", after=" &&")),
     "exact doubles to nearest below the normal ones": (
-        AWAY, Change("exact_sums.h", "again < cut : again > cut", "false : false")),
+        AWAY, Change("exact_sums.h", "cut < 0 ? again < cut : again > cut", "false")),
 }  # fmt: skip
+
+
+#: What the compiler has to know: builds of their own.
+OF_THE_COMPILER = {
+    "down as up",
+    "up as to nearest",
+    "nearest away from sums to nearest",
+    "toward zero from sums to nearest",
+    "doubles of another scale",
+}
+
+
+@pytest.fixture(scope="module")
+def switched(tmp_path_factory):
+    """The steps of a mode with all its faults in them, built at the first use."""
+
+    @cache
+    def of(mode):
+        faults = {name: change for name, (its, change) in FAULTS.items() if its is mode}
+        faults |= NATIVE_FAULTS if mode is EVEN else {}
+        switchable = {name: change for name, change in faults.items() if name not in OF_THE_COMPILER}
+        return build_switched(tmp_path_factory.mktemp("switched") / str(mode), mode, switchable)
+
+    return of
 
 
 def seen(steps, mode):
@@ -66,9 +98,15 @@ def seen(steps, mode):
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_fault_in_the_steps_is_seen(tmp_path, fault):
+def test_fault_in_the_steps_is_seen(tmp_path, switched, fault):
     mode, change = FAULTS[fault]
-    assert seen(build(tmp_path / "faulty", mode, change), mode)
+    is_alone = fault in OF_THE_COMPILER
+    assert seen(build(tmp_path / "faulty", mode, change) if is_alone else switched(mode).with_fault(fault), mode)
+
+
+@pytest.mark.parametrize("mode", Rounding, ids=str)
+def test_steps_with_every_fault_switched_off_pass_the_same_comparison(switched, mode):
+    assert seen(switched(mode).with_fault(None), mode) == []
 
 
 @pytest.mark.parametrize("mode", Rounding, ids=str)
@@ -86,13 +124,20 @@ NATIVE_FAULTS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("fault", NATIVE_FAULTS)
-def test_fault_in_the_native_steps_is_seen(tmp_path, fault):
-    steps = build(tmp_path / "faulty", Rounding.NEAREST_EVEN, NATIVE_FAULTS[fault])
+def native_differences(steps):
     different = 0
     for fmt, kind in ((FP16, FLOAT16), (BF16, BFLOAT16)):
         given = [part[: part.size // 2 * 2] for part in triples(fmt, CASES, np.random.default_rng(6))]
         wanted = multiply_accumulate(*given, operand=fmt, accumulator=fmt)
         finite = (wanted & 0x7FFF) <= fmt.inf
         different += (steps.step(kind, fmt, 0.0, *given) != wanted)[finite].sum()
-    assert different
+    return different
+
+
+@pytest.mark.parametrize("fault", NATIVE_FAULTS)
+def test_fault_in_the_native_steps_is_seen(switched, fault):
+    assert native_differences(switched(EVEN).with_fault(fault))
+
+
+def test_native_steps_with_every_fault_switched_off_are_the_same(switched):
+    assert native_differences(switched(EVEN).with_fault(None)) == 0
