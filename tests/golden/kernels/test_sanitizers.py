@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from .build import SOURCE, UNITS, Change, compiled, compiler, precompiled
+from ...shared import shared_folder
+from .build import HEADER, SOURCE, UNITS, Change, compiled, compiler, objects_in, precompiled
 
 DRIVER = Path(__file__).with_name("driver.cpp")
 MEMORY = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
@@ -27,18 +28,20 @@ pytestmark = pytest.mark.skipif(platform.system() != "Linux", reason="the saniti
 class Sanitized:
     """The driver built with a sanitizer; a change compiles again what it changes, and nothing else.
 
-    Units without the sanitizer are those of `plain`.
+    All processes share what `compile_all` has filled; units without the sanitizer are those of `plain`.
     """
 
-    def __init__(self, folder, flags, units, plain):
-        folder.mkdir()
-        self.folder, self.flags = folder, flags
-        self.header = precompiled(folder, [*OPTIMISATION, *flags])
-        self.objects = plain | self.compiled(SOURCE, sorted(units))
-        self.objects |= self.compiled(DRIVER.parent, [DRIVER.name], "-I", str(SOURCE))
+    def __init__(self, shared, folder, flags, units, plain):
+        self.folder, self.flags, self.header = folder, flags, shared / HEADER
+        self.objects = plain | objects_in(shared, [*units, DRIVER.name])
 
-    def compiled(self, source, units, *options):
-        return compiled(source, units, self.folder, [*OPTIMISATION, *self.flags, *options], self.header)
+    @staticmethod
+    def compile_all(folder, flags, units):
+        """Fill a folder with the objects of units and of the driver, and with the header that makes others quick."""
+        options = [*OPTIMISATION, *flags]
+        header = precompiled(folder, options)
+        compiled(SOURCE, units, folder, options, header)
+        compiled(DRIVER.parent, [DRIVER.name], folder, [*options, "-I", str(SOURCE)], header)
 
     def run(self, part, unit=None, *changes):
         """Return the exit status of the driver and what it says, with changes of one unit."""
@@ -62,14 +65,19 @@ class Sanitized:
         return done.returncode, done.stdout + done.stderr
 
 
+def sanitized(tmp_path_factory, name, flags, units, plain):
+    shared = shared_folder(tmp_path_factory, name, lambda folder: Sanitized.compile_all(folder, flags, units))
+    return Sanitized(shared, tmp_path_factory.mktemp(name), flags, units, plain)
+
+
 @pytest.fixture(scope="module")
 def memory(tmp_path_factory):
-    return Sanitized(tmp_path_factory.mktemp("sanitizers") / "memory", MEMORY, UNITS, {})
+    return sanitized(tmp_path_factory, "memory_sanitizers", MEMORY, UNITS, {})
 
 
 @pytest.fixture(scope="module")
 def threads(tmp_path_factory, builder):
-    return Sanitized(tmp_path_factory.mktemp("sanitizers") / "threads", THREADS, SHARED, builder.plain)
+    return sanitized(tmp_path_factory, "thread_sanitizer", THREADS, SHARED, builder.plain)
 
 
 def test_kernels_under_address_and_undefined_behaviour_sanitizers_are_clean(memory):
