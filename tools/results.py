@@ -71,7 +71,7 @@ class Result:
     machine : str
         Processor and operating system.
     sources : mapping of str to str
-        What was measured: areas of `tools.sources.AREAS`, each with the hash of its code at that time.
+        What was measured: areas that `tools.sources` knows, each with the hash of its code at that time.
     subject, conclusion : str
         A row of the front page's table of conclusions; empty for none.
     note : str
@@ -132,7 +132,7 @@ def measured(tool: str, sources: Iterable[str], command: str | None = None, **fo
     ----------
     tool : str
     sources : iterable of str
-        Names of `tools.sources.AREAS`.
+        Names of areas, as `tools.sources.hash_of` takes them.
     command : str, optional
         The command line of this process if it is not given.
     **found

@@ -1,6 +1,7 @@
 """A hash of what figures were measured on: of a model's code, and of the Verilog that the RTL generates.
 
-It changes with the code, not with comments and docstrings; that of the RTL changes when a released unit does.
+It changes with the code, not with comments and docstrings; that of the RTL changes when a released unit does, and that
+of a unit that is measured on an FPGA when its own Verilog does.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import io
+import json
 import re
 import tokenize
 from collections.abc import Iterator
@@ -15,7 +17,7 @@ from functools import cache
 
 from tools.paths import ROOT
 
-__all__ = ["AREAS", "code_of", "hash_of"]
+__all__ = ["AREAS", "MEASURED", "code_of", "hash_of", "is_area", "unit_area"]
 
 #: What figures are measured on, by name: a folder of the repository, and what there does not count, or a file. What
 #: `hdl` generates is in a file, which a test compares with the code (tests/hdl/test_released_verilog.py).
@@ -25,8 +27,21 @@ AREAS: dict[str, tuple[str, tuple[str, ...]]] = {
     "golden.torch": ("golden/torch", ()),
     "hdl": ("hdl/released.json", ()),
 }
+#: The hash of the Verilog of every unit that is measured on an FPGA; a test compares it, too.
+MEASURED = ROOT / "hdl" / "measured.json"
+_UNIT = "hdl:"
 _SUFFIXES = (".py", ".cpp", ".cu", ".h", ".json")
 _CPP_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+
+
+def unit_area(unit: str) -> str:
+    """Return the name of the area that is one unit of `MEASURED`."""
+    return f"{_UNIT}{unit}"
+
+
+def is_area(area: str) -> bool:
+    """Tell whether `hash_of` knows an area. Any unit is one: there may be none of that name any more."""
+    return area in AREAS or area.startswith(_UNIT)
 
 
 def hash_of(area: str) -> str:
@@ -35,18 +50,22 @@ def hash_of(area: str) -> str:
     Parameters
     ----------
     area : str
-        A name of `AREAS`.
+        A name of `AREAS`, or of `unit_area`.
 
     Returns
     -------
     str
-        16 hexadecimal digits: of the files' paths and of what `code_of` leaves of them.
+        16 hexadecimal digits: of the files' paths and of what `code_of` leaves of them. Of a unit, that of its Verilog;
+        empty if there is no such unit.
 
     Raises
     ------
     ValueError
         If there is no such area.
     """
+    if area.startswith(_UNIT):
+        known: dict[str, str] = json.loads(MEASURED.read_text(encoding="utf-8"))
+        return known.get(area.removeprefix(_UNIT), "")
     if area not in AREAS:
         raise ValueError(f"area: got {area!r}, must be one of {', '.join(AREAS)}")
     folder, apart = AREAS[area]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import threading
 import time
@@ -12,7 +13,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from lab.fpga.measurement import measure
+from lab.fpga.measurement import measure, source_of
 from lab.fpga.report import SUBJECT, conclusion, figures, markdown, note, published, table, write_json
 from lab.fpga.result import Report, Result
 from lab.fpga.target import SPEED_GRADES, Target
@@ -22,6 +23,7 @@ from tools.errors import MeasurementError
 from tools.pages import check, publish
 from tools.paths import folder_to_write
 from tools.programs import versions
+from tools.sources import MEASURED, unit_area
 
 __all__ = ["main"]
 
@@ -48,6 +50,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--jobs", type=_processes, default=1, help="units at a time (default %(default)s)")
     parser.add_argument("--paths", action="store_true", help="also print the critical path of every unit")
     parser.add_argument("-o", "--output", type=folder_to_write, default=Path("build/fpga"), metavar="FOLDER")
+    parser.add_argument(
+        "--sources", action="store_true", help="write hdl/measured.json, by which pages know older figures, and stop"
+    )
     parser.add_argument("--update-docs", action="store_true", help="put the results into docs/results/fpga.md")
     return parser
 
@@ -85,12 +90,12 @@ def _measure_all(
 
 
 def _update_docs(newer: Report) -> None:
-    report, older = newer, None
+    report, known = newer, dict[str, str]()
     if (results.FOLDER / "fpga.json").is_file():
         report = published().updated(newer, catalogue())
-        if any(result not in newer.results for result in report.results):
-            # Some units were measured on an older source: so the whole table says how old it is.
-            older = results.read("fpga").sources
+        # Each unit is as old as its own Verilog.
+        known = dict(results.read("fpga").sources)
+    known |= {unit_area(result.name): source_of(catalogue()[result.name]) for result in newer.results}
     found = results.measured(
         "fpga",
         ["hdl"],
@@ -100,7 +105,17 @@ def _update_docs(newer: Report) -> None:
         tables=(figures(report),),
         data=report.to_json(),
     )
-    publish(replace(found, sources=older or found.sources))
+    areas = [unit_area(result.name) for result in report.results]
+    publish(replace(found, sources={area: known.get(area, "") for area in areas}))
+
+
+def _write_sources() -> None:
+    """Write the hash of every measured unit's Verilog as it is now."""
+    units, now = catalogue(), {}
+    for number, (name, build) in enumerate(units.items(), start=1):
+        now[name] = source_of(build)
+        print(f"[{number}/{len(units)}] {name}: {now[name]}", flush=True)
+    MEASURED.write_text(json.dumps(now, indent=2) + "\n", encoding="utf-8")
 
 
 def _run(given: argparse.Namespace) -> int:
@@ -108,6 +123,10 @@ def _run(given: argparse.Namespace) -> int:
     if given.list:
         for name, build in units.items():
             print(f"{name}: {parameters_of(build())}")
+        return 0
+
+    if given.sources:
+        _write_sources()
         return 0
 
     if given.update_docs:

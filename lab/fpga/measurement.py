@@ -18,7 +18,7 @@ from lab.fpga.synthesis import SCRIPTS, synthesise, wrap
 from lab.fpga.target import Target
 from lab.fpga.units import Build, parameters_of
 
-__all__ = ["cache_key", "measure", "plain_verilog"]
+__all__ = ["cache_key", "measure", "plain_verilog", "source_of"]
 
 # Elaboration is Python, which several threads do no faster.
 _ELABORATING = threading.Lock()
@@ -28,6 +28,11 @@ def plain_verilog(verilog: str) -> str:
     """Return Verilog without its header comment: what the documentation says changes no hardware."""
     lines = verilog.splitlines(keepends=True)
     return "".join(line for line in lines if not line.startswith("//"))
+
+
+def source_of(build: Build) -> str:
+    """Return the hash of a unit's Verilog, 16 hexadecimal digits, as `tools.sources.MEASURED` has it."""
+    return hashlib.sha256(plain_verilog(to_verilog(build(), "unit")).encode()).hexdigest()[:16]
 
 
 def cache_key(verilog: str, tools: Mapping[str, str], target: Target) -> str:

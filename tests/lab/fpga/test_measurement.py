@@ -1,5 +1,6 @@
 """The cache, and errors that tell what to do, with tools that only pretend."""
 
+import json
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -9,13 +10,16 @@ from amaranth.lib import wiring
 
 from golden import CBFLOAT16, FP32
 from hdl import FloatConverter
-from lab.fpga.measurement import cache_key, measure
+from hdl.catalogue import UNITS
+from lab.fpga.measurement import cache_key, measure, source_of
 from lab.fpga.result import Result
 from lab.fpga.target import Target
+from lab.fpga.units import catalogue
 from tests.lab.fpga.samples import TOOLS
 from tools import programs
 from tools.errors import PlacementFailed, SynthesisFailed, ToolMissing
 from tools.programs import NEXTPNR, Tool
+from tools.sources import MEASURED, hash_of, unit_area
 
 Run = Callable[[Tool, list[str], Path, str], None]
 
@@ -102,3 +106,17 @@ def test_tool_that_never_ends_is_stopped(tmp_path: Path, monkeypatch: pytest.Mon
 def test_missing_tool_says_how_to_install_it() -> None:
     with pytest.raises(ToolMissing, match=r"no-such-tool is not installed: run `make fpga`.*'\.\[fpga\]'"):
         _ = Tool("no-such-tool", "no_such_tool:main", SynthesisFailed).version
+
+
+def test_source_of_every_measured_unit_is_the_one_that_pages_compare() -> None:
+    now = {name: source_of(build) for name, build in catalogue().items()}
+    changed = [name for name, known in now.items() if hash_of(unit_area(name)) != known]
+    assert changed == [], "run: python -m lab.fpga --sources"
+    assert list(now) == list(json.loads(MEASURED.read_text(encoding="utf-8")))
+    assert len(set(now.values())) > len(now) // 2
+
+
+def test_source_of_a_unit_changes_with_a_parameter_and_a_unit_that_is_gone_has_none() -> None:
+    one, other = (UNITS[f"float32_to_float16_stages_{stages}"].build for stages in (1, 2))
+    assert source_of(one) != source_of(other)
+    assert hash_of(unit_area("no_such_unit")) == ""
