@@ -92,6 +92,7 @@ _REASONS = (
     ("wide_steps.h", "int i = 0; i < 2", "<=", OVERWRITTEN),
     ("wide_steps.h", "wide_keys_.PHILOX_ROUNDS..2.;", "2 -> 3", "equivalent: more room than is used"),
     ("vector_modes.h", "add_counts.path", "-> ;", GENERIC),
+    ("vector_counts.h", "count.a, b, acc", "^a, b -> b, a", COMMUTES),
     ("vector_counts.h", "if .is_full.$", "true", "speed only: lanes of zeros, which are no event"),
     ("lanes512.h", "cmpeq|_mm512_range_ps", "^x, y -> y, x", COMMUTES),
     ("accumulate_lanes.h", "!rule_.stages", "^! -> ", "equivalent: what joins a block without stages does not ask"),
