@@ -37,6 +37,7 @@ from lab.suites.accumulators.cases import draw, draw_edges
 from ..golden.judges import boundary_codes, code_dtype, values_around
 from ..golden.kernels.operands import (
     BESIDE_FLOAT16,
+    FAR_BELOW_FLOAT,
     KINDS,
     ODD_ONES,
     between_limits,
@@ -248,6 +249,9 @@ def modes(rng: np.random.Generator) -> Iterator[Any]:
         yield matmul(*grown_by_ulps(), operand=CBFLOAT16, reduction=Reduction(CBFLOAT16, None, FP32), **options)
         for level in (0, 1, 2):
             yield matmul(*between_limits(rng), operand=BF16, level=level, out=BF16, out_rounding=mode, **options)
+        large = rng.normal(size=(2, 9, 1)) * 2.0 ** rng.integers(50, 75, (2, 9, 1))
+        a, b = (encode(each, BF16) for each in large)
+        yield matmul(a, b.T, operand=BF16, reduction=Reduction(FAR_BELOW_FLOAT, None, FP32), **options)
 
 
 def counted(rng: np.random.Generator) -> Iterator[Any]:

@@ -19,6 +19,8 @@ ODD_ONES = (
     FloatFormat("e8m15", 8, 15),
     FloatFormat("e7m23", 7, 23),
 )
+#: Sums of bfloat16 products run beyond its largest value, 2 - 2^-9, to the end of float32's range and over it.
+FAR_BELOW_FLOAT = FloatFormat("e7m9_low", 7, 9, bias=126)
 #: Each differs from float16 in one number, by the least, and has 1.0.
 BESIDE_FLOAT16 = (
     FloatFormat("e6m10", 6, 10, 15),

@@ -26,7 +26,7 @@ from ...shared import shared_arrays
 from ..answers import on_numpy
 from ..judges import assert_same_bits
 from .build import Change
-from .operands import COMPILED, KINDS, ODD_ONES, between_limits, codes, grown_by_ulps
+from .operands import COMPILED, FAR_BELOW_FLOAT, KINDS, ODD_ONES, between_limits, codes, grown_by_ulps
 from .seen import is_seen
 
 MODES = pytest.mark.parametrize("mode", [mode for mode in Rounding if mode is not Rounding.NEAREST_EVEN], ids=str)
@@ -154,6 +154,27 @@ def test_matmul_of_tiny_products_rounded_up_grows_into_infinity(path, mode):
     with kernels.use(path):
         infinite = matmul(a, b, **options)[0, 0] == 0x7F800000
     assert infinite == (mode == "up")
+
+
+# Factors in bfloat16, the mode, the sum as a float32 value: 2^127, 1.5 * 2^128 and 2^220 are each beyond the largest.
+@COMPILED
+@pytest.mark.parametrize(("x", "y"), [(0x5F80, 0x5F00), (0x5FC0, 0x5F80), (0x7180, 0x7B80)])
+@pytest.mark.parametrize(
+    ("mode", "wanted", "negative"),
+    [
+        ("toward_zero", 0x3FFFC000, 0xBFFFC000),
+        ("down", 0x3FFFC000, 0xFF800000),
+        ("up", 0x7F800000, 0xBFFFC000),
+        ("to_odd", 0x3FFFC000, 0xBFFFC000),
+        ("nearest_away", 0x7F800000, 0xFF800000),
+    ],
+)
+def test_sum_beyond_its_format_at_the_end_of_float32_is_what_the_mode_makes_of_it(path, mode, x, y, wanted, negative):
+    a, b = np.array([[x], [x | 0x8000]], np.uint16), np.full((1, 40), y, np.uint16)
+    plan = Reduction(FAR_BELOW_FLOAT, None, FP32)
+    with kernels.use(path):
+        got = matmul(a, b, operand=BF16, reduction=plan, rounding=mode)
+    assert (got == [[wanted], [negative]]).all()
 
 
 @COMPILED
