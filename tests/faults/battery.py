@@ -49,6 +49,7 @@ from ..golden.kernels.operands import (
     near_smallest_normal,
     tiny_by_the_last_digit,
 )
+from ..golden.kernels.test_accumulators import EIGHT_STAGES
 from ..golden.kernels.test_counting import WIDE, numbers, plans
 from ..golden.kernels.test_environment import FLUSH_TO_ZERO, LIBM, MASKED, ROUND_UP, SUBNORMALS_ARE_ZERO, ControlWord
 from ..golden.kernels.test_indexed import tables
@@ -314,6 +315,7 @@ def other_machines(rng: np.random.Generator) -> Iterator[Any]:
             for length in (1, rule.block, 2 * rule.block + 1):
                 a, b, totals = draw_edges(rng, fmt, 40, length, 40)
                 yield matmul(a, b, operand=fmt, reduction=rule, initial=totals)
+    yield matmul(*draw(rng, BF16, 5, 70, 40)[:2], operand=BF16, reduction=EIGHT_STAGES)
     a, b = codes("normal", BF16, (2, 1, 5, 20), rng), codes("special", BF16, (3, 20, 6), rng)
     for rule in (accumulators["nvidia_ampere"], accumulators["x86_vdpbf16ps"]):
         start = codes("normal", FP32, (3, 1, 6), rng)

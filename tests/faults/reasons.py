@@ -28,7 +28,6 @@ _REASONS = (
     ("accumulate.cpp", "release_above", ".*", "speed only: how much memory a thread keeps"),
     ("accumulate.cpp", "if .used", "true", "equivalent: packing nothing writes nothing"),
     ("accumulate.cpp", "if ..path", "! -> ", "speed only: NumPy gives the same bits"),
-    ("accumulate.h", "MOST_STAGES", "8 -> 7", "equivalent: more room than any preset takes"),
     ("accumulate_lanes.h", "exponent_of", "true", "speed only: exponents that nobody reads"),
     ("accumulate_lanes.h", "step, first, -1", "1 -> 2", "equivalent: any negative number stands for no total"),
     ("accumulate_lanes.h", "total >= 0", "0 -> 1", "equivalent: the total is never the first of its terms"),

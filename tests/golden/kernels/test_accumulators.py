@@ -1,10 +1,12 @@
 """Compiled accumulators of other machines: every path, shape and format gives the bits of NumPy's."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import golden
-from golden import BF16, FLOAT8_E4M3FN, FP16, FloatFormat, accumulators, kernels, reference
+from golden import BF16, FLOAT8_E4M3FN, FP16, FloatFormat, FusedSum, Rounding, accumulators, kernels, reference
 from lab.suites.accumulators.cases import draw, draw_edges
 
 from ..judges import assert_same_bits
@@ -12,6 +14,13 @@ from ..judges import assert_same_bits
 NAMES = pytest.mark.parametrize("name", accumulators)
 #: Products of these do not fit a float.
 LONG = FloatFormat("e3m12", 3, 12), FloatFormat("e2m13", 2, 13)
+
+#: Pairs are added, and rounded once more each time, the last time to bfloat16.
+EIGHT_STAGES = replace(
+    accumulators["arm_bfdot_ebf16"],
+    block=16,
+    stages=(FusedSum(2), FusedSum(1)) * 3 + (FusedSum(2), FusedSum(1, rounding=Rounding.TOWARD_ZERO, result=BF16)),
+)
 
 
 def formats(rule):
@@ -49,6 +58,12 @@ def test_every_path_gives_the_bits_of_numpy_at_zeros_subnormals_and_the_smallest
             a, b, totals = draw_edges(rng, fmt, 40, length, 40)
             options = {"operand": fmt, "reduction": rule, "initial": totals}
             assert_same_bits(golden.matmul(a, b, **options), on_numpy(a, b, **options))
+
+
+def test_rule_of_as_many_stages_as_the_library_takes_gives_the_bits_of_numpy(path):
+    a, b, totals = draw(np.random.default_rng(9), BF16, 5, 70, 40)
+    options = {"operand": BF16, "reduction": EIGHT_STAGES, "initial": totals}
+    assert_same_bits(golden.matmul(a, b, **options), on_numpy(a, b, **options))
 
 
 @NAMES
