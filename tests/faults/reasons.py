@@ -145,6 +145,7 @@ def reason_of(fault: Fault) -> str:
             fault.file.endswith(file)
             and (re.search(place, line) or re.search(place, marked))
             and re.search(change, f"{fault.old} -> {fault.new}")
+            and (reason != COMMUTES or fault.kind == "operands")
         ):
             return reason
     return ""

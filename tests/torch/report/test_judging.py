@@ -1,10 +1,13 @@
 """How layers are judged: shares, grades by the limits, the order, and the window of loss scales."""
 
 import math
+from types import SimpleNamespace
 
 import pytest
 
+from golden.torch.report.comparison import _difference
 from golden.torch.report.judging import judged, share_of_steps, worst_first
+from golden.torch.report.limits import LIMITS
 from golden.torch.report.window import window_of
 from golden.torch.report.words import count, number, percent, power, short_percent, short_power
 from tests.torch.report.made_up import events, histogram, product, run_of, step
@@ -107,3 +110,12 @@ def test_numbers_are_written_for_a_reader():
     ]  # fmt: skip
     assert [power(-12), short_power(2.0**31), short_power(3.0), short_power(None)] == ["2⁻¹²", "2³¹", "3", "none"]
     assert [count(999), count(12_345_678)] == ["999", "12.3 million"]
+
+
+@pytest.mark.parametrize(("share", "is_shown"), [(0.6, True), (0.599, False)])
+def test_runs_whose_shares_differ_by_a_fifth_are_shown_beside_each_other(share, is_shown):
+    runs = [SimpleNamespace(shares=dict.fromkeys(LIMITS, 0.0) | {"swamped": each}) for each in (share, 0.5)]
+    found = _difference(("head", "forward", "linear"), runs)
+    assert (found is not None) == is_shown
+    if found is not None:
+        assert (found.event, round(found.ratio, 12)) == ("swamped", 1.2)
