@@ -277,9 +277,9 @@ class _Engine(PySimEngine):
             for process in woken:
                 process.is_queued = False
                 process.run()
-            converged = self._state.commit()
+            self._state.commit()
             self._settle()
-            converged = converged and not self._queue and not self._active_triggers
+            converged = not (self._queue or self._active_triggers or self._state.pending)
             self._delta_cycles += 1
 
     def _settle(self) -> None:

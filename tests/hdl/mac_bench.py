@@ -65,9 +65,10 @@ def run(unit: MultiplyAccumulate, products, *, chunk=0, offer=lambda cycle: True
         ctx.set(unit.chunk, chunk)
         cycle, last_event, offering = 0, 0, False
         while left or cycle - last_event < QUIET:
+            fresh = bool(left) and not offering
             offering = bool(left) and (offering or offer(cycle))
             ctx.set(unit.i.valid, offering)
-            if offering:
+            if offering and fresh:
                 beat = left[0]._asdict()
                 ctx.set(unit.i.payload, {key: beat[key] for key, part in unit.i.payload.shape() if part.width})
             ctx.set(unit.o.ready, take(cycle))
