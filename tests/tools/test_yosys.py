@@ -1,13 +1,19 @@
 """Yosys within this process does what the one that Amaranth starts does."""
 
 import pytest
-from amaranth._toolchain.yosys import YosysError, find_yosys
+from amaranth._toolchain.yosys import YosysError, _BuiltinYosys, find_yosys
 from amaranth.back import rtlil, verilog
 
 from golden import CBFLOAT16, FP32
 from hdl import FloatConverter
 from tools import yosys
 from tools.yosys import loaded_yosys, run_yosys
+
+
+@pytest.fixture(autouse=True)
+def _processes():
+    """Make sure that what is compared with is a process: other tests load Yosys, too."""
+    assert _BuiltinYosys.run.__func__.__module__ == "amaranth._toolchain.yosys"
 
 
 def verilog_of_a_unit():
