@@ -175,6 +175,7 @@ def test_resources_are_read_from_the_assemblers_words():
     assert resources_in(LOG) == {"first": Resources(80, 36, 8, 16384), "second": Resources(34, 0, 0, 0)}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_common_kernels_compile_for_every_architecture(nvrtc, architecture):
     found = compiled(None, architecture)
@@ -183,6 +184,7 @@ def test_common_kernels_compile_for_every_architecture(nvrtc, architecture):
     assert all(0 < taken.registers <= 255 and taken.shared <= 48 * 1024 for taken in found.kernels.values())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("architecture", [ARCHITECTURES[0], ARCHITECTURES[-1]])
 def test_products_compile_for_the_oldest_and_the_newest_architecture(nvrtc, architecture):
     found = compiled(SCALED, architecture)

@@ -30,6 +30,7 @@ def on_the_card(card, folder, *arguments, code=None):
     )
 
 
+@pytest.mark.long
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a card: tests/cuda/device runs on it")
 def test_memory_card_passes_every_test_of_a_card(card, host_kernels):
     done = on_the_card(card, host_kernels)

@@ -22,7 +22,10 @@ THREADS = ("-fsanitize=thread",)
 SHARED = ("arrays.cpp", "pool.cpp", "portable.cpp", "product.cpp")
 OPTIMISATION = ("-O0",)
 
-pytestmark = pytest.mark.skipif(platform.system() != "Linux", reason="the sanitizers of GCC on Linux")
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(platform.system() != "Linux", reason="the sanitizers of GCC on Linux"),
+]
 
 
 class Sanitized:

@@ -108,6 +108,7 @@ def test_missing_tool_says_how_to_install_it() -> None:
         _ = Tool("no-such-tool", "no_such_tool:main", SynthesisFailed).version
 
 
+@pytest.mark.long
 def test_source_of_every_measured_unit_is_the_one_that_pages_compare() -> None:
     now = {name: source_of(build) for name, build in catalogue().items()}
     changed = [name for name, known in now.items() if hash_of(unit_area(name)) != known]
