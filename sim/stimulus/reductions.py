@@ -85,14 +85,14 @@ def predict(chains: Sequence[Chain], operands: Sequence[FloatFormat]) -> None:
     n-th segments of all chains are predicted together, for n = 0, 1, ...
     """
     for position in range(max(map(len, chains), default=0)):
-        groups: dict[tuple[int, int, int, int], list[tuple[Segment, Segment | None]]] = defaultdict(list)
+        groups: dict[tuple[int, int, int, tuple[int, bool]], list[tuple[Segment, Segment | None]]] = defaultdict(list)
         for chain in chains:
             if position >= len(chain):
                 continue
             segment = chain[position]
             if segment.error == NO_ERROR and not segment.is_known:
                 before = chain[position - 1] if position and not segment.first else None
-                length = len(segment.a) if before else _length_class(segment)
+                length = _length_class(segment, goes_on=before is not None)
                 groups[segment.format, segment.level, segment.chunk, length].append((segment, before))
         for (index, level, chunk, _), members in groups.items():
             _predict_group(
@@ -100,15 +100,14 @@ def predict(chains: Sequence[Chain], operands: Sequence[FloatFormat]) -> None:
             )
 
 
-def _length_class(segment: Segment) -> int:
-    """Return the same number for lengths that products of +0 and +0 may make equal.
+def _length_class(segment: Segment, *, goes_on: bool) -> tuple[int, bool]:
+    """Return the same for lengths that products of +0 and +0 may make equal.
 
     Ahead of all others, where the sum is +0, they change neither the sum nor flags, unless a chunk ends elsewhere.
     """
     length = len(segment.a)
-    if segment.level and 0 < segment.chunk < length:
-        return length
-    return max(1 << (length - 1).bit_length(), _ALIKE)
+    stays = goes_on or (segment.level > 0 and 0 < segment.chunk < length)
+    return (length, True) if stays else (max(1 << (length - 1).bit_length(), _ALIKE), False)
 
 
 def _predict_group(
