@@ -5,9 +5,10 @@ from __future__ import annotations
 import statistics
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -20,7 +21,7 @@ from golden.torch.examples.task import Task
 from lab.speed.command import Measurement
 from tools.results import Table
 
-__all__ = ["MODELS", "Row", "main", "measure", "table"]
+__all__ = ["MODELS", "Row", "differing_weights", "main", "measure", "one_by_one", "parameter_count", "table"]
 
 #: Layers, width, heads, context and batch of each GPT; the first is the bundled one.
 MODELS = {"character_gpt": (2, 64, 4, 32, 16), "character_gpt, larger": (4, 256, 4, 64, 8)}
@@ -109,17 +110,29 @@ def measure(name: str, repetitions: int, every: int = _EVERY) -> Row:
     for _ in range(repetitions):
         plain.seconds(1, None)
         single.append(observed.seconds(1, 1))
-    weights = zip(_weights(plain.model), _weights(observed.model), strict=True)
-    differing = sum(int((one.view(torch.int32) != other.view(torch.int32)).sum()) for one, other in weights)
     without, with_it = (statistics.median(each) * 1e3 for each in zip(*times, strict=True))
     return Row(
-        name, sum(each.numel() for each in _weights(plain.model)), without, with_it, statistics.median(single) * 1e3,
-        differing,
+        name, parameter_count(plain.model), without, with_it, statistics.median(single) * 1e3,
+        differing_weights(plain.model, observed.model),
     )  # fmt: skip
 
 
-def _weights(model: nn.Module) -> list[Tensor]:
-    return [each.detach() for each in model.parameters()]
+def parameter_count(model: nn.Module) -> int:
+    """Return how many weights a model has."""
+    return sum(each.numel() for each in model.parameters())
+
+
+def differing_weights(one: nn.Module, other: nn.Module) -> int:
+    """Return how many weights of twins are not the same bit for bit."""
+    pairs = zip(one.parameters(), other.parameters(), strict=True)
+    return sum(int((a.detach().view(torch.int32) != b.detach().view(torch.int32)).sum()) for a, b in pairs)
+
+
+def one_by_one(models: Iterable[str], measure: Callable[[str, int], Row], repetitions: int) -> Iterator[Row]:
+    """Measure models with the fastest kernels of the processor, on one thread."""
+    with kernels.use(str(kernels.paths()[0]), threads=1):
+        for name in models:
+            yield measure(name, repetitions)
 
 
 def table(rows: Sequence[Row]) -> Table:
@@ -138,7 +151,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     command = Measurement(
         module="observing",
         result=_TOOL,
-        measure=_measured,
+        measure=partial(one_by_one, MODELS, measure),
         tell=lambda row: (
             f"{row.model}: {row.plain:.1f} ms a step, observed {row.observed:.1f} ms: {row.overhead:.1%}, "
             f"{row.differing} weights differ"
@@ -149,12 +162,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sources=("golden", "golden.torch"),
     )
     return command.main(__doc__, arguments)
-
-
-def _measured(repetitions: int) -> Iterator[Row]:
-    with kernels.use(str(kernels.paths()[0]), threads=1):
-        for name in MODELS:
-            yield measure(name, repetitions)
 
 
 if __name__ == "__main__":

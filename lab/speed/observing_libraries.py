@@ -5,17 +5,16 @@ from __future__ import annotations
 import statistics
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import torch
-from torch import nn
 
 import golden.torch as cstorch
-from golden import kernels
 from lab.speed import libraries
 from lab.speed.command import Measurement
-from lab.speed.observing import Row
+from lab.speed.observing import Row, differing_weights, one_by_one, parameter_count
 from tools.paths import ROOT
 from tools.results import Table
 
@@ -60,15 +59,10 @@ def measure(name: str, repetitions: int) -> Row:
     single, between = (
         [each for each, is_seen in zip(mixed, seen, strict=True) if is_seen is of] for of in (True, False)
     )
-    weights = zip(_bits(plain.model), _bits(observed.model), strict=True)
-    differing = sum(int((one != other).sum()) for one, other in weights)
     without, watched, idle = (statistics.median(each) * 1e3 for each in (times, single, between))
     mean = (watched + (_EVERY - 1) * idle) / _EVERY
-    return Row(name, sum(each.numel() for each in plain.model.parameters()), without, mean, watched, differing)
-
-
-def _bits(model: nn.Module) -> Iterator[torch.Tensor]:
-    return (each.detach().view(torch.int32) for each in model.parameters())
+    differing = differing_weights(plain.model, observed.model)
+    return Row(name, parameter_count(plain.model), without, mean, watched, differing)
 
 
 def table(rows: Sequence[Row]) -> Table:
@@ -93,7 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     command = Measurement(
         module="observing_libraries",
         result="observing-libraries",
-        measure=_measured,
+        measure=partial(one_by_one, libraries.MODELS, measure),
         tell=lambda row: (
             f"{row.model}: {row.plain / 1e3:.2f} s a step, {row.single / 1e3:.2f} s observed, {row.differing} weights "
             f"differ; python -m golden.torch report {_folder(row.model)}"
@@ -109,12 +103,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _folder(name: str) -> Path:
     return _FOLDER / name.partition(",")[0]
-
-
-def _measured(repetitions: int) -> Iterator[Row]:
-    with kernels.use(str(kernels.paths()[0]), threads=1):
-        for name in libraries.MODELS:
-            yield measure(name, repetitions)
 
 
 if __name__ == "__main__":
