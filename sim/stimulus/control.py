@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -10,15 +10,13 @@ from sim.scenario import Scenario
 from sim.stimulus.distances import distance_chains, required_distances
 from sim.stimulus.kept import KEPT
 from sim.stimulus.long_chunks import required_long_chunks
+from sim.stimulus.maker import Maker
 from sim.stimulus.neighbours import required_neighbours
 from sim.stimulus.order import Beat
 from sim.stimulus.patterns import pattern
 from sim.stimulus.reductions import Chain, Segment
 from sim.stimulus.resets import EPISODES, cut_off, required_resets
 from sim.stimulus.schedule import POLICIES, interleave
-
-if TYPE_CHECKING:
-    from sim.stimulus.mac import Maker
 
 __all__ = ["distances", "port_changes", "required_control", "resets"]
 

@@ -14,7 +14,7 @@ from golden.rounding import ReductionRounding
 from sim.counts import COUNTERS, as_numbers
 from sim.port import Port
 from sim.scenario import Scenario
-from sim.stimulus.mac import Maker
+from sim.stimulus.mac import MacMaker
 from sim.stimulus.order import Beat, Beats
 from sim.stimulus.reductions import NO_ERROR, Chain, Segment
 from sim.stimulus.resets import EPISODES, cut_off
@@ -61,7 +61,7 @@ def counts_of_segment(segment: Segment, operand: FloatFormat) -> list[int]:
     return as_numbers(counted(steps[:-1] if is_open else steps))
 
 
-class CountingMaker(Maker):
+class CountingMaker(MacMaker):
     """Makes the scenarios of one unit.
 
     The control and the steps are those of other units, which have more stimulus. These are about what is counted: every

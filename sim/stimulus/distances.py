@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from sim.stimulus.maker import Maker
 from sim.stimulus.reductions import Chain
 from sim.stimulus.schedule import DRAINED
-
-if TYPE_CHECKING:
-    from sim.stimulus.mac import Maker
 
 __all__ = ["distance_chains", "required_distances"]
 

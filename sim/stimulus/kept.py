@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sim.scenario import Scenario
+from sim.stimulus.maker import Maker
 from sim.stimulus.order import Beat
 from sim.stimulus.reductions import Chain, Segment
 from sim.stimulus.schedule import on_registers
-
-if TYPE_CHECKING:
-    from sim.stimulus.mac import Maker
 
 __all__ = ["KEPT", "kept_over_resets", "watched_over_resets"]
 

@@ -7,17 +7,15 @@ the few products that are not zero; the results are compared with those of `gold
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from golden import FP32, FloatFormat, dot, multiply_accumulate
+from sim.stimulus.maker import Maker
 from sim.stimulus.operands import with_exponents
 from sim.stimulus.reductions import Chain, Segment
-
-if TYPE_CHECKING:
-    from sim.stimulus.mac import Maker
 
 __all__ = ["long_chains", "long_lengths", "required_long_chunks", "sparse_results"]
 
@@ -34,14 +32,18 @@ def long_lengths(chunk_bits: int, most_bits: int) -> list[int]:
     return [*sorted(length for length in around if 1 <= length <= most), 0]
 
 
+def _lengths(maker: Maker) -> list[int]:
+    return long_lengths(maker.mac.chunk_bits, maker.long_bits) if maker.mac.parameters.has_chunks else []
+
+
 def required_long_chunks(maker: Maker) -> set[str]:
     """Return the bins that must not be empty: each length told from every wrong one."""
-    return {_name(chunk, level) for chunk in maker.long_lengths for level in maker.mac.levels if level}
+    return {_name(chunk, level) for chunk in _lengths(maker) for level in maker.mac.levels if level}
 
 
 def long_chains(maker: Maker) -> Iterator[Chain]:
     """Yield reductions of each level and long chunk length, enough to distinguish it from any wrong length."""
-    for chunk in maker.long_lengths:
+    for chunk in _lengths(maker):
         for level in maker.mac.levels:
             if level:
                 yield from ([one] for one in _segments(maker, level, chunk))

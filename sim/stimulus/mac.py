@@ -3,57 +3,39 @@
 from __future__ import annotations
 
 import itertools
-from collections import Counter
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from golden import FloatFormat
 from sim.port import Port
 from sim.scenario import Scenario
 from sim.stimulus.control import distances, port_changes, required_control, resets
 from sim.stimulus.directed import directed_segments, required_directed
 from sim.stimulus.generators import generator_for
 from sim.stimulus.kept import kept_over_resets, watched_over_resets
-from sim.stimulus.long_chunks import long_chains, long_lengths
-from sim.stimulus.mac_coverage import CHUNKS, accumulator_of, chunk_lengths, count_steps, required_edges, required_steps
+from sim.stimulus.long_chunks import long_chains
+from sim.stimulus.mac_coverage import accumulator_of, chunk_lengths, count_steps, required_edges, required_steps
+from sim.stimulus.maker import Maker
 from sim.stimulus.neighbours import neighbours
-from sim.stimulus.operands import one_of_each_class, random_codes, specials, with_exponents
-from sim.stimulus.order import Beats, Order
+from sim.stimulus.operands import one_of_each_class, specials
 from sim.stimulus.patterns import PATTERNS, pattern
-from sim.stimulus.reductions import REFUSED_ALIGNMENT, UNSUPPORTED, Chain, Segment, predict
-from sim.stimulus.schedule import POLICIES, cycles_of_rotation, interleave, to_scenario
+from sim.stimulus.reductions import REFUSED_ALIGNMENT, UNSUPPORTED, Chain, Segment
+from sim.stimulus.schedule import POLICIES
 from sim.stimulus.step_operands import Steps, directed_steps, one_ulp_left, step_operands
 
-__all__ = ["Maker", "mac_scenarios"]
+__all__ = ["MacMaker", "mac_scenarios"]
 
 
 def mac_scenarios(
     component: Any, port: Port, seed: int, unit: str, effort: float
 ) -> tuple[list[Scenario], set[str], list[str]]:
     """Return the scenarios, the coverage bins that must not be empty, and the names of the operand formats."""
-    maker = Maker(getattr(component, "unit", component), port, seed, unit, effort)
+    maker = MacMaker(getattr(component, "unit", component), port, seed, unit, effort)
     return maker.scenarios(), maker.required(), [fmt.name for fmt in maker.operands]
 
 
-class Maker:
-    """Makes the scenarios of one unit; each has its own random numbers, so that it can be repeated alone."""
-
-    #: Levels whose totals take two registers.
-    paired: tuple[int, ...] = (0, 1)
-
-    def __init__(self, mac: Any, port: Port, seed: int, unit: str, effort: float) -> None:
-        self.mac, self.port, self.seed, self.unit, self.effort = mac, port, seed, unit, effort
-        self.operands: tuple[FloatFormat, ...] = mac.operands
-        self.kinds = list(itertools.product(range(len(self.operands)), mac.levels))
-        self.chunks = tuple(chunk for chunk in CHUNKS if chunk < 1 << mac.chunk_bits)
-        self.default_chunk = self.rotation_chunk = max(self.chunks)
-        #: Up to which power of two chunk lengths are tried; all of them where it is no variant of another unit.
-        self.long_bits = 16 if effort >= 1 else 8
-        self.long_lengths = long_lengths(mac.chunk_bits, self.long_bits) if mac.parameters.has_chunks else []
-        self.bins: Counter[str] = Counter()
-        self.rng = generator_for(seed, unit)
+class MacMaker(Maker):
+    """Makes the scenarios of one unit."""
 
     def scenarios(self) -> list[Scenario]:
         """Return all scenarios."""
@@ -73,7 +55,7 @@ class Maker:
     def control(self) -> list[Scenario]:
         """Return scenarios of resets, of the port `chunk`, of when products come, and of what comes next to each."""
         changes = [port_changes(self)] if self.mac.parameters.has_chunks else []
-        long = [self.long_chunks()] if self.long_lengths else []
+        long = [self.long_chunks()] if self.mac.parameters.has_chunks else []
         over_resets = [*resets(self), kept_over_resets(self), watched_over_resets(self)]
         return [*over_resets, distances(self), *neighbours(self), *changes, *long]
 
@@ -82,10 +64,6 @@ class Maker:
         scenario = self.make("long_chunks", lambda: list(long_chains(self)))
         scenario.is_bulk = True
         return scenario
-
-    def elements(self, level: int) -> int:
-        """Return how many reductions of a level go on in one register."""
-        return 1
 
     def all_steps(self) -> list[Scenario]:
         """Return all steps, which are many, and some of them again for the simulator."""
@@ -100,45 +78,6 @@ class Maker:
         part = [made[at] for at in self.rng.permutation(len(made))[: 40 + int(400 * self.effort)]]
         return [whole, self.make("steps_sampled", lambda: part)]
 
-    def make(self, name: str, chains_of: Callable[[], list[Chain]], policy: str = "rotation") -> Scenario:
-        """Return the scenario of the chains that a method of this class gives, chunk length by chunk length."""
-        self.start(name)
-        chains = chains_of()
-        self.complete(name, chains)
-        beats = Order()
-        # The chunk length may change only when no reduction is under way.
-        for chunk in sorted({chain[0].chunk for chain in chains}):
-            alike = [chain for chain in chains if chain[0].chunk == chunk]
-            beats += interleave(alike, self.mac.registers, self.rng, policy, self.paired)
-        scenario = self.to_scenario(name, beats)
-        scenario.coverage = dict(self.bins)
-        return scenario
-
-    def start(self, name: str) -> None:
-        """Begin a scenario, with its own random numbers and nothing covered."""
-        self.rng = generator_for(self.seed, self.unit, name)
-        self.bins = Counter()
-
-    def complete(self, name: str, chains: list[Chain]) -> None:
-        """Fill in the expected answers."""
-        self.predict(chains)
-
-    def predict(self, chains: list[Chain]) -> None:
-        """Fill in golden's results."""
-        predict(chains, self.operands)
-
-    def further_columns(self, beats: Beats) -> dict[str, Any]:
-        """Return fields of the products that only some units have."""
-        return {}
-
-    def to_scenario(self, name: str, beats: Beats) -> Scenario:
-        """Return the scenario that drives these products in this order."""
-        return to_scenario(name, beats, self.operands, self.port, self.further_columns(beats))
-
-    def cycles(self, level: int, ends_chunk: list[bool]) -> int:
-        """Return the cycles that products of a level take in rotation."""
-        return cycles_of_rotation(self.mac, ends_chunk)
-
     def required(self) -> set[str]:
         """Return the bins that must not be empty."""
         required: set[str] = set()
@@ -147,20 +86,6 @@ class Maker:
             required |= required_edges(self.operands[index], level, self.chunks)
             required |= required_directed(self.operands[index], level)
         return required | required_control(self)
-
-    def segment(self, index: int, level: int, length: int, **given: Any) -> Segment:
-        """Return a reduction of random products; one in four has operands of any kind."""
-        fmt = self.operands[index]
-        if self.rng.random() < 0.25:
-            a, b = (random_codes(fmt, length, self.rng) for _ in range(2))
-        else:
-            a, b = (with_exponents(fmt, self.rng.integers(-4, 4, length), self.rng) for _ in range(2))
-        given.setdefault("chunk", self.default_chunk)
-        return Segment(index, level, a.tolist(), b.tolist(), **given)
-
-    def _random_segment(self, longest: int, **given: Any) -> Segment:
-        index, level = self.kinds[int(self.rng.integers(len(self.kinds)))]
-        return self.segment(index, level, int(self.rng.integers(0, longest + 1)), **given)
 
     def power_up(self) -> list[Chain]:
         """Continue what no product has ever started: registers hold +0."""
@@ -237,10 +162,6 @@ class Maker:
                 chains.append([given_up, *self._afresh(index, level, chunk)])
         return chains
 
-    def _afresh(self, index: int, level: int, chunk: int) -> Chain:
-        lengths = self.rng.integers(1, 8, 2).tolist()
-        return [self.segment(index, level, length, chunk=chunk, first=not at) for at, length in enumerate(lengths)]
-
     def hazards(self) -> list[Chain]:
         """Follow each level by each other level on the same pair of registers, in both registers of the pair."""
         chains: list[Chain] = []
@@ -292,14 +213,6 @@ class Maker:
         self.bins[f"register_beyond/bit_{bit}"] += 1
         return refused
 
-    def mixed(self, count: int) -> list[Chain]:
-        """Return `count` reductions of any kind, and some that continue after an answer, all of one chunk length."""
-        chunk = int(self.rng.choice(list(self.chunks)))
-        chains: list[Chain] = [[self._random_segment(9, chunk=chunk)] for _ in range(count)]
-        for _ in range(count // 5 + 1):
-            chains.append(self._afresh(*self.kinds[int(self.rng.integers(len(self.kinds)))], chunk))
-        return chains
-
     def streams(self) -> list[Scenario]:
         """Mix formats and levels on all registers, for every pattern of pauses at both streams."""
         scenarios = []
@@ -328,13 +241,6 @@ class Maker:
                 if self.rng.random() < 0.3:
                     chains.append([self.segment(0, self._refused_level(), 1, error=UNSUPPORTED)])
         return chains
-
-    def _refused_level(self) -> int:
-        return int(self.rng.choice([level for level in range(4) if level not in self.mac.levels]))
-
-    def _places(self, level: int) -> int:
-        """Return how many totals of a level the registers hold."""
-        return self.mac.registers // (2 if level in self.paired else 1)
 
     def throughput(self) -> list[Scenario]:
         """Rotate over as many registers as it takes for a product in every cycle, and count the cycles."""

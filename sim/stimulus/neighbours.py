@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from golden import FP32, Flag, FloatFormat, dot, encode
 from sim.scenario import Scenario
 from sim.stimulus.mac_coverage import accumulator_of
+from sim.stimulus.maker import Maker
 from sim.stimulus.operands import from_parts
 from sim.stimulus.order import Beat
 from sim.stimulus.reductions import Chain, Segment
 from sim.stimulus.schedule import DRAINED, on_registers
-
-if TYPE_CHECKING:
-    from sim.stimulus.mac import Maker
 
 __all__ = ["NEIGHBOURS", "neighbours", "required_neighbours"]
 

@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from sim.scenario import Scenario
+from sim.stimulus.maker import Maker
 from sim.stimulus.order import Beat
 from sim.stimulus.reductions import Chain
 from sim.stimulus.schedule import DRAINED
 
-if TYPE_CHECKING:
-    from sim.stimulus.vector import VectorMaker
-
 __all__ = ["piled_promotions", "required_piled_promotions"]
 
 
-def _names(maker: VectorMaker) -> dict[str, tuple[int, int]]:
+def _names(maker: Maker) -> dict[str, tuple[int, int]]:
     levels = [level for level in maker.mac.levels if level] if 1 in maker.mac.levels else []
     rows = range(maker.mac.registers // 2)
     return {f"piled_promotions/level_{level}/behind_{count}": (level, count) for level in levels for count in rows}
 
 
-def required_piled_promotions(maker: VectorMaker) -> set[str]:
+def required_piled_promotions(maker: Maker) -> set[str]:
     """Return the bins of `piled_promotions`."""
     return set(_names(maker))
 
 
-def piled_promotions(maker: VectorMaker) -> Scenario:
+def piled_promotions(maker: Maker) -> Scenario:
     """Let the first of three promotions to a row wait for as many others as have rows, and the second one for none.
 
     The products of the row are as far apart as they must be. A promotion of level 1 takes two cycles, one of its

@@ -11,7 +11,7 @@ import numpy as np
 from golden import FP32, Flag, FloatFormat, Rounding, encode, reference
 from sim.port import Port
 from sim.scenario import Scenario
-from sim.stimulus.mac import Maker
+from sim.stimulus.mac import MacMaker
 from sim.stimulus.mac_coverage import accumulator_of
 from sim.stimulus.operands import random_codes, specials
 from sim.stimulus.order import Beats
@@ -43,7 +43,7 @@ def rounded_scenarios(
     return maker.scenarios(), maker.required(), [fmt.name for fmt in formats]
 
 
-class RoundedMaker(Maker):
+class RoundedMaker(MacMaker):
     """Makes the scenarios of one unit.
 
     The control around the lanes is that of other units, which have scenarios for all of it. These are about what a

@@ -12,7 +12,7 @@ import numpy as np
 
 from sim.port import Port
 from sim.scenario import Scenario
-from sim.stimulus.mac import Maker
+from sim.stimulus.mac import MacMaker
 from sim.stimulus.mac_coverage import required_edges
 from sim.stimulus.neighbours import NEIGHBOURS
 from sim.stimulus.operands import random_codes, with_exponents
@@ -50,7 +50,7 @@ class Row(Segment):
     elements: list[Segment] = field(default_factory=list)
 
 
-class VectorMaker(Maker):
+class VectorMaker(MacMaker):
     """Makes the scenarios of one unit.
 
     Whatever a scalar chain does, a row does in all lanes, one of which has that chain's operands. The chains of steps

@@ -11,7 +11,7 @@ from lab.faults.gates import gates_of
 from lab.faults.machine import Cause, Machine
 from sim.scenario import Scenario
 from sim.stimulus.kept import watched_over_resets
-from sim.stimulus.mac import Maker
+from sim.stimulus.mac import MacMaker
 from sim.stimulus.neighbours import neighbours
 from sim.stimulus.piled import piled_promotions
 from sim.stimulus.vector import VectorMaker
@@ -29,7 +29,7 @@ def not_caught(
     design = design_of(component)
     faults = [fault for fault in candidates(design) if wanted(fault)]
     gates, port = gates_of(design, faults), port_of(unit, component)
-    maker = VectorMaker if unit.kind is Kind.VECTOR else Maker
+    maker = VectorMaker if unit.kind is Kind.VECTOR else MacMaker
     missed = []
     for seed in SEEDS:
         machine = Machine(gates, port, {number: number + 1 for number in range(len(faults))})

@@ -1,0 +1,114 @@
+"""Chains of reductions into a scenario of a multiply-accumulate unit: what its scenarios have in common."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from golden import FloatFormat
+from sim.port import Port
+from sim.scenario import Scenario
+from sim.stimulus.generators import generator_for
+from sim.stimulus.mac_coverage import CHUNKS
+from sim.stimulus.operands import random_codes, with_exponents
+from sim.stimulus.order import Beats, Order
+from sim.stimulus.reductions import Chain, Segment, predict
+from sim.stimulus.schedule import cycles_of_rotation, interleave, to_scenario
+
+__all__ = ["Maker"]
+
+
+class Maker:
+    """Makes scenarios of one unit; each has its own random numbers, so that it can be repeated alone."""
+
+    #: Levels whose totals take two registers.
+    paired: tuple[int, ...] = (0, 1)
+
+    def __init__(self, mac: Any, port: Port, seed: int, unit: str, effort: float) -> None:
+        self.mac, self.port, self.seed, self.unit, self.effort = mac, port, seed, unit, effort
+        self.operands: tuple[FloatFormat, ...] = mac.operands
+        self.kinds = list(itertools.product(range(len(self.operands)), mac.levels))
+        self.chunks = tuple(chunk for chunk in CHUNKS if chunk < 1 << mac.chunk_bits)
+        self.default_chunk = self.rotation_chunk = max(self.chunks)
+        #: Up to which power of two chunk lengths are tried; all of them where it is no variant of another unit.
+        self.long_bits = 16 if effort >= 1 else 8
+        self.bins: Counter[str] = Counter()
+        self.rng = generator_for(seed, unit)
+
+    def elements(self, level: int) -> int:
+        """Return how many reductions of a level go on in one register."""
+        return 1
+
+    def make(self, name: str, chains_of: Callable[[], list[Chain]], policy: str = "rotation") -> Scenario:
+        """Return the scenario of the chains that a method of this class gives, chunk length by chunk length."""
+        self.start(name)
+        chains = chains_of()
+        self.complete(name, chains)
+        beats = Order()
+        # The chunk length may change only when no reduction is under way.
+        for chunk in sorted({chain[0].chunk for chain in chains}):
+            alike = [chain for chain in chains if chain[0].chunk == chunk]
+            beats += interleave(alike, self.mac.registers, self.rng, policy, self.paired)
+        scenario = self.to_scenario(name, beats)
+        scenario.coverage = dict(self.bins)
+        return scenario
+
+    def start(self, name: str) -> None:
+        """Begin a scenario, with its own random numbers and nothing covered."""
+        self.rng = generator_for(self.seed, self.unit, name)
+        self.bins = Counter()
+
+    def complete(self, name: str, chains: list[Chain]) -> None:
+        """Fill in the expected answers."""
+        self.predict(chains)
+
+    def predict(self, chains: list[Chain]) -> None:
+        """Fill in golden's results."""
+        predict(chains, self.operands)
+
+    def further_columns(self, beats: Beats) -> dict[str, Any]:
+        """Return fields of the products that only some units have."""
+        return {}
+
+    def to_scenario(self, name: str, beats: Beats) -> Scenario:
+        """Return the scenario that drives these products in this order."""
+        return to_scenario(name, beats, self.operands, self.port, self.further_columns(beats))
+
+    def cycles(self, level: int, ends_chunk: list[bool]) -> int:
+        """Return the cycles that products of a level take in rotation."""
+        return cycles_of_rotation(self.mac, ends_chunk)
+
+    def segment(self, index: int, level: int, length: int, **given: Any) -> Segment:
+        """Return a reduction of random products; one in four has operands of any kind."""
+        fmt = self.operands[index]
+        if self.rng.random() < 0.25:
+            a, b = (random_codes(fmt, length, self.rng) for _ in range(2))
+        else:
+            a, b = (with_exponents(fmt, self.rng.integers(-4, 4, length), self.rng) for _ in range(2))
+        given.setdefault("chunk", self.default_chunk)
+        return Segment(index, level, a.tolist(), b.tolist(), **given)
+
+    def _random_segment(self, longest: int, **given: Any) -> Segment:
+        index, level = self.kinds[int(self.rng.integers(len(self.kinds)))]
+        return self.segment(index, level, int(self.rng.integers(0, longest + 1)), **given)
+
+    def _afresh(self, index: int, level: int, chunk: int) -> Chain:
+        lengths = self.rng.integers(1, 8, 2).tolist()
+        return [self.segment(index, level, length, chunk=chunk, first=not at) for at, length in enumerate(lengths)]
+
+    def mixed(self, count: int) -> list[Chain]:
+        """Return `count` reductions of any kind, and some that continue after an answer, all of one chunk length."""
+        chunk = int(self.rng.choice(list(self.chunks)))
+        chains: list[Chain] = [[self._random_segment(9, chunk=chunk)] for _ in range(count)]
+        for _ in range(count // 5 + 1):
+            chains.append(self._afresh(*self.kinds[int(self.rng.integers(len(self.kinds)))], chunk))
+        return chains
+
+    def _refused_level(self) -> int:
+        return int(self.rng.choice([level for level in range(4) if level not in self.mac.levels]))
+
+    def _places(self, level: int) -> int:
+        """Return how many totals of a level the registers hold."""
+        return self.mac.registers // (2 if level in self.paired else 1)
