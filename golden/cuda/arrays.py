@@ -1,16 +1,19 @@
-"""Arrays rounded to a format, and softmax in a format of 16 bits, on a card: the launches of their kernels."""
+"""Arrays rounded to a format or to blocks, and softmax in a format of 16 bits, on a card: the launches of kernels."""
 
 from __future__ import annotations
 
-from golden.cuda.plan import COMMON, Launch
-from golden.cuda.structures import Elementwise, Softmax, target
+from golden.cuda.plan import COMMON, THREADS, Launch
+from golden.cuda.structures import Blocks, Elementwise, Softmax, target
 from golden.formats import FloatFormat
+from golden.philox import FINAL_CONVERSION
 from golden.rounding import NEAREST, ReductionRounding
 
-__all__ = ["LARGEST_SOFTMAX_WIDTH", "rounding_launch", "softmax_launch"]
+__all__ = ["LARGEST_SOFTMAX_WIDTH", "blocks_launch", "rounding_launch", "softmax_launch"]
 
 # What a block has: constants of elementwise.h and softmax.h.
 _VALUES, _ROWS = 4096, 64
+
+_PER_LANE = 4  # values of a block that a thread has, in blocks that are not too large
 
 #: The widest format for which there is a table of exponentials.
 LARGEST_SOFTMAX_WIDTH = 16
@@ -26,6 +29,7 @@ def rounding_launch(
     rounding: ReductionRounding = NEAREST,
     *,
     first_index: int = 0,
+    step: int = FINAL_CONVERSION,
 ) -> Launch:
     """Return the launch that rounds contiguous values once to a format.
 
@@ -41,16 +45,46 @@ def rounding_launch(
     fmt : FloatFormat
         Any format, of any special codes; what is too large becomes what NUMERICS section 8 says of ``"special"``.
     rounding : ReductionRounding
-        Its `out_rounding`, and where that is stochastic its random bits, those of a final conversion.
+        Its `out_rounding`, and where that is stochastic its random bits.
     first_index : int
         Output index of the first value, for random bits.
+    step : int
+        The step that the random bits are of, a final conversion unless given.
     """
     key = rounding.seed & 0xFFFFFFFF, rounding.seed >> 32
     fields = Elementwise(
         values, result, count, memory, result_memory, target(fmt), rounding.out_rounding.value, key, rounding.call,
-        rounding.random_bits, first_index & 0xFFFFFFFF,
+        rounding.random_bits, first_index & 0xFFFFFFFF, step,
     )  # fmt: skip
     return Launch(COMMON, "round_values", -(-count // _VALUES), bytes(fields))
+
+
+def blocks_launch(
+    values: int, result: int, rows: int, length: int, block: int, memory: int, element: FloatFormat
+) -> Launch:
+    """Return the launch that rounds contiguous rows to blocks of elements with one scale each, and back.
+
+    The results are those of ``golden.mx.dequantize(*golden.mx.quantize(x))`` along the rows, with zeros behind each.
+
+    Parameters
+    ----------
+    values, result : int
+        Addresses on the card.
+    rows, length : int
+        At least 1.
+    block : int
+        Values that share a scale, at least 1; the last block of a row may have fewer.
+    memory : int
+        As of `rounding_launch`, of the values and of the results, which are rounded once more where it does not hold
+        them.
+    element : FloatFormat
+        Format of the elements.
+    """
+    block = min(block, length)
+    blocks = rows * -(-length // block)
+    lanes = min(THREADS, 1 << max(0, -(-block // _PER_LANE) - 1).bit_length())
+    fields = Blocks(values, result, length, block, blocks, memory, target(element), element.emax, lanes)
+    return Launch(COMMON, "round_blocks", -(-blocks * lanes // THREADS), bytes(fields))
 
 
 def softmax_launch(

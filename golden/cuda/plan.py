@@ -46,7 +46,7 @@ _TILES = {128: 1.0, 64: 1.15, 32: 2.0}
 _LARGEST_HEAVY_TILE = 64  # of steps in doubles or with random bits, which need more registers for a sum
 
 
-#: The kernels that are the same in all variants: `pack`, `round_values`, `softmax16`.
+#: The kernels that are the same in all variants: `pack`, `round_values`, `round_blocks`, `softmax16`.
 COMMON = None
 
 

@@ -7,7 +7,18 @@ from ctypes import c_float, c_int32, c_int64, c_uint32, c_void_p
 
 from golden.formats import SPECIALS, FloatFormat
 
-__all__ = ["AXES", "STAGE", "Elementwise", "Packing", "Product", "Softmax", "SourceFields", "TargetFields", "target"]
+__all__ = [
+    "AXES",
+    "STAGE",
+    "Blocks",
+    "Elementwise",
+    "Packing",
+    "Product",
+    "Softmax",
+    "SourceFields",
+    "TargetFields",
+    "target",
+]
 
 #: Axes of a batch that the kernels know.
 AXES = 4
@@ -123,7 +134,23 @@ class Elementwise(ctypes.Structure):
         ("call", c_uint32),
         ("random_bits", c_int32),
         ("first_index", c_uint32),
-        ("padding", c_int32),
+        ("step", c_uint32),
+    ]
+
+
+class Blocks(ctypes.Structure):
+    """The argument of `round_blocks`: rows of contiguous values, rounded to blocks of elements with one scale."""
+
+    _fields_ = [
+        ("values", c_void_p),
+        ("result", c_void_p),
+        ("length", c_int64),
+        ("block", c_int64),
+        ("blocks", c_int64),
+        ("memory", c_int32),
+        ("target", TargetFields),
+        ("emax", c_int32),
+        ("lanes", c_int32),
     ]
 
 

@@ -83,7 +83,8 @@ def quantize(
     ([[126]], [3, 15])
     """
     element, block = as_format(element, "element"), _as_block(block)
-    given = as_floats(values, "values").astype(np.float64)
+    with np.errstate(invalid="ignore"):  # where a signalling NaN becomes a quiet one
+        given = as_floats(values, "values").astype(np.float64)
     if given.ndim == 0 or given.shape[-1] % block:
         raise ValueError(
             f"values: got shape {given.shape}, must have a multiple of block={block} on the last axis; zeros fill it up"

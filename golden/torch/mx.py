@@ -9,42 +9,32 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import torch
 
-from golden import mx
 from golden.formats import FloatFormat, as_format
 from golden.mx import BLOCK
 from golden.torch.functions.products import check_tensors
 from golden.torch.functions.products import linear as exact_linear
+from golden.torch.operators.format_text import text_of
+from golden.torch.operators.registered import rounded_to_blocks
 
 __all__ = ["fake_quantize", "linear"]
 
-
-def _rounded(x: torch.Tensor, element: FloatFormat, axis: int, block: int) -> torch.Tensor:
-    """Return the values of the blocks along an axis, which zeros fill up to whole blocks."""
-    if x.is_meta:
-        return torch.empty_like(x)
-    moved = x.detach().movedim(axis, -1).to(torch.float32).numpy(force=True)  # blocks of a card are made on the CPU
-    length = moved.shape[-1]
-    block = min(block, max(length, 1))  # zeros behind a shorter block change nothing
-    filled = np.zeros((*moved.shape[:-1], -(-length // block) * block), np.float32)
-    filled[..., :length] = moved
-    values = mx.dequantize(*mx.quantize(filled, element, block=block), element)[..., :length]
-    return torch.from_numpy(np.ascontiguousarray(values)).movedim(-1, axis).to(x.device, x.dtype)
+_LONGEST = 2**62  # a block that is longer than any axis
 
 
 class _FakeQuantize(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: torch.Tensor, element: FloatFormat | None, *blocks: Any) -> torch.Tensor:
+    def forward(ctx: Any, x: torch.Tensor, element: str | None, *blocks: Any) -> torch.Tensor:
         gradient, axis, block = blocks
         ctx.gradient = gradient, axis, block
-        return x.view_as(x) if element is None else _rounded(x, element, axis, block)
+        return x.view_as(x) if element is None else rounded_to_blocks(x, element, axis, block)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
         element, axis, block = ctx.gradient
-        rounded = gradients[0] if element is None else _rounded(gradients[0], element, axis, block)
+        (gradient,) = gradients
+        rounded = gradient if element is None else rounded_to_blocks(gradient, element, axis, block)
         return rounded, None, None, None, None
 
 
@@ -84,7 +74,7 @@ def fake_quantize(
     """
     check_tensors(x=x)
     formats = [
-        None if given is None else as_format(given, argument)
+        None if given is None else text_of(as_format(given, argument))
         for argument, given in (("element", element), ("gradient_element", gradient_element))
     ]
     if not isinstance(axis, int) or isinstance(axis, bool):
@@ -95,7 +85,7 @@ def fake_quantize(
         raise TypeError(f"block: got {block!r}, must be an int of at least 1")
     if block < 1:
         raise ValueError(f"block: got {block}, must be at least 1")
-    result: torch.Tensor = _FakeQuantize.apply(x, formats[0], formats[1], axis, block)
+    result: torch.Tensor = _FakeQuantize.apply(x, formats[0], formats[1], axis, min(block, _LONGEST))
     return result
 
 

@@ -38,7 +38,7 @@ def definitions(variant: Steps | None, kernel: str) -> list[str]:
 def files_of(variant: Steps | None) -> set[str]:
     """Return the headers of a variant."""
     found: set[str] = set()
-    waiting = ["gemm.h"] if variant else ["elementwise.h", "packing.h", "softmax.h"]
+    waiting = ["gemm.h"] if variant else ["blocks.h", "elementwise.h", "packing.h", "softmax.h"]
     while waiting:
         file = waiting.pop()
         if file not in found:

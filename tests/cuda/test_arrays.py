@@ -9,6 +9,7 @@ import golden
 from golden import BF16, CB16, CBFLOAT16, FP16, FP32, FloatFormat, Rounding
 from golden.arrays.chain import last_rounding
 from golden.arrays.normalisation import exponential_table
+from golden.arrays.randomness import random_words
 from golden.cuda.arrays import rounding_launch, softmax_launch
 from golden.cuda.plan import BFLOAT16, FLOAT16, FLOAT32
 from golden.formats import NARROW_FORMATS
@@ -28,12 +29,12 @@ def rounded(
     fmt: FloatFormat,
     memory: int = FLOAT32,
     modes: ReductionRounding = NEAREST,
-    first: int = 0,
+    **place: int,
 ) -> Values:
-    """Round values by the kernel, and return what the memory of the result then holds."""
+    """Round values by the kernel, at a place of random bits, and return what the memory of the result then holds."""
     result = np.zeros(x.size, np.uint32 if memory == FLOAT32 else np.uint16)
     launch = rounding_launch(
-        x.ctypes.data, result.ctypes.data, x.size, FLOAT32, memory, fmt, modes, first_index=first
+        x.ctypes.data, result.ctypes.data, x.size, FLOAT32, memory, fmt, modes, **place
     )  # fmt: skip
     run(device, launch)
     return np.asarray(golden.decode(result, MEMORIES[memory]))
@@ -70,7 +71,17 @@ def test_rounding_in_a_mode_is_golden_s(host_device: HostDevice, mode: Rounding)
         x = np.concatenate([any_floats(seed, 5000), edges_of(fmt)[::7] if fmt.width <= 16 else values(seed, 3000)])
         expected = golden.quantize(x, fmt, **last_rounding(x.shape, modes))
         assert_equal_bits(rounded(host_device, x, fmt, modes=modes), expected)
-        assert_equal_bits(rounded(host_device, x[5:], fmt, modes=modes, first=5), expected[5:])
+        assert_equal_bits(rounded(host_device, x[5:], fmt, modes=modes, first_index=5), expected[5:])
+
+
+@pytest.mark.parametrize("step", [0, 1, 2**31, 2**32 - 1])
+def test_stochastic_rounding_at_a_step_is_golden_s(host_device: HostDevice, step: int) -> None:
+    modes = ReductionRounding(out_rounding=Rounding.STOCHASTIC, seed=2**64 - 2**32 + 7, call=11)
+    for fmt in (CBFLOAT16, BF16, TINY):
+        x = np.concatenate([any_floats(step % 97, 5000), edges_of(fmt)[::17]])
+        random = random_words(x.shape, modes)(step)
+        expected = golden.quantize(x, fmt, rounding="stochastic", random=random)
+        assert_equal_bits(rounded(host_device, x, fmt, modes=modes, step=step), expected)
 
 
 @pytest.mark.parametrize("count", [1, 3, 255, 4095, 4096, 4097, 9000])

@@ -25,8 +25,11 @@ def _small(monkeypatch):
 
 def test_checks_pass_on_right_kernels_and_run_once(host_device):
     checking.check_product(host_device, CPU, CBFLOAT16)
-    checking.check_arrays(host_device, CPU, golden.CBFLOAT16)
+    for mode in golden.Rounding:
+        checking.check_arrays(host_device, CPU, golden.CBFLOAT16, mode=mode)
     checking.check_arrays(host_device, CPU, golden.CBFLOAT16, softmax=exponentials(golden.CBFLOAT16))
+    for block in (5, 32, 100):
+        checking.check_blocks(host_device, CPU, golden.FLOAT8_E4M3FN, block)
 
     card, runs = SimpleNamespace(checked=set()), []
     for _ in range(2):
@@ -49,6 +52,16 @@ FAULTS = {
     "values are scaled and not rounded": (
         Change("conversion.h", "place_.round(exact)), Lanes::floats(limit_)", "exact), Lanes::floats(limit_)"),
         lambda card: checking.check_arrays(card, CPU, golden.CBFLOAT16),
+    ),
+    "random bits of another call": (
+        Change(
+            "elementwise.h", "place_.call, keys);\n        return any_", "place_.call + 1, keys);\n        return any_"
+        ),
+        lambda card: checking.check_arrays(card, CPU, golden.CBFLOAT16, mode=golden.Rounding.STOCHASTIC),
+    ),
+    "scales of blocks are twice as large": (
+        Change("blocks.h", "- given.emax;", "- given.emax + 1;"),
+        lambda card: checking.check_blocks(card, CPU, golden.FLOAT8_E4M3FN, 32),
     ),
     "sums of a softmax are not rounded": (
         Change("softmax.h", "return step_(term, 1, total);", "return total + term;"),

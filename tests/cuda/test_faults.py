@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from golden import CBFLOAT16, FP16
-from tests.cuda import products, test_arrays, test_packing
+from golden import CBFLOAT16, FLOAT8_E4M3FN, FP16
+from tests.cuda import products, test_arrays, test_blocks, test_packing
 from tests.cuda.host import ORDERS, HostDevice, SwitchedDevice
 from tests.cuda.products import reduction_of, special_values, values
 from tests.golden.kernels.build import Change
@@ -76,8 +76,18 @@ def _modes(device: HostDevice) -> None:
         test_arrays.test_rounding_in_a_mode_is_golden_s(device, mode)
 
 
+def _steps(device: HostDevice) -> None:
+    test_arrays.test_stochastic_rounding_at_a_step_is_golden_s(device, 1)
+
+
 def _counts(device: HostDevice) -> None:
     test_arrays.test_rounding_of_any_count_writes_nothing_else(device, 4097)
+
+
+def _blocks(device: HostDevice) -> None:
+    test_blocks.test_blocks_whose_values_are_all_zero_or_not_numbers_are_golden_s(device)
+    for element in (FLOAT8_E4M3FN, test_blocks.LOW, test_blocks.HIGH):
+        test_blocks.check(device, element)
 
 
 def _softmax(device: HostDevice) -> None:
@@ -170,10 +180,20 @@ FAULTS = {
     ),
     "a mode": _fault("rounding.h", "return rest != 0 && negative;", "return negative;", _modes),
     "random bits": _fault("rounding.h", "(word >> (32 - random_bits_))", "(word >> (31 - random_bits_))", _modes),
+    "the step of a rounding": _fault("elementwise.h", "given.step", "FINAL_CONVERSION", _steps, before="step_("),
     "neighbours": _fault("elementwise.h", "round(values[i][j], index + j)", "round(values[i][j], index)", _modes),
     "values beyond the count": _fault(
         "elementwise.h", "index < given.count", "index <= given.count", _counts, after=";"
     ),
+    "the least scale of a block": _fault("blocks.h", "scale < LEAST_SCALE", "false", _blocks),
+    "the largest scale of a block": _fault("blocks.h", "scale > LARGEST_SCALE", "false", _blocks),
+    "the exponent of a subnormal value": _fault("blocks.h", "149", "148", _blocks, before="- 127 - "),
+    "an element beyond the largest": _fault("rounding.h", "saturates_", "false", _blocks, "return ", " || mode_"),
+    "a block that is no number": _fault("blocks.h", "of_all < INFINITY_BITS", "of_all <= INFINITY_BITS", _blocks),
+    "a block at the end of a row": _fault(
+        "blocks.h", "given.length - column", "given.length - column - 1", _blocks, before="? "
+    ),
+    "a thread that does not know its neighbours": _fault("blocks.h", "i < lanes", "i + 1 < lanes", _blocks),
     "a largest value of a row": _fault(
         "softmax.h", "1", "2", _softmax, before="for (int i = ", after="; i < SOFTMAX_COLUMNS; i++)"
     ),
@@ -212,6 +232,12 @@ WITHOUT_BARRIER = {
             ),
         ),
         _panels,
+    ),
+    "between the magnitudes of a block and the largest of them": _fault(
+        "blocks.h",
+        "    });\n    threads.each([&](BlocksState &, int thread) {\n        if (number",
+        "if (number",
+        _blocks,
     ),
     "between results in registers and in shared memory": _fault(
         "gemm.h", NEXT_OF_STATE + "                const Final", "const Final", _product

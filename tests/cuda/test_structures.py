@@ -19,6 +19,7 @@ STRUCTURES = {
     "Packing": structures.Packing,
     "Product": structures.Product,
     "Elementwise": structures.Elementwise,
+    "Blocks": structures.Blocks,
     "Softmax": structures.Softmax,
 }
 CONSTANTS = {
@@ -42,7 +43,7 @@ def _assertions(name: str, fields: type[ctypes.Structure]) -> Iterator[str]:
 def _compiles(folder: Path, assertions: list[str]) -> bool:
     lines = [f"static_assert({each});" for each in assertions]
     text = "\n".join(
-        ["#include <cstddef>", '#include "elementwise.h"', '#include "packing.h"', '#include "softmax.h"', *lines]
+        ["#include <cstddef>", *(f'#include "{name}.h"' for name in ("elementwise", "packing", "softmax")), *lines]
     )
     (folder / "layout.cpp").write_text(text, encoding="utf-8")
     folders = [f"-I{SOURCE}", f"-I{SOURCE.parents[1] / 'kernels' / 'source'}"]

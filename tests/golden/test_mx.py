@@ -255,3 +255,9 @@ def test_dot_of_blocks_that_do_not_fit_names_them():
 
 def test_exact_quantize_of_a_value_that_is_no_number_gives_the_scale_nan():
     assert exact_mx.quantize([Value(Class.QUIET_NAN), Value(Class.FINITE, 0, 1)], FLOAT8_E5M2) == (255, [0, 0])
+
+
+def test_quantize_of_a_signalling_nan_gives_the_scale_nan_and_no_warning():
+    for bits in (0x7F800001, 0xFFBFFFFF):
+        scales, codes = mx.quantize(np.uint32([bits, 0x3F800000]).view(np.float32), "float8_e4m3fn", block=2)
+        assert (scales.tolist(), codes.tolist()) == ([255], [0, 0])

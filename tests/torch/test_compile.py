@@ -262,3 +262,19 @@ def test_compile_with_policy_count_lets_the_product_pass_and_counts_it():
     with cstorch.precision("cbfloat16", unseen="count") as context:
         compiled(normal(8, 8, seed=22))
     assert {name for name, _ in context.unseen_products} == {"aten::_fft_r2c"}
+
+
+@pytest.mark.parametrize("axis", [0, -1])
+def test_compile_of_blocks_and_their_gradients_gives_the_same_bits(axis):
+    def run(x):
+        return cstorch.mx.fake_quantize(x, "float4_e2m1fn", gradient_element="float8_e5m2", axis=axis, block=8)
+
+    x, gradient = normal(12, 20, seed=9, grad=True), normal(12, 20, seed=10)
+    found = []
+    for function in (run, torch.compile(run, backend="aot_eager", fullgraph=True)):
+        x.grad = None
+        result = function(x)
+        result.backward(gradient)
+        found.append((result, x.grad))
+    for one, other in zip(*found, strict=True):
+        assert_same_tensors(one, other)

@@ -106,3 +106,14 @@ def test_bad_input_is_named(options, error, message):
         mx.fake_quantize(torch.ones(2, 2, dtype=torch.float64), "float8_e5m2")
     with pytest.raises(TypeError, match="element: got None, must be a FloatFormat or the name of one"):
         mx.linear(torch.ones(2, 2), torch.ones(2, 2), element=None)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "nan"), [(torch.float32, 0x7FC00000), (torch.bfloat16, 0x7FC0), (torch.float16, 0x7E00)]
+)
+def test_fake_quantize_of_a_block_with_a_nan_or_an_infinity_has_the_canonical_nan(dtype, nan):
+    for odd in (float("nan"), -float("nan"), float("inf"), -float("inf")):
+        x = torch.tensor([1.0, odd, -2.0] + 30 * [3.0]).to(dtype)
+        found = mx.fake_quantize(x, FLOAT8_E4M3FN)
+        assert set(found[:32].view(torch.int32 if dtype == torch.float32 else torch.int16).tolist()) == {nan}
+        assert found[32] == 3

@@ -48,14 +48,15 @@ public:
           any_(given.target, static_cast<Mode>(given.mode), given.random_bits),
           mode_(static_cast<Mode>(given.mode)),
           place_(place_of(given.key, given.call, given.random_bits)),
-          first_(given.first_index) {}
+          first_(given.first_index),
+          step_(given.step) {}
 
     INLINE float operator()(float x, int64_t index) const {
         if (mode_ == Mode::nearest_even) return nearest_(x);
         if (mode_ != Mode::stochastic) return any_(x);
         const PhiloxKeys keys(place_);
         const PhiloxIndex parts(first_ + static_cast<uint32_t>(index), place_.call, keys);
-        return any_(x, random_word(parts, PhiloxStep(FINAL_CONVERSION, keys), keys));
+        return any_(x, random_word(parts, PhiloxStep(step_, keys), keys));
     }
 
 private:
@@ -63,7 +64,7 @@ private:
     const AnyRounder any_;
     const Mode mode_;
     const Place place_;
-    const uint32_t first_;
+    const uint32_t first_, step_;
 };
 
 INLINE void round_block(const Elementwise &given, Block block, ElementwiseMemory &) {

@@ -3,12 +3,14 @@
 // CBFLOAT_TILE alone.
 #if defined(CBFLOAT_COMMON)
 
+#include "blocks.h"
 #include "elementwise.h"
 #include "packing.h"
 #include "softmax.h"
 
 KERNEL(pack, 4, Packing, PackingMemory, pack_block)
 KERNEL(round_values, 4, Elementwise, ElementwiseMemory, round_block)
+KERNEL(round_blocks, 4, Blocks, BlocksMemory, round_blocks_block)
 KERNEL(softmax16, 4, Softmax, SoftmaxMemory, softmax_block)
 
 #else

@@ -82,8 +82,7 @@ struct Elementwise {
     int32_t mode;
     uint32_t key[2], call;
     int32_t random_bits;
-    uint32_t first_index;
-    int32_t padding;
+    uint32_t first_index, step;
 };
 
 // Rows of contiguous values, rounded to a format and then through the softmax of NUMERICS section 6. `exponentials` are
@@ -96,4 +95,17 @@ struct Softmax {
     Memory memory, result_memory;
     Target target;
     int32_t padding;
+};
+
+// Rows of contiguous values, rounded to blocks of `block` neighbours with one scale, the last of a row of as many as there
+// are. The result lies in memory as the values do.
+struct Blocks {
+    const void *values;
+    void *result;
+    int64_t length, block;  // of a row
+    int64_t blocks;         // of all rows
+    Memory memory;
+    Target target;    // of the elements
+    int32_t emax;     // exponent of its largest value
+    int32_t lanes;    // threads that have a block: a power of two, at most all
 };

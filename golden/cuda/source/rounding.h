@@ -12,9 +12,10 @@ INLINE float float_power(int exponent) { return float_of(static_cast<uint32_t>(1
 // Rounds to any format and in any mode, in integers.
 class AnyRounder {
 public:
-    AnyRounder(const Target &target, Mode mode, int random_bits)
+    AnyRounder(const Target &target, Mode mode, int random_bits, bool saturates = false)
         : mode_(mode),
           specials_(target.specials),
+          saturates_(saturates),
           fraction_bits_(target.fraction_bits),
           emin_(1 - target.bias),
           random_bits_(random_bits),
@@ -44,7 +45,7 @@ private:
         return specials_ == Specials::finite ? with_sign(largest_, sign) : float_of(FLOAT_NAN);
     }
     INLINE bool stops(bool negative) const {
-        return mode_ == Mode::toward_zero || mode_ == Mode::to_odd || mode_ == (negative ? Mode::up : Mode::down);
+        return saturates_ || mode_ == Mode::toward_zero || mode_ == Mode::to_odd || mode_ == (negative ? Mode::up : Mode::down);
     }
 
     INLINE float rounded_magnitude(uint32_t magnitude, bool negative, uint32_t word) const {
@@ -85,6 +86,7 @@ private:
 
     Mode mode_;
     Specials specials_;
+    bool saturates_;  // a finite value that is too large becomes the largest
     int fraction_bits_, emin_, random_bits_;
     float largest_;
 };

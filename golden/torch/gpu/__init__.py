@@ -1,4 +1,4 @@
-"""Products, rounding and softmax on CUDA devices: the bits of the CPU, computed where the tensors are.
+"""Products, rounding, blocks and softmax on CUDA devices: the bits of the CPU, computed where the tensors are.
 
 Nothing here waits for the device or copies to the host and back. Tables of convolutions and of exponentials are copied
 to the device when they are first needed. A function returns None for what has no kernel: the sums of another machine
@@ -6,7 +6,7 @@ to the device when they are first needed. A function returns None for what has n
 """
 
 from golden.torch.gpu.convolutions import convolution, kernel_product, transposed
-from golden.torch.gpu.elementwise import rounded, softmax16
+from golden.torch.gpu.elementwise import rounded, rounded_to_blocks, softmax16
 from golden.torch.gpu.products import matrix_product
 
-__all__ = ["convolution", "kernel_product", "matrix_product", "rounded", "softmax16", "transposed"]
+__all__ = ["convolution", "kernel_product", "matrix_product", "rounded", "rounded_to_blocks", "softmax16", "transposed"]

@@ -10,21 +10,25 @@ import torch
 from numpy.typing import NDArray
 
 import golden
-from golden.cuda.arrays import rounding_launch, softmax_launch
+from golden import mx
+from golden.arrays.randomness import random_words
+from golden.cuda.arrays import blocks_launch, rounding_launch, softmax_launch
 from golden.cuda.launching import Device
 from golden.cuda.plan import FLOAT32, THREADS, Launch, plan_product
 from golden.cuda.variants import name_of
 from golden.formats import FloatFormat
 from golden.kernels.products import Formats
 from golden.reduction import Reduction
+from golden.rounding import ReductionRounding, Rounding
 from golden.torch.gpu.memory import matrix_of
 
-__all__ = ["OUTPUTS", "check_arrays", "check_product", "launch", "once"]
+__all__ = ["OUTPUTS", "check_arrays", "check_blocks", "check_product", "launch", "once"]
 
 #: Outputs of a kernel that are compared at its first use.
 OUTPUTS = 320 * 320
 _ROWS, _LENGTH = 320, 40  # longer than a chunk, and no whole stages
 _SPECIAL = 64  # of so many operands one is any code at all
+_SEED, _CALL, _STEP = 2**40 + 3, 5, 7  # of random bits
 
 _Floats = NDArray[np.float32]
 
@@ -76,25 +80,33 @@ def check_product(card: Device, device: torch.device, formats: Formats) -> None:
         raise RuntimeError(_complaint(card, device, name_of(plan.scales.steps), wrong, operands))
 
 
-def check_arrays(card: Device, device: torch.device, fmt: FloatFormat, *, softmax: _Floats | None = None) -> None:
-    """Compare roundings to a format, or softmax with this table of exponentials, with those of the CPU.
+def check_arrays(
+    card: Device,
+    device: torch.device,
+    fmt: FloatFormat,
+    *,
+    mode: Rounding = Rounding.NEAREST_EVEN,
+    softmax: _Floats | None = None,
+) -> None:
+    """Compare roundings to a format in a mode, or softmax with this table of exponentials, with those of the CPU.
 
     Raises
     ------
     RuntimeError
         If an output differs; it says which operands give what.
     """
-    generator = np.random.default_rng(2)
+    generator, rounding = np.random.default_rng(2), ReductionRounding(out_rounding=mode, seed=_SEED, call=_CALL)
     if softmax is None:
         values = generator.integers(0, 2**32, (_ROWS, _ROWS), np.uint32).view(np.float32)
-        expected = golden.quantize(values, fmt)
+        random = random_words(values.shape, rounding)(_STEP) if mode is Rounding.STOCHASTIC else None
+        expected = golden.quantize(values, fmt, rounding=mode, random=random)
     else:
         values = _operands(generator, fmt, (_ROWS, _ROWS))
         expected = golden.decode(golden.softmax(golden.encode(values, fmt), fmt), fmt)
     x, result = torch.from_numpy(values).to(device), torch.empty(values.shape, device=device)
     places = x.data_ptr(), result.data_ptr()
     if softmax is None:
-        launch(card, rounding_launch(*places, values.size, FLOAT32, FLOAT32, fmt))
+        launch(card, rounding_launch(*places, values.size, FLOAT32, FLOAT32, fmt, rounding, step=_STEP))
     else:
         table = torch.from_numpy(np.array(softmax)).to(device)
         rows, length = values.shape
@@ -104,8 +116,38 @@ def check_arrays(card: Device, device: torch.device, fmt: FloatFormat, *, softma
         row, column = divmod(wrong[0], _ROWS)
         operands = _hex(values[row, column : column + 1] if softmax is None else values[row])
         raise RuntimeError(
-            _complaint(card, device, f"{'softmax' if softmax is not None else 'rounding'} in {fmt}", wrong, operands)
+            _complaint(
+                card, device, f"{'softmax' if softmax is not None else f'rounding {mode}'} in {fmt}", wrong, operands
+            )
         )
+
+
+def check_blocks(card: Device, device: torch.device, element: FloatFormat, block: int) -> None:
+    """Compare values rounded to blocks of elements with those of the CPU.
+
+    Raises
+    ------
+    RuntimeError
+        If an output differs; it says which operands give what.
+    """
+    generator = np.random.default_rng(3)
+    # Rows of other exponents, the least and the largest among them, and a few values that are no numbers.
+    exponents = generator.integers(0, 255, (_ROWS, 1)) - generator.integers(0, 12, (_ROWS, _ROWS))
+    bits = generator.integers(0, 2**32, (_ROWS, _ROWS), np.uint32)
+    bits = bits & 0x807FFFFF | np.maximum(exponents, 0).astype(np.uint32) << 23
+    special = generator.integers(0, _ROWS, bits.shape) == 0
+    values = np.where(special, bits | 0x7F800000, bits).astype(np.uint32).view(np.float32)
+    x, result = torch.from_numpy(values).to(device), torch.empty(values.shape, device=device)
+    launch(card, blocks_launch(x.data_ptr(), result.data_ptr(), _ROWS, _ROWS, block, FLOAT32, element))
+    whole = min(block, _ROWS)
+    filled = np.pad(values, ((0, 0), (0, -_ROWS % whole)))
+    expected = mx.dequantize(*mx.quantize(filled, element, block=whole), element)[:, :_ROWS]
+    wrong = _first_difference(result, np.ascontiguousarray(expected))
+    if wrong is not None:
+        row, column = divmod(wrong[0], _ROWS)
+        first = column // whole * whole
+        operands = _hex(values[row, first : first + whole])
+        raise RuntimeError(_complaint(card, device, f"rounding to blocks of {block} {element}", wrong, operands))
 
 
 def _operands(generator: np.random.Generator, fmt: FloatFormat, shape: tuple[int, int]) -> _Floats:

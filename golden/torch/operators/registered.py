@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 
 import golden
+from golden import mx
 from golden.torch.guarding.unscaled import note_product
 from golden.torch.operators import direct, windows
 from golden.torch.operators.format_text import format_of, rounding_of, sums_of
@@ -30,6 +31,7 @@ __all__ = [
     "multiply",
     "note_node",
     "rounded",
+    "rounded_to_blocks",
     "softmax16",
     "unwatched",
 ]
@@ -45,6 +47,7 @@ _library.define(f"convolution(Tensor x, Tensor weight, Tensor? bias, {_windows})
 _library.define(f"convolution_transposed(Tensor x, Tensor weight, Tensor? bias, SymInt[] size, {_windows}) -> Tensor")
 _library.define(f"convolution_of_kernels(Tensor gradient, Tensor x, SymInt[] size, {_windows}) -> Tensor")
 _library.define("rounded(Tensor x, str half, ScalarType dtype) -> Tensor")
+_library.define("rounded_to_blocks(Tensor x, str element, int axis, int block) -> Tensor")
 _library.define("softmax16(Tensor x, str half, ScalarType dtype) -> Tensor")
 
 
@@ -161,6 +164,23 @@ def _rounded(x: torch.Tensor, half: str, dtype: torch.dtype) -> torch.Tensor:
     return _tensor(golden.quantize(_values(x), fmt), dtype) if done is None else done
 
 
+def _rounded_to_blocks(x: torch.Tensor, element: str, axis: int, block: int) -> torch.Tensor:
+    """Return the values of blocks of elements with one scale each, along an axis that zeros fill up to whole blocks."""
+    if x.numel() == 0:
+        return torch.empty_like(x)
+    fmt, moved = format_of(element), x.movedim(axis, -1)
+    done = _on_a_card("rounded_to_blocks", moved, fmt, block)
+    if done is not None:
+        return done.movedim(-1, axis)
+    given = _values(moved)
+    length = given.shape[-1]
+    block = min(block, length)  # zeros behind a shorter block change nothing
+    filled = np.zeros((*given.shape[:-1], -(-length // block) * block), np.float32)
+    filled[..., :length] = given
+    values = mx.dequantize(*mx.quantize(filled, fmt, block=block), fmt)[..., :length]
+    return _tensor(np.ascontiguousarray(values), x.dtype).movedim(-1, axis)
+
+
 def _softmax16(x: torch.Tensor, half: str, dtype: torch.dtype) -> torch.Tensor:
     if x.numel() == 0:
         return x.new_empty(x.shape, dtype=dtype)
@@ -177,6 +197,7 @@ for _key in ("CPU", "CUDA"):
     _library.impl("convolution_transposed", _convolution_transposed, _key)
     _library.impl("convolution_of_kernels", _convolution_of_kernels, _key)
     _library.impl("rounded", _rounded, _key)
+    _library.impl("rounded_to_blocks", _rounded_to_blocks, _key)
     _library.impl("softmax16", _softmax16, _key)
 
 
@@ -209,11 +230,18 @@ def _(x: torch.Tensor, half: str, dtype: torch.dtype) -> torch.Tensor:
     return x.new_empty(x.shape, dtype=dtype)
 
 
+@torch.library.register_fake("cbfloat::rounded_to_blocks")
+def _(x: torch.Tensor, element: str, axis: int, block: int) -> torch.Tensor:
+    moved = x.movedim(axis, -1)
+    return moved.new_empty(moved.shape).movedim(-1, axis)
+
+
 convolution = torch.ops.cbfloat.convolution.default
 convolution_transposed = torch.ops.cbfloat.convolution_transposed.default
 convolution_of_kernels = torch.ops.cbfloat.convolution_of_kernels.default
 matrix_product = torch.ops.cbfloat.matrix_product.default
 rounded = torch.ops.cbfloat.rounded.default
+rounded_to_blocks = torch.ops.cbfloat.rounded_to_blocks.default
 softmax16 = torch.ops.cbfloat.softmax16.default
 
 

@@ -17,7 +17,7 @@ from torch.utils.hooks import RemovableHandle
 import golden
 from golden.arrays.randomness import random_words
 from golden.formats import FloatFormat, as_format
-from golden.rounding import ReductionRounding, Rounding, as_rounding
+from golden.rounding import NEAREST, ReductionRounding, Rounding, as_rounding
 
 __all__ = ["STEPS", "keep_weights"]
 
@@ -25,6 +25,7 @@ __all__ = ["STEPS", "keep_weights"]
 STEPS = "steps_with_rounded_weights"
 
 _MOST_STEPS = 2**32
+_MOST_INDICES = 2**32  # that the kernels of cards tell apart
 #: The upper half of the generator's key, which no product of `golden.torch.precision` has before its 2**32-th.
 _KEY = (2**32 - 1) * 2**32
 
@@ -93,7 +94,7 @@ def keep_weights(
     for group in optimizer.param_groups:
         group[STEPS] = 0
     for each in _parameters(optimizer):
-        _round(each, format_of_weights, Rounding.NEAREST_EVEN, None)
+        _round(each, format_of_weights)
 
     def after_step(stepped: Optimizer, *_: Any) -> None:
         number = 0
@@ -101,8 +102,8 @@ def keep_weights(
             step = group[STEPS] = group.get(STEPS, 0) + 1
             for each in group["params"]:
                 if each.grad is not None:  # a parameter without one has not moved
-                    place = ReductionRounding(mode, seed=_KEY + seed, call=number)
-                    _round(each, format_of_weights, mode, (place, (step - 1) % _MOST_STEPS))
+                    place = ReductionRounding(out_rounding=mode, seed=_KEY + seed, call=number)
+                    _round(each, format_of_weights, (place, (step - 1) % _MOST_STEPS))
                 number += 1
 
     return optimizer.register_step_post_hook(after_step)
@@ -113,11 +114,15 @@ def _parameters(optimizer: Optimizer) -> list[Tensor]:
 
 
 @torch.no_grad()
-def _round(tensor: Tensor, fmt: FloatFormat, mode: Rounding, place: tuple[ReductionRounding, int] | None) -> None:
-    values = tensor.detach().numpy(force=True)  # those of a card are rounded on the CPU, to the same bits
-    random = None
-    if mode is Rounding.STOCHASTIC and place is not None:
-        rounding, step = place
-        random = random_words(values.shape, rounding)(step)
-    rounded = golden.quantize(values, fmt, rounding=mode, random=random)
+def _round(tensor: Tensor, fmt: FloatFormat, place: tuple[ReductionRounding, int] | None = None) -> None:
+    """Round to nearest even, or in a mode and by the random bits of a step."""
+    rounding, step = place or (NEAREST, 0)
+    if tensor.is_cuda and tensor.numel() <= _MOST_INDICES:
+        from golden.torch import gpu  # not before there is a card to use it
+
+        tensor.copy_(gpu.rounded(tensor.detach(), fmt, torch.float32, rounding, step))
+        return
+    values = tensor.detach().numpy(force=True)
+    random = random_words(values.shape, rounding)(step) if rounding.is_random else None
+    rounded = golden.quantize(values, fmt, rounding=rounding.out_rounding, random=random)
     tensor.copy_(torch.from_numpy(np.ascontiguousarray(rounded)))

@@ -1,5 +1,7 @@
 """Every operator on a card has the bits of the CPU, forward and backward, and refuses what the CPU refuses."""
 
+from functools import partial
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -8,8 +10,13 @@ import golden
 import golden.torch as cstorch
 from tests.cuda.device.judge import differing, on_both
 
+IN_MEMORY = hasattr(torch.ops, "card") and hasattr(torch.ops.card, "waits")
 SPECIALS = (0.0, -0.0, 1e-45, -1e-40, 3e-39, 1e-20, -1e20, 3.3e38, float("inf"), float("-inf"), float("nan"), 65504.0)
 HALVES = ("cbfloat16", "bfloat16", "float16", "cb16", "float8_e4m3fn", "float8_e5m2", "float4_e2m1fn")
+
+
+def waits():
+    return torch.ops.card.waits() if IN_MEMORY else 0
 
 
 def values(*shape, seed=0, specials=False, dtype=torch.float32):
@@ -123,13 +130,37 @@ def test_attention_is_that_of_the_cpu(options):
         assert on_both(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, **options), *given) == []
 
 
-def test_groups_grids_and_blocks_are_those_of_the_cpu():
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("element", ["float8_e4m3fn", "float8_e5m2", "float6_e3m2fn", "float4_e2m1fn", "bfloat16"])
+def test_blocks_and_their_gradients_are_those_of_the_cpu_and_wait_for_nothing(element, dtype):
+    x, small = values(6, 3, 45, seed=30, specials=True, dtype=dtype), values(7, seed=31).detach() * 1e-39
+    assert on_both(partial(cstorch.mx.fake_quantize, element=element), small.to(dtype)) == []
+    for axis, block in ((-1, 32), (0, 4), (1, 100), (-1, 1)):
+        options = {"element": element, "gradient_element": "float8_e5m2", "axis": axis, "block": block}
+        assert on_both(partial(cstorch.mx.fake_quantize, **options), x) == []
+    for view in (lambda x: x.mT, lambda x: x[::2, :, 3:], torch._neg_view, lambda x: x[:0]):
+        assert on_both(lambda x, view=view: cstorch.mx.fake_quantize(view(x), element), x) == []
+    on_card = x.detach().cuda()
+    before = waits()
+    cstorch.mx.fake_quantize(on_card, element)
+    assert waits() == before
+
+
+@pytest.mark.parametrize("level", [0, 1, 2])
+@pytest.mark.parametrize(("half", "dtype"), [("cbfloat16", torch.float32), ("bfloat16", torch.bfloat16)])
+def test_product_of_blocks_and_its_gradients_are_those_of_the_cpu(half, dtype, level):
+    given = values(2, 5, 70, seed=32, dtype=dtype), values(9, 70, seed=33, dtype=dtype), values(9, seed=34, dtype=dtype)
+    for options in ({}, {"element": "float4_e2m1fn", "gradient_element": "float8_e5m2", "block": 16}):
+        with cstorch.precision(half, level):
+            assert on_both(partial(cstorch.mx.linear, **options), *given) == []
+
+
+def test_groups_and_grids_are_those_of_the_cpu():
     with cstorch.precision("cbfloat16", 1):
         ends = torch.tensor([2, 2, 7], dtype=torch.int32)
         operands = values(8, 16, seed=22), values(3, 16, 8, seed=23)
         assert on_both(lambda a, b, offs: F.grouped_mm(a, b, offs=offs), *operands, ends) == []
         assert on_both(lambda theta: F.affine_grid(theta, [2, 3, 5, 4], align_corners=False), values(2, 2, 3)) == []
-        assert on_both(cstorch.mx.linear, values(5, 40, seed=24), values(6, 40, seed=25)) == []
 
 
 def test_sums_of_another_machine_are_those_of_the_cpu():

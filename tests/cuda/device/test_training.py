@@ -10,18 +10,15 @@ import pytest
 import torch
 from torch import nn
 
+import golden
 import golden.torch as cstorch
 from golden.torch.examples.gpt import CharacterGpt
 from golden.torch.examples.python_gpt import PythonGpt, Sizes
 from tests.cuda.device.judge import Judge, differing
+from tests.cuda.device.test_operators import IN_MEMORY, SPECIALS, waits
 
-IN_MEMORY = hasattr(torch.ops, "card") and hasattr(torch.ops.card, "waits")
 WITHOUT_PATH = "a card in memory has no streams"
 SIZES = Sizes(layers=1, width=16, heads=2, context=8, batch=2)
-
-
-def waits():
-    return torch.ops.card.waits() if IN_MEMORY else 0
 
 
 def batch(device, width=8):
@@ -105,16 +102,30 @@ def test_every_optimizer_steps_on_a_card(make):
     torch.testing.assert_close(found[0].cpu(), found[1], rtol=1e-5, atol=1e-6)
 
 
-def test_weights_kept_in_16_bits_are_those_of_the_cpu():
+@pytest.mark.parametrize("mode", [str(each) for each in golden.Rounding])
+@pytest.mark.parametrize("half", ["cbfloat16", "bfloat16", "cb16"])
+def test_weights_kept_in_16_bits_are_those_of_the_cpu_and_wait_for_nothing(half, mode):
+    values = torch.cat([torch.randn(5000, generator=torch.Generator().manual_seed(6)), torch.tensor(SPECIALS * 50)])
     found = []
     for device in ("cuda", "cpu"):
-        weight = nn.Parameter(torch.linspace(-1, 1, 12).to(device))
-        optimizer = torch.optim.SGD([weight], 2.0**-10)
-        cstorch.optim.keep_weights(optimizer, "cbfloat16", seed=4)
-        weight.grad = torch.linspace(1, 3, 12).to(device)
-        optimizer.step()
-        found.append(weight)
-    assert differing(*found) is None
+        # One lies in memory as it is numbered, one transposed, one with gaps; the second has no gradient at first.
+        given = [values.clone(), values.reshape(-1, 2).T, values.repeat(2)[::2]]
+        weights = [nn.Parameter(each.to(device)) for each in given]
+        groups = [{"params": weights[:1]}, {"params": weights[1:], "lr": 2.0**-7}]
+        optimizer = torch.optim.SGD(groups, 2.0**-10)  # powers of two: a step is one rounding on every device
+        before = waits()
+        cstorch.optim.keep_weights(optimizer, half, rounding=mode, seed=4)
+        assert waits() == before
+        for step in range(3):
+            for number, weight in enumerate(weights):
+                generator = torch.Generator().manual_seed(number + 10 * step)
+                gradient = torch.randn(weight.shape, generator=generator).to(device)
+                weight.grad = None if number == 1 and step == 0 else gradient
+            before = waits()
+            optimizer.step()
+            assert waits() == before
+        found.append(weights)
+    assert [differing(*pair) for pair in zip(*found, strict=True)] == [None] * 3
 
 
 def run(device, folder, steps, **options):
@@ -145,6 +156,23 @@ def test_trainer_with_device_gpu_trains_resumes_and_observes_on_the_card(tmp_pat
     assert losses == on_the_cpu if IN_MEMORY else losses == pytest.approx(on_the_cpu, rel=1e-3)
     rows = [[(row.module, row.direction, row.operation) for row in each.observations.rows] for each in (trainer, its)]
     assert rows[0] == rows[1]
+
+
+def test_microscaled_training_on_a_card_is_that_of_the_cpu():
+    found = []
+    for device in ("cuda", "cpu"):
+        weight = nn.Parameter(torch.linspace(-1, 1, 40 * 6).reshape(6, 40).to(device))
+        optimizer = torch.optim.SGD([weight], 2.0**-6)
+        for step in range(3):
+            optimizer.zero_grad()
+            x = torch.linspace(-3, 2 + step, 40 * 5).reshape(5, 40).to(device)
+            with cstorch.precision("bfloat16"):
+                before = waits()
+                cstorch.mx.linear(x, weight, gradient_element="float8_e5m2").float().sum().backward()
+                optimizer.step()
+                assert waits() == before
+        found.append(weight)
+    assert differing(*found) is None
 
 
 def test_every_product_of_a_model_on_a_card_is_seen_by_the_audit():
