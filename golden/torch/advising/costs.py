@@ -49,42 +49,64 @@ class Costs:
     def __init__(
         self, given: Mapping[Any, Any] | None, levels: tuple[int, ...], chunks: tuple[int | None, ...], formats: Formats
     ) -> None:
-        self._rates: dict[tuple[str | None, int, int | None], float] = {}
-        if given is not None and not isinstance(given, Mapping):
-            raise TypeError(f"costs: got {given!r}, must be a mapping such as {{0: 2.0, 1: 3.76, 2: 3.88}}")
         names = [formats.name(half) for half in formats.choices]
-        by_format = any(isinstance(key, str) for key in given or ())
-        for key in given or ():
-            if key not in (names if by_format else LEVELS):
-                allowed = f"the formats {', '.join(names)}" if by_format else "levels 0, 1 and 2"
-                raise ValueError(f"costs: got an entry for {key!r}, must be for {allowed}")
+        tables = _tables(given, names)
+        self._rates: dict[tuple[str | None, int, int | None], float] = {}
         for half, name in zip(formats.choices, names, strict=True):
-            table, of = given, ""
-            if given is not None and by_format:
-                if name not in given:
-                    raise ValueError(f"costs: has no entry for {name}, must have one for each of {', '.join(names)}")
-                table, of = given[name], f"{name}: "
-                if not isinstance(table, Mapping):
-                    raise TypeError(f"costs: {of}got {table!r}, must be a mapping such as {{0: 2.0, 1: 3.76, 2: 3.88}}")
-                for level in table:
-                    if level not in LEVELS:
-                        raise ValueError(f"costs: {of}got an entry for {level!r}, must be for levels 0, 1 and 2")
-            for level in (0, *levels):
-                if table is not None and level not in table:
-                    raise ValueError(
-                        f"costs: {of}has no entry for level {level}, must have one for each of {[0, *levels]}"
-                    )
-                for chunk in chunks if level else (None,):
-                    self._rates[half, level, chunk] = (
-                        vector_unit(level, chunk, formats.width(half))
-                        if table is None
-                        else _rate(table[level], level, chunk, of)
-                    )
+            for (level, chunk), rate in _rates(*tables[name], levels, chunks, formats.width(half)).items():
+                self._rates[half, level, chunk] = rate
 
     def cycles(self, products: int, setting: Setting) -> float:
         """Return how long products take, in cycles."""
         level, chunk, half = setting
         return products / self._rates[half, level, chunk if level else None]
+
+
+def _tables(given: Mapping[Any, Any] | None, names: list[str]) -> dict[str, tuple[Mapping[Any, Any] | None, str]]:
+    """Return the table of each format, None where the vector unit's costs hold, and what errors call it."""
+    if given is None:
+        return dict.fromkeys(names, (None, ""))
+    _check_mapping(given, "")
+    if not any(isinstance(key, str) for key in given):
+        _check_levels(given, "")
+        return dict.fromkeys(names, (given, ""))
+    for name in given:
+        if name not in names:
+            raise ValueError(f"costs: got an entry for {name!r}, must be for the formats {', '.join(names)}")
+    for name in names:
+        if name not in given:
+            raise ValueError(f"costs: has no entry for {name}, must have one for each of {', '.join(names)}")
+        _check_mapping(given[name], f"{name}: ")
+        _check_levels(given[name], f"{name}: ")
+    return {name: (given[name], f"{name}: ") for name in names}
+
+
+def _check_mapping(table: Any, of: str) -> None:
+    if not isinstance(table, Mapping):
+        raise TypeError(f"costs: {of}got {table!r}, must be a mapping such as {{0: 2.0, 1: 3.76, 2: 3.88}}")
+
+
+def _check_levels(table: Mapping[Any, Any], of: str) -> None:
+    for level in table:
+        if level not in LEVELS:
+            raise ValueError(f"costs: {of}got an entry for {level!r}, must be for levels 0, 1 and 2")
+
+
+def _rates(
+    table: Mapping[Any, Any] | None,
+    of: str,
+    levels: tuple[int, ...],
+    chunks: tuple[int | None, ...],
+    width: int,
+) -> dict[tuple[int, int | None], float]:
+    """Return the products per cycle of one format by level and chunk; level 0 has none."""
+    needed = [(level, chunk) for level in (0, *levels) for chunk in (chunks if level else (None,))]
+    if table is None:
+        return {(level, chunk): vector_unit(level, chunk, width) for level, chunk in needed}
+    for level in (0, *levels):
+        if level not in table:
+            raise ValueError(f"costs: {of}has no entry for level {level}, must have one for each of {[0, *levels]}")
+    return {(level, chunk): _rate(table[level], level, chunk, of) for level, chunk in needed}
 
 
 def _rate(entry: Any, level: int, chunk: int | None, of: str) -> float:
