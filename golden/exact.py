@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 __all__ = ["Class", "Value", "as_sequence", "exact_number", "number_value", "power_of_two"]
@@ -68,6 +69,7 @@ class Value:
         return (-1) ** self.sign * self.significand * power_of_two(self.exponent)
 
 
+@lru_cache(maxsize=1024)
 def power_of_two(exponent: int) -> Fraction:
     """Return 2 to any whole power."""
     return Fraction(2**exponent) if exponent >= 0 else Fraction(1, 2**-exponent)
