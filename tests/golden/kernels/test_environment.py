@@ -13,7 +13,9 @@ import numpy as np
 import pytest
 
 import golden
-from golden import BF16, CBFLOAT16, dot, encode, kernels, matmul, quantize
+from golden import BF16, CBFLOAT16, accumulators, dot, encode, kernels, matmul, quantize
+from golden.arrays import accumulators as accumulations
+from golden.arrays import chain, conversion
 from golden.formats import HALF_FORMATS
 from golden.kernels import library
 
@@ -199,6 +201,37 @@ def test_a_long_operation_without_compiled_kernels_says_so_once(monkeypatch):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         matmul(a, a.T, operand=CBFLOAT16)
+
+
+ONES = encode(np.ones((40, 40)), BF16)
+
+
+@pytest.mark.parametrize(
+    ("module", "seconds", "operation"),
+    [
+        (conversion, 100 * conversion._SECONDS_PER_VALUE, lambda: encode(np.ones(100), CBFLOAT16)),
+        (conversion, 100 * conversion._SECONDS_PER_VALUE, lambda: quantize(np.ones(100), CBFLOAT16)),
+        (chain, 40**3 * chain._SECONDS_PER_STEP, lambda: matmul(ONES, ONES, operand=BF16)),
+        (chain, 40**3 * chain._SECONDS_IN_MODE, lambda: matmul(ONES, ONES, operand=BF16, rounding="up")),
+        (
+            chain,
+            40**3 * chain._SECONDS_OF_CHANCE,
+            lambda: matmul(ONES, ONES, operand=BF16, rounding="stochastic", seed=1),
+        ),
+        (
+            accumulations,
+            40**3 * accumulations._SECONDS_PER_PRODUCT,
+            lambda: matmul(ONES, ONES, operand=BF16, reduction=accumulators["nvidia_ampere"]),
+        ),
+    ],
+    ids=["encode", "quantize", "matmul", "matmul in a mode", "matmul of random rounding", "accumulator"],
+)
+def test_operation_on_numpy_tells_how_long_it_takes(monkeypatch, module, seconds, operation):
+    told = []
+    monkeypatch.setattr(module, "warn_of_slowness", told.append)
+    with kernels.use("numpy"):
+        operation()
+    assert sum(told) == pytest.approx(seconds)
 
 
 def test_numpy_that_was_asked_for_or_gives_flags_is_not_complained_about(monkeypatch):
