@@ -14,7 +14,7 @@ from sim.stimulus.mac_coverage import accumulator_of
 from sim.stimulus.operands import from_parts
 from sim.stimulus.reductions import Segment
 
-__all__ = ["directed_segments", "required_directed"]
+__all__ = ["directed_segments", "near_limits", "required_directed"]
 
 #: Differences from the smallest normal number, in eighths of the spacing of subnormals.
 _EIGHTHS = (1, 2, 3, 4, 5, 8)
@@ -44,8 +44,7 @@ def directed_segments(
             yield f"{head}/promotion/{name}", Segment(index, level, a, [operand.one] * len(a), chunk=chunk)
         for a, b, chunk in _quiet_nans(operand, rng):
             yield f"{head}/promotion/quiet_nan", Segment(index, level, a, b, chunk=chunk)
-    limits = _near_limits(operand, rng) if level else _near_limits_of_fp32(operand, rng)
-    for exponent, a, b in limits:
+    for exponent, a, b in near_limits(operand, level, rng):
         yield f"{head}/near_limit/{exponent}", Segment(index, level, a, b, chunk=0)
     tiny = [*_tiny(operand, accumulator_of(level, operand)), *(_tiny_negative(operand) if level else [])]
     for name, a, b in tiny:
@@ -86,6 +85,13 @@ def _quiet_nans(operand: FloatFormat, rng: np.random.Generator) -> Iterator[tupl
     for x, y, z in codes:
         yield [operand.nan], [x], 1
         yield [x, operand.nan, z, y], [y, z, x, y], 3
+
+
+def near_limits(
+    operand: FloatFormat, level: int, rng: np.random.Generator
+) -> Iterator[tuple[int, list[int], list[int]]]:
+    """Yield exponent fields of an accumulator, and factors whose last sum cancels all the digits that it can."""
+    return _near_limits(operand, rng) if level else _near_limits_of_fp32(operand, rng)
 
 
 def _near_limits(operand: FloatFormat, rng: np.random.Generator) -> Iterator[tuple[int, list[int], list[int]]]:

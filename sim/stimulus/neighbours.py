@@ -9,6 +9,7 @@ import numpy as np
 
 from golden import FP32, Flag, FloatFormat, dot, encode
 from sim.scenario import Scenario
+from sim.stimulus.directed import near_limits
 from sim.stimulus.mac_coverage import accumulator_of
 from sim.stimulus.maker import Maker
 from sim.stimulus.operands import from_parts
@@ -21,6 +22,8 @@ __all__ = ["NEIGHBOURS", "neighbours", "required_neighbours"]
 #: The scenario; every lane of a unit has the same products in it.
 NEIGHBOURS = "neighbours"
 _EIGHTHS = (1, 2, 3, 4)
+# The name of a bin, and the factors of a reduction.
+_Products = tuple[str, list[int], list[int]]
 
 
 def neighbours(maker: Maker) -> list[Scenario]:
@@ -28,9 +31,10 @@ def neighbours(maker: Maker) -> list[Scenario]:
 
     Each turn begins when nothing is in flight, and a third product puts promotions off, so that nothing comes between
     the second products. Formats whose products are all far above the smallest fp32 numbers have none at level 0.
+    Other turns cancel more digits than each exponent leaves room for: here every lane does so, not the drawn ones only.
     """
     maker.start(NEIGHBOURS)
-    made = [_segments(maker.operands[at[0]], *at) for at in _kinds(maker)]
+    made = [kind for at in _kinds(maker) for kind in _segments(maker.operands[at[0]], *at) if kind]
     maker.bins.update(name for kind in made for name, _ in kind)
     turns: list[Chain] = []
     for kind in made:
@@ -53,7 +57,7 @@ def neighbours(maker: Maker) -> list[Scenario]:
 
 def required_neighbours(maker: Maker) -> set[str]:
     """Return the bins of `neighbours`."""
-    return {name for at in _kinds(maker) for name, _ in _segments(maker.operands[at[0]], *at)}
+    return {name for at in _kinds(maker) for kind in _segments(maker.operands[at[0]], *at) for name, _ in kind}
 
 
 def _kinds(maker: Maker) -> list[tuple[int, int]]:
@@ -62,16 +66,24 @@ def _kinds(maker: Maker) -> list[tuple[int, int]]:
     return [kind for kind in maker.kinds if kind[1] in levels]
 
 
-def _segments(operand: FloatFormat, index: int, level: int) -> list[tuple[str, Segment]]:
-    """Return the names of bins, and reductions of two products and a zero."""
-    found = _products(operand, level)
-    return [(name, Segment(index, level, [*a, 0], [*b, operand.one], chunk=0)) for name, a, b in found]
+def _segments(operand: FloatFormat, index: int, level: int) -> list[list[tuple[str, Segment]]]:
+    """Return the names of bins, and reductions of a few products and a zero; those of a list are equally long."""
+    return [
+        [(name, Segment(index, level, [*a, 0], [*b, operand.one], chunk=0)) for name, a, b in found]
+        for found in (_products(operand, level), _cancellations(operand, level))
+    ]
 
 
 @cache
-def _products(operand: FloatFormat, level: int) -> list[tuple[str, list[int], list[int]]]:
+def _cancellations(operand: FloatFormat, level: int) -> list[_Products]:
+    found = near_limits(operand, level, np.random.default_rng(0))
+    return [(f"{NEIGHBOURS}/{operand}/level_{level}/cancels_beyond_exponent/{field}", a, b) for field, a, b in found]
+
+
+@cache
+def _products(operand: FloatFormat, level: int) -> list[_Products]:
     head, one = f"{NEIGHBOURS}/{operand}/level_{level}", operand.one
-    found: list[tuple[str, list[int], list[int]]] = []
+    found: list[_Products] = []
     for field, a, b in _limits(operand, accumulator_of(level, operand)):
         found.append((f"{head}/cancels_after_exponent/{field}", a, b))
         found.append((f"{head}/cancels", [one, one | operand.sign_mask], [one, one]))
