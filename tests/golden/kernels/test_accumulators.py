@@ -7,6 +7,7 @@ import pytest
 
 import golden
 from golden import BF16, FLOAT8_E4M3FN, FP16, FloatFormat, FusedSum, Rounding, accumulators, kernels, reference
+from golden.arrays import accumulators as accumulations
 from lab.suites.accumulators.cases import draw, draw_edges
 
 from ..judges import assert_same_bits
@@ -25,6 +26,14 @@ EIGHT_STAGES = replace(
 
 def formats(rule):
     return (BF16, FP16, *LONG) if rule.operand_bits == 16 else (FLOAT8_E4M3FN, FloatFormat("e5m2", 5, 2))
+
+
+@pytest.fixture
+def without_numpy(monkeypatch):
+    def refuse(*_):
+        raise AssertionError("NumPy serves what the library should")
+
+    monkeypatch.setattr(accumulations, "accumulate_codes", refuse)
 
 
 def on_numpy(a, b, **options):
@@ -47,6 +56,22 @@ def test_every_path_gives_the_bits_of_numpy(path, name):
             a, b, totals = draw(rng, fmt, m, k, n)
             options = {"operand": fmt, "reduction": rule, "initial": totals}
             assert_same_bits(golden.matmul(a, b, **options), on_numpy(a, b, **options))
+
+
+@NAMES
+def test_every_path_is_served_by_the_library_and_not_by_numpy(path, without_numpy, name):
+    rule = accumulators[name]
+    for fmt in formats(rule):
+        a, b, totals = draw(np.random.default_rng(10), fmt, 5, 40, 20)
+        product = golden.matmul(a, b, operand=fmt, reduction=rule, initial=totals)
+        dots = golden.dot(a, b[:, 0], operand=fmt, reduction=rule, initial=totals[:, 0])
+        assert_same_bits(product[:, 0], dots)
+
+
+def test_numpy_that_serves_instead_of_the_library_is_told(without_numpy):
+    a, b, totals = draw(np.random.default_rng(10), BF16, 5, 40, 20)
+    with pytest.raises(AssertionError, match="NumPy serves"):
+        on_numpy(a, b, operand=BF16, reduction=accumulators["nvidia_ampere"], initial=totals)
 
 
 @NAMES
