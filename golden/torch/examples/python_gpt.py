@@ -1,7 +1,7 @@
 """GPT-2 in its small shape, trained on the sources of Python's standard library in five precisions, side by side.
 
-``python -m golden.torch.examples.python_gpt`` is a run for a graphics card; ``--short`` is one of minutes for a CPU.
-Both end with a table and a page (`docs/report.md`) in which the runs stand beside each other.
+``python -m golden.torch.examples.python_gpt`` is a run for a graphics card; ``--short`` takes about six minutes of a
+core. Both end with a table and a page (`docs/report.md`) in which the runs stand beside each other.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class Sizes:
     observe: int = 50
 
 
-#: A run that a processor core ends within minutes.
-SHORT = Sizes(layers=2, width=128, heads=4, context=64, batch=4, steps=60, observe=10)
+#: A run of about six minutes of a processor core.
+SHORT = Sizes(layers=2, width=128, heads=4, context=64, batch=8, steps=800, observe=40)
 
 
 class _Block(nn.Module):
@@ -162,13 +162,14 @@ def train(folder: Path, half: str, level: int, text: Tensor, sizes: Sizes, devic
     return Outcome(bits, unseen / math.log(2), scaler.get_scale(), scaler.get_num_skipped_steps(), seconds)
 
 
-def compare(folder: Path, names: list[str], sizes: Sizes, device: str) -> dict[str, Outcome]:
+def compare(folder: Path, names: list[str], sizes: Sizes, device: str, console: Console) -> dict[str, Outcome]:
     """Train in the named precisions, one after the other, and write the page that compares them."""
     from golden.torch.report.page import write_report
 
     text, found = sources(), {}
     folders = {name: folder / name.replace(" ", "_") for name in names}
     for name in names:
+        console.print(name)
         found[name] = train(folders[name], *PRECISIONS[name], text, sizes, device)
     write_report(list(folders.values()), folder / "report.html")
     return found
@@ -176,8 +177,8 @@ def compare(folder: Path, names: list[str], sizes: Sizes, device: str) -> dict[s
 
 def _table(found: dict[str, Outcome]) -> Table:
     table = Table(title="GPT-2's shape on the sources of Python's standard library")
-    table.add_column("run")
-    for heading in ("bits a byte", "on unseen text", "loss scale", "skipped", "seconds"):
+    table.add_column("run", no_wrap=True)
+    for heading in ("bits a byte", "unseen text", "scale", "skipped", "seconds"):
         table.add_column(heading, justify="right")
     for name, each in found.items():
         numbers = f"{each.bits:.4f}", f"{each.unseen:.4f}", f"2^{math.log2(each.scale):g}"
@@ -188,7 +189,7 @@ def _table(found: dict[str, Outcome]) -> Table:
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line."""
     parser = argparse.ArgumentParser(prog="python -m golden.torch.examples.python_gpt", description=__doc__)
-    parser.add_argument("--short", action="store_true", help="a small model and few steps: minutes on a CPU")
+    parser.add_argument("--short", action="store_true", help="a small model: about six minutes of a core")
     parser.add_argument("--folder", type=Path, default=Path("build/python_gpt"), help="where runs and page are written")
     parser.add_argument("--device", default="GPU", choices=("CPU", "GPU"), help="GPU, if there is one, unless given")
     parser.add_argument("--only", nargs="+", choices=PRECISIONS, default=list(PRECISIONS), metavar="RUN")
@@ -204,7 +205,7 @@ def main(arguments: list[str] | None = None) -> None:
     if given.folder.exists():
         parser.error(f"--folder: {given.folder} exists; delete it, or choose another, to run again")
     console = Console()
-    console.print(_table(compare(given.folder, given.only, sizes, given.device)))
+    console.print(_table(compare(given.folder, given.only, sizes, given.device, console)))
     console.print(f"{given.folder / 'report.html'}", soft_wrap=True)
 
 

@@ -1,0 +1,90 @@
+"""The short run of the example for cards, on the processor: how five precisions learn, and what their sums lose.
+
+``python -m lab.gpu.example`` trains, which takes minutes, and prints a table: losses, and of the products that were
+observed what share of their steps lost something, and how far the results are from fp32.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from golden.torch.examples.python_gpt import PRECISIONS, SHORT, Outcome, compare
+from golden.torch.observing import NAME, ProductRow, read_rows
+from tools.pages import check, publish
+from tools.results import Table, measured
+
+__all__ = ["Losses", "losses", "main", "table"]
+
+_TOOL = "python-gpt"
+_NOTE = (
+    "Bits for a byte of the text in the last 20 steps, and of text that no step has seen. Of the steps that were "
+    "observed, forward and backward: the share that lost their addend whole, the share whose result was rounded below "
+    "the smallest normal number, and the mean distance of the results from fp32."
+)
+_FOLDER = Path("build/python_gpt")
+
+
+@dataclass(frozen=True)
+class Losses:
+    """What the sums of a run lost: shares of the counted steps, and the mean relative distance from fp32."""
+
+    swamped: float
+    underflow: float
+    distance: float
+
+
+def losses(file: Path) -> Losses:
+    """Return what a file of observations tells of all its products."""
+    rows = [row for row in read_rows(file) if isinstance(row, ProductRow)]
+    events = [each for row in rows for each in (row.products, row.promotions)]
+    steps = max(1, sum(each.steps for each in events))
+    distances = [row.distance.relative for row in rows if row.distance is not None]
+    return Losses(
+        sum(each.swamped for each in events) / steps,
+        sum(each.underflow for each in events) / steps,
+        sum(distances) / max(1, len(distances)),
+    )
+
+
+def table(outcomes: dict[str, Outcome], lost: dict[str, Losses]) -> Table:
+    """Return the runs as rows."""
+    rows = [
+        (
+            name,
+            *(f"{each.bits:.4f}", f"{each.unseen:.4f}", f"2^{math.log2(each.scale):g}", str(each.skipped)),
+            *(f"{100 * share:.2f} %" for share in (lost[name].swamped, lost[name].underflow, lost[name].distance)),
+        )
+        for name, each in outcomes.items()
+    ]
+    headings = "run", "bits a byte", "unseen text", "loss scale", "skipped", "swamped", "underflow", "from fp32"
+    return Table(headings, rows)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(prog="python -m lab.gpu.example", description=__doc__)
+    parser.add_argument("--folder", type=Path, default=_FOLDER, help="where runs and page are written (%(default)s)")
+    parser.add_argument("--update-docs", action="store_true", help="put the table into its page of docs")
+    given = parser.parse_args(arguments)
+    if given.folder.exists():
+        parser.error(f"--folder: {given.folder} exists; delete it, or choose another, to run again")
+    if given.update_docs:
+        check(_TOOL)
+    outcomes = compare(given.folder, list(PRECISIONS), SHORT, "CPU", Console(stderr=True))
+    lost = {name: losses(given.folder / name.replace(" ", "_") / NAME) for name in outcomes}
+    found = table(outcomes, lost)
+    print(found.markdown(), end="")
+    if given.update_docs:
+        publish(measured(_TOOL, ["golden", "golden.torch"], note=_NOTE, tables=[found]))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
