@@ -90,9 +90,10 @@ def observe(
 
     A step ends with ``update()`` of a gradient scaler, or, if nothing was scaled, with the step of an optimizer of the
     model's parameters. After a step that was skipped, or whose loss is not finite, the next one is observed out of
-    turn, once in `every` steps. What runs in evaluation mode between two steps is left out. In code that
-    ``torch.compile`` makes, a product belongs to the module that owns its weight, and one without a weight to
-    "(compiled)".
+    turn, once in `every` steps. What runs in evaluation mode between two steps is left out, and so is what runs in
+    another model, which the log ``golden.torch`` tells once; the loss of a step is the sum of all that were scaled. In
+    code that ``torch.compile`` makes, a product belongs to the module that owns its weight, and one without a weight
+    to "(compiled)".
 
     On several processes each must enter it; counts are summed over them, and process 0 writes.
 

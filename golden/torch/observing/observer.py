@@ -142,6 +142,8 @@ class Observer:
         if not shape.matrices * shape.rows * shape.columns:
             return
         place = self._attribution.place(*operands, shape)
+        if place is None:
+            return
         tally = self.tallies.setdefault(place[:3], Tally(summing, level, shape))
         if not tally.takes_next(recomputed=place.is_recomputed):
             return

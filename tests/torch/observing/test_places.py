@@ -6,6 +6,7 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 import golden.torch as cstorch
+from golden.torch import notices
 from golden.torch.observing.attribution import Attribution
 from golden.torch.settings.scopes import scopes
 
@@ -97,6 +98,81 @@ class Experts(nn.Module):
 def test_observe_of_grouped_products_counts_a_call_for_each_group():
     found = places(observed(Experts(), normal(6, 4, grad=True)))
     assert found == {("", each, "grouped product"): 3 for each in (FORWARD, INPUT, WEIGHT)}
+
+
+class Pair(nn.Module):
+    """A model, another one, and a product of their results that belongs to neither."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model, self.other = model, nn.Linear(6, 3)
+
+    def forward(self, x):
+        return self.model(x) @ self.other(x).T
+
+
+class Gram(nn.Module):
+    def forward(self, x):
+        return x @ x.T
+
+
+@pytest.fixture
+def told(monkeypatch, caplog):
+    """What the log says of products that are left out."""
+    monkeypatch.setattr(notices, "_said", set())
+    return lambda: [each.getMessage() for each in caplog.records if "left out" in each.getMessage()]
+
+
+def beside(model, other, x):
+    return model(x).sum() + other(x).sum()
+
+
+def behind(model, other, x):
+    return other(torch.cat([model(x), model(x)], 1)).sum()
+
+
+def as_teacher(model, other, x):
+    with torch.no_grad():
+        wanted = other(x)
+    return (model(x) - wanted).square().sum()
+
+
+@pytest.mark.filterwarnings("ignore:<class 'torch.autograd.function.Function'> should not be instantiated")
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")
+@pytest.mark.parametrize("compiled", [False, True], ids=["", "compiled"])
+@pytest.mark.parametrize("loss_of", [beside, behind, as_teacher])
+def test_observe_leaves_out_another_model_and_says_so_once(told, loss_of, compiled):
+    torch._dynamo.reset()
+    model, other, x = Mlp(), Mlp(), normal(4, 6)
+    if compiled:
+        other = torch.compile(other, backend="aot_eager")
+    report, _ = train(model, 2, every=1, loss_of=lambda model: loss_of(model, other, x))
+    alone, _ = train(Mlp(), 2, every=1, loss_of=lambda model: model(x).sum())
+    calls = 2 if loss_of is behind else 1
+    assert places(report) == {place: calls * count for place, count in places(alone).items()}
+    (said,) = told()
+    assert "no module of the observed Mlp" in said
+
+
+def test_observe_of_part_of_a_model_leaves_out_its_other_parts(told):
+    model = Mlp()
+    pair = Pair(model)
+
+    def loss_of(model):
+        return pair(normal(4, 6)).sum()
+
+    report, _ = train(model, 1, every=1, loss_of=loss_of)
+    own = of_layer("body.0", passes=(FORWARD, WEIGHT)) | of_layer("head")
+    assert places(report) == own | {("", FORWARD, "matmul"): 1, ("", INPUT, "matmul"): 2}
+    (said,) = told()
+    assert "a product of Linear" in said
+
+
+def test_observe_takes_a_product_of_a_module_without_parameters_for_one_outside_of_modules(told):
+    report, _ = train(Mlp(), 1, every=1, loss_of=lambda model: Gram()(model(normal(4, 6))).sum())
+    own = of_layer("body.0", passes=(FORWARD, WEIGHT)) | of_layer("head")
+    assert places(report) == own | {("", FORWARD, "matmul"): 1, ("", INPUT, "matmul"): 2}
+    assert not told()
 
 
 class Tied(nn.Module):
