@@ -57,7 +57,7 @@ class Alternatives(tuple[Alternative, ...]):
     """Ways to do a sum, one of which is the given one. ``print`` shows them side by side."""
 
     def __str__(self) -> str:
-        heads = ["way", "result", "format", "error", "of the sum", "steps", "swamped"]
+        heads = ["way", "result", "format", "error", "relative", "steps", "swamped"]
         return table([heads, *map(_cells, self)])
 
 

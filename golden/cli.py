@@ -63,10 +63,12 @@ def _parse_value(text: str) -> Value | int:
 def _parse_values(text: str) -> list[Value | int]:
     values: list[Value | int] = []
     for each in text.split(","):
-        value, _, count = each.strip().partition("x") if not each.strip().lower().startswith("0x") else (each, "", "")
-        if count and not (count.isdecimal() and 0 < int(count) <= _MOST_TIMES):
+        value, times, count = each.strip(), "", "1"
+        if not value.lower().startswith(("0x", "x")):
+            value, times, count = value.partition("x")
+        if times and not (count.isdecimal() and 0 < int(count) <= _MOST_TIMES):
             raise argparse.ArgumentTypeError(f"got {each!r}, must have a number from 1 to {_MOST_TIMES} behind the x")
-        values += [_parse_value(value)] * int(count or 1)
+        values += [_parse_value(value)] * (int(count) if times else 1)
     return values
 
 
@@ -127,6 +129,10 @@ def _codes(given: Sequence[Value | int], fmt: FloatFormat, argument: str, parser
 def _explain(given: argparse.Namespace, parser: argparse.ArgumentParser) -> str:
     ones: list[Value | int] = [Value(Class.FINITE, 0, 1)]
     factors = {"a": given.a, "b": given.b or ones * len(given.a)}
+    if len(factors["a"]) != len(factors["b"]):
+        parser.error(f"got {len(given.a)} factors and then {len(given.b)}, must be equally many, or the first alone")
+    if given.chunk < 0:
+        parser.error(f"argument --chunk: got {given.chunk}, must be 1 or more, or 0 for one chunk of any length")
     codes = [_codes(values, given.operand, argument, parser) for argument, values in factors.items()]
     names = ("operand", "level", "rounding", "seed")
     options = {name: getattr(given, name) for name in names} | {"chunk": given.chunk or None}
@@ -136,7 +142,7 @@ def _explain(given: argparse.Namespace, parser: argparse.ArgumentParser) -> str:
         if given.picture:
             explained.plot(given.picture)
     except (TypeError, ValueError, ImportError) as error:
-        parser.error(str(error))
+        parser.error(str(error).replace("file: got", "argument --picture: got", 1))
     except OSError as error:
         parser.error(f"argument --picture: cannot write {given.picture}: {error.strerror}")
     return "\n\n".join(parts)
@@ -164,7 +170,15 @@ def _formats() -> str:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m golden", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m golden",
+        description=__doc__,
+        epilog="examples:\n"
+        "  %(prog)s show 0.1                                        # its code in every format\n"
+        "  %(prog)s show 0x5900 --format cb16                       # the value of a code\n"
+        "  %(prog)s explain 1024,1x40 --operand cbfloat16 --level 2 # 1024 + 40 ones, step by step",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     commands = parser.add_subparsers(dest="command", required=True, metavar="{show,explain,formats}")
     show = commands.add_parser("show", help="show a value or a code in every format")
     show.add_argument("value", type=_parse_value, help=_VALUE_HELP)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["Explanation", "explain", "ulp"]
 
 _DIGITS = 9
+_PICTURES = (".svg", ".png", ".pdf")
 _HEADS = ("step", "a", "b", "a * b", "accumulator", "exact sum", "rounded", "lost, ulp", "")
 
 
@@ -132,11 +133,14 @@ class Explanation:
         ImportError
             Without matplotlib, which the extra ``figures`` brings.
         ValueError
-            If there are no steps, or none with finite values.
+            If there are no steps, or none with finite values, or the suffix is another one.
         """
         from golden.explanation_plot import plot
 
-        plot(self, Path(file))
+        path = Path(file)
+        if path.suffix not in _PICTURES:
+            raise ValueError(f"file: got {str(file)!r}, must end in {', '.join(_PICTURES[:-1])} or {_PICTURES[-1]}")
+        plot(self, path)
 
     def alternatives(self) -> Alternatives:
         """Return the same sum done in other ways: levels, chunks, orders, compensated. ``print`` shows them."""
@@ -163,7 +167,7 @@ class Explanation:
         if error is not None:
             assert self.exact is not None
             size = decimal_text(error / ulp(self.exact, outer), 4).lstrip("~")
-            share = f", {float(abs(error / self.exact)):.1e} of it" if self.exact and error else ""
+            share = f", {float(abs(error / self.exact)):.1e} relative" if self.exact and error else ""
             lines.append(f"error    {decimal_text(error, _DIGITS)} ({size} ulp{share})")
         products, promotions = self.counts.products, self.counts.promotions
         lost = f"{products.swamped} of {products.steps} products"
@@ -246,7 +250,7 @@ def explain(
     <BLANKLINE>
     result   0x4380 = 256 in bfloat16
     exactly  258
-    error    -2 (-1 ulp, 7.8e-03 of it)
+    error    -2 (-1 ulp, 7.8e-03 relative)
     swamped  2 of 3 products, 0 of 1 promotions
     """
     if not isinstance(index, int) or isinstance(index, bool):

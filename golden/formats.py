@@ -11,6 +11,7 @@ from itertools import permutations
 from typing import Any
 
 from golden.exact import Class
+from golden.nearest import did_you_mean
 
 __all__ = [
     "ALIASES",
@@ -368,7 +369,7 @@ def format_named(name: str) -> FloatFormat:
         raise TypeError(f"name: got {name!r}, must be a string")
     by_name = {fmt.name: fmt for fmt in FORMATS} | ALIASES
     if name not in by_name:
-        raise ValueError(f"name: got {name!r}, must be one of {', '.join(by_name)}")
+        raise ValueError(f"name: got {name!r}, must be one of {', '.join(by_name)}{did_you_mean(name, by_name)}")
     return by_name[name]
 
 
@@ -381,5 +382,8 @@ def as_format(fmt: FloatFormat | str, argument: str) -> FloatFormat:
     try:
         return format_named(fmt)
     except ValueError:
-        names = ", ".join(known.name for known in FORMATS)
-        raise ValueError(f"{argument}: got {fmt!r}, must be a FloatFormat or one of {names}") from None
+        names = [known.name for known in FORMATS]
+        meant = did_you_mean(fmt, [*names, *ALIASES])
+        raise ValueError(
+            f"{argument}: got {fmt!r}, must be a FloatFormat or one of {', '.join(names)}{meant}"
+        ) from None

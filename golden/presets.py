@@ -8,9 +8,19 @@ from types import MappingProxyType
 
 from golden.accumulator import Accumulator, FusedSum, Provenance
 from golden.formats import FP32, FloatFormat
+from golden.nearest import did_you_mean
 from golden.rounding import Rounding
 
 __all__ = ["accumulators"]
+
+
+class _Presets(dict[str, Accumulator]):
+    """A dictionary that says which names it has to one who asks for another."""
+
+    def __missing__(self, name: object) -> Accumulator:
+        meant = did_you_mean(str(name), self)
+        raise KeyError(f"golden.accumulators: got {name!r}, must be one of {', '.join(self)}{meant}")
+
 
 _ZERO, _DOWN, _ODD = Rounding.TOWARD_ZERO, Rounding.DOWN, Rounding.TO_ODD
 _BFLOAT16, _FLOAT16, _BOTH = ("bfloat16",), ("float16",), ("float16", "bfloat16")
@@ -247,4 +257,4 @@ _PRESETS = {
 }
 
 #: Accumulators of other machines: name -> preset, for ``reduction=`` of `golden.dot` and `golden.matmul`.
-accumulators: Mapping[str, Accumulator] = MappingProxyType(_PRESETS)
+accumulators: Mapping[str, Accumulator] = MappingProxyType(_Presets(_PRESETS))

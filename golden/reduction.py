@@ -23,6 +23,10 @@ def default_inner(operand: FloatFormat) -> FloatFormat:
     return CBFLOAT16 if operand.width <= 8 else operand
 
 
+def _by_its_name(given: object) -> str:
+    return f"; golden.format_named({given!r}) returns one by its name" if isinstance(given, str) else ""
+
+
 @dataclass(frozen=True)
 class Reduction:
     """A reduction: products are summed in `inner` within a chunk, chunks are summed in `outer`.
@@ -53,7 +57,7 @@ class Reduction:
         for argument in ("inner", "outer"):
             given = getattr(self, argument)
             if not isinstance(given, FloatFormat):
-                raise TypeError(f"{argument}: got {given!r}, must be a FloatFormat")
+                raise TypeError(f"{argument}: got {given!r}, must be a FloatFormat{_by_its_name(given)}")
             if not given.has_inf:
                 raise ValueError(
                     f"{argument}: got {given} (specials {given.specials!r}), must have specials 'ieee' to accumulate in"
@@ -120,7 +124,7 @@ class Reduction:
                 f"level: got {level}, must be 0 (fp32), 1 (16 bits in a chunk, fp32 across) or 2 (16 bits)"
             )
         if not isinstance(operand, FloatFormat):
-            raise TypeError(f"operand: got {operand!r}, must be a FloatFormat")
+            raise TypeError(f"operand: got {operand!r}, must be a FloatFormat{_by_its_name(operand)}")
         if inner is None:
             inner = default_inner(operand)
         if level == 0:

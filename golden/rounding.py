@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from golden.nearest import did_you_mean
+
 __all__ = [
     "DEFAULT_RANDOM_BITS",
     "MOST_RANDOM_BITS",
@@ -66,7 +68,8 @@ def as_rounding(given: Rounding | str, argument: str) -> Rounding:
     if not isinstance(given, str):
         raise TypeError(f"{argument}: got {given!r}, must be a Rounding or the name of one")
     if given not in _BY_NAME:
-        raise ValueError(f"{argument}: got {given!r}, must be a Rounding or one of {', '.join(_BY_NAME)}")
+        meant = did_you_mean(given, _BY_NAME)
+        raise ValueError(f"{argument}: got {given!r}, must be a Rounding or one of {', '.join(_BY_NAME)}{meant}")
     return _BY_NAME[given]
 
 

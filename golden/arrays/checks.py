@@ -46,10 +46,10 @@ def as_codes(codes: ArrayLike, fmt: FloatFormat, argument: str) -> NDArray[Any]:
     if given.size == 0 and not isinstance(codes, np.ndarray):
         given, from_python = given.astype(code_dtype(fmt)), True
     if given.dtype.kind != "u" and not from_python:
-        raise TypeError(
-            f"{argument}: got an array of {given.dtype}, must be unsigned codes of {fmt} "
-            f"({np.dtype(code_dtype(fmt))}); golden.encode turns values into codes"
-        )
+        dtype = np.dtype(code_dtype(fmt))
+        remedy = {"f": "golden.encode turns values into codes", "i": f"astype(np.{dtype}) makes codes of signed bits"}
+        hint = f"; {remedy[given.dtype.kind]}" if given.dtype.kind in remedy else ""
+        raise TypeError(f"{argument}: got an array of {given.dtype}, must be unsigned codes of {fmt} ({dtype}){hint}")
     if given.dtype != code_dtype(fmt) or fmt.width not in (8, 16, 32):
         outside = (given < 0) | (given >> np.asarray(fmt.width - 1, given.dtype) > 1)
         if outside.any():
@@ -63,10 +63,9 @@ def as_floats(values: ArrayLike, argument: str) -> NDArray[np.float32] | NDArray
     given = as_array(values, argument)
     from_python = not isinstance(values, (np.ndarray, np.generic)) and given.dtype.kind in "iu"
     if not from_python and (given.dtype.kind != "f" or given.dtype.itemsize > 8):
-        raise TypeError(
-            f"{argument}: got an array of {given.dtype}, must be float16, float32 or float64 values; "
-            f"golden.decode turns codes into values"
-        )
+        remedy = "; golden.decode turns codes into values, astype(np.float64) makes values of integers"
+        hint = remedy if given.dtype.kind in "iu" else ""
+        raise TypeError(f"{argument}: got an array of {given.dtype}, must be float16, float32 or float64 values{hint}")
     # float64 would round a longer integer before the format does.
     if from_python and ((given > 2**53) | (given < -(2**53))).any():
         raise ValueError(f"{argument}: got an int beyond 2**53, must be given as a float")

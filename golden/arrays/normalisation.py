@@ -63,6 +63,8 @@ def softmax(codes: ArrayLike, fmt: FloatFormat | str, *, axis: int = -1) -> NDAr
     given = as_codes(codes, fmt, "codes")
     if not isinstance(axis, int | np.integer) or isinstance(axis, bool):
         raise TypeError(f"axis: got {axis!r}, must be an int")
+    if given.ndim == 0:
+        raise ValueError("codes: got a scalar, must have at least one axis")
     if not -given.ndim <= axis < given.ndim:
         raise ValueError(f"axis: got {axis}, must be {-given.ndim} to {given.ndim - 1} for shape {given.shape}")
     if given.shape[axis] == 0:

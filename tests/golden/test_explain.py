@@ -137,7 +137,7 @@ def test_explain_long_sum_shows_first_and_last_steps():
     assert lines[-4:] == [
         "result   0x4380 = 256 in bfloat16",
         "exactly  556",
-        "error    -300 (-75 ulp, 5.4e-01 of it)",
+        "error    -300 (-75 ulp, 5.4e-01 relative)",
         "swamped  300 of 301 products, 0 of 1 promotions",
     ]
     assert len(explained.text(rows=None).splitlines()) == 302 + 8
@@ -271,10 +271,13 @@ def test_command_whose_output_cannot_be_written_says_so(capsys, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["1,2", "1"], "a, b: got 2 and 1 codes, must be equally many"),
+        (["1,2", "1"], "got 2 factors and then 1, must be equally many, or the first alone"),
         (["1x0"], "must have a number from 1 to"),
+        (["1x"], "got '1x', must have a number from 1 to"),
+        (["1.5,x"], "argument VALUES: got 'x', must be a decimal value"),
         (["0x10000"], "argument a: got code 0x10000, must be 0x0 to 0xffff for bfloat16"),
-        (["1", "--chunk", "-1"], "chunk: got -1"),
+        (["1", "--chunk", "-1"], "argument --chunk: got -1, must be 1 or more, or 0"),
+        (["1", "--picture", "sum.bmp"], "argument --picture: got 'sum.bmp', must end in .svg, .png or .pdf"),
         (["1", "--rows", "1"], "rows: got 1"),
         (["1", "--picture", "/nowhere/sum.svg"], "argument --picture: cannot write /nowhere/sum.svg"),
     ],
