@@ -10,15 +10,27 @@ __all__ = ["main", "rooms"]
 
 
 def rooms() -> dict[str, str]:
-    """Return the first sentence that each room says of itself, by the room's name."""
-    packages = sorted(Path(__file__).parent.glob("*/__main__.py"))
-    described = ((path.parent.name, path.with_name("__init__.py").read_text(encoding="utf-8")) for path in packages)
-    return {name: (ast.get_docstring(ast.parse(text)) or "").partition("\n")[0] for name, text in described}
+    """Return the first sentence that each room says of itself, by what runs it: the room, or a module in it."""
+    listed = {}
+    for room in sorted(path.parent for path in Path(__file__).parent.glob("*/__init__.py")):
+        if (room / "__main__.py").is_file():
+            listed[room.name] = room / "__init__.py"
+        else:
+            listed |= {f"{room.name}.{path.stem}": path for path in sorted(room.glob("*.py")) if _runs(path)}
+    return {name: _sentence(path) for name, path in listed.items()}
+
+
+def _runs(path: Path) -> bool:
+    return 'if __name__ == "__main__":' in path.read_text(encoding="utf-8")
+
+
+def _sentence(path: Path) -> str:
+    return (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").partition("\n")[0]
 
 
 def main() -> int:
     """Print the list."""
-    print("usage: python -m lab.ROOM [--help]\n")
+    print("usage: python -m lab.ROOM [--help]    (most rooms have a target of make, which installs what they need)\n")
     listed = rooms()
     for name, sentence in listed.items():
         print(f"  {name:<{max(map(len, listed))}}  {sentence}")

@@ -34,8 +34,12 @@ def _evidence(outcomes: Sequence[Outcome]) -> list[Record]:
     return records
 
 
+def _units(count: int) -> str:
+    return f"{count} unit{'s' if count != 1 else ''}"
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the regression; return 0 if every unit passed, 1 if one did not, 2 if it could not start."""
+    """Run the regression; return 0 if every unit passed, 1 if one did not, 2 if it could not start, 130 on Ctrl-C."""
     given = parse(arguments, "python -m sim", "Compare the generated Verilog with the golden model.")
     console = Console(width=None if sys.stdout.isatty() else 120)
     try:
@@ -45,8 +49,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"sim: {error}", file=sys.stderr)
         return 2
     folder = given.folder / "sim"
-    folder.mkdir(parents=True, exist_ok=True)
-    console.print(f"seed {given.seed}, {len(units)} units, {given.jobs} at a time, {given.sim}", highlight=False)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        print(f"sim: --folder: got {given.folder}, where nothing can be written: {error}", file=sys.stderr)
+        return 2
+    console.print(f"seed {given.seed}, {_units(len(units))}, {given.jobs} at a time, {given.sim}", highlight=False)
     jobs = [
         Job(unit.name, given.seed, folder / unit.name, given.sim, given.waves, given.scenarios, given.effort)
         for unit in units
@@ -58,7 +66,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print_outcome(console, outcome, len(ended), len(jobs))
 
     started = time.perf_counter()
-    outcomes = run_all(jobs, given.jobs, report)
+    try:
+        outcomes = run_all(jobs, given.jobs, report)
+    except KeyboardInterrupt:
+        said = f"stopped by Ctrl-C: {len(ended)} of {_units(len(jobs))} ended, nothing is kept of this run"
+        print(f"sim: {said}; --seed {given.seed} repeats it", file=sys.stderr)
+        return 130
     seconds = time.perf_counter() - started
     vectors = sum(outcome.vectors for outcome in outcomes)
     failed = [outcome.unit for outcome in outcomes if not outcome.passed]
@@ -68,6 +81,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     write_coverage(outcomes, heading, folder / "coverage.html")
     write_junit(outcomes, {job.unit: job.folder / "results.xml" for job in jobs}, folder / "results.xml")
     console.print(f"coverage page: {folder / 'coverage.html'}", highlight=False, soft_wrap=True)
+    for waveform in sorted(path for job in jobs for path in job.folder.rglob("*.fst")):
+        console.print(f"waveform: {waveform}", highlight=False, soft_wrap=True)
     if len(units) == len(UNITS) and not given.scenarios:
         note("sim", _evidence(outcomes))
     if given.update_docs:
@@ -84,7 +99,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if failed:
         console.print(f"FAILED: {', '.join(failed)} (seed {given.seed})", style="bold red", highlight=False)
         return 1
-    console.print(f"all {len(outcomes)} units pass (seed {given.seed})", style="green", highlight=False)
+    passed = f"{outcomes[0].unit} passes" if len(outcomes) == 1 else f"all {len(outcomes)} units pass"
+    console.print(f"{passed} (seed {given.seed})", style="green", highlight=False)
     return 0
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from typing import Any
 
+from golden.nearest import did_you_mean
 from hdl.catalogue import UNITS as CATALOGUE
 from hdl.catalogue import Kind, Unit
 from sim.fields import Fields
@@ -41,7 +42,7 @@ def select(names: str) -> list[Unit]:
     Raises
     ------
     ValueError
-        If a name matches no unit.
+        If a name matches no unit; the message has the nearest one.
     """
     wanted = [name.strip() for name in names.split(",") if name.strip()]
     if not wanted:
@@ -50,7 +51,8 @@ def select(names: str) -> list[Unit]:
     for name in wanted:
         matching = {key: unit for key, unit in UNITS.items() if fnmatchcase(key, name)}
         if not matching:
-            raise ValueError(f"units: got {name!r}, must be some of {', '.join(UNITS)} (* stands for anything)")
+            meant = did_you_mean(name, UNITS)
+            raise ValueError(f"units: got {name!r}, must be some of those that --help lists, or have a *{meant}")
         chosen |= matching
     return [unit for key, unit in UNITS.items() if key in chosen]
 

@@ -30,7 +30,7 @@ def parse(
         "--waves",
         action="store_true",
         default=environment.get("WAVES", "0") != "0",
-        help="write waveforms as FST (WAVES=1)",
+        help="write waveforms as FST (WAVES=1); with --scenarios also of those that run as machine code only",
     )
     parser.add_argument(
         "--effort", type=float, default=1.0, help="factor on the amount of stimulus (default %(default)s)"

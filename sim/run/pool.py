@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
 
 from sim.run.outcome import Outcome
 from sim.run.simulate import Job, run_unit
@@ -23,6 +24,18 @@ def fresh_processes(*modules: str) -> multiprocessing.context.BaseContext:
     return context
 
 
+@contextmanager
+def _ended_by_interrupts(pool: ProcessPoolExecutor) -> Iterator[None]:
+    """End all processes on Ctrl-C. By itself a pool would go on with the jobs that are left, or wait for ever."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in multiprocessing.active_children():
+            process.kill()
+        raise
+
+
 def run_all(jobs: list[Job], processes: int, report: Callable[[Outcome], None]) -> list[Outcome]:
     """Run every job and report each one as it ends; return the outcomes in the order of the jobs.
 
@@ -30,7 +43,7 @@ def run_all(jobs: list[Job], processes: int, report: Callable[[Outcome], None]) 
     """
     outcomes: dict[Job, Outcome] = {}
     context = fresh_processes("sim.__main__", "sim.run.loaded")
-    with ProcessPoolExecutor(processes, mp_context=context, max_tasks_per_child=1) as pool:
+    with ProcessPoolExecutor(processes, mp_context=context, max_tasks_per_child=1) as pool, _ended_by_interrupts(pool):
         # The slow ones first, so that none of them is left over at the end.
         order = slowest_first(job.unit for job in jobs)
         futures = {pool.submit(run_unit, job): job for job in sorted(jobs, key=lambda job: order.index(job.unit))}

@@ -15,6 +15,7 @@ from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 
+from golden.nearest import did_you_mean
 from hdl.catalogue import Kind, Unit
 from hdl.verilog import to_verilog
 from sim.bench.findings import Context
@@ -54,6 +55,8 @@ class Job:
     simulator : str
         ``icarus`` or ``verilator``.
     waves : bool
+        Write a waveform of what is simulated: of all `scenarios` if there are some, else of those that are not so long
+        that they run as machine code only.
     scenarios : str
         Comma-separated scenarios to run, with ``*``; all of them if empty.
     effort : float
@@ -111,10 +114,12 @@ def _run(job: Job, outcome: Outcome) -> None:
     effort = unit.effort * job.effort
     scenarios, required, formats = prepare(unit, job.seed, effort)
     kept = _keep(scenarios, job.scenarios)
-    for scenario in kept:
-        if not scenario.is_bulk:
-            scenario.save(job.folder)
-    simulated = [scenario.name for scenario in kept if not scenario.is_bulk]
+    # Machine code leaves no waveform: who asks for that of certain scenarios has them all simulated.
+    simulates_all = job.waves and bool(job.scenarios)
+    in_simulator = [scenario for scenario in kept if simulates_all or not scenario.is_bulk]
+    for scenario in in_simulator:
+        scenario.save(job.folder)
+    simulated = [scenario.name for scenario in in_simulator]
     manifest = {
         "unit": unit.name,
         "seed": job.seed,
@@ -236,8 +241,9 @@ def _keep(scenarios: list[Scenario], names: str) -> list[Scenario]:
         scenario for scenario in scenarios if not wanted or any(fnmatchcase(scenario.name, name) for name in wanted)
     ]
     if not kept:
-        known = ", ".join(scenario.name for scenario in scenarios)
-        raise ValueError(f"scenarios: got {names!r}, must be some of {known} (* stands for anything)")
+        known = [scenario.name for scenario in scenarios]
+        meant = did_you_mean(names, known)
+        raise ValueError(f"scenarios: got {names!r}, must be some of {', '.join(known)} (* stands for anything){meant}")
     return kept
 
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import multiprocessing
 import os
 from collections import Counter
 from concurrent.futures import Future
@@ -11,9 +12,9 @@ import pytest
 from junitparser import JUnitXml
 
 import sim.__main__ as launcher
-from sim.run import pool, report
+from sim.run import pool, report, simulate
 from sim.run.outcome import Outcome
-from sim.run.simulate import Job, run_unit
+from sim.run.simulate import Job, prepare, run_unit
 
 SMALL = [
     "--units",
@@ -38,7 +39,10 @@ def test_regression_of_small_unit_passes(tmp_path: Path, capfd: pytest.CaptureFi
 
 def test_regression_without_matching_unit_fails(capsys: pytest.CaptureFixture[str]) -> None:
     assert launcher.main(["--units", "mac_bfloat17"]) == 2
-    assert "got 'mac_bfloat17', must be some of" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert (
+        "got 'mac_bfloat17', must be some of those that --help lists, or have a *; did you mean mac_bfloat16?" in said
+    )
 
 
 def test_regression_without_simulator_says_so_in_one_line(
@@ -68,6 +72,63 @@ def test_unit_without_matching_scenario_fails(small_job: Job) -> None:
     outcome = run_unit(dataclasses.replace(small_job, scenarios="nothing_like_it"))
     assert not outcome.passed
     assert "must be some of all_codes" in "".join(outcome.failures) or "must be some of" in "".join(outcome.failures)
+
+
+def test_scenario_with_a_typo_is_answered_with_the_nearest(small_job: Job) -> None:
+    (failure,) = run_unit(dataclasses.replace(small_job, scenarios="boundary_code")).failures
+    assert "; did you mean boundary_codes?" in failure
+
+
+def test_regression_in_a_folder_that_cannot_be_made_names_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert launcher.main([*SMALL, "--folder", "/proc/nothing"]) == 2
+    assert "sim: --folder: got /proc/nothing, where nothing can be written" in capsys.readouterr().err
+
+
+def test_regression_stopped_by_interrupt_says_so_in_one_line_with_the_seed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(launcher, "run_all", interrupted)
+    assert launcher.main([*SMALL, "--seed", "7", "--folder", str(tmp_path)]) == 130
+    said = capsys.readouterr().err
+    assert said == "sim: stopped by Ctrl-C: 0 of 1 unit ended, nothing is kept of this run; --seed 7 repeats it\n"
+
+
+def test_pool_ends_its_processes_on_an_interrupt(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    ended = []
+
+    class Child:
+        def kill(self) -> None:
+            ended.append("killed")
+
+    class Executor(contextlib.nullcontext[None]):
+        def __init__(self, *given: object, **options: object) -> None:
+            super().__init__(self)
+
+        def submit(self, run: object, job: Job) -> Future[Outcome]:
+            raise KeyboardInterrupt
+
+        def shutdown(self, **how: bool) -> None:
+            ended.append(how)
+
+    monkeypatch.setattr(pool, "ProcessPoolExecutor", Executor)
+    monkeypatch.setattr(multiprocessing, "active_children", lambda: [Child()])
+    with pytest.raises(KeyboardInterrupt):
+        pool.run_all([Job("mac", 1, tmp_path)], 1, lambda outcome: None)
+    assert ended == [{"wait": False, "cancel_futures": True}, "killed"]
+
+
+@pytest.mark.parametrize(("scenarios", "waveforms"), [("boundary_codes", 1), ("", 0)])
+def test_waves_of_a_named_scenario_are_written_although_it_runs_as_machine_code(
+    small_job: Job, monkeypatch: pytest.MonkeyPatch, scenarios: str, waveforms: int
+) -> None:
+    monkeypatch.setattr(simulate, "prepare", lambda *given: ([s for s in prepare(*given)[0] if s.is_bulk], set(), []))
+    outcome = run_unit(dataclasses.replace(small_job, scenarios=scenarios, waves=True))
+    assert outcome.passed
+    assert outcome.vectors > 2000
+    assert len(list(small_job.folder.rglob("*.fst"))) == waveforms
 
 
 def test_unit_that_never_answers_fails(small_job: Job, tmp_path: Path) -> None:
