@@ -18,6 +18,7 @@ except ModuleNotFoundError as error:
     ) from None
 
 from golden import __version__
+from golden.nearest import did_you_mean
 from golden.torch import amp, distributed, metrics, mx, optim, utils
 from golden.torch.advising import Advice, advise
 from golden.torch.backend import (
@@ -167,3 +168,15 @@ __all__ = [
     "zeros",
     "zeros_like",
 ]
+
+_NOT_PROVIDED = ("experimental", "mesh", "nn", "sparse")
+
+
+def __getattr__(name: str) -> object:
+    """Say of a name that is not here what it may be here."""
+    if name in _NOT_PROVIDED:
+        raise AttributeError(
+            f"golden.torch has no {name!r}: of cerebras.pytorch, {', '.join(_NOT_PROVIDED)} are not provided"
+        )
+    meant = f"; did you mean amp.{name}?" if name in amp.__all__ else did_you_mean(name, __all__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}{meant}")

@@ -69,6 +69,10 @@ def advise(given: argparse.Namespace, document: dict[str, Any], console: Console
         raise ValueError(f"--batches: got {given.batches}, must be at least 1")
     if world_size() > 1:
         raise ValueError("advise: got several processes, must be one")
+    if given.output is not None and Path(given.output).is_dir():
+        raise _unfit(given.output, "it is a folder")
+    if given.output is not None and not Path(given.output).absolute().parent.is_dir():
+        raise _unfit(given.output, "its folder does not exist")
     chunks = None if given.chunks is None else _chunks(given.chunks)
     costs = None if given.costs is None else _costs(given.costs)
     run = built(given, document)
@@ -100,8 +104,16 @@ def advise(given: argparse.Namespace, document: dict[str, Any], console: Console
         for line in found.lines():
             console.print(line, soft_wrap=True)
     if given.output is not None:
-        Path(given.output).write_text(found.yaml(), encoding="utf-8")
+        try:
+            Path(given.output).write_text(found.yaml(), encoding="utf-8")
+        except OSError as error:
+            console.print(found.yaml(), soft_wrap=True)
+            raise _unfit(given.output, f"{error.strerror}; the level map stands above") from None
         console.print(f"level map: {given.output}; fit takes it with --levels {given.output}", soft_wrap=True)
+
+
+def _unfit(output: str, reason: str) -> ValueError:
+    return ValueError(f"--output: got {output}, which cannot be written: {reason}")
 
 
 def _loss(run: Run) -> Callable[[Any], Tensor]:

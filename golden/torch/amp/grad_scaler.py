@@ -359,6 +359,8 @@ class GradScaler:
         TypeError, ValueError
             If a key is unknown or a value is not possible; then nothing changes.
         """
+        if not isinstance(state_dict, Mapping):
+            raise TypeError(f"state_dict: got {type(state_dict).__name__}, must be what state_dict() has returned")
         if not self._enabled:
             return
         if self._iteration.scaled or self._iteration.norms:

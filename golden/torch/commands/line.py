@@ -7,6 +7,7 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TextIO
 
 import torch
@@ -16,7 +17,7 @@ from rich.console import Console
 from golden.torch.advising.command import add_advise, advise
 from golden.torch.commands.report import add_report, report
 from golden.torch.commands.run import fit, read_document, validate
-from golden.torch.runs.file import example_names
+from golden.torch.runs.file import about_example, example_names
 from golden.torch.runs.older_form import is_older, older_place
 from golden.torch.training.interruption import RunStopped
 
@@ -50,11 +51,21 @@ _PLACES = {
     "trials": "--trials",
     "steps": "--steps",
 }
+# What is said of a checkpoint to those who want no more than its weights.
+_WEIGHTS_ONLY = {
+    "--resume-from": "--checkpoint",
+    "--resume:": "--checkpoint:",
+    "must be one to resume from": "must be one: train first, or name the folder of a run with --model-dir",
+    "to go on from there": "to take that one",
+    "to resume from the checkpoint before it": "to take the checkpoint before it",
+}
 _ACTIONS = {"fit": fit, "validate": validate, "advise": advise}
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m golden.torch", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m golden.torch", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     commands = parser.add_subparsers(dest="command", required=True, metavar="{fit,validate,report,advise,examples}")
     training = commands.add_parser(
         "fit",
@@ -80,6 +91,14 @@ def _parser() -> argparse.ArgumentParser:
     add_report(commands)
     add_advise(commands, _add_common)
     commands.add_parser("examples", help="list the bundled runs")
+    parser.epilog = "\n".join(
+        [
+            "examples:",
+            "  %(prog)s fit digits_mlp --steps 200 --model-dir build/digits    # train",
+            "  %(prog)s validate digits_mlp --model-dir build/digits           # measure its newest checkpoint",
+            "  %(prog)s fit --help                                             # the options of a command",
+        ]
+    )
     return parser
 
 
@@ -114,6 +133,14 @@ def _in_words_of_the_command_line(message: str) -> str:
     return _PLACES.get(argument, argument) + colon + rest
 
 
+def _with_its_folder(error: Exception, folder: str | None) -> str:
+    """Return the message of an error, which of the system's own does not say that it is about --model-dir."""
+    where = getattr(error, "filename", None)
+    if folder is None or where is None or not Path(where).is_relative_to(folder):
+        return str(error)
+    return f"--model-dir: got {folder}, where nothing can be written: {getattr(error, 'strerror', None)}"
+
+
 def _show_warning(
     message: Warning | str,
     category: type[Warning],
@@ -136,7 +163,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = _parser()
     given = parser.parse_args(arguments)
     if given.command == "examples":
-        print("\n".join(example_names()))
+        names = example_names()
+        for name in names:
+            print(f"{name:<{max(map(len, names))}}  {about_example(name)}")
         return 0
     if given.command == "report":
         return report(given, parser)
@@ -155,7 +184,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             older = is_older(document)
             _ACTIONS[given.command](given, document, console)
     except (OSError, TypeError, ValueError, FloatingPointError, ModuleNotFoundError, NotImplementedError) as error:
-        message = _in_words_of_the_command_line(str(error))
+        message = _in_words_of_the_command_line(_with_its_folder(error, given.model_dir))
+        if given.command != "fit":  # these take weights only, from --checkpoint
+            for training, here in _WEIGHTS_ONLY.items():
+                message = message.replace(training, here)
         parser.error(older_place(message) if older else message)
     except RunStopped as stopped:
         return int(stopped.code or 0)

@@ -73,7 +73,10 @@ def read_document(given: argparse.Namespace) -> dict[str, Any]:
 
 def _set_levels(document: dict[str, Any], path: str, older: bool) -> None:
     """Put in the level map of a file."""
-    given = read_yaml(path)
+    try:
+        given = read_yaml(path)
+    except OSError as error:
+        raise ValueError(f"--levels: got {path}, which cannot be read: {error.strerror}") from None
     if set(given) != {"levels"}:
         raise ValueError(f"--levels: got {path} with the keys {', '.join(map(str, given))}, must have levels alone")
     if older:
@@ -175,7 +178,8 @@ def fit(given: argparse.Namespace, document: dict[str, Any], console: Console) -
     if rank() == 0:
         last = f", mean loss of the last {len(losses[-20:])} steps {np.mean(losses[-20:]):.4f}" if losses else ""
         skipped, scale = trainer.scaler.get_num_skipped_steps(), scale_text(trainer.scaler.get_scale())
-        console.print(f"  {trainer.step} steps in {seconds:.1f} s{last}")
+        in_all = f" ({trainer.step} in all)" if len(losses) != trainer.step else ""
+        console.print(f"  {len(losses)} steps in {seconds:.1f} s{in_all}{last}")
         console.print(f"  loss scale {scale}, {skipped} steps skipped")
         for line in result:
             console.print(f"  [bold]{line}[/bold]")
@@ -237,6 +241,10 @@ def _delete_run(folder: Path) -> None:
         path.unlink(missing_ok=True)
 
 
+def _count(number: int, one: str, several: str = "") -> str:
+    return f"{number} {one if number == 1 else several or one + 's'}"
+
+
 def _about(parts: Parts, precision: MixedPrecision) -> list[str]:
     parameters = f"{sum(each.numel() for each in parts.model.parameters()):,} parameters"
     examples = f", {len(parts.task.train):,} training examples" if parts.task is not None else ""  # type: ignore[arg-type]
@@ -246,9 +254,10 @@ def _about(parts: Parts, precision: MixedPrecision) -> list[str]:
     else:
         numbers = "fp32 of PyTorch"
     info = golden.kernel_info()
+    processes = _count(world_size(), "process", "processes")
     versions = f"PyTorch {torch.__version__}, Python {sys.version.split()[0]}"
     return [
         f"{parameters}{examples}, {numbers}",
-        f"products by {info['path']}, {info['threads']} threads, {world_size()} ranks; {versions}",
+        f"products by {info['path']}, {_count(info['threads'], 'thread')}, {processes}; {versions}",
         *(parts.task.notes if parts.task is not None else ()),
     ]

@@ -76,6 +76,12 @@ def scaled_dot_product_attention(
             raise ValueError(f"{name}: got {factor}, must be a number that PyTorch holds")
     if not 0.0 <= dropout_p <= 1.0:
         raise ValueError(f"dropout_p: got {dropout_p}, must be from 0 to 1")
+    for name, given in (("query", query), ("key", key), ("value", value)):
+        if given.ndim < 2:
+            raise ValueError(f"{name}: got shape {tuple(given.shape)}, must have two axes at least")
+    if query.shape[-1] != key.shape[-1] or key.shape[-2] != value.shape[-2]:
+        shapes = ", ".join(str(tuple(given.shape)) for given in (query, key, value))
+        raise ValueError(f"query, key, value: got shapes {shapes}, must be (..., L, E), (..., S, E) and (..., S, V)")
     if enable_gqa:
         key, value = (_shared_heads(query, given, name) for given, name in ((key, "key"), (value, "value")))
     factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale

@@ -19,6 +19,7 @@ from pydantic import (
     model_validator,
 )
 
+from golden.nearest import did_you_mean
 from golden.torch.examples.digits import DigitsCnn, DigitsMlp
 from golden.torch.examples.gpt import CharacterGpt
 from golden.torch.runs.section import Section
@@ -223,6 +224,11 @@ def example_names() -> list[str]:
     return sorted(each.name.removesuffix(".yaml") for each in files if each.name.endswith(".yaml"))
 
 
+def about_example(name: str) -> str:
+    """Return what the first line of a bundled run says of it."""
+    return find_run_file(name).read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ").rpartition(":")[0]
+
+
 def find_run_file(name: str) -> Path:
     """Return the file of a path or of the name of a bundled run.
 
@@ -236,4 +242,6 @@ def find_run_file(name: str) -> Path:
         return path
     if path.stem in example_names():
         return Path(str(resources.files("golden.torch.examples") / f"{path.stem}.yaml"))
-    raise FileNotFoundError(f"run: got {name!r}, must be a YAML file or one of {', '.join(example_names())}")
+    known = example_names()
+    meant = did_you_mean(path.stem, known)
+    raise FileNotFoundError(f"run: got {name!r}, must be a YAML file or one of {', '.join(known)}{meant}")

@@ -14,6 +14,7 @@ import torch
 
 from golden import BF16, CB16, CBFLOAT16, FP16, Accumulator, FloatFormat
 from golden.formats import NARROW_FORMATS
+from golden.nearest import did_you_mean
 from golden.rounding import NEAREST, ReductionRounding
 from golden.torch.guarding.unscaled import watch_steps
 from golden.torch.operators import registered as operators
@@ -159,10 +160,12 @@ def half_named(
     elif value in _NAMED:
         half = _NAMED[value]
     else:
+        names = [each for each in (*_NAMED, *_NARROW) if isinstance(each, str)]
+        meant = did_you_mean(value, names) if isinstance(value, str) else ""
         raise ValueError(
             f"{argument}: got {value!r}, must be 'float16', 'bfloat16', 'cbfloat16', 'cb16', torch.float16, "
             f"torch.bfloat16, a FloatFormat of 16 bits with infinities, or a format of 8 bits and fewer, such as "
-            f"'float8_e4m3fn'"
+            f"'float8_e4m3fn'{meant}"
         )
     if proxy is None or (proxy == torch.float32 == half.dtype):
         return half
