@@ -258,6 +258,6 @@ def _about(parts: Parts, precision: MixedPrecision) -> list[str]:
     versions = f"PyTorch {torch.__version__}, Python {sys.version.split()[0]}"
     return [
         f"{parameters}{examples}, {numbers}",
-        f"products by {info['path']}, {_count(info['threads'], 'thread')}, {processes}; {versions}",
+        f"products by {info['path']}, {_count(int(info['threads']), 'thread')}, {processes}; {versions}",
         *(parts.task.notes if parts.task is not None else ()),
     ]
