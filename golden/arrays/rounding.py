@@ -78,10 +78,11 @@ _STOPS = {
 
 
 def _goes_up(x: Float64, count: Float64, rest: Float64, per_unit: Float64, choice: RoundingChoice) -> Any:
-    """Tell which magnitudes become ``count + 1`` units; `rest` is what lies above `count`, 0 <= rest < 1."""
+    """Tell which magnitudes become ``count + 1`` units; `rest` is what lies above `count`, 0 <= rest < 1.
+
+    To nearest even, `_round_at_precision` has a way of its own.
+    """
     match choice.rounding:
-        case Rounding.NEAREST_EVEN:
-            return (rest > 0.5) | (rest == 0.5) & (count % 2 == 1)
         case Rounding.TOWARD_ZERO:
             return np.zeros((), bool)
         case Rounding.DOWN:

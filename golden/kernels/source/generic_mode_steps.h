@@ -7,7 +7,8 @@
 
 namespace {
 
-// Rounds a sum that is rounded to odd: the lower neighbour, and whether it stays.
+// Rounds a sum that is rounded to odd: the lower neighbour, and whether it stays. A sum of float32 values and of their
+// products is far below 2^300, and infinity and NaN stay what they are whatever comes of `ulp` and `shifter`.
 template <Mode MODE>
 class ModeRounder {
 public:
@@ -23,7 +24,6 @@ public:
         const double magnitude = double_of(bits_of(x) ^ sign);
         uint64_t field = bits_of(x) & DOUBLE_FIELD;
         field = field < lowest_ ? lowest_ : field;
-        field = field > HIGHEST ? HIGHEST : field;
         const double ulp = double_of(field - fraction_);
         const double shifter = double_of(field - fraction_ + (52ull << 52));
         const double moved = magnitude + shifter;
@@ -48,7 +48,6 @@ private:
         return false;
     }
 
-    static constexpr uint64_t HIGHEST = static_cast<uint64_t>(1023 + 300) << 52;
     uint64_t lowest_, fraction_;
     double limit_;
     int random_shift_;

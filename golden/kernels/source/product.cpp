@@ -297,14 +297,12 @@ private:
         const Arrays &arrays = plan_.path.arrays(plan_.result);
         const float factor = std::ldexp(1.0f, -plan_.total_exponent);
         alignas(64) float row[MOST_SUMS];
-        environment_.change(arrays.rounding_for(plan_.result));
+        // What was converted is of the result's format, so that no rounding is left for the environment.
+        environment_.change(plan_.convert ? Rounding::nearest : arrays.rounding_for(plan_.result));
         each_row([&](float *totals, int64_t i, int64_t j, int64_t count) {
             for (int64_t c = 0; c < count; c++) totals[c] *= factor;
-            if (plan_.convert) {
-                environment_.change(Rounding::nearest);
+            if (plan_.convert)
                 plan_.convert(count, totals, at(plan_.last_rule, i, j, FINAL_CONVERSION, plan_.last_rule.place));
-                environment_.change(arrays.rounding_for(plan_.result));
-            }
             if (plan_.as_values)
                 arrays.quantize(plan_.result, count, totals, row, 0);
             else

@@ -246,7 +246,7 @@ FAULTS = {
         "generic_mode_steps.h", "MODE == Mode::down && exact == 0", "false"
     ),
     "odd neighbour of an even one": Change("generic_mode_steps.h", "(bits_of(lower + shifter) & 1) == 0", "true"),
-    "final conversion to nearest": Change("product.cpp", "plan_.convert", "nullptr", before="if (", after=") {"),
+    "final conversion to nearest": Change("product.cpp", "plan_.convert", "nullptr", before="if (", after=")\n"),
 }
 #: What the compiler has to know: builds of their own.
 OF_THE_COMPILER = {"doubles of another scale", "a round of Philox less"}
