@@ -2,10 +2,12 @@ import ctypes
 
 import pytest
 
-from golden.kernels import library
+from golden import kernels
+from golden.kernels import library as kernel_library
 
-from ...shared import shared_folder
+from ...shared import shared_arrays, shared_folder
 from .build import PATH_UNITS, UNITS, Builder, compile_plain
+from .seen import RUN, changes_of, is_seen
 from .switches import Switched, build
 
 #: Quick to compile.
@@ -38,8 +40,36 @@ def load(monkeypatch):
 
     def put(other, paths):
         loaded = other if isinstance(other, ctypes.CDLL) else ctypes.CDLL(str(other))
-        replacement = library.declared(loaded)
-        monkeypatch.setattr(library, "_library", lambda: replacement)
-        monkeypatch.setattr(library, "paths", lambda: (*paths, "numpy"))
+        replacement = kernel_library.declared(loaded)
+        monkeypatch.setattr(kernel_library, "_library", lambda: replacement)
+        monkeypatch.setattr(kernel_library, "paths", lambda: (*paths, "numpy"))
 
     return put
+
+
+@pytest.fixture(scope="module")
+def wanted(tmp_path_factory, request):
+    """NumPy's answers to what `results` of the module that asks computes."""
+    module = request.module
+    with kernels.use("numpy"):
+        return shared_arrays(tmp_path_factory, f"wanted-{module.__name__}", module.results)
+
+
+@pytest.fixture(scope="module")
+def library(switched, request):
+    """A library with the `FAULTS` of the module that asks, pairs of a path and a change, all switched off."""
+    return switched(request.module.__name__, changes_of(request.module.FAULTS), RUN)
+
+
+@pytest.fixture
+def sees(library, load, tmp_path, wanted, request):
+    """Tell whether the `results` of the module that asks differ from NumPy's on a path, with a fault or with None."""
+
+    def differ(fault, path):
+        if path not in RUN:
+            pytest.skip(f"this machine does not run {path}")
+        load(library.loaded(fault, tmp_path), [path])
+        with kernels.use(path):
+            return is_seen(request.module.results, wanted)
+
+    return differ

@@ -1,7 +1,6 @@
 """Is a fault in the kernels' source seen? Its library's results are compared with NumPy's."""
 
 import numpy as np
-import pytest
 
 from golden import kernels
 
@@ -22,12 +21,3 @@ def is_seen(results, wanted):
 def changes_of(faults):
     """Return the changes of each fault that this machine can run, a pair of a path and a `Change`."""
     return {name: [change] for name, (path, change) in faults.items() if path in RUN}
-
-
-def assert_seen(name, path, library, load, folder, results, wanted):
-    """Turn a fault of a library on, and require that the results on a path differ."""
-    if path not in RUN:
-        pytest.skip(f"this machine does not run {path}")
-    load(library.loaded(name, folder), [path])
-    with kernels.use(path):
-        assert is_seen(results, wanted)
