@@ -212,14 +212,18 @@ class Measurement:
             counting = nullcontext() if counter is None else counter.counting(self._model)
             with counting, precision.autocast(self._model):
                 for batch in self._batches:
-                    loss = self._loss(batch)
-                    if not loss.requires_grad:
-                        raise ValueError("loss: got a loss that depends on no parameter, must be of the model")
-                    total += loss.item()
-                    (loss * self.loss_scale).backward()
+                    total += self._backward(batch)
             gradients = [
                 torch.zeros(each.numel()) if each.grad is None else each.grad.detach().float().reshape(-1)
                 for each in self._parameters
             ]
             gradient = torch.cat(gradients) / self.loss_scale
         return Measured(total / len(self._batches), gradient)
+
+    def _backward(self, batch: Any) -> float:
+        """Add the gradients of a batch, times the loss scale, to those of the parameters; return the loss."""
+        loss = self._loss(batch)
+        if not loss.requires_grad:
+            raise ValueError("loss: got a loss that depends on no parameter, must be of the model")
+        (loss * self.loss_scale).backward()
+        return loss.item()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -98,10 +99,7 @@ def _products(operator: Any, args: tuple[Any, ...]) -> int:
     if name == "cbfloat::convolution_transposed":
         return left.numel() * right[0].numel()
     if name == "cbfloat::convolution_of_kernels":  # of the gradient of the results, and the inputs
-        size = 1
-        for side in args[2]:
-            size *= side
-        return left.numel() * (right.shape[1] // args[6]) * size
+        return left.numel() * (right.shape[1] // args[6]) * prod(args[2])
     if name == "cbfloat::convolution":
         result = operator(*(each.to("meta") if isinstance(each, Tensor) else each for each in args))
         return result.numel() * right[0].numel()

@@ -268,13 +268,15 @@ class Search:
 
     def _headroom(self, unit: Unit, half: str | None) -> float | None:
         largest = self._largest.get(unit)
-        if not largest or not math.isfinite(largest):
-            return None if not largest else -math.inf
+        if not largest:
+            return None
+        if not math.isfinite(largest):
+            return -math.inf
         return math.log2(self._formats.largest_sum(half)) - math.log2(largest)
 
     def _advice(self, candidates: list[Candidate], changes: list[Change], found: Combining) -> Advice:
         chosen = {self._prediction.candidates[number] for number in found.choice}
-        at = dict.fromkeys(self._units, self._base) | {unit: setting for unit, setting in chosen}
+        at = dict.fromkeys(self._units, self._base) | dict(chosen)
         rows = []
         for each, change in zip(candidates, changes, strict=True):
             level, chunk, half = each.setting

@@ -36,11 +36,14 @@ class Board:
             if isinstance(row, ProductRow):
                 self._write_product(row)
             elif isinstance(row, StepRow):
-                scalars = {"loss": row.loss, "loss_scale": row.loss_scale, "skipped": float(row.skipped)}
-                for name, value in scalars.items():
-                    if value is not None:
-                        self._writer.add_scalar(f"observe/{name}", value, row.step)
+                self._write_step(row)
         self._writer.flush()
+
+    def _write_step(self, row: StepRow) -> None:
+        scalars = {"loss": row.loss, "loss_scale": row.loss_scale, "skipped": float(row.skipped)}
+        for name, value in scalars.items():
+            if value is not None:
+                self._writer.add_scalar(f"observe/{name}", value, row.step)
 
     def _write_product(self, row: ProductRow) -> None:
         place = f"{row.module or 'model'}/{row.direction}/{row.operation.replace(' ', '_')}"

@@ -47,24 +47,22 @@ def cause_of(tally: Tally) -> Cause | None:
         evidence: Evidence = {f"{name} values": count for name, count in where.items()}
         return Cause("input beyond its format", {"format": tally.summing.operand.name, **evidence})
     for counted, rows in ((tally.counted, tally.rows_counted), (tally.witness, 1)):
-        of_products, of_promotions = counted.counts.products, counted.counts.promotions
-        steps: Evidence = {"steps": of_products.steps + of_promotions.steps, "rows": rows}
-        overflows = of_products.overflow + of_promotions.overflow
-        if overflows:
+        events = counted.counts.products + counted.counts.promotions
+        steps: Evidence = {"steps": events.steps, "rows": rows}
+        if events.overflow:
             exponent = {"largest exponent": int(counted.counts.largest_exponent), "level": tally.level}
-            return Cause("overflow in the sums", {"overflows": overflows, **steps, **exponent})
-        invalid = of_products.invalid + of_promotions.invalid
-        if invalid:
-            return Cause("invalid product", {"invalid": invalid, **steps})
+            return Cause("overflow in the sums", {"overflows": events.overflow, **steps, **exponent})
+        if events.invalid:
+            return Cause("invalid product", {"invalid": events.invalid, **steps})
     if tally.output.not_finite:
         results: Evidence = {"results": tally.output.not_finite, "format": tally.summing.half.name}
         return Cause("overflow of the result", results)
     counted = tally.counted
     if counted.lost > _MOST_LOST * counted.results:
         return Cause("underflow to zero", {"lost": counted.lost, "results": counted.results})
-    of_products, of_promotions = counted.counts.products, counted.counts.promotions
-    swamped, addends = of_products.swamped + of_promotions.swamped, of_products.steps + of_promotions.steps
-    distance = counted.distance.record()
-    if swamped > _MOST_SWAMPED * addends and distance is not None and distance["relative"] > _MOST_RELATIVE:
-        return Cause("swamped sums", {"swamped": swamped, "steps": addends, "relative distance": distance["relative"]})
+    events, distance = counted.counts.products + counted.counts.promotions, counted.distance.record()
+    relative = 0.0 if distance is None else distance["relative"]
+    if events.swamped > _MOST_SWAMPED * events.steps and relative > _MOST_RELATIVE:
+        evidence = {"swamped": events.swamped, "steps": events.steps, "relative distance": relative}
+        return Cause("swamped sums", evidence)
     return None
