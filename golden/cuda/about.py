@@ -57,7 +57,7 @@ def _driver() -> tuple[str | None, tuple[Card, ...]]:
 
 def _card(driver: Any, index: int) -> Card:
     device = driver.cuDeviceGet(index)[1]
-    name = driver.cuDeviceGetName(256, device)[1].decode().rstrip("\0")
+    name = driver.cuDeviceGetName(256, device)[1].partition(b"\0")[0].decode()  # the rest of the buffer comes, too
     wanted = driver.CUdevice_attribute
     major = driver.cuDeviceGetAttribute(wanted.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device)[1]
     minor = driver.cuDeviceGetAttribute(wanted.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device)[1]

@@ -81,6 +81,7 @@ class CudaDevice:
         self._modules: dict[Steps | None, Any] = {}
         self._kernels: dict[tuple[Steps | None, str], Any] = {}
         self._lock = threading.Lock()
+        self._thread = threading.local()
 
     def kernel(self, variant: Steps | None, name: str) -> Any:
         """Return a kernel; its variant is compiled, or read from the cache on disk, when it is first asked for."""
@@ -93,7 +94,9 @@ class CudaDevice:
                             f"device: {name} would be loaded while a CUDA graph is captured, must be before; run the "
                             "step once before the capture"
                         )
-                    self._modules[variant] = self._call("cuModuleLoadData", cubin(variant, self.architecture))
+                    image = cubin(variant, self.architecture)
+                    self._have_context()
+                    self._modules[variant] = self._call("cuModuleLoadData", image)
                 found = self._call("cuModuleGetFunction", self._modules[variant], name.encode())
                 self._kernels[variant, name] = found
         return found
@@ -104,10 +107,22 @@ class CudaDevice:
         argument = ctypes.create_string_buffer(arguments, len(arguments))
         places = (ctypes.c_void_p * 1)(ctypes.addressof(argument))
         with self._runtime.on(self._index):
+            self._have_context()
             stream = self._runtime.stream(self._index)
             self._call(
                 "cuLaunchKernel", kernel, grid, 1, 1, block, 1, 1, shared_bytes, stream, ctypes.addressof(places), 0
             )
+
+    def _have_context(self) -> None:
+        """Make the card's context current in a thread that has none, such as one in which PyTorch only reuses memory.
+
+        PyTorch takes card 0 for the current one of a new thread, and makes no call there that would bind its context.
+        """
+        if not getattr(self._thread, "has_context", False):
+            if not int(self._call("cuCtxGetCurrent")):
+                device = self._call("cuDeviceGet", self._index)
+                self._call("cuCtxSetCurrent", self._call("cuDevicePrimaryCtxRetain", device))
+            self._thread.has_context = True
 
     def _call(self, function: str, *given: Any) -> Any:
         """Call the driver; return what it returns beside the code of an error."""

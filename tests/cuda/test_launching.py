@@ -2,6 +2,7 @@
 
 import ctypes
 import sys
+import threading
 import types
 from contextlib import contextmanager
 
@@ -19,9 +20,24 @@ class Driver:
 
     def __init__(self):
         self.calls, self.fails = [], None
+        self.current, self.bound = threading.local(), []
 
     def _run(self, name, *results):
         return (700 if self.fails == name else 0, *results)
+
+    def cuCtxGetCurrent(self):
+        return self._run("cuCtxGetCurrent", getattr(self.current, "context", 0))
+
+    def cuDeviceGet(self, number):
+        return self._run("cuDeviceGet", number)
+
+    def cuDevicePrimaryCtxRetain(self, device):
+        return self._run("cuDevicePrimaryCtxRetain", 100 + device)
+
+    def cuCtxSetCurrent(self, context):
+        self.bound.append(context)
+        self.current.context = context
+        return self._run("cuCtxSetCurrent")
 
     def cuModuleLoadData(self, image):
         self.calls.append(("load", image))
@@ -88,6 +104,23 @@ def test_launch_that_fails_says_what_the_driver_says(card):
         RuntimeError, match=r"^device: cuLaunchKernel failed on cuda:1, a card: an illegal memory access"
     ):
         card.launch(card.kernel(None, "pack"), 1, 256, 0, b"bytes")
+
+
+def test_launch_in_a_thread_without_a_context_binds_that_of_the_card_once(card):
+    card.driver.current.context = 7  # PyTorch's, in this thread
+    kernel = card.kernel(None, "pack")
+
+    def launches():
+        for _ in range(2):
+            card.launch(kernel, 1, 256, 0, b"bytes")
+
+    launches()
+    assert card.driver.bound == []
+    other = threading.Thread(target=launches)
+    other.start()
+    other.join()
+    assert card.driver.bound == [101]
+    assert len(card.driver.calls) == 6
 
 
 def test_kernel_in_a_capture_must_have_been_loaded_before(card):

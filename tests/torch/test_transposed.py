@@ -227,3 +227,17 @@ def test_depthwise_convolution_is_one_call_of_the_kernels(monkeypatch):
         F.conv2d(x, weight, groups=6).sum().backward()
     assert calls == [(12, 1, 9), (6, 1, 9)]
     assert math.prod(weight.grad.shape) == 54
+
+
+@pytest.mark.parametrize(
+    ("half", "x", "wanted"),
+    [
+        ("cbfloat16", (0x7F800000, 0xFF800000), (0x7F800000, 0x7FC00000, 0xFF800000)),
+        ("bfloat16", (0x7F7F0000, 0x7F7F0000), (0x7F7F0000, 0x7F800000, 0x7F7F0000)),
+    ],
+)
+def test_overlaps_of_infinities_and_beyond_the_range_are_results_without_a_warning(half, x, wanted):
+    given = torch.tensor(x, dtype=torch.int64).to(torch.int32).view(torch.float32).view(1, 1, 2)
+    with cstorch.precision(half, LEVEL):
+        got = F.conv_transpose1d(given, torch.ones(1, 1, 2)).float()
+    assert [each & 0xFFFFFFFF for each in got.view(torch.int32).flatten().tolist()] == list(wanted)

@@ -17,7 +17,7 @@ class Translator(nn.Module):
         return torch.randn(2, 6, 32), torch.randn(2, 5, 32)
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
-        mask = nn.Transformer.generate_square_subsequent_mask(target.shape[1])
+        mask = nn.Transformer.generate_square_subsequent_mask(target.shape[1], target.device)
         return self.network(source, target, tgt_mask=mask, tgt_is_causal=True).float().square().mean()
 
 
@@ -32,6 +32,6 @@ class PackedRecurrence(nn.Module):
         return torch.randn(3, 3, 8), torch.tensor([3, 2, 1])
 
     def forward(self, sentences: Tensor, lengths: Tensor) -> Tensor:
-        packed = nn.utils.rnn.pack_padded_sequence(sentences, lengths, batch_first=True)
+        packed = nn.utils.rnn.pack_padded_sequence(sentences, lengths.cpu(), batch_first=True)
         output, _ = self.network(packed)
         return nn.utils.rnn.pad_packed_sequence(output, batch_first=True)[0].float().square().mean()

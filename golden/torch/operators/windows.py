@@ -179,15 +179,14 @@ def transposed(
         )  # fmt: skip
         each = each.reshape(len(part), groups * channels, *lengths, *counts)
         total = np.zeros((len(part), groups * channels, *whole), np.float32)
-        for element in np.ndindex(*lengths):
-            ends = zip(element, counts, *geometry[:2], strict=True)
-            places = tuple(slice(e * d, e * d + (n - 1) * s + 1, s) for e, n, s, d in ends)
-            total[(slice(None), slice(None), *places)] += each[(slice(None), slice(None), *element)]
-        if bias is not None:
+        with np.errstate(over="ignore", invalid="ignore"):  # infinities and NaNs are results like others
+            for element in np.ndindex(*lengths):
+                ends = zip(element, counts, *geometry[:2], strict=True)
+                places = tuple(slice(e * d, e * d + (n - 1) * s + 1, s) for e, n, s, d in ends)
+                total[(slice(None), slice(None), *places)] += each[(slice(None), slice(None), *element)]
             result_part = _shifted(total, geometry.sides[::2], size)
-            result_part += golden.quantize(bias, summing.half).reshape(-1, *(1 for _ in size))
-        else:
-            result_part = _shifted(total, geometry.sides[::2], size)
+            if bias is not None:
+                result_part += golden.quantize(bias, summing.half).reshape(-1, *(1 for _ in size))
         result[first : first + items] = result_part
     return golden.quantize(result, summing.half)
 

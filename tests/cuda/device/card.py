@@ -1,0 +1,35 @@
+"""The card that the tests run on: a real one, or one in memory."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+from golden.cuda.structures import Product
+from golden.torch.gpu import devices
+
+__all__ = ["IN_MEMORY", "faulty"]
+
+#: A card in memory has the CPU's bits in what PyTorch computes; a real one in what `golden.torch` computes.
+IN_MEMORY = hasattr(torch.ops, "card") and hasattr(torch.ops.card, "waits")
+
+
+@contextlib.contextmanager
+def faulty() -> Iterator[None]:
+    """Have the card round results of products to one fraction bit less."""
+    card = devices.device_of(torch.device("cuda", 0))
+    launch, size = card.launch, len(bytes(Product()))
+
+    def run(kernel: object, grid: int, block: int, shared_bytes: int, arguments: bytes) -> None:
+        if len(arguments) == size:
+            fields = Product.from_buffer_copy(arguments)
+            fields.destination.fraction_bits -= 1
+            arguments = bytes(fields)
+        launch(kernel, grid, block, shared_bytes, arguments)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(card, "launch", run)
+        yield
