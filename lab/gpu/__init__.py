@@ -1,1 +1,1 @@
-"""The kernels for graphics cards: what compilers make of them. No card is needed here."""
+"""The kernels for graphics cards: what compilers make of them, and what a card makes of them where there is one."""

@@ -3,30 +3,64 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
+
 import golden.cuda
+from golden.cuda.about import Card
+from tools import results
+from tools.results import Table, measured
 
-__all__ = ["RESULTS", "keep", "skipped"]
+__all__ = ["about", "card_of", "earlier", "keep", "skipped"]
 
-#: Where the results of runs on a card are kept.
-RESULTS = Path("docs/results")
+_SOURCES = ("golden", "golden.cuda", "golden.torch")
 
 
 def skipped(what: str) -> bool:
     """Tell, in one line, whether something cannot run here: there is no card, or nothing to compile for it."""
-    if golden.cuda.available():
-        return False
     found = golden.cuda.info()
-    missing = "NVRTC (pip install 'cbfloat[cuda]')" if found.nvrtc is None else "a CUDA device with its driver"
-    print(f"{what}: skipped, for this machine lacks {missing}")
-    return True
+    missing = []
+    if found.nvrtc is None:
+        missing.append("NVRTC (pip install 'cbfloat[cuda]')")
+    if not any(card.architecture for card in found.cards):
+        missing.append("a CUDA device with its driver")
+    elif not torch.cuda.is_available():
+        missing.append(f"a PyTorch for CUDA (this is {torch.__version__})")
+    if missing:
+        print(f"{what}: skipped, for this machine lacks {' and '.join(missing)}")
+    return bool(missing)
 
 
-def keep(name: str, found: dict[str, Any]) -> None:
-    """Write a result, with what it was found on."""
-    about = golden.cuda.info()
-    card = about.cards[0]._asdict() if about.cards else None
-    whole = {"card": card, "driver": about.driver, "nvrtc": about.nvrtc, **found}
-    (RESULTS / name).write_text(json.dumps(whole, indent=1) + "\n", encoding="utf-8")
+def card_of() -> Card:
+    """Return the first card for which there are kernels."""
+    return next(card for card in golden.cuda.info().cards if card.architecture)
+
+
+def about() -> dict[str, Any]:
+    """Return what a result was found on."""
+    found = golden.cuda.info()
+    card = next((each._asdict() for each in found.cards if each.architecture), None)
+    cuda = torch.version.cuda
+    return {"card": card, "driver": found.driver, "nvrtc": found.nvrtc, "torch": torch.__version__, "cuda": cuda}
+
+
+def keep(tool: str, data: dict[str, Any], tables: Sequence[Table], folder: Path | None = None) -> Path:
+    """Write a result into docs/results, or into another folder, with what it was found on."""
+    on = about()
+    name = on["card"]["name"] if on["card"] else "no card"
+    note = f"{name}, driver {on['driver']}, NVRTC {on['nvrtc']}, PyTorch {on['torch']}."
+    result = measured(tool, _SOURCES, note=note, tables=tables, data={"about": on, **data})
+    return results.keep(result, folder)
+
+
+def earlier(tool: str, folder: Path | None = None) -> dict[str, Any]:
+    """Return the data of a result of the same source on the same machine; empty if there is none."""
+    try:
+        result = results.read(tool, folder)
+    except (FileNotFoundError, ValueError, KeyError, TypeError, json.JSONDecodeError):
+        return {}
+    same = not result.changed and result.data["about"] == json.loads(json.dumps(about()))
+    return {name: each for name, each in result.data.items() if name != "about"} if same else {}

@@ -1,136 +1,147 @@
-"""Outputs of a card compared with the CPU by the billion: python -m lab.gpu.whole.
+"""The whole comparison of a graphics card with the CPU: python -m lab.gpu.whole.
 
-Formats, levels, rounding modes and shapes take turns, with specials among the operands; products in float16 and
-bfloat16 run in the card's own fused steps and in the scaled ones. The tests of the card run before, and
-compute-sanitizer after, if it is installed. Where there is no card, one line says so.
+Its parts, each of which takes minutes and can be run by itself with --parts:
+
+kernels    every variant is compiled for the card, on all processors
+tests      the tests of the card: operators, training, streams, CUDA graphs, torch.compile, two ranks
+layers     every layer of the zoo, forward and backward, in every half type at every level
+models     every model of the zoo, likewise
+products   10^9 outputs over formats, levels, modes, shapes and specials
+sanitizer  some of everything under compute-sanitizer, if it is installed
+
+What was found is kept after every part, in docs/results/gpu-card.json unless told otherwise. Where there is no card,
+one line says so.
 """
 
 from __future__ import annotations
 
 import argparse
-import itertools
+import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+import tempfile
+import time
+import xml.etree.ElementTree as Xml
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
-import torch
-from rich.progress import Progress
+from golden.cuda.variants import variants
+from lab.gpu import card, kernels
+from lab.gpu.comparison import compare
+from tools.results import Table
 
-import golden.torch as cstorch
-from golden.torch.gpu import devices
-from lab.gpu.card import keep, skipped
+__all__ = ["PARTS", "main", "pytest", "sanitizer", "table"]
 
-__all__ = ["Case", "Outcome", "cases", "compare"]
+TOOL = "gpu-card"
+_TESTS = "tests/cuda/device"
+_APART = {"layers": "test_layers.py", "models": "test_models.py"}
+_PATIENCE = 480  # seconds of a tool of compute-sanitizer
 
-HALVES = ("cbfloat16", "bfloat16", "float16", "cb16", "float8_e4m3fn", "float8_e5m2")
-MODES = ("nearest_even", "toward_zero", "nearest_away", "to_odd", "stochastic")
-SHAPES = ((1, 1, 1), (7, 33, 129), (128, 128, 128), (300, 65, 515), (1024, 96, 1000), (2048, 64, 4096))
-SPECIALS = (0.0, -0.0, 1e-45, 3e-39, -1e-20, 1e20, -3.3e38, float("inf"), float("-inf"), float("nan"))
-_SHOWN = 10
-
-
-@dataclass(frozen=True)
-class Case:
-    """A product: half type, level, rounding mode, M, K and N, whether the card's own halves run it, a seed."""
-
-    half: str
-    level: int
-    mode: str
-    shape: tuple[int, int, int]
-    native: bool
-    seed: int
+Found = dict[str, Any]
 
 
-@dataclass
-class Outcome:
-    """How many outputs were compared, and the cases in which some differ."""
-
-    outputs: int = 0
-    wrong: list[str] = field(default_factory=list)
-
-
-def cases() -> Iterator[Case]:
-    """Give products for ever: every combination, with operands of a new seed in each round."""
-    for seed in itertools.count():
-        for half, level, mode, shape in itertools.product(HALVES, (0, 1, 2), MODES, SHAPES):
-            for native in (True, False) if half in ("float16", "bfloat16") and mode == "nearest_even" else (True,):
-                yield Case(half, level, mode, shape, native, seed)
+def compiling(given: argparse.Namespace) -> Found:
+    """Compile every variant for the card."""
+    number = card.card_of().architecture
+    wanted = [(one, number) for one in variants(number)]
+    taken = dict(zip(wanted, kernels.compile_all(wanted, os.cpu_count() or 1), strict=True))
+    return {"passed": True, "cubins": len(taken), "spills": kernels.spills(taken)}
 
 
-def _operand(shape: tuple[int, int], generator: torch.Generator) -> torch.Tensor:
-    """Return values near 1, of which one in a hundred is special."""
-    near = torch.randn(shape, generator=generator) * torch.exp2(torch.randint(-8, 9, shape, generator=generator))
-    special = torch.tensor(SPECIALS)[torch.randint(len(SPECIALS), shape, generator=generator)]
-    return torch.where(torch.rand(shape, generator=generator) < 0.01 / shape[1], special, near)
+def pytest(*arguments: str) -> Found:
+    """Run tests in another process; return how many passed, failed and were skipped."""
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "report.xml"
+        command = [sys.executable, "-m", "pytest", "-q", *arguments, f"--junitxml={report}"]
+        print("   ", *command, flush=True)
+        status = subprocess.run(command, check=False).returncode
+        suite = Xml.parse(report).getroot().find("testsuite") if report.is_file() else None
+    counts = {
+        name: 0 if suite is None else int(suite.get(name, 0)) for name in ("tests", "failures", "errors", "skipped")
+    }
+    return {"passed": status == 0 and counts["tests"] > counts["skipped"], **counts}
 
 
-def differences(case: Case, outcome: Outcome) -> None:
-    """Compute a case on the card and on the CPU, and note what differs."""
-    generator = torch.Generator().manual_seed(case.seed)
-    m, k, n = case.shape
-    a, b, bias = (_operand(shape, generator) for shape in ((m, k), (k, n), (1, n)))
-    card = devices.device_of(torch.device("cuda", 0))
-    native, results = card.native, []
-    try:
-        card.native = native if case.native else (False, False)
-        for device in ("cuda", "cpu"):
-            with cstorch.precision(case.half, case.level, rounding=case.mode, seed=case.seed), torch.no_grad():
-                results.append(torch.addmm(bias.to(device), a.to(device), b.to(device)).cpu().contiguous())
-    finally:
-        card.native = native
-    bits = torch.int32 if results[0].element_size() == 4 else torch.int16
-    got, wanted = (each.view(bits) for each in results)
-    places = (got != wanted).nonzero()
-    outcome.outputs += got.numel()
-    if len(places):
-        at = tuple(places[0].tolist())
-        outcome.wrong.append(
-            f"{case}: {len(places)} of {got.numel()} differ; {at} is {int(got[at]) & 0xFFFFFFFF:#x} and must be "
-            f"{int(wanted[at]) & 0xFFFFFFFF:#x}"
-        )
+def products(given: argparse.Namespace) -> Found:
+    """Compare products."""
+    outcome = compare(given.outputs, given.seconds)
+    print(f"{outcome.outputs:,} outputs compared, {len(outcome.wrong)} products differ")
+    print("\n".join(outcome.wrong))
+    passed = not outcome.wrong and outcome.outputs >= given.outputs
+    return {"passed": passed, "outputs": outcome.outputs, "products": outcome.products, "wrong": outcome.wrong}
 
 
-def compare(outputs: int, largest: int = 1 << 24, *, visible: bool = True) -> Outcome:
-    """Compare at least so many outputs; products of more than `largest` results are left out."""
-    outcome = Outcome()
-    with Progress(disable=not visible) as bar:
-        task = bar.add_task("comparing outputs", total=outputs)
-        for case in cases():
-            if case.shape[0] * case.shape[2] > largest:
-                continue
-            differences(case, outcome)
-            bar.update(task, completed=outcome.outputs)
-            if outcome.outputs >= outputs or len(outcome.wrong) >= _SHOWN:
-                return outcome
-    raise AssertionError
+def sanitizer(given: argparse.Namespace) -> Found:
+    """Run the tools of compute-sanitizer; one that is not installed is told."""
+    path = shutil.which("compute-sanitizer") or shutil.which("compute-sanitizer", path="/usr/local/cuda/bin")
+    if path is None:
+        print("compute-sanitizer is not on the path: skipped")
+        return {"passed": True, "memcheck": "not installed", "racecheck": "not installed"}
+    # PyTorch takes memory by the block, in which an address beyond a tensor is no error.
+    surroundings = {**os.environ, "PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
+    found: Found = {}
+    for tool in ("memcheck", "racecheck"):
+        # Importing PyTorch takes longer than the sanitizer waits for a first call of the driver: 0 is for ever.
+        options = ["--tool", tool, "--error-exitcode", "3", "--launch-timeout", "0", "--target-processes", "all"]
+        command = [path, *options, sys.executable, "-m", "lab.gpu.sanitized"]
+        print("   ", *command, flush=True)
+        try:
+            status = subprocess.run(command, env=surroundings, check=False, timeout=given.patience).returncode
+            found[tool] = "no error" if status == 0 else f"exit status {status}"
+        except subprocess.TimeoutExpired:
+            found[tool] = f"not done after {given.patience} s"
+    return {"passed": set(found.values()) == {"no error"}, **found}
 
 
-def _run(*command: str) -> bool:
-    print("==>", *command, flush=True)
-    return subprocess.run(command, check=False).returncode == 0
+PARTS: dict[str, Callable[[argparse.Namespace], Found]] = {
+    "kernels": compiling,
+    "tests": lambda _: pytest(_TESTS, *(f"--ignore={_TESTS}/{file}" for file in _APART.values())),
+    "layers": lambda _: pytest(f"{_TESTS}/{_APART['layers']}"),
+    "models": lambda _: pytest(f"{_TESTS}/{_APART['models']}"),
+    "products": products,
+    "sanitizer": sanitizer,
+}
+
+
+def table(parts: dict[str, Found]) -> Table:
+    """Return what was found, a row for each part."""
+    rows = []
+    for name, found in parts.items():
+        told = [f"{value:,} {key}" for key, value in found.items() if type(value) is int]
+        told += [f"{key}: {value}" for key, value in found.items() if isinstance(value, str) and key != "error"]
+        told += [f"{len(found[key])} {key}" for key in ("wrong", "spills") if key in found]
+        told += [found["error"]] if "error" in found else []
+        rows.append((name, "yes" if found["passed"] else "**no**", ", ".join(told), f"{found['seconds']:.0f}"))
+    return Table(("part", "passed", "found", "seconds"), rows, left=3)
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line; return the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m lab.gpu.whole", description=__doc__)
+    described = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(prog="python -m lab.gpu.whole", description=__doc__, formatter_class=described)
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS), help="which to run (all)")
     parser.add_argument("--outputs", type=int, default=10**9, help="how many to compare at least (10^9)")
-    parser.add_argument("--alone", action="store_true", help="compare, and do not run tests and compute-sanitizer")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="end the comparison after these (never)")
+    parser.add_argument("--patience", type=float, default=_PATIENCE, help="seconds of a sanitizer's tool (%(default)s)")
+    parser.add_argument("--into", type=Path, help="folder of the result (docs/results)")
     given = parser.parse_args(arguments)
-    if skipped("test-gpu"):
+    if card.skipped("test-gpu"):
         return 0
-    fine = given.alone or _run(sys.executable, "-m", "pytest", "-q", "tests/cuda/device")
-    outcome = compare(given.outputs)
-    print(f"{outcome.outputs:,} outputs compared, {len(outcome.wrong)} products differ")
-    print("\n".join(outcome.wrong))
-    sanitizer, tools = shutil.which("compute-sanitizer"), {}
-    for tool in () if given.alone else ("memcheck", "racecheck"):
-        alone = sys.executable, "-m", "lab.gpu.whole", "--alone", "--outputs", "1000000"
-        tools[tool] = None if sanitizer is None else _run(sanitizer, "--tool", tool, "--error-exitcode", "3", *alone)
-    if not given.alone:
-        keep("gpu-card.json", {"outputs": outcome.outputs, "wrong": outcome.wrong, "tests": fine, "sanitizer": tools})
-    return int(not fine or bool(outcome.wrong) or False in tools.values())
+    parts = card.earlier(TOOL, given.into).get("parts", {})
+    for name in given.parts:
+        print(f"==> {name}", flush=True)
+        begun = time.perf_counter()
+        try:
+            found = PARTS[name](given)
+        except Exception as error:  # the others may tell more
+            found = {"passed": False, "error": f"{type(error).__name__}: {error}"}
+        parts[name] = {**found, "seconds": round(time.perf_counter() - begun, 1)}
+        parts = {each: parts[each] for each in PARTS if each in parts}
+        card.keep(TOOL, {"parts": parts}, [table(parts)], given.into)
+    print(table(parts).markdown())
+    return int(not all(parts[name]["passed"] for name in given.parts))
 
 
 if __name__ == "__main__":

@@ -23,7 +23,16 @@ pytestmark = [
 @pytest.fixture(scope="session")
 def driver(tmp_path_factory):
     def build(folder):
-        command = [compiler(), "-std=c++17", "-shared", "-fPIC", str(SOURCE), "-o", str(folder / "libcuda.so.1"), "-ldl"]
+        command = [
+            compiler(),
+            "-std=c++17",
+            "-shared",
+            "-fPIC",
+            str(SOURCE),
+            "-o",
+            str(folder / "libcuda.so.1"),
+            "-ldl",
+        ]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60)
         assert done.returncode == 0, done.stderr
 
@@ -75,6 +84,8 @@ def test_launches_arrive_at_the_driver_as_they_were_meant_in_every_thread(driver
 
 def test_launch_without_a_context_is_refused_by_this_driver_too(driver):
     without = LAUNCHES.replace("def launch():", "card._have_context = lambda: None\ndef launch():", 1)
-    told_so = without.replace("\nlaunch()\n", "\ntry:\n    launch()\nexcept RuntimeError as e:\n    print(e)\nraise SystemExit\n")
+    told_so = without.replace(
+        "\nlaunch()\n", "\ntry:\n    launch()\nexcept RuntimeError as e:\n    print(e)\nraise SystemExit\n"
+    )
     (line,) = told(driver, told_so)
     assert line == "device: cuModuleLoadData failed on cuda:0, a card: invalid device context"

@@ -5,7 +5,7 @@ The tests of the CPU and those of a card run the same calls. A test fails if a f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -182,7 +182,9 @@ _MODULES = {
     "TransformerDecoderLayer": _module(
         partial(nn.TransformerDecoderLayer, 8, 2, 16, dropout=0.0, activation="gelu"), (5, 2, 8), (4, 2, 8)
     ),
-    "Transformer": _module(partial(nn.Transformer, 8, 2, 1, 1, 16, dropout=0.0, batch_first=True), (2, 4, 8), (2, 3, 8)),
+    "Transformer": _module(
+        partial(nn.Transformer, 8, 2, 1, 1, 16, dropout=0.0, batch_first=True), (2, 4, 8), (2, 3, 8)
+    ),
     "LSTM": _module(partial(nn.LSTM, 4, 5, num_layers=2, bidirectional=True), (4, 3, 4)),
     "LSTM with projections": _module(partial(nn.LSTM, 4, 5, proj_size=3, batch_first=True), (3, 4, 4)),
     "GRU": _module(partial(nn.GRU, 4, 5, bidirectional=True), (4, 3, 4)),

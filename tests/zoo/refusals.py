@@ -62,9 +62,7 @@ _WITHOUT_EXACT_PATH: dict[str, Callable[[Tensor], Any]] = {
     "sparse.sampled_addmm": lambda x: torch.sparse.sampled_addmm(x, x, x),
     "aten.mm": _with(torch.ops.aten.mm),
     "aten.bmm": lambda x: torch.ops.aten.bmm(x[None], x[None]),
-    "aten.convolution": lambda x: torch.ops.aten.convolution(
-        x[None], x[None], None, [1], [0], [1], False, [0], 1
-    ),
+    "aten.convolution": lambda x: torch.ops.aten.convolution(x[None], x[None], None, [1], [0], [1], False, [0], 1),
     "aten.lstm_cell": lambda x: torch.ops.aten.lstm_cell(x, [x, x], x, x),
     "rfft": torch.fft.rfft,
     "solve": _with(torch.linalg.solve),

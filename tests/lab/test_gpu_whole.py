@@ -1,0 +1,134 @@
+"""The whole comparison of a card, and its speed, as far as no card is needed: parts, results, goals, other programs."""
+
+import argparse
+import os
+import stat
+
+import pytest
+import torch
+
+from golden.cuda.about import Card, Info
+from lab.gpu import card, contests, sanitized, speed, whole
+from tools import results
+
+GIVEN = argparse.Namespace(outputs=10, seconds=1.0, patience=5.0)
+WITHOUT = Info(None, None, (), (90,), "nowhere")
+WITH = Info("12.9", "12.9", (Card("a card", (9, 0), 90),), (90,), "nowhere")
+
+
+@pytest.mark.parametrize("run", [whole.main, speed.main])
+@pytest.mark.parametrize(
+    ("found", "told"),
+    [
+        (WITHOUT, r"lacks NVRTC (pip install 'cbfloat[cuda]') and a CUDA device with its driver"),
+        (WITH, "lacks a PyTorch for CUDA (this is"),
+    ],
+)
+def test_machine_without_a_card_is_told_in_one_line_what_it_lacks(run, found, told, monkeypatch, capsys):
+    monkeypatch.setattr("golden.cuda.info", lambda: found)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert run([]) == 0
+    (line,) = capsys.readouterr().out.splitlines()
+    assert told in line
+
+
+def test_every_part_runs_every_test_of_the_card_once():
+    folder = whole._TESTS
+    named = {f"{folder}/{file}" for file in whole._APART.values()}
+    asked = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(whole, "pytest", lambda *given: asked.append(given))
+        for name in ("tests", "layers", "models"):
+            whole.PARTS[name](GIVEN)
+    assert asked == [(folder, *(f"--ignore={each}" for each in sorted(named))), *((each,) for each in sorted(named))]
+    assert all(os.path.isfile(each) for each in named)
+
+
+@pytest.mark.parametrize(
+    ("test", "passed"),
+    [("def test_a(): pass", True), ("def test_a(): assert False", False), ("", False),
+     ("import pytest\ndef test_a(): pytest.skip('x')", False)],
+)  # fmt: skip
+def test_part_of_tests_passes_if_some_ran_and_none_failed(test, passed, tmp_path):
+    file = tmp_path / "test_some.py"
+    file.write_text(test + "\n")
+    assert whole.pytest(str(file), "-p", "no:cacheprovider", "-c", os.devnull)["passed"] is passed
+
+
+SANITIZER = """#!/bin/sh
+echo "$PYTORCH_NO_CUDA_MEMORY_CACHING $@" >> {log}
+case "$*" in *racecheck*) {then};; esac
+"""
+
+
+@pytest.mark.parametrize(
+    ("then", "racecheck", "patience"),
+    [("exit 0", "no error", 5.0), ("exit 3", "exit status 3", 5.0), ("exec sleep 20", "not done after 0.5 s", 0.5)],
+)
+def test_sanitizer_runs_both_tools_without_pytorchs_own_memory(then, racecheck, patience, tmp_path, monkeypatch):
+    tool, log = tmp_path / "compute-sanitizer", tmp_path / "log"
+    tool.write_text(SANITIZER.format(log=log, then=then))
+    tool.chmod(tool.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    found = whole.sanitizer(argparse.Namespace(patience=patience))
+    assert found == {"passed": racecheck == "no error", "memcheck": "no error", "racecheck": racecheck}
+    lines = log.read_text().splitlines()
+    assert [line.startswith("1 --tool") and line.endswith("-m lab.gpu.sanitized") for line in lines] == [True] * 2
+
+
+def test_part_that_raises_is_kept_as_failed_and_the_next_one_runs(monkeypatch, tmp_path, capsys):
+    def broken(given):
+        raise RuntimeError("no such thing")
+
+    monkeypatch.setattr(card, "skipped", lambda _: False)
+    monkeypatch.setitem(whole.PARTS, "tests", broken)
+    monkeypatch.setitem(whole.PARTS, "layers", lambda _: {"passed": True, "tests": 3})
+    assert whole.main(["--parts", "tests", "layers", "--into", str(tmp_path)]) == 1
+    kept = results.read("gpu-card", tmp_path)  # as every page reads it
+    assert {name: part["passed"] for name, part in kept.data["parts"].items()} == {"tests": False, "layers": True}
+    assert "| tests | **no** | RuntimeError: no such thing |" in kept.markdown()
+    assert "3 tests" in capsys.readouterr().out
+
+
+def test_earlier_result_of_another_source_is_forgotten(tmp_path, monkeypatch):
+    card.keep("gpu-card", {"parts": {"tests": {}}}, [], tmp_path)
+    assert card.earlier("gpu-card", tmp_path) == {"parts": {"tests": {}}}
+    monkeypatch.setattr("tools.results.hash_of", lambda area: "0" * 16)
+    assert card.earlier("gpu-card", tmp_path) == {}
+
+
+def test_goal_is_met_by_speed_relative_to_the_first():
+    first, fast, slow = (contests.Entry(name, [time] * 3, goal) for name, time, goal in
+                         (("first", 1.0, None), ("fast", 0.5, 1.3), ("slow", 2.0, 0.85)))  # fmt: skip
+    failed = contests.Entry("failed", [], 2.0, "OutOfMemoryError: none is left")
+    rows = speed.rows_of([first, fast, slow, failed])
+    assert [(row["speed"], row["met"]) for row in rows] == [(1.0, None), (2.0, True), (0.5, False), (None, None)]
+    lines = speed.table("products", rows).markdown().splitlines()
+    assert lines[4:] == [
+        "| first | 1000.000 | 1.000 |  |  |",
+        "| fast | 500.000 | 2.000 | 1.3 | yes |",
+        "| slow | 2000.000 | 0.500 | 0.85 | **no** |",
+        "| failed | OutOfMemoryError: none is left |  | 2 |  |",
+    ]
+
+
+def test_contestant_that_fails_is_out_and_the_others_go_on(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
+
+    def broken():
+        raise torch.OutOfMemoryError("none is left\nand more")
+
+    entries = contests.raced({"a": lambda: None, "b": broken}, 4)
+    assert [(entry.name, len(entry.seconds), entry.error) for entry in entries] == [
+        ("a", 4, ""), ("b", 0, "OutOfMemoryError: none is left"),
+    ]  # fmt: skip
+
+
+def test_sanitizer_sees_every_format_level_mode_and_tile():
+    cases = list(sanitized.selection())
+    assert {case.shape for case in cases} == set(sanitized.SHAPES)
+    assert {case.mode for case in cases} == set(sanitized.MODES)
+    assert {(case.half, case.level) for case in cases} == {
+        (half, level) for half in sanitized.HALVES for level in range(3)
+    }
