@@ -1,6 +1,7 @@
 """The tests of `tests.cuda.device` on a card in memory, where there is none: its kernels are built for this machine."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,8 @@ import torch
 
 from tests.cuda import memory_card
 from tests.shared import shared_folder
+from tests.zoo.layers import LAYERS as LAYERS_OF_THE_ZOO
+from tests.zoo.refusals import REFUSED
 
 ROOT = Path(__file__).parents[2]
 
@@ -26,16 +29,45 @@ def on_the_card(card, folder, *arguments, code=None):
     surroundings = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     surroundings |= {"OMP_NUM_THREADS": "1"}
     return subprocess.run(
-        [sys.executable, *command], cwd=ROOT, env=surroundings, capture_output=True, text=True, timeout=500
+        [sys.executable, *command], cwd=ROOT, env=surroundings, capture_output=True, text=True, timeout=1500
     )
 
 
-@pytest.mark.long
-@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a card: tests/cuda/device runs on it")
-def test_memory_card_passes_every_test_of_a_card(card, host_kernels):
-    done = on_the_card(card, host_kernels)
+without_a_card = pytest.mark.skipif(torch.cuda.is_available(), reason="there is a card: tests/cuda/device runs on it")
+LAYERS, MODELS = "test_layers.py", "test_models.py"
+
+
+def assert_passes(done, least):
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
-    assert " passed" in done.stdout
+    passed = re.search(r"(\d+) passed", done.stdout)
+    assert passed is not None
+    assert int(passed[1]) >= least
+
+
+@without_a_card
+def test_memory_card_runs_every_layer_as_the_cpu_and_refuses_what_it_refuses(card, host_kernels):
+    least = 2 * len(LAYERS_OF_THE_ZOO) + len(REFUSED)
+    assert_passes(on_the_card(card, host_kernels, "-k", LAYERS, "-m", "not long"), least)
+
+
+@pytest.mark.long
+@without_a_card
+def test_memory_card_runs_every_layer_in_every_half_type_at_every_level(card, host_kernels):
+    assert_passes(on_the_card(card, host_kernels, "-k", LAYERS, "-m", "long"), 20 * len(LAYERS_OF_THE_ZOO))
+
+
+@pytest.mark.long
+@without_a_card
+def test_memory_card_runs_every_model_of_the_zoo(card, host_kernels):
+    from tests.zoo.catalogue import MODELS as MODELS_OF_THE_ZOO  # imports the libraries
+
+    assert_passes(on_the_card(card, host_kernels, "-k", MODELS), 9 * len(MODELS_OF_THE_ZOO))
+
+
+@pytest.mark.long
+@without_a_card
+def test_memory_card_passes_every_other_test_of_a_card(card, host_kernels):
+    assert_passes(on_the_card(card, host_kernels, "-k", f"not {LAYERS} and not {MODELS}"), 100)
 
 
 IN_THE_CARD = """

@@ -11,10 +11,15 @@ import torch
 from golden.cuda.structures import Product
 from golden.torch.gpu import devices
 
-__all__ = ["IN_MEMORY", "faulty"]
+__all__ = ["IN_MEMORY", "faulty", "waits"]
 
 #: A card in memory has the CPU's bits in what PyTorch computes; a real one in what `golden.torch` computes.
 IN_MEMORY = hasattr(torch.ops, "card") and hasattr(torch.ops.card, "waits")
+
+
+def waits() -> int:
+    """Return how often the program has waited for a card in memory; of a real one nobody knows."""
+    return torch.ops.card.waits() if IN_MEMORY else 0
 
 
 @contextlib.contextmanager

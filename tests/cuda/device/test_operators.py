@@ -8,15 +8,11 @@ import torch.nn.functional as F
 
 import golden
 import golden.torch as cstorch
+from tests.cuda.device.card import IN_MEMORY, waits
 from tests.cuda.device.judge import differing, on_both
+from tests.zoo.layers import SPECIALS
 
-IN_MEMORY = hasattr(torch.ops, "card") and hasattr(torch.ops.card, "waits")
-SPECIALS = (0.0, -0.0, 1e-45, -1e-40, 3e-39, 1e-20, -1e20, 3.3e38, float("inf"), float("-inf"), float("nan"), 65504.0)
 HALVES = ("cbfloat16", "bfloat16", "float16", "cb16", "float8_e4m3fn", "float8_e5m2", "float4_e2m1fn")
-
-
-def waits():
-    return torch.ops.card.waits() if IN_MEMORY else 0
 
 
 def values(*shape, seed=0, specials=False, dtype=torch.float32):

@@ -14,10 +14,10 @@ import golden
 import golden.torch as cstorch
 from golden.torch.examples.gpt import CharacterGpt
 from golden.torch.examples.python_gpt import PythonGpt, Sizes
+from tests.cuda.device.card import IN_MEMORY, waits
 from tests.cuda.device.judge import Judge, differing
-from tests.cuda.device.test_operators import IN_MEMORY, SPECIALS, waits
+from tests.zoo.layers import SPECIALS
 
-WITHOUT_PATH = "a card in memory has no streams"
 SIZES = Sizes(layers=1, width=16, heads=2, context=8, batch=2)
 
 
@@ -209,29 +209,3 @@ def test_backend_of_kind_gpu_is_the_card():
     assert cstorch.device("CSX").torch_device.type == "cpu"
     moved = cstorch.device("GPU").move_to_device({"x": torch.ones(2)})
     assert moved["x"].device.type == "cuda"
-
-
-@pytest.mark.skipif(IN_MEMORY, reason=WITHOUT_PATH)
-def test_step_in_a_cuda_graph_and_compiled_has_the_same_bits():
-    x, weight = torch.randn(64, 96, device="cuda"), torch.randn(80, 96, device="cuda")
-    with cstorch.precision("cbfloat16"), torch.no_grad():
-        expected = torch.nn.functional.linear(x, weight)
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            captured = torch.nn.functional.linear(x, weight)
-        graph.replay()
-        compiled = torch.compile(lambda: torch.nn.functional.linear(x, weight))()
-    assert differing(captured, expected) is None
-    assert differing(compiled, expected) is None
-
-
-@pytest.mark.skipif(IN_MEMORY, reason=WITHOUT_PATH)
-def test_products_on_another_stream_wait_for_nothing_and_have_the_same_bits():
-    x = torch.randn(300, 200, device="cuda")
-    expected = cstorch.matmul(x, x.T)
-    stream = torch.cuda.Stream()
-    stream.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(stream):
-        found = cstorch.matmul(x, x.T)
-    torch.cuda.current_stream().wait_stream(stream)
-    assert differing(found, expected) is None

@@ -53,10 +53,19 @@ def insert(library: Path) -> None:
     ctypes.CDLL(str(library))
     import torch
 
+    histc = torch.histc
+
+    def histc_of_integers(input, *given, **named):  # which the CPU does not have
+        return histc(input, *given, **named) if input.is_floating_point() else histc(input.float(), *given, **named).int()
+
+    torch.histc = histc_of_integers
     torch.backends.cudnn.enabled = False
     torch.cuda._lazy_init = lambda: None
     torch.cuda.is_available = lambda: True
     torch.cuda.is_initialized = lambda: False  # its random numbers are those of the CPU
+    torch.cuda.get_rng_state = lambda *_: torch.get_rng_state()
+    torch.cuda.set_rng_state = lambda *_: None
+    torch.cuda.get_device_capability = lambda *_: (9, 0)
     torch.cuda.current_device = lambda: 0
     torch.cuda.device_count = lambda: 1
     torch.cuda.is_current_stream_capturing = lambda: False
