@@ -189,10 +189,11 @@ TORCH_LIBRARY_IMPL(aten, CUDA, m) {
         if (name.getNamespace() != "aten") continue;
         const auto op = c10::Dispatcher::singleton().findOp(name);
         const bool composed = op->hasKernelForDispatchKey(Key::CompositeImplicitAutograd);
-        const bool serves = op->hasKernelForDispatchKey(Key::CPU)
+        const bool has_kernel = op->hasKernelForDispatchKey(Key::CPU);
+        const bool serves = has_kernel
             || op->hasKernelForDispatchKey(Key::CompositeExplicitAutograd)
             || op->hasKernelForDispatchKey(Key::CompositeExplicitAutogradNonFunctional);
-        if (serves && !composed)
+        if (has_kernel || (serves && !composed))
             m.impl(c10::toString(name).c_str(), torch::CppFunction::makeFromBoxedFunction<&on_the_cpu>());
     }
 }
