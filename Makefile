@@ -37,7 +37,8 @@ help: ## print this list
 #>         ## faults (python -m lab.faults), exhaustive (python -m lab.exhaustive), replay
 #>         ## (python -m lab.replay), evidence (python -m lab.evidence), fpga (python -m lab.fpga), bitstream
 #>         ## (python -m lab.boards), train (python -m golden.torch fit), figures (python -m lab.figures),
-#>         ## bench (python -m lab.speed), dist (python -m lab.release) and docs (python -m sphinx)
+#>         ## bench (python -m lab.speed), test-gpu (python -m lab.gpu.whole), bench-gpu (python -m lab.gpu.speed),
+#>         ## dist (python -m lab.release) and docs (python -m sphinx)
 #> BOARD   ## board of bitstream: ulx3s (the default), ulx3s-12f, -25f, -45f, -85f or icepi-zero
 #> PYTHON  ## interpreter that makes .venv (default: python3)
 
@@ -111,11 +112,11 @@ bench: prepare-compiler .venv/.installed-bench ## time golden's products beside 
 	@echo '==> Speed and wrong outputs, beside PyTorch and other libraries'
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m lab.speed $(ARGS)
 
-test-gpu: prepare-compiler .venv/.installed-test ## compare a graphics card with the CPU, 10^9 outputs; skipped without one
+test-gpu: prepare-compiler .venv/.installed-test ## compare a graphics card with the CPU, in parts; skipped without one
 	@echo '==> A graphics card beside the CPU'
 	@$(BIN)/python -m lab.gpu.whole $(ARGS)
 
-bench-gpu: prepare-compiler .venv/.installed-test ## time a graphics card beside cuBLAS; skipped without one
+bench-gpu: prepare-compiler .venv/.installed-test ## time a graphics card beside cuBLAS and others; skipped without one
 	@echo '==> Speed of a graphics card'
 	@$(BIN)/python -m lab.gpu.speed $(ARGS)
 

@@ -10,11 +10,10 @@ from typing import Any
 import torch
 
 import golden.cuda
-from golden.cuda.about import Card
 from tools import results
 from tools.results import Table, measured
 
-__all__ = ["about", "card_of", "earlier", "keep", "skipped"]
+__all__ = ["about", "architecture", "earlier", "keep", "skipped"]
 
 _SOURCES = ("golden", "golden.cuda", "golden.torch")
 
@@ -34,9 +33,9 @@ def skipped(what: str) -> bool:
     return bool(missing)
 
 
-def card_of() -> Card:
-    """Return the first card for which there are kernels."""
-    return next(card for card in golden.cuda.info().cards if card.architecture)
+def architecture() -> int:
+    """Return that of the first card for which there are kernels."""
+    return next(card.architecture for card in golden.cuda.info().cards if card.architecture)
 
 
 def about() -> dict[str, Any]:

@@ -10,6 +10,7 @@ import statistics
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -35,6 +36,7 @@ _PRODUCT_GOALS = {
     "bfloat16, level 1": 1.3,
     "cbfloat16, level 1": 0.11,
 }
+_ROUNDED = ("cbfloat16", "bfloat16", "float16")
 _WARM_UP = 2
 
 Run = Callable[[], object]
@@ -76,8 +78,8 @@ class Entry:
 
 def strictly_fp32() -> None:
     """Keep PyTorch's products in fp32 from TF32."""
-    torch.backends.cuda.matmul.fp32_precision = "ieee"
-    torch.backends.cudnn.conv.fp32_precision = "ieee"
+    backends: Any = torch.backends  # of which PyTorch's types know a part
+    backends.cuda.matmul.fp32_precision = backends.cudnn.conv.fp32_precision = "ieee"
 
 
 def raced(runs: Mapping[str, Run], repeats: int, goals: Mapping[str, float] | None = None) -> list[Entry]:
@@ -123,10 +125,10 @@ def rounding(count: int, repeats: int) -> list[Entry]:
     """Time a copy of float32 values, and rounding as many."""
     x = torch.randn(count, device="cuda")
     into = torch.empty_like(x)
-    given = {f"rounding to {half}": half for half in ("cbfloat16", "bfloat16", "float16")}
+    rounded = torch.ops.cbfloat.rounded
     runs: dict[str, Run] = {"copy": lambda: into.copy_(x)}
-    runs |= {name: lambda half=half: torch.ops.cbfloat.rounded(x, half, torch.float32) for name, half in given.items()}
-    return raced(runs, repeats, dict.fromkeys(given, 0.8))
+    own = {f"rounding to {half}": partial(rounded, x, half, torch.float32) for half in _ROUNDED}
+    return raced(runs | own, repeats, dict.fromkeys(own, 0.8))
 
 
 def mptorch(size: int, repeats: int) -> list[Entry]:

@@ -44,7 +44,7 @@ Found = dict[str, Any]
 
 def compiling(given: argparse.Namespace) -> Found:
     """Compile every variant for the card."""
-    number = card.card_of().architecture
+    number = card.architecture()
     wanted = [(one, number) for one in variants(number)]
     taken = dict(zip(wanted, kernels.compile_all(wanted, os.cpu_count() or 1), strict=True))
     return {"passed": True, "cubins": len(taken), "spills": kernels.spills(taken)}

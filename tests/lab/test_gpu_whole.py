@@ -132,3 +132,14 @@ def test_sanitizer_sees_every_format_level_mode_and_tile():
     assert {(case.half, case.level) for case in cases} == {
         (half, level) for half in sanitized.HALVES for level in range(3)
     }
+
+
+def test_kernels_are_compiled_for_the_architecture_of_the_card(monkeypatch):
+    monkeypatch.setattr("golden.cuda.info", lambda: WITH)
+    asked = []
+    monkeypatch.setattr(
+        whole.kernels, "compile_all", lambda wanted, processes: asked.extend(wanted) or [{}] * len(wanted)
+    )
+    found = whole.compiling(GIVEN)
+    assert found == {"passed": True, "cubins": len(asked), "spills": []}
+    assert {number for _, number in asked} == {90}

@@ -56,7 +56,9 @@ def insert(library: Path) -> None:
     histc = torch.histc
 
     def histc_of_integers(input, *given, **named):  # which the CPU does not have
-        return histc(input, *given, **named) if input.is_floating_point() else histc(input.float(), *given, **named).int()
+        return (
+            histc(input, *given, **named) if input.is_floating_point() else histc(input.float(), *given, **named).int()
+        )
 
     torch.histc = histc_of_integers
     torch.backends.cudnn.enabled = False
