@@ -143,3 +143,22 @@ def test_kernels_are_compiled_for_the_architecture_of_the_card(monkeypatch):
     found = whole.compiling(GIVEN)
     assert found == {"passed": True, "cubins": len(asked), "spills": []}
     assert {number for _, number in asked} == {90}
+
+
+@pytest.mark.parametrize("served", [("avx512fp16", "numpy"), ("avx2", "numpy")])
+def test_float16_of_the_processor_is_tested_where_it_has_any(served, monkeypatch):
+    monkeypatch.setattr(whole, "paths", lambda: served)
+    monkeypatch.setattr(
+        whole, "pytest", lambda *files: {"passed": all(map(os.path.isfile, files)), "tests": len(files)}
+    )
+    found = whole.halves(GIVEN)
+    assert found["passed"]
+    assert ("tests" in found) is ("avx512fp16" in served)
+
+
+def test_machine_without_compiled_kernels_is_refused(monkeypatch, capsys):
+    monkeypatch.setattr(card, "skipped", lambda _: False)
+    monkeypatch.setattr(whole, "paths", lambda: ("numpy",))
+    with pytest.raises(SystemExit):
+        whole.main([])
+    assert "NumPy would take days" in capsys.readouterr().err

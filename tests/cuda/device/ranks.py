@@ -76,7 +76,7 @@ def train_on_two_ranks(rank: int, kind: str) -> None:
     assert [differing(*pair) for pair in pairs] == [None] * len(run.parameters)
     assert run.scaler.state_dict() == alone.scaler.state_dict()
     assert run.scaler.get_num_skipped_steps() == 1
-    mine = torch.cat([each.detach().view(torch.int32).flatten() for each in run.parameters]).cpu()
+    mine = torch.cat([each.detach().view(torch.int32).flatten() for each in run.parameters])
     theirs = mine.clone()
     dist.broadcast(theirs, 0)
     assert torch.equal(mine, theirs)
