@@ -171,6 +171,12 @@ def test_command_writes_the_page_beside_the_run_or_where_it_is_told(tmp_path, ca
     assert "<h1>one and two</h1>" in (tmp_path / "new" / "both.html").read_text()
 
 
+def test_page_of_three_runs_lists_their_names_in_its_heading(tmp_path):
+    folders = [write(tmp_path / name, [settings(), product(1), step(1)]) for name in ("one", "two", "three")]
+    write_report(folders, tmp_path / "page.html")
+    assert "<h1>one, two and three</h1>" in (tmp_path / "page.html").read_text()
+
+
 def test_command_without_a_run_says_what_is_wrong_and_writes_nothing(tmp_path, capsys):
     for place, said in (("nowhere", "which is not there"), ("", "has no observations.jsonl; train with Trainer")):
         with pytest.raises(SystemExit) as stopped:
