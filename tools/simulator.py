@@ -9,15 +9,18 @@ statements, the clocks and the testbenches are Amaranth's.
 
 from __future__ import annotations
 
+import gc
 import re
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from functools import partial
+from contextlib import contextmanager
+from functools import lru_cache, partial
+from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
-from amaranth.hdl import Elaboratable, Fragment
-from amaranth.hdl._ast import SignalKey, Statement, Switch
+from amaranth.hdl import Elaboratable, Fragment, Shape
+from amaranth.hdl._ast import Concat, Operator, SignalKey, Statement, Switch
 from amaranth.hdl._mem import MemoryInstance
 from amaranth.hdl._xfrm import LHSMaskCollector
 from amaranth.sim import Simulator, _pyrtl, pysim
@@ -26,6 +29,8 @@ from amaranth.sim.pysim import PySimEngine, _PySignalState, _run_wakers
 __all__ = ["simulator_of"]
 
 _UPDATE = re.compile(r"slots\[(\d+)\]\.update\(next_\1(?:, -?\d+)?\)")
+_NUMBERED = re.compile(r"\b(?:slots\[(\d+)\]|next_(\d+)\b)")
+_HELPERS = _pyrtl._ValueCompiler.helpers | _pyrtl._StatementCompiler.helpers
 
 
 def simulator_of(design: Elaboratable) -> Simulator:
@@ -36,9 +41,50 @@ def simulator_of(design: Elaboratable) -> Simulator:
     design : Elaboratable
         It is elaborated here. Its signals are those that a testbench reads and sets.
     """
-    fragment = Fragment.get(design, platform=None)
-    _split(fragment)
-    return Simulator(fragment, engine=_Engine)
+    with _without_garbage_collection(), _shapes_once():
+        fragment = Fragment.get(design, platform=None)
+        _split(fragment)
+        simulator = Simulator(fragment, engine=_Engine)
+        _forget(simulator._design)
+    return simulator
+
+
+@contextmanager
+def _without_garbage_collection() -> Iterator[None]:
+    """Keep Python from looking for garbage among what is being built, again and again."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+@contextmanager
+def _shapes_once() -> Iterator[None]:
+    """Have expressions, which never change, keep their shape: Amaranth asks for it at each level of an expression."""
+
+    def once(shape_of: Callable[[Any], Shape]) -> Callable[[Any], Shape]:
+        def shape(expression: Any) -> Shape:
+            if "_shape" not in vars(expression):
+                expression._shape = shape_of(expression)
+            kept: Shape = expression._shape
+            return kept
+
+        return shape
+
+    with patch.object(Operator, "shape", once(Operator.shape)), patch.object(Concat, "shape", once(Concat.shape)):
+        yield
+
+
+def _forget(design: Any) -> None:
+    """Drop the statements of a design that is compiled: most of its memory, through which garbage collection goes."""
+    for fragment in design.fragments:
+        fragment.statements, fragment.subfragments, fragment.origins = {}, [], ()
+    design.fragments.clear()
+    design.signal_lca.clear()
+    design.elaboratables.clear()
 
 
 def _split(fragment: Fragment) -> None:
@@ -161,8 +207,16 @@ class _Wire(_Slot):
     """The state of a signal that is combinational and nothing else: whoever reads it sees a new value at once."""
 
     def update(self, value: int, mask: int = ~0) -> None:
-        self.next = (self.next & ~mask) | (value & mask)
-        self.commit()
+        before = self.curr
+        self.next = after = (self.next & ~mask) | (value & mask)
+        if before != after:
+            if self.wakers:
+                _run_wakers(self.wakers, before, after)
+            self.curr = after
+            for process in self.readers:
+                if not process.is_queued:
+                    process.is_queued = True
+                    process.queue.append(process)
 
 
 class _Emitter(_pyrtl._PythonEmitter):
@@ -172,6 +226,33 @@ class _Emitter(_pyrtl._PythonEmitter):
         if updated := _UPDATE.fullmatch(code):
             code = f"if next_{updated[1]} != slots[{updated[1]}].next: {code}"
         super().append(code)
+
+
+def _link(code: str, names: dict[str, Any]) -> None:
+    """Make the function ``run`` of a process, in place of executing its code.
+
+    Signals are numbered anew in each process: lanes, and units that are built again, have the same code. The function
+    gets its signals as defaults of its parameters, which it reaches faster than through a list.
+    """
+    numbers: dict[str, int] = {}
+
+    def named(found: re.Match[str]) -> str:
+        kind = "slot" if found[1] else "next"
+        return f"{kind}_{numbers.setdefault(found[1] or found[2], len(numbers))}"
+
+    compiled = _compiled(_NUMBERED.sub(named, code), len(numbers))
+    slots = names["slots"]
+    names["run"] = FunctionType(compiled, _HELPERS, "run", tuple(slots[int(number)] for number in numbers))
+
+
+@lru_cache(20_000)
+def _compiled(code: str, signals: int) -> CodeType:
+    """Return what a function does, of so many signals."""
+    names: dict[str, Any] = {}
+    parameters = ", ".join(f"slot_{number}" for number in range(signals))
+    exec(code.replace("def run():", f"def run({parameters}):", 1), names)
+    compiled: CodeType = names["run"].__code__
+    return compiled
 
 
 class _Compiler(_pyrtl._FragmentCompiler):
@@ -236,6 +317,7 @@ class _Engine(PySimEngine):
             patch.multiple(
                 _pyrtl, PyRTLProcess=partial(_Process, self._queue), comb_waker=_Reader, _PythonEmitter=_Emitter
             ),
+            patch.multiple(_pyrtl, create=True, compile=lambda code, *_: code, exec=_link),
             patch.multiple(pysim, _FragmentCompiler=compiler, _PySignalState=_Slot),
         ):
             super().__init__(design)

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
+from amaranth import Cat
 
 from hdl import MultiplyAccumulate
 
@@ -61,22 +62,29 @@ def run(unit: MultiplyAccumulate, products, *, chunk=0, offer=lambda cycle: True
     done = Run()
     left = list(products)
 
+    layout = unit.i.payload.shape()
+    inputs = Cat(unit.i.valid, unit.o.ready, unit.i.payload.as_value())
+
     async def testbench(ctx):
         ctx.set(unit.chunk, chunk)
         cycle, last_event, offering = 0, 0, False
+        payload, before = 0, None
         while left or cycle - last_event < QUIET:
             fresh = bool(left) and not offering
             offering = bool(left) and (offering or offer(cycle))
-            ctx.set(unit.i.valid, offering)
             if offering and fresh:
                 beat = left[0]._asdict()
-                ctx.set(unit.i.payload, {key: beat[key] for key, part in unit.i.payload.shape() if part.width})
-            ctx.set(unit.o.ready, take(cycle))
+                payload = layout.const({key: beat[key] for key, part in layout if part.width}).as_bits()
+            # All inputs at once: what depends on them is computed once.
+            given = offering | take(cycle) << 1 | payload << 2
+            if given != before:
+                ctx.set(inputs, given)
+                before = given
             accepted = offering and ctx.get(unit.i.ready)
             if ctx.get(unit.o.valid) and ctx.get(unit.o.ready):
-                payload = ctx.get(unit.o.payload)
-                flags = payload.flags.as_bits() if unit.flags else 0
-                done.results.append(Result(payload.result, flags, payload.error.value, payload.register))
+                result = ctx.get(unit.o.payload)
+                flags = result.flags.as_bits() if unit.flags else 0
+                done.results.append(Result(result.result, flags, result.error.value, result.register))
                 done.left_at.append(cycle)
                 last_event = cycle
             if accepted:
