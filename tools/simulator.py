@@ -9,22 +9,22 @@ statements, the clocks and the testbenches are Amaranth's.
 
 from __future__ import annotations
 
-import gc
 import re
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from contextlib import contextmanager
 from functools import lru_cache, partial
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
-from amaranth.hdl import Elaboratable, Fragment, Shape
-from amaranth.hdl._ast import Concat, Operator, SignalKey, Statement, Switch
+from amaranth.hdl import Elaboratable, Fragment
+from amaranth.hdl._ast import SignalKey, Statement, Switch
 from amaranth.hdl._mem import MemoryInstance
 from amaranth.hdl._xfrm import LHSMaskCollector
 from amaranth.sim import Simulator, _pyrtl, pysim
 from amaranth.sim.pysim import PySimEngine, _PySignalState, _run_wakers
+
+from tools.elaboration import quick_elaboration
 
 __all__ = ["simulator_of"]
 
@@ -41,41 +41,12 @@ def simulator_of(design: Elaboratable) -> Simulator:
     design : Elaboratable
         It is elaborated here. Its signals are those that a testbench reads and sets.
     """
-    with _without_garbage_collection(), _shapes_once():
+    with quick_elaboration():
         fragment = Fragment.get(design, platform=None)
         _split(fragment)
         simulator = Simulator(fragment, engine=_Engine)
         _forget(simulator._design)
     return simulator
-
-
-@contextmanager
-def _without_garbage_collection() -> Iterator[None]:
-    """Keep Python from looking for garbage among what is being built, again and again."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
-
-
-@contextmanager
-def _shapes_once() -> Iterator[None]:
-    """Have expressions, which never change, keep their shape: Amaranth asks for it at each level of an expression."""
-
-    def once(shape_of: Callable[[Any], Shape]) -> Callable[[Any], Shape]:
-        def shape(expression: Any) -> Shape:
-            if "_shape" not in vars(expression):
-                expression._shape = shape_of(expression)
-            kept: Shape = expression._shape
-            return kept
-
-        return shape
-
-    with patch.object(Operator, "shape", once(Operator.shape)), patch.object(Concat, "shape", once(Concat.shape)):
-        yield
 
 
 def _forget(design: Any) -> None:

@@ -25,7 +25,9 @@ from sim.run.pool import fresh_processes
 from sim.run.simulate import Job, run_unit
 from sim.run.simulators import MissingSimulator, check_simulator
 from sim.units import UNITS
+from tools.elaboration import quick_elaboration
 from tools.evidence import Means, Record, note
+from tools.yosys import loaded_yosys
 
 __all__ = ["BrokenMutant", "Trial", "judge_mutant", "main", "mutate"]
 
@@ -93,7 +95,8 @@ def mutate(mutant: Mutant, folder: Path, original: str) -> Path:
 
 def verilog_of(unit: str) -> str:
     """Return the Verilog of a unit as it is."""
-    return to_verilog(UNITS[unit].build(), unit)
+    with loaded_yosys(), quick_elaboration():
+        return to_verilog(UNITS[unit].build(), unit)
 
 
 def judge_mutant(mutant: Mutant, job: Job, original: str) -> Trial:
@@ -177,7 +180,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
 
     verdicts: list[Trial] = []
-    with ProcessPoolExecutor(given.jobs, mp_context=fresh_processes("lab.mutants.judge")) as pool:
+    with ProcessPoolExecutor(given.jobs, mp_context=fresh_processes("lab.mutants.judge", "sim.run.loaded")) as pool:
         units = sorted({mutant.unit for mutant in mutants})
         originals = dict(zip(units, pool.map(verilog_of, units), strict=True))
         futures = [

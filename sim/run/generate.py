@@ -11,11 +11,14 @@ from importlib import import_module
 from pathlib import Path
 
 from sim.run.pool import fresh_processes
+from tools.elaboration import quick_elaboration
+from tools.yosys import loaded_yosys
 
 __all__ = ["generate"]
 
 #: Rooms that import `hdl`, and with it names of that copy.
 _ROOMS = ("hdl", "sim", "tools", "lab")
+_KNOWN = ("hdl.verilog", "sim.run.generate", "sim.run.loaded")
 
 
 def generate(unit: str, folder: Path, file: Path) -> None:
@@ -36,7 +39,7 @@ def generate(unit: str, folder: Path, file: Path) -> None:
     RuntimeError
         If that `hdl` cannot be imported or generates nothing, or another one was imported.
     """
-    with ProcessPoolExecutor(1, mp_context=fresh_processes("hdl.verilog", "sim.run.generate")) as pool:
+    with ProcessPoolExecutor(1, mp_context=fresh_processes(*_KNOWN)) as pool:
         pool.submit(_generate, unit, folder.resolve(), file.resolve()).result()
 
 
@@ -51,7 +54,8 @@ def _generate(unit: str, folder: Path, file: Path) -> None:
             del sys.modules[name]
     try:
         component = import_module("sim.units").UNITS[unit].build()
-        verilog = import_module("hdl.verilog").to_verilog(component, unit)
+        with loaded_yosys(), quick_elaboration():
+            verilog = import_module("hdl.verilog").to_verilog(component, unit)
     except Exception as error:
         # As text: the class of an error may be one that only this process knows.
         raise RuntimeError("".join(traceback.format_exception_only(error)).strip().splitlines()[-1]) from None
