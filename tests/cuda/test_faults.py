@@ -15,6 +15,8 @@ from tests.cuda.products import reduction_of, special_values, values
 from tests.golden.kernels.build import Change
 from tests.shared import shared_folder
 
+pytestmark = pytest.mark.long
+
 Check = Callable[[HostDevice], None]
 
 

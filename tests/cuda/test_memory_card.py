@@ -83,6 +83,7 @@ devices.cards[0] = HostDevice(Path({folder!r}))
 """
 
 
+@pytest.mark.long
 def test_memory_card_refuses_two_devices_and_counts_what_waits(card, host_kernels):
     code = IN_THE_CARD.format(card=str(card), folder=str(host_kernels)) + (
         "x = torch.ones(2, 2, device='cuda')\n"

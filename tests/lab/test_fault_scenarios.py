@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from hdl.catalogue import Kind
 from lab.faults.candidates import candidates
 from lab.faults.design import design_of
@@ -16,6 +18,8 @@ from sim.stimulus.neighbours import neighbours
 from sim.stimulus.piled import piled_promotions
 from sim.stimulus.vector import VectorMaker
 from sim.units import UNITS, port_of
+
+pytestmark = pytest.mark.long
 
 SEEDS = range(1, 6)
 

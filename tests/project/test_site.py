@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).resolve().parents[2]
 GOOD = "{py:obj}`golden.convert` and [elsewhere](other.md), as NUMERICS section 3 says."
 

@@ -13,6 +13,8 @@ from tools import compiled, integer_operations, integers
 from tools.cxxrtl import headers, original_headers
 from tools.integers import with_integers
 
+pytestmark = pytest.mark.long
+
 #: Widths on both sides of where one word, and one integer, ends.
 WIDTHS = (1, 7, 32, 33, 64, 131)
 #: Widths of results.

@@ -9,6 +9,8 @@ import pytest
 from tools import compiled
 from tools.cxxrtl import headers, original_headers
 
+pytestmark = pytest.mark.long
+
 #: Widths on both sides of where one word, and one integer, ends.
 WIDTHS = (1, 7, 32, 33, 64, 131)
 ONE = ("logic_not", "reduce_and", "reduce_or", "reduce_xor", "reduce_xnor", "reduce_bool")

@@ -177,6 +177,7 @@ def test_text_of_another_python_is_told_and_trained_on(tmp_path, capsys, monkeyp
     assert re.search(r"# text: .* SHA-256 [0-9a-f]{64}", (tmp_path / "run.yaml").read_text())
 
 
+@pytest.mark.long
 def test_torchrun_trains_on_two_processes(tmp_path):
     command = [*(sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"), "-m"]
     command += ["golden.torch", "fit", "digits_mlp", "--steps", "5", "--model-dir", str(tmp_path), "--no-progress"]

@@ -70,7 +70,13 @@ def test_model_in_fp32_is_seen_by_the_judge(name: str) -> None:
     assert seen.unseen.total() > 0
 
 
-@pytest.mark.parametrize("name", MODELS)
+#: PyTorch compiles most models for seconds: of convolutions, attention and recurrence one is tried with every change.
+QUICK = ("resnet18", "bert", "packed_rnn")
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.long) for name in MODELS]
+)
 def test_compiled_model_has_no_unseen_product_and_the_same_bits(name: str) -> None:
     torch.compiler.reset()
     plain, inputs = made(name)

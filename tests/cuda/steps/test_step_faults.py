@@ -11,6 +11,8 @@ from ...golden.kernels.build import Change
 from .build import BFLOAT16, FLOAT16, build, build_switched
 from .judge import differences, triples
 
+pytestmark = pytest.mark.long
+
 CASES = 20_000
 NARROW = FloatFormat("e4m3", 4, 3)
 EVEN, ZERO, DOWN, UP, AWAY, ODD, RANDOM = Rounding

@@ -10,6 +10,8 @@ from .operands import codes
 from .seen import RUN, differences
 from .test_counting import numbers
 
+pytestmark = pytest.mark.long
+
 VECTORS, ANY, REPEATED = "vector_counts.h", "generic_counts.h", "repeated_counts.h"
 FAULTS = {
     "inexact not counted": (

@@ -152,6 +152,7 @@ def library(switched):
     return switched("products", changes_of(FAULTS) | limited, RUN)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", RUN)
 def test_unchanged_source_built_without_optimisation_agrees(unchanged, load, wanted, path):
     load(unchanged, [path])
@@ -159,11 +160,13 @@ def test_unchanged_source_built_without_optimisation_agrees(unchanged, load, wan
         assert differences(results, wanted) == 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", RUN)
 def test_source_with_every_fault_switched_off_agrees(sees, path):
     assert not sees(None, path)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("fault", FAULTS)
 def test_fault_in_the_source_is_seen(sees, fault):
     assert sees(fault, FAULTS[fault][0])

@@ -285,11 +285,13 @@ def library(switched):
     return switched("modes", faults, {VECTOR_PATH, "portable"})
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", [path for path in (VECTOR_PATH, "portable") if path])
 def test_modes_with_every_fault_switched_off_agree(sees, path):
     assert not sees(None, path)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("fault", FAULTS)
 def test_fault_in_a_mode_is_seen(builder, load, wanted, sees, fault):
     # The plain loops of the vector paths are compiled once more for the portable one.
