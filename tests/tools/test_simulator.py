@@ -146,7 +146,15 @@ def whole(slot, value, mask=~0, update=simulator._Wire.update):
     update(slot, value)
 
 
+def of_the_first_alike(code, names, link=simulator._link):
+    link(code, names)
+    run = names["run"]
+    names["run"] = FIRST.setdefault(run.__code__, run)
+
+
+FIRST = {}
 FAULTS = {
+    "processes of the same code have the same signals": (simulator, "_link", of_the_first_alike),
     "cases that hold nothing are left out": (simulator, "_part", without_empty_cases),
     "signals assigned together are not joined": (simulator, "_groups", of_one_signal_alone),
     "a signal wakes only the first that reads it": (simulator._Slot, "add_waker", waking_no_two),
