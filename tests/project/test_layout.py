@@ -2,7 +2,8 @@
 
 import ast
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -22,12 +23,12 @@ LONGEST_FILE = 400
 AVOIDED_WORDS = ("manti" + "ssa", "denor" + "mal")
 
 
-def project_files() -> list[Path]:
+@cache
+def project_files() -> tuple[Path, ...]:
     """Return the project's own files, whether or not git tracks them yet."""
     below = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*")]
-    return sorted(
-        path for path in [*ROOT.iterdir(), *below] if path.is_file() and not {"__pycache__", ".git"} & set(path.parts)
-    )
+    mine = (path for path in [*ROOT.iterdir(), *below] if not {"__pycache__", ".git"} & set(path.parts))
+    return tuple(sorted(path for path in mine if path.is_file()))
 
 
 def python_files(*folders: str) -> list[Path]:
@@ -36,9 +37,27 @@ def python_files(*folders: str) -> list[Path]:
     return [path for path in files if not folders or path.parts[0] in folders]
 
 
-def imported_modules(path: Path) -> Iterator[str]:
-    """Give the full name of every module that a file imports, at its top or in a function."""
-    for node in ast.walk(ast.parse((ROOT / path).read_text(encoding="utf-8"))):
+def offenders(paths: Iterable[Path], found_in: Callable[[Path], object]) -> dict[str, object]:
+    """Return what is wrong in each file, where anything is."""
+    found = {str(path): found_in(path) for path in paths}
+    assert found, "no files"
+    return {path: what for path, what in found.items() if what}
+
+
+@cache
+def parsed(path: Path) -> ast.Module:
+    """Return the syntax of a file."""
+    return ast.parse((ROOT / path).read_text(encoding="utf-8"))
+
+
+@cache
+def imported_modules(path: Path) -> frozenset[str]:
+    """Return the full name of every module that a file imports, at its top or in a function."""
+    return frozenset(_imported(path))
+
+
+def _imported(path: Path) -> Iterator[str]:
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -55,60 +74,72 @@ def is_module(name: str) -> bool:
     return path.is_dir() or path.with_suffix(".py").is_file()
 
 
-@pytest.mark.parametrize("path", python_files("golden"), ids=str)
-def test_golden_does_not_know_the_hardware_or_its_tools(path: Path) -> None:
-    # golden.torch is the one place for torch.
-    allowed = {"torch"} if path.parts[1].startswith("torch") else set()
-    roots = {module.split(".")[0] for module in imported_modules(path)}
-    assert not roots & (FORBIDDEN_IN_GOLDEN - allowed)
+def roots_of(modules: Iterable[str]) -> set[str]:
+    """Return the top-level packages of modules."""
+    return {module.split(".")[0] for module in modules}
 
 
-@pytest.mark.parametrize("path", [each for each in python_files("golden") if each.parts[1] == "modelzoo"], ids=str)
-def test_modelzoo_only_hands_on_names_of_the_training_layer(path: Path) -> None:
-    # What a name does is in golden.torch, in one place.
-    assert {module.split(".")[1] for module in imported_modules(path)} <= {"torch"}
-    tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
-    assert all(isinstance(node, (ast.Expr, ast.ImportFrom, ast.Assign)) for node in tree.body)
+def beyond(path: Path, roots: Collection[str], shared: Collection[str]) -> set[str]:
+    """Return the modules of some packages that a file imports, though it shares only some of them."""
+    return {module for module in imported_modules(path) if module.split(".")[0] in roots} - set(shared)
 
 
-@pytest.mark.parametrize("path", python_files("golden"), ids=str)
-def test_golden_does_not_know_its_training_layer(path: Path) -> None:
-    if path.parts[1] not in ("torch", "modelzoo"):
-        assert not {
-            module for module in imported_modules(path) if module.startswith(("golden.torch", "golden.modelzoo"))
-        }
+def test_golden_does_not_know_the_hardware_or_its_tools() -> None:
+    def found_in(path: Path) -> set[str]:
+        # golden.torch is the one place for torch.
+        allowed = {"torch"} if path.parts[1].startswith("torch") else set()
+        return roots_of(imported_modules(path)) & (FORBIDDEN_IN_GOLDEN - allowed)
+
+    assert offenders(python_files("golden"), found_in) == {}
 
 
-@pytest.mark.parametrize("path", python_files("hdl"), ids=str)
-def test_hdl_shares_only_parameters_with_golden(path: Path) -> None:
+def test_modelzoo_only_hands_on_names_of_the_training_layer() -> None:
+    def found_in(path: Path) -> list[str]:
+        # What a name does is in golden.torch, in one place.
+        others = {module for module in imported_modules(path) if module.split(".")[1] != "torch"}
+        code = [node for node in parsed(path).body if not isinstance(node, (ast.Expr, ast.ImportFrom, ast.Assign))]
+        return [*others, *map(ast.unparse, code)]
+
+    assert offenders([each for each in python_files("golden") if each.parts[1] == "modelzoo"], found_in) == {}
+
+
+def test_golden_does_not_know_its_training_layer() -> None:
+    def found_in(path: Path) -> set[str]:
+        return {module for module in imported_modules(path) if module.startswith(("golden.torch", "golden.modelzoo"))}
+
+    below = [path for path in python_files("golden") if path.parts[1] not in ("torch", "modelzoo")]
+    assert offenders(below, found_in) == {}
+
+
+def test_hdl_shares_only_parameters_with_golden() -> None:
     # Shared arithmetic could hide one mistake in both.
-    shared = {module for module in imported_modules(path) if module.split(".")[0] == "golden"}
-    assert shared <= SHARED_WITH_HDL
+    assert offenders(python_files("hdl"), lambda path: beyond(path, ("golden",), SHARED_WITH_HDL)) == {}
 
 
-@pytest.mark.parametrize("path", python_files("hdl"), ids=str)
-def test_hdl_does_not_need_the_testbench(path: Path) -> None:
-    assert not {module.split(".")[0] for module in imported_modules(path)} & {"cocotb", "numpy", *ROOMS}
+def test_hdl_does_not_need_the_testbench() -> None:
+    testbench = {"cocotb", "numpy", *ROOMS}
+    assert offenders(python_files("hdl"), lambda path: roots_of(imported_modules(path)) & testbench) == {}
 
 
-@pytest.mark.parametrize("path", python_files(*ROOMS), ids=str)
-def test_rooms_import_only_those_below(path: Path) -> None:
-    above = ROOMS[ROOMS.index(path.parts[0]) + 1 :]
-    assert not {module for module in imported_modules(path) if module.split(".")[0] in above}
+def test_rooms_import_only_those_below() -> None:
+    def found_in(path: Path) -> set[str]:
+        above = ROOMS[ROOMS.index(path.parts[0]) + 1 :]
+        return roots_of(imported_modules(path)) & set(above)
+
+    assert offenders(python_files(*ROOMS), found_in) == {}
 
 
-@pytest.mark.parametrize("path", python_files("tools"), ids=str)
-def test_tools_know_no_arithmetic(path: Path) -> None:
-    shared = {module for module in imported_modules(path) if module.split(".")[0] in ("golden", "hdl")}
-    assert shared <= SHARED_WITH_TOOLS
+def test_tools_know_no_arithmetic() -> None:
+    assert offenders(python_files("tools"), lambda path: beyond(path, ("golden", "hdl"), SHARED_WITH_TOOLS)) == {}
 
 
-@pytest.mark.parametrize("path", python_files("lab"), ids=str)
-def test_hardware_of_the_self_test_shares_only_parameters_with_golden(path: Path) -> None:
-    if path.parts[1] == "boards" and path.as_posix() not in EXPECTED_OF_BOARDS:
-        shared = {module for module in imported_modules(path) if module.split(".")[0] == "golden"}
-        assert shared <= SHARED_WITH_HDL
-        assert "lab.boards.expectation" not in set(imported_modules(path))
+def test_hardware_of_the_self_test_shares_only_parameters_with_golden() -> None:
+    def found_in(path: Path) -> set[str]:
+        expected = imported_modules(path) & {"lab.boards.expectation"}
+        return beyond(path, ("golden",), SHARED_WITH_HDL) | expected
+
+    hardware = [path for path in python_files("lab") if path.parts[1] == "boards"]
+    assert offenders([path for path in hardware if path.as_posix() not in EXPECTED_OF_BOARDS], found_in) == {}
 
 
 @pytest.mark.parametrize("room", sorted(path.parent for path in python_files("lab") if path.name == "__main__.py"))
@@ -130,19 +161,25 @@ def test_words_are_those_of_the_standard() -> None:
     assert not found
 
 
-@pytest.mark.parametrize("path", python_files(), ids=str)
-def test_files_are_short_enough_to_read(path: Path) -> None:
-    assert len((ROOT / path).read_text(encoding="utf-8").splitlines()) <= LONGEST_FILE
+def test_files_are_short_enough_to_read() -> None:
+    def found_in(path: Path) -> int:
+        lines = len((ROOT / path).read_text(encoding="utf-8").splitlines())
+        return lines if lines > LONGEST_FILE else 0
+
+    assert offenders(python_files(), found_in) == {}
 
 
-@pytest.mark.parametrize("path", python_files("golden", "hdl", "tools"), ids=str)
-def test_public_names_are_documented(path: Path) -> None:
-    tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
+def test_public_names_are_documented() -> None:
     definitions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-    public = [node for node in tree.body if isinstance(node, definitions) and not node.name.startswith("_")]
-    implemented = [node for node in public if "overload" not in map(ast.unparse, node.decorator_list)]
-    assert [node.name for node in implemented if not ast.get_docstring(node)] == []
-    assert ast.get_docstring(tree) or not tree.body, "the module itself"
+
+    def found_in(path: Path) -> list[str]:
+        tree = parsed(path)
+        public = [node for node in tree.body if isinstance(node, definitions) and not node.name.startswith("_")]
+        implemented = [node for node in public if "overload" not in map(ast.unparse, node.decorator_list)]
+        unsaid = [node.name for node in implemented if not ast.get_docstring(node)]
+        return unsaid if ast.get_docstring(tree) or not tree.body else [*unsaid, "the module itself"]
+
+    assert offenders(python_files("golden", "hdl", "tools"), found_in) == {}
 
 
 def test_packages_of_the_distribution_exist() -> None:
