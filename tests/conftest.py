@@ -26,6 +26,7 @@ def pytest_collection() -> Iterator[None]:
     finally:
         gc.collect()
         gc.freeze()
+        gc.set_threshold(100_000, 50)  # netlists and graphs are many objects that stay: it looks at them less often
         gc.enable()
 
 
