@@ -112,3 +112,10 @@ def test_advice_that_fails_to_be_written_is_shown_instead(capsys):
     assert "\nlevels:\n" in said.out
     assert "--output: got /proc/levels.yaml, which cannot be written: " in said.err
     assert "the level map stands above" in said.err
+
+
+def test_unknown_callback_lists_callbacks_and_nothing_that_their_modules_import(capsys, tmp_path):
+    given = ["--model-dir", tmp_path / "run", "--set", "trainer.init.callbacks=[ComputeNorm]"]
+    said = refused(capsys, "fit", "digits_mlp", *given).err
+    known = "CheckLoss, Checkpoint, Divergence, KeepNCheckpoints"
+    assert f"trainer.init.callbacks.ComputeNorm: is not a known key, must be one of {known} (an import" in said

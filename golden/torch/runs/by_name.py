@@ -177,4 +177,5 @@ def _called(target: Callable[..., Any], where: str, *arguments: Any, **settings:
 
 
 def _classes(place: object) -> list[str]:
-    return [name for name, each in vars(place).items() if inspect.isclass(each) and name[0].isupper()]
+    own = getattr(place, "__all__", vars(place))  # not what the module has imported for itself
+    return [name for name in own if name[0].isupper() and inspect.isclass(getattr(place, name))]
