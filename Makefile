@@ -24,9 +24,9 @@ export AMARANTH_USE_YOSYS := builtin
 help: ## print this list
 	@echo 'usage: make TARGET [VARIABLE=value ...]'
 	@echo
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo
-	@awk -F ' *## ' '/^#> / {printf "  %-17s %s\n", substr($$1, 4), $$2}' $(MAKEFILE_LIST)
+	@awk -F ' *## ' '/^#> / {printf "  %-18s %s\n", substr($$1, 4), $$2}' $(MAKEFILE_LIST)
 
 #> JOBS    ## processes of sim, test, test-all, formal and fpga, threads of exhaustive (default: all processors)
 #> SEED    ## seed of sim's random stimulus
