@@ -8,15 +8,18 @@ from fractions import Fraction
 
 from golden.decimals import decimal_text, table, value_text
 from golden.exact import Class
+from golden.exact_reduction import ExactReduction
 from golden.exact_rounding import decode
-from golden.exact_steps import Kind, multiply_accumulate
-from golden.explanation import Explanation, explain
+from golden.exact_steps import Kind, Place, multiply_accumulate, reduced
 from golden.formats import FloatFormat
 from golden.reduction import LEVELS, Reduction
+from golden.rounding import NEAREST
 
 __all__ = ["Alternative", "Alternatives", "alternatives"]
 
 _CHUNKS = (8, 32, 128)
+#: To nearest even, which is the same at every place.
+_TO_NEAREST = Place(NEAREST, 0)
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,7 @@ def _cells(way: Alternative) -> list[str]:
     return [way.name, value_text(decode(way.code, way.fmt), 9), way.fmt.name, error, share, str(way.steps), swamped]
 
 
-def alternatives(given: Explanation) -> Alternatives:
+def alternatives(given: ExactReduction) -> Alternatives:
     """Do a sum in other ways, for comparison.
 
     Its own way first; the three levels; chunks of 8, 32 and 128; its products in reverse, by falling and by rising
@@ -79,7 +82,7 @@ def alternatives(given: Explanation) -> Alternatives:
 
     Parameters
     ----------
-    given : Explanation
+    given : ExactReduction
 
     Returns
     -------
@@ -89,7 +92,7 @@ def alternatives(given: Explanation) -> Alternatives:
     return Alternatives(_ways(given))
 
 
-def _ways(given: Explanation) -> Iterator[Alternative]:
+def _ways(given: ExactReduction) -> Iterator[Alternative]:
     products = [step for step in given.steps if step.kind is Kind.PRODUCT]
     pairs = [(step.a, step.b) for step in products]
     exact, reduction, outer = given.exact, given.reduction, given.reduction.outer
@@ -97,7 +100,8 @@ def _ways(given: Explanation) -> Iterator[Alternative]:
     def way(name: str, of: Sequence[tuple[int, int]], plan: Reduction) -> Alternative:
         codes = [code for code, _ in of], [code for _, code in of]
         # A start of 0 is 0 in any format; another is kept in its own.
-        done = explain(*codes, operand=given.operand, reduction=plan, initial=given.initial)
+        _, steps = reduced(*codes, _TO_NEAREST, operand=given.operand, reduction=plan, initial=given.initial)
+        done = ExactReduction(given.operand, plan, given.initial, tuple(steps))
         return Alternative(name, done.code, plan.outer, exact, len(done.steps), done.counts.products.swamped)
 
     yield Alternative("as given", given.code, outer, exact, len(given.steps), given.counts.products.swamped)
@@ -118,7 +122,7 @@ def _ways(given: Explanation) -> Iterator[Alternative]:
         yield Alternative("compensated", *_compensated(given, pairs), exact, 4 * len(pairs), None)
 
 
-def _compensated(given: Explanation, pairs: Sequence[tuple[int, int]]) -> tuple[int, FloatFormat]:
+def _compensated(given: ExactReduction, pairs: Sequence[tuple[int, int]]) -> tuple[int, FloatFormat]:
     """Sum with a second accumulator for what is lost (Kahan, Communications of the ACM 8 (1965) 40)."""
     fmt = given.reduction.inner
 

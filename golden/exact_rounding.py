@@ -12,7 +12,7 @@ from golden.flags import Flag
 from golden.formats import FloatFormat, as_format
 from golden.rounding import DEFAULT_RANDOM_BITS, Rounding, as_overflow, as_rounding, check_random_bits
 
-__all__ = ["decode", "decoded", "floor_log2", "round_value"]
+__all__ = ["decode", "decoded", "floor_log2", "round_value", "ulp"]
 
 NEAREST_EVEN = Rounding.NEAREST_EVEN
 HALF = Fraction(1, 2)
@@ -22,6 +22,12 @@ def floor_log2(magnitude: Fraction) -> int:
     """Return the exponent of the largest power of two that is not above a positive number."""
     estimate = magnitude.numerator.bit_length() - magnitude.denominator.bit_length()
     return estimate if magnitude >= power_of_two(estimate) else estimate - 1
+
+
+def ulp(value: Fraction, fmt: FloatFormat) -> Fraction:
+    """Return the distance between the numbers of a format around a value."""
+    exponent = max(floor_log2(abs(value)), fmt.emin) if value else fmt.emin
+    return Fraction(2) ** (exponent - fmt.fraction_bits)
 
 
 def decode(code: int, fmt: FloatFormat | str) -> Value:

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from fractions import Fraction
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from golden.counts import Counts
 from golden.decimals import decimal_text, table, value_text
-from golden.exact import Class
-from golden.exact_rounding import decode, floor_log2
-from golden.exact_steps import Kind, Place, Step, counted, reduced
+from golden.exact_reduction import ExactReduction
+from golden.exact_rounding import decode, ulp
+from golden.exact_steps import Kind, Place, Step, reduced
 from golden.flags import Flag
 from golden.formats import FloatFormat, as_format
 from golden.reduction import DEFAULT_CHUNK, Reduction
@@ -29,8 +25,7 @@ _PICTURES = (".svg", ".png", ".pdf")
 _HEADS = ("step", "a", "b", "a * b", "accumulator", "exact sum", "rounded", "lost, ulp", "")
 
 
-@dataclass(frozen=True)
-class Explanation:
+class Explanation(ExactReduction):
     """What one reduction did, as `explain` returns it. ``print`` shows it.
 
     Parameters
@@ -44,46 +39,6 @@ class Explanation:
         Every product and promotion, in the order of the hardware: the codes in ``a``, ``b``, ``before`` and ``after``,
         the ``flags``, the exact ``addend``, ``exact`` sum and what was ``lost`` as Fractions, and ``is_swamped``.
     """
-
-    operand: FloatFormat
-    reduction: Reduction
-    initial: int
-    steps: tuple[Step, ...]
-
-    @property
-    def code(self) -> int:
-        """The result: a code in the outer format."""
-        return self.steps[-1].after if self.steps else self.initial
-
-    @property
-    def flags(self) -> Flag:
-        """All that the steps raised."""
-        flags = Flag(0)
-        for step in self.steps:
-            flags |= step.flags
-        return flags
-
-    @cached_property
-    def counts(self) -> Counts:
-        """How often what occurred (NUMERICS section 11)."""
-        return counted(self.steps)
-
-    @cached_property
-    def exact(self) -> Fraction | None:
-        """The exact sum, rounded nowhere; None if an operand is infinite or NaN."""
-        start = decode(self.initial, self.reduction.outer)
-        addends = [step.addend for step in self.steps if step.kind is Kind.PRODUCT]
-        if start.kind is not Class.FINITE or None in addends:
-            return None
-        return start.as_fraction() + sum(addend for addend in addends if addend is not None)
-
-    @property
-    def error(self) -> Fraction | None:
-        """The result less the exact sum; None unless both are finite."""
-        result = decode(self.code, self.reduction.outer)
-        if self.exact is None or result.kind is not Class.FINITE:
-            return None
-        return result.as_fraction() - self.exact
 
     def table(self, rows: int | None = 24, *, codes: bool = False) -> str:
         """Return a table with a line for each step.
@@ -135,16 +90,16 @@ class Explanation:
         ValueError
             If there are no steps, or none with finite values, or the suffix is another one.
         """
-        from golden.explanation_plot import plot
+        from golden.explanation_plot import draw  # few ask for it: golden is imported faster without
 
         path = Path(file)
         if path.suffix not in _PICTURES:
             raise ValueError(f"file: got {str(file)!r}, must end in {', '.join(_PICTURES[:-1])} or {_PICTURES[-1]}")
-        plot(self, path)
+        draw(self._title(), self.steps, path)
 
     def alternatives(self) -> Alternatives:
         """Return the same sum done in other ways: levels, chunks, orders, compensated. ``print`` shows them."""
-        from golden.alternatives import alternatives
+        from golden.alternatives import alternatives  # as above
 
         return alternatives(self)
 
@@ -189,12 +144,6 @@ def _row(step: Step, codes: bool) -> tuple[str, ...]:
     notes = ["swamped"] if step.is_swamped else []
     notes += [str(flag.name).lower() for flag in Flag if flag in step.flags and flag is not Flag.INEXACT]
     return (f"{step.kind.value} {step.index}", *factors, addend, before, exact, after, lost, ", ".join(notes))
-
-
-def ulp(value: Fraction, fmt: FloatFormat) -> Fraction:
-    """Return the distance between the numbers of a format around a value."""
-    exponent = max(floor_log2(abs(value)), fmt.emin) if value else fmt.emin
-    return Fraction(2) ** (exponent - fmt.fraction_bits)
 
 
 def explain(

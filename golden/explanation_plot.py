@@ -2,35 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from golden.exact_rounding import ulp
 from golden.exact_steps import Kind, Step
 
-if TYPE_CHECKING:
-    from golden.explanation import Explanation
-
-__all__ = ["plot"]
+__all__ = ["draw"]
 
 _LOST, _KEPT, _SUM = "#c0392b", "#2c7fb8", "#333333"
 
 
-def plot(explained: Explanation, file: Path) -> None:
+def draw(title: str, steps: Sequence[Step], file: Path) -> None:
     """Draw the accumulator, its addends and the error so far into a file; errors are those of `Explanation.plot`."""
     try:
         import matplotlib
         from matplotlib import pyplot
     except ImportError:
         raise ImportError("plot needs matplotlib: pip install 'cbfloat[figures]'") from None
-    products = [step for step in explained.steps if step.kind is Kind.PRODUCT and step.exact is not None]
+    products = [step for step in steps if step.kind is Kind.PRODUCT and step.exact is not None]
     if not products:
         raise ValueError("explanation: got no product with a finite sum, there is nothing to draw")
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": file.stem, "font.size": 10}):
         figure, (above, below) = pyplot.subplots(2, 1, figsize=(8, 5.5), sharex=True, height_ratios=(3, 2))
         _draw_sizes(above, products)
-        _draw_error(below, explained, products)
-        above.set_title(str(explained).partition("\n")[0], fontsize=10, loc="left")
+        _draw_error(below, steps, products)
+        above.set_title(title, fontsize=10, loc="left")
         figure.tight_layout()
         figure.savefig(file, metadata={"Date": None} if file.suffix == ".svg" else None)
         pyplot.close(figure)
@@ -38,8 +37,6 @@ def plot(explained: Explanation, file: Path) -> None:
 
 def _draw_sizes(axes: Any, products: list[Step]) -> None:
     """Addends against half an ulp of the accumulator: what lies below that line is lost."""
-    from golden.explanation import ulp
-
     places = [step.index for step in products]
     # An accumulator of 0 loses nothing: its ulp, that of the smallest number, would hide all others.
     befores = [(step.value_before, step.accumulator) for step in products]
@@ -58,12 +55,12 @@ def _draw_sizes(axes: Any, products: list[Step]) -> None:
     axes.grid(visible=True, alpha=0.3)
 
 
-def _draw_error(axes: Any, explained: Explanation, products: list[Step]) -> None:
+def _draw_error(axes: Any, steps: Sequence[Step], products: list[Step]) -> None:
     """What the roundings have taken from the sum so far, promotions included."""
     places: list[int] = []
     errors: list[float] = []
     so_far, product = Fraction(0), 0
-    for step in explained.steps:
+    for step in steps:
         so_far -= step.lost or 0
         product = step.index if step.kind is Kind.PRODUCT else product
         places.append(product)

@@ -1,0 +1,73 @@
+"""One reduction on exact numbers: its steps, and what they come to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+from golden.counts import Counts
+from golden.exact import Class
+from golden.exact_rounding import decode
+from golden.exact_steps import Kind, Step, counted
+from golden.flags import Flag
+from golden.formats import FloatFormat
+from golden.reduction import Reduction
+
+__all__ = ["ExactReduction"]
+
+
+@dataclass(frozen=True)
+class ExactReduction:
+    """What one reduction did.
+
+    Parameters
+    ----------
+    operand : FloatFormat
+        Format of the factors.
+    reduction : Reduction
+    initial : int
+        Code in the outer format from which the total started.
+    steps : tuple of Step
+        Every product and promotion, in the order of the hardware.
+    """
+
+    operand: FloatFormat
+    reduction: Reduction
+    initial: int
+    steps: tuple[Step, ...]
+
+    @property
+    def code(self) -> int:
+        """The result: a code in the outer format."""
+        return self.steps[-1].after if self.steps else self.initial
+
+    @property
+    def flags(self) -> Flag:
+        """All that the steps raised."""
+        flags = Flag(0)
+        for step in self.steps:
+            flags |= step.flags
+        return flags
+
+    @cached_property
+    def counts(self) -> Counts:
+        """How often what occurred (NUMERICS section 11)."""
+        return counted(self.steps)
+
+    @cached_property
+    def exact(self) -> Fraction | None:
+        """The exact sum, rounded nowhere; None if an operand is infinite or NaN."""
+        start = decode(self.initial, self.reduction.outer)
+        addends = [step.addend for step in self.steps if step.kind is Kind.PRODUCT]
+        if start.kind is not Class.FINITE or None in addends:
+            return None
+        return start.as_fraction() + sum(addend for addend in addends if addend is not None)
+
+    @property
+    def error(self) -> Fraction | None:
+        """The result less the exact sum; None unless both are finite."""
+        result = decode(self.code, self.reduction.outer)
+        if self.exact is None or result.kind is not Class.FINITE:
+            return None
+        return result.as_fraction() - self.exact
