@@ -5,19 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch.utils import _pytree as pytree
 
 from golden.torch.backend.cluster import CSConfig
 from golden.torch.backend.device import Device
+from golden.torch.backend.executor import Executor
 from golden.torch.backend.kinds import OPTIONS, BackendType, check_names
 from golden.torch.notices import say_once
 from golden.torch.settings import half
-
-if TYPE_CHECKING:
-    from golden.torch.utils.data.executor import DataExecutor
 
 __all__ = ["Backend", "backend", "current_backend", "current_executor", "current_torch_device", "use_cs"]
 
@@ -46,7 +44,7 @@ class Backend:
         self.is_e2e_execution = not (options.get("compile_only") or options.get("validate_only"))
         self.executor_counter = 0
         self.cluster = None
-        self.data_executor_stack: list[DataExecutor] = []
+        self.data_executor_stack: list[Executor] = []
         self._closures: list[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]] = []
         if backend_type.is_csx or options.get("mixed_precision"):
             half.enable_mixed_precision()
@@ -149,7 +147,7 @@ def current_backend(raise_exception: bool = True, raise_warning: bool = False) -
     return _Process.backend
 
 
-def current_executor() -> DataExecutor:
+def current_executor() -> Executor:
     """Return the data executor of the run under way.
 
     Raises

@@ -8,6 +8,7 @@ from typing import Any
 
 from golden.torch.backend.cluster import CSConfig
 from golden.torch.backend.current import current_backend
+from golden.torch.backend.executor import Executor
 from golden.torch.backend.kinds import check_names
 from golden.torch.notices import say_once
 from golden.torch.utils.data.loader import DataLoader
@@ -150,7 +151,7 @@ class DataExecutor:
 
     def __iter__(self) -> Iterator[Any]:
         self._step = -1
-        runs = self.backend.data_executor_stack
+        runs: list[Executor] = self.backend.data_executor_stack
         self._number = self.backend.executor_counter = self.backend.executor_counter + 1
         runs.append(self)
         try:
