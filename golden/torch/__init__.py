@@ -53,14 +53,13 @@ from golden.torch.guarding.audit import Audit, audit
 from golden.torch.guarding.operator_kinds import declare_operator
 from golden.torch.observing import observe
 from golden.torch.settings.configuration import MixedPrecision
-from golden.torch.settings.half import (
-    enable_mixed_precision,
+from golden.torch.settings.half import enable_mixed_precision, mixed_precision
+from golden.torch.settings.half_dtype import (
     get_floating_point_dtype,
     get_floating_point_dtype_str,
     get_half_dtype,
     get_half_dtype_str,
     is_cbfloat16_tensor,
-    mixed_precision,
     set_half_dtype,
 )
 from golden.torch.settings.levels import Levels, current_pol, pol, set_model_level

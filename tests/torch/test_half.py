@@ -1,10 +1,12 @@
 """The half type: names, dtypes, proxies, and what tells a cbfloat16 tensor."""
 
+import pickle
+
 import pytest
 import torch
 
 import golden.torch as cstorch
-from golden.torch.settings.half import half_named
+from golden.torch.settings.half_type import HalfType, half_named
 
 from .oracle import normal
 
@@ -109,3 +111,8 @@ def test_half_named_passes_a_half_type_through():
     half = half_named("cbfloat16", torch.float16)
     assert half_named(half) is half
     assert not half.is_lossless_proxy
+
+
+def test_half_type_of_an_older_pickle_is_found():
+    # Models pickled before half types had a module of their own name it so.
+    assert pickle.loads(b"cgolden.torch.settings.half\nHalfType\n.") is HalfType

@@ -10,7 +10,7 @@ from torch.utils.checkpoint import checkpoint
 import golden.torch as cstorch
 from golden.torch.functions import gradients
 from golden.torch.functions.gradients import round_to_half, softmax_in_half
-from golden.torch.settings.half import HalfType
+from golden.torch.settings.half_type import HalfType
 from golden.torch.settings.level_map import LevelMap
 
 from .oracle import normal

@@ -23,7 +23,7 @@ from golden.torch.runs.devices import batch_for
 from golden.torch.runs.older_form import as_today
 from golden.torch.runs.random_state import seed_everything
 from golden.torch.runs.record import RunRecord
-from golden.torch.settings.half import half_named
+from golden.torch.settings.half_type import half_named
 from golden.torch.settings.mapped import enter_map
 from golden.torch.settings.scopes import Settings
 from golden.torch.training.callback import outputs_of

@@ -12,7 +12,7 @@ from golden.formats import CBFLOAT16
 from golden.loss_scaling import DynamicLossScale
 from golden.torch.arguments import check_items
 from golden.torch.settings.configuration import FORMAT_NAMES, MixedPrecision
-from golden.torch.settings.half import HalfType, half_named
+from golden.torch.settings.half_type import HalfType, half_named
 
 __all__ = ["Formats", "as_formats"]
 

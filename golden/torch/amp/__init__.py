@@ -5,14 +5,13 @@ from golden.torch.amp.conditional import isfinite
 from golden.torch.amp.grad_scaler import GradScaler
 from golden.torch.amp.initialize import initialize
 from golden.torch.amp.optimizer_step import optimizer_step
-from golden.torch.settings.half import (
-    enable_mixed_precision,
+from golden.torch.settings.half import enable_mixed_precision, mixed_precision
+from golden.torch.settings.half_dtype import (
     get_floating_point_dtype,
     get_floating_point_dtype_str,
     get_half_dtype,
     get_half_dtype_str,
     is_cbfloat16_tensor,
-    mixed_precision,
     set_half_dtype,
 )
 

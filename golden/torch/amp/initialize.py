@@ -15,7 +15,8 @@ from torch.optim import Optimizer
 
 from golden.reduction import DEFAULT_CHUNK
 from golden.torch.amp.iteration import as_optimizers
-from golden.torch.settings.half import HalfType, _Process, current_half, half_named
+from golden.torch.settings.half import _Process, current_half
+from golden.torch.settings.half_type import HalfType, half_named
 from golden.torch.settings.level_map import LevelMap
 from golden.torch.settings.mapped import in_map
 from golden.torch.settings.precision import precision

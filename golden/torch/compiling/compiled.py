@@ -20,6 +20,7 @@ from torch import fx
 from golden.torch.guarding.guard import looking_through, unwatched
 from golden.torch.guarding.operator_kinds import kind_of_operator
 from golden.torch.guarding.operator_table import PRODUCTS
+from golden.torch.settings.half import current_half
 from golden.torch.settings.scopes import Settings, Unseen, scopes
 
 __all__ = ["MARK", "OFF", "hides_products", "look_at_graphs"]
@@ -145,7 +146,5 @@ def _needs_gradient(node: fx.Node) -> bool:
 
 
 def _settings(unseen: str) -> Settings:
-    from golden.torch.settings.half import current_half
-
     around = scopes.precisions[-1] if scopes.precisions else Settings(current_half(), 1, None, True)
     return replace(around, enabled=True, unseen=unseen)  # type: ignore[arg-type]

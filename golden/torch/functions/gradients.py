@@ -22,7 +22,7 @@ import torch
 from torch.autograd import forward_ad
 
 from golden.torch.operators import registered as operators
-from golden.torch.settings.half import HalfType
+from golden.torch.settings.half_type import HalfType
 
 __all__ = [
     "branch_of",

@@ -20,7 +20,7 @@ from golden.torch.functions.gradients import (
 from golden.torch.operators import registered as operators
 from golden.torch.operators.draws import branched
 from golden.torch.operators.format_text import format_of, operand_of, rounding_of, text_of
-from golden.torch.settings.half import HalfType
+from golden.torch.settings.half_type import HalfType
 
 __all__ = ["grouped", "grouped_product"]
 

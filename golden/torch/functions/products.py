@@ -12,7 +12,8 @@ import torch
 from golden.reduction import DEFAULT_CHUNK
 from golden.torch.functions.gradients import exact_product
 from golden.torch.operators.registered import unwatched
-from golden.torch.settings.half import HalfType, current_half
+from golden.torch.settings.half import current_half
+from golden.torch.settings.half_type import HalfType
 from golden.torch.settings.levels import current_pol
 from golden.torch.settings.mapped import note_maps
 from golden.torch.settings.scopes import scopes

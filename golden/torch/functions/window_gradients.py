@@ -14,7 +14,7 @@ from golden.torch.functions.gradients import branch_of, is_transformed, one_by_o
 from golden.torch.operators import registered as operators
 from golden.torch.operators.registered import gradient_of
 from golden.torch.operators.windows import Geometry
-from golden.torch.settings.half import HalfType
+from golden.torch.settings.half_type import HalfType
 
 __all__ = ["convolved", "transposed"]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
-from golden.torch.settings.half import HalfType
+from golden.torch.settings.half_type import HalfType
 
 __all__ = ["backward_has_run", "half_of", "nodes"]
 

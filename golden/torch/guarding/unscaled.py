@@ -16,6 +16,7 @@ from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from golden import CBFLOAT16
 from golden.torch.operators.format_text import ACCUMULATOR, MODES
+from golden.torch.settings.half import current_half, wants_mixed_precision
 from golden.torch.settings.scopes import Process
 
 __all__ = ["note_product", "scaled_step", "watch_steps"]
@@ -91,8 +92,6 @@ def _check(optimizer: object, args: Any, kwargs: Any) -> None:
 
 
 def _is_asked_for() -> bool:
-    from golden.torch.settings.half import current_half, wants_mixed_precision  # that module needs this one
-
     return wants_mixed_precision() and current_half().format == CBFLOAT16
 
 

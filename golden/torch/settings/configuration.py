@@ -18,7 +18,7 @@ from golden.torch.amp.grad_scaler import GradScaler
 from golden.torch.amp.optimizer_step import check_clipping
 from golden.torch.arguments import checked_level
 from golden.torch.optim.weights import keep_weights
-from golden.torch.settings.half import HalfType, half_named
+from golden.torch.settings.half_type import HalfType, half_named
 from golden.torch.settings.level_map import LevelMap
 from golden.torch.settings.precision import precision
 

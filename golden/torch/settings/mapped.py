@@ -11,7 +11,7 @@ import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -20,21 +20,10 @@ from torch.nn.modules import module as hooked
 from torch.utils.hooks import RemovableHandle
 
 from golden.torch.compiling.frames import run_as_written
-from golden.torch.settings.level_map import LevelMap, Table
-from golden.torch.settings.scopes import scopes
+from golden.torch.settings.level_map import LevelMap
+from golden.torch.settings.scopes import MapScope, scopes
 
-__all__ = ["MapScope", "enter_map", "in_map", "leave_map", "mapped", "note_maps", "watching_modules"]
-
-
-@dataclass(frozen=True)
-class MapScope:
-    """A map in force: who entered it, and its table once the model is known."""
-
-    owner: object
-    map: LevelMap
-    text: str
-    depth: int  # mapped modules that ran around it
-    table: Table | None = None
+__all__ = ["enter_map", "in_map", "leave_map", "mapped", "note_maps", "watching_modules"]
 
 
 class _Hooks:

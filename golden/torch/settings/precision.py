@@ -26,7 +26,8 @@ from golden.torch.functions.products import ELIGIBLE
 from golden.torch.guarding.guard import refuse, unwatch, watch, watching
 from golden.torch.guarding.interception import COMPOSITES, EXACT, kind_of
 from golden.torch.operators.draws import Draws
-from golden.torch.settings.half import HalfType, current_half, half_named
+from golden.torch.settings.half import current_half
+from golden.torch.settings.half_type import HalfType, half_named
 from golden.torch.settings.level_map import LevelMap
 from golden.torch.settings.levels import model_level
 from golden.torch.settings.mapped import enter_map, leave_map

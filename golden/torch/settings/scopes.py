@@ -9,18 +9,15 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from types import EllipsisType
+from typing import Any, Literal, Protocol
 
 from golden.torch.guarding.timeline import Timeline
+from golden.torch.operators.draws import Draws
+from golden.torch.settings.half_type import HalfType
+from golden.torch.settings.level_map import LevelMap, Table
 
-if TYPE_CHECKING:
-    from golden.torch.operators.draws import Draws
-    from golden.torch.settings.half import HalfType
-    from golden.torch.settings.level_map import LayerSettings
-    from golden.torch.settings.levels import pol
-    from golden.torch.settings.mapped import MapScope
-
-__all__ = ["Process", "Settings", "Unseen", "scopes"]
+__all__ = ["LevelScope", "MapScope", "Process", "Settings", "Unseen", "scopes"]
 
 #: What becomes of a product that the exact kernels cannot run.
 Unseen = Literal["error", "warn", "count"]
@@ -42,6 +39,37 @@ class Settings:
     draws: Draws | None = field(default=None, compare=False, repr=False)  # None where nothing is random
 
 
+class LevelScope(Protocol):
+    """What sets levels where it is in force: a `golden.torch.pol`, or what a level map says of a module."""
+
+    @property
+    def fwd(self) -> int | None:
+        """The level of forward passes; None leaves the surrounding one."""
+
+    @property
+    def bwd(self) -> int | None:
+        """The level of backward passes, likewise."""
+
+    @property
+    def chunk(self) -> int | EllipsisType | None:
+        """Products in a chunk; ... leaves the surrounding number."""
+
+    @property
+    def half(self) -> HalfType | None:
+        """The half type; None leaves the surrounding one."""
+
+
+@dataclass(frozen=True)
+class MapScope:
+    """A map in force: who entered it, and its table once the model is known."""
+
+    owner: object
+    map: LevelMap
+    text: str
+    depth: int  # mapped modules that ran around it
+    table: Table | None = None
+
+
 class Process:
     """The settings of the whole process."""
 
@@ -53,10 +81,10 @@ class Process:
 
 class _Scopes(threading.local):
     precisions: tuple[Settings, ...] = ()
-    pols: tuple[pol | LayerSettings, ...] = ()
+    pols: tuple[LevelScope, ...] = ()
     #: The level maps in force; and the modules that run at levels of theirs, by `id`, with `pols` and `maps` before it.
     maps: tuple[MapScope, ...] = ()
-    mapped: tuple[tuple[int, tuple[pol | LayerSettings, ...], tuple[MapScope, ...]], ...] = ()
+    mapped: tuple[tuple[int, tuple[LevelScope, ...], tuple[MapScope, ...]], ...] = ()
     #: The initialised models (`golden.torch.amp.initialize`) that are running.
     entries: tuple[Any, ...] = ()
     #: The precisions around each backward pass that is under way, innermost last.
