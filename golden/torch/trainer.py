@@ -30,7 +30,8 @@ from golden.torch.training.checks import check_count, check_is
 from golden.torch.training.divergence import Divergence
 from golden.torch.training.epochs import Epochs
 from golden.torch.training.interruption import Interruption, RunStopped, name_of
-from golden.torch.training.loggers import CsvLogger, Logger, Logging
+from golden.torch.training.logger import Logger
+from golden.torch.training.loggers import CsvLogger, Logging
 from golden.torch.training.loop import TrainingLoop, ValidationLoop
 from golden.torch.training.parts import (
     as_checkpoint,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torch import nn
 
@@ -12,9 +12,7 @@ from golden.torch.observing.observation import Observation, ObservationSettings
 from golden.torch.observing.report import ObservationReport
 from golden.torch.settings.scopes import scopes
 from golden.torch.training.callback import Callback
-
-if TYPE_CHECKING:
-    from golden.torch.trainer import Trainer
+from golden.torch.training.run import Run
 
 __all__ = ["ObservedRun"]
 
@@ -44,12 +42,12 @@ class ObservedRun(Callback):
         self._done = 0
 
     def on_enter_fit(
-        self, trainer: Trainer, stack: ExitStack, train_dataloader: Any, val_dataloader: Any, loop: Any
+        self, trainer: Run, stack: ExitStack, train_dataloader: Any, val_dataloader: Any, loop: Any
     ) -> None:
         """Keep what ends with `fit`."""
         self._stack = stack
 
-    def on_fit_start(self, trainer: Trainer, train_dataloader: Any, val_dataloader: Any, loop: Any) -> None:
+    def on_fit_start(self, trainer: Run, train_dataloader: Any, val_dataloader: Any, loop: Any) -> None:
         """Begin, at the step of the checkpoint that is loaded."""
         with trainer.autocast:
             precision = scopes.precisions[-1] if scopes.precisions else None
@@ -60,13 +58,13 @@ class ObservedRun(Callback):
         self.report = self._stack.enter_context(self._observation)
         self._stack, self._done = None, trainer.step
 
-    def on_train_batch_start(self, trainer: Trainer, model: nn.Module, batch: Any, batch_idx: int) -> None:
+    def on_train_batch_start(self, trainer: Run, model: nn.Module, batch: Any, batch_idx: int) -> None:
         """Begin a step with its first batch."""
         if self._observation is not None:
             self._observation.begin_step()
 
     def on_train_batch_end(
-        self, trainer: Trainer, model: nn.Module, outputs: dict[str, Any], batch: Any, batch_idx: int
+        self, trainer: Run, model: nn.Module, outputs: dict[str, Any], batch: Any, batch_idx: int
     ) -> None:
         """End a step with its last batch."""
         if self._observation is not None and trainer.step != self._done:

@@ -5,15 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 
 from golden.torch.runs.ranks import rank
 from golden.torch.training.callback import Callback
-
-if TYPE_CHECKING:
-    from golden.torch.trainer import Trainer
+from golden.torch.training.run import Run
 
 __all__ = ["RunRecord"]
 
@@ -36,7 +34,7 @@ class RunRecord(Callback):
     def __init__(self, document: Mapping[str, Any], notes: Sequence[str], folder: Path) -> None:
         self._document, self._notes, self._path = dict(document), tuple(notes), folder / "run.yaml"
 
-    def on_fit_start(self, trainer: Trainer, train_dataloader: Any, val_dataloader: Any, loop: Any) -> None:
+    def on_fit_start(self, trainer: Run, train_dataloader: Any, val_dataloader: Any, loop: Any) -> None:
         """Write the file; the checkpoint is loaded and accepted."""
         if rank():
             return

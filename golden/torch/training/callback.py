@@ -6,14 +6,12 @@ import difflib
 import warnings
 from collections.abc import Iterable
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-if TYPE_CHECKING:
-    from golden.torch.trainer import Trainer
-    from golden.torch.training.loop import TrainingLoop, ValidationLoop
+from golden.torch.training.loop import TrainingLoop, ValidationLoop
 
 __all__ = ["HOOKS", "Callback", "Callbacks", "outputs_of"]
 
@@ -21,114 +19,113 @@ __all__ = ["HOOKS", "Callback", "Callbacks", "outputs_of"]
 class Callback:
     """Base of a callback: the `Trainer` calls its hooks, which do nothing unless a subclass says what.
 
-    `trainer` is the run, `model` its model. `outputs` is a dictionary with ``"loss"``, and with what else the model
-    returned; a batch is what the data loader gave. With gradient accumulation a step has several batches: those hooks
-    that are named after a batch, a forward or a backward pass run for each, those of the optimizer once.
+    `trainer` is the `Trainer`, of any type here, so that a subclass may say which; `model` is its model. `outputs` is a
+    dictionary with ``"loss"``, and with what else the model returned; a batch is what the data loader gave. With
+    gradient accumulation a step has several batches: those hooks that are named after a batch, a forward or a backward
+    pass run for each, those of the optimizer once.
     """
 
-    def pre_setup(self, trainer: Trainer) -> None:
+    def pre_setup(self, trainer: Any) -> None:
         """Run once, when the trainer is built, before `setup` of any callback."""
 
-    def setup(self, trainer: Trainer) -> None:
+    def setup(self, trainer: Any) -> None:
         """Run once, when the trainer is built."""
 
-    def post_setup(self, trainer: Trainer) -> None:
+    def post_setup(self, trainer: Any) -> None:
         """Run once, when the trainer is built, after `setup` of all callbacks."""
 
     def on_enter_fit(
-        self, trainer: Trainer, stack: ExitStack, train_dataloader: Any, val_dataloader: Any, loop: Any
+        self, trainer: Any, stack: ExitStack, train_dataloader: Any, val_dataloader: Any, loop: Any
     ) -> None:
         """Enter contexts that shall last as long as `fit`, with ``stack.enter_context``."""
 
-    def on_fit_start(self, trainer: Trainer, train_dataloader: Any, val_dataloader: Any, loop: TrainingLoop) -> None:
+    def on_fit_start(self, trainer: Any, train_dataloader: Any, val_dataloader: Any, loop: TrainingLoop) -> None:
         """Run before the first step of `fit`, after a checkpoint is loaded; nothing has been written then."""
 
-    def on_fit_end(self, trainer: Trainer, loop: TrainingLoop) -> None:
+    def on_fit_end(self, trainer: Any, loop: TrainingLoop) -> None:
         """Run when `fit` has come to its end."""
 
-    def on_fit_exception(self, trainer: Trainer, exception: BaseException) -> None:
+    def on_fit_exception(self, trainer: Any, exception: BaseException) -> None:
         """Run when `fit` ends with an error; the error goes on after it."""
 
     def on_train_start(
-        self, trainer: Trainer, model: nn.Module, train_dataloader: Any, loop: TrainingLoop, loop_idx: int
+        self, trainer: Any, model: nn.Module, train_dataloader: Any, loop: TrainingLoop, loop_idx: int
     ) -> None:
         """Run before an epoch, or what is left of it; `loop_idx` counts them from 0."""
 
-    def on_train_end(self, trainer: Trainer, model: nn.Module, loop: TrainingLoop, loop_idx: int) -> None:
+    def on_train_end(self, trainer: Any, model: nn.Module, loop: TrainingLoop, loop_idx: int) -> None:
         """Run after an epoch, or when the run ends within it."""
 
-    def on_train_batch_start(self, trainer: Trainer, model: nn.Module, batch: Any, batch_idx: int) -> None:
+    def on_train_batch_start(self, trainer: Any, model: nn.Module, batch: Any, batch_idx: int) -> None:
         """Run before a batch; `batch_idx` counts those of the epoch from 0."""
 
     def on_train_batch_end(
-        self, trainer: Trainer, model: nn.Module, outputs: dict[str, Any], batch: Any, batch_idx: int
+        self, trainer: Any, model: nn.Module, outputs: dict[str, Any], batch: Any, batch_idx: int
     ) -> None:
         """Run after a batch, and after the step if the batch is the last of one."""
 
-    def on_train_step_start(self, trainer: Trainer, model: nn.Module, batch: Any) -> None:
+    def on_train_step_start(self, trainer: Any, model: nn.Module, batch: Any) -> None:
         """Run right after `on_train_batch_start`."""
 
-    def on_train_step_end(self, trainer: Trainer, model: nn.Module, outputs: dict[str, Any], batch: Any) -> None:
+    def on_train_step_end(self, trainer: Any, model: nn.Module, outputs: dict[str, Any], batch: Any) -> None:
         """Run right before `on_train_batch_end`."""
 
     def on_before_forward(
-        self, trainer: Trainer, model: nn.Module, batch: Any, args: list[Any], kwargs: dict[str, Any]
+        self, trainer: Any, model: nn.Module, batch: Any, args: list[Any], kwargs: dict[str, Any]
     ) -> None:
         """Run before the model; `args` and `kwargs` are what it is called with, and may be changed in place."""
 
-    def on_after_forward(self, trainer: Trainer, model: nn.Module, outputs: dict[str, Any], batch: Any) -> None:
+    def on_after_forward(self, trainer: Any, model: nn.Module, outputs: dict[str, Any], batch: Any) -> None:
         """Run after the model; `outputs` may be changed in place."""
 
-    def on_before_backward(self, trainer: Trainer, model: nn.Module, outputs: dict[str, Any]) -> None:
+    def on_before_backward(self, trainer: Any, model: nn.Module, outputs: dict[str, Any]) -> None:
         """Run before the backward pass, within the precision."""
 
-    def on_after_backward(self, trainer: Trainer, model: nn.Module, outputs: dict[str, Any]) -> None:
+    def on_after_backward(self, trainer: Any, model: nn.Module, outputs: dict[str, Any]) -> None:
         """Run after the backward pass; the gradients are still scaled."""
 
-    def on_before_optimizer_step(self, trainer: Trainer, model: nn.Module, optimizer: Optimizer) -> None:
+    def on_before_optimizer_step(self, trainer: Any, model: nn.Module, optimizer: Optimizer) -> None:
         """Run before the step of the optimizer; the gradients are unscaled, and not yet clipped."""
 
-    def on_after_optimizer_step(self, trainer: Trainer, model: nn.Module, optimizer: Optimizer) -> None:
+    def on_after_optimizer_step(self, trainer: Any, model: nn.Module, optimizer: Optimizer) -> None:
         """Run after the step of the optimizer, also after a skipped one."""
 
-    def on_before_optimizer_zero_grad(self, trainer: Trainer, model: nn.Module, optimizer: Optimizer) -> None:
+    def on_before_optimizer_zero_grad(self, trainer: Any, model: nn.Module, optimizer: Optimizer) -> None:
         """Run before the gradients are cleared."""
 
-    def on_after_optimizer_zero_grad(self, trainer: Trainer, model: nn.Module, optimizer: Optimizer) -> None:
+    def on_after_optimizer_zero_grad(self, trainer: Any, model: nn.Module, optimizer: Optimizer) -> None:
         """Run after the gradients are cleared."""
 
-    def on_before_scheduler_step(
-        self, trainer: Trainer, model: nn.Module, optimizer: Optimizer, scheduler: Any
-    ) -> None:
+    def on_before_scheduler_step(self, trainer: Any, model: nn.Module, optimizer: Optimizer, scheduler: Any) -> None:
         """Run before the step of a scheduler."""
 
-    def on_after_scheduler_step(self, trainer: Trainer, model: nn.Module, optimizer: Optimizer, scheduler: Any) -> None:
+    def on_after_scheduler_step(self, trainer: Any, model: nn.Module, optimizer: Optimizer, scheduler: Any) -> None:
         """Run after the step of a scheduler."""
 
-    def on_validate_start(self, trainer: Trainer, model: nn.Module, val_dataloader: Any, loop: ValidationLoop) -> None:
+    def on_validate_start(self, trainer: Any, model: nn.Module, val_dataloader: Any, loop: ValidationLoop) -> None:
         """Run before a validation."""
 
-    def on_validate_end(self, trainer: Trainer, model: nn.Module, loop: ValidationLoop) -> None:
+    def on_validate_end(self, trainer: Any, model: nn.Module, loop: ValidationLoop) -> None:
         """Run after a validation."""
 
-    def on_validate_batch_start(self, trainer: Trainer, model: nn.Module, batch: Any, batch_idx: int) -> None:
+    def on_validate_batch_start(self, trainer: Any, model: nn.Module, batch: Any, batch_idx: int) -> None:
         """Run before a batch of a validation."""
 
     def on_validate_batch_end(
-        self, trainer: Trainer, model: nn.Module, outputs: dict[str, Any], batch: Any, batch_idx: int
+        self, trainer: Any, model: nn.Module, outputs: dict[str, Any], batch: Any, batch_idx: int
     ) -> None:
         """Run after a batch of a validation."""
 
-    def on_validate_exception(self, trainer: Trainer, exception: BaseException) -> None:
+    def on_validate_exception(self, trainer: Any, exception: BaseException) -> None:
         """Run when a validation ends with an error; the error goes on after it."""
 
-    def on_save_checkpoint(self, trainer: Trainer, state_dict: dict[str, Any]) -> None:
+    def on_save_checkpoint(self, trainer: Any, state_dict: dict[str, Any]) -> None:
         """Put tensors and plain Python objects into `state_dict`, under a key of your own."""
 
-    def on_after_save_checkpoint(self, trainer: Trainer, ckpt_path: Any) -> None:
+    def on_after_save_checkpoint(self, trainer: Any, ckpt_path: Any) -> None:
         """Run when a checkpoint is written; `ckpt_path` is its folder."""
 
-    def on_load_checkpoint(self, trainer: Trainer, state_dict: dict[str, Any]) -> None:
+    def on_load_checkpoint(self, trainer: Any, state_dict: dict[str, Any]) -> None:
         """Take from `state_dict` what `on_save_checkpoint` put there; it may lack it."""
 
 
@@ -163,7 +160,7 @@ class Callbacks:
                         f"{argument}: {type(each).__name__}.{name} is no hook and never runs{meant}", stacklevel=4
                     )
 
-    def call(self, hook: str, trainer: Trainer, *arguments: Any) -> None:
+    def call(self, hook: str, trainer: Any, *arguments: Any) -> None:
         """Call one hook of all callbacks."""
         for each in self.all:
             getattr(each, hook)(trainer, *arguments)

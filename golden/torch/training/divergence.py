@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from torch import nn
 
 from golden.torch.training.callback import Callback
 from golden.torch.training.checks import check_count
-
-if TYPE_CHECKING:
-    from golden.torch.trainer import Trainer
+from golden.torch.training.run import Run
 
 __all__ = ["CheckLoss", "Divergence"]
 
@@ -45,13 +43,13 @@ class Divergence(Callback):
         self._bad_losses = self._bad_scales = 0
         self._told: set[str] = set()
 
-    def on_fit_start(self, trainer: Trainer, train_dataloader: Any, val_dataloader: Any, loop: Any) -> None:
+    def on_fit_start(self, trainer: Run, train_dataloader: Any, val_dataloader: Any, loop: Any) -> None:
         """Begin to count."""
         self._last, self._skipped = trainer.step, trainer.scaler.get_num_skipped_steps()
         self._bad_losses = self._bad_scales = 0
 
     def on_train_batch_end(
-        self, trainer: Trainer, model: nn.Module, outputs: dict[str, Any], batch: Any, batch_idx: int
+        self, trainer: Run, model: nn.Module, outputs: dict[str, Any], batch: Any, batch_idx: int
     ) -> None:
         """Look at the step, once its last batch is done."""
         if trainer.step == self._last:

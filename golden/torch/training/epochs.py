@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from golden.torch.commands.progress import TrainingProgress
 from golden.torch.runs.random_state import RandomState
@@ -14,11 +14,9 @@ from golden.torch.training.feed import groups, mark_trained
 from golden.torch.training.interruption import Interruption
 from golden.torch.training.loop import TrainingLoop
 from golden.torch.training.persistence import Position
+from golden.torch.training.run import Run
 from golden.torch.training.step import train_step
 from golden.torch.training.validation import validate
-
-if TYPE_CHECKING:
-    from golden.torch.trainer import Trainer
 
 __all__ = ["Epochs"]
 
@@ -27,7 +25,7 @@ __all__ = ["Epochs"]
 class Epochs:
     """The epochs of a call of `fit`. After it is called, `signal` tells what has stopped it, 0 for nothing."""
 
-    trainer: Trainer
+    trainer: Run
     position: Position
     loader: Iterable[Any]
     val_loader: Iterable[Any] | None

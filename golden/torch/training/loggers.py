@@ -5,16 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from golden.torch.commands.progress import scale_text
 from golden.torch.runs.log import RunLog
 from golden.torch.runs.ranks import rank
-from golden.torch.training.callback import Callback
 from golden.torch.training.checks import check_count
-
-if TYPE_CHECKING:
-    from golden.torch.trainer import Trainer
+from golden.torch.training.logger import Logger
+from golden.torch.training.run import Run
 
 __all__ = ["CsvLogger", "Logger", "Logging", "ProgressLogger", "TensorBoardLogger"]
 
@@ -35,20 +33,6 @@ class Logging:
         self.log_steps = log_steps
 
 
-class Logger(Callback):
-    """Base of a logger: a callback that also takes figures. It is asked on process 0 only."""
-
-    def log_metrics(self, metrics: Mapping[str, Any], step: int) -> None:
-        """Take figures by their names."""
-
-    def log_step(self, row: Mapping[str, Any], step: int) -> None:
-        """Take what the run tells of a step: ``loss`` and ``loss_scale`` among others; numbers go to `log_metrics`."""
-        self.log_metrics({name: each for name, each in row.items() if isinstance(each, (int, float))}, step)
-
-    def flush(self) -> None:
-        """Write what is not yet on disk; run at the end of `fit` and of a validation, whatever ends them."""
-
-
 class CsvLogger(Logger):
     """Writes ``log.csv``, a row for each logged step, and ``metrics.csv`` with everything else.
 
@@ -60,7 +44,7 @@ class CsvLogger(Logger):
         self._metrics: RunLog | None = None
         self._folder: Path | None = None
 
-    def on_fit_start(self, trainer: Trainer, train_dataloader: Any, val_dataloader: Any, loop: Any) -> None:
+    def on_fit_start(self, trainer: Run, train_dataloader: Any, val_dataloader: Any, loop: Any) -> None:
         """Open the log."""
         if trainer.model_dir is None or rank():
             return
@@ -123,14 +107,14 @@ class TensorBoardLogger(Logger):
         self._make, self._writer = SummaryWriter, cast(Any, None)
         self._folder = None if summary_dir is None else Path(summary_dir)
 
-    def setup(self, trainer: Trainer) -> None:
+    def setup(self, trainer: Run) -> None:
         """Choose the folder."""
         if self._folder is None:
             if trainer.model_dir is None:
                 raise ValueError("summary_dir: got None, must be a folder when the Trainer has no model_dir")
             self._folder = trainer.model_dir / "tensorboard"
 
-    def on_fit_start(self, trainer: Trainer, train_dataloader: Any, val_dataloader: Any, loop: Any) -> None:
+    def on_fit_start(self, trainer: Run, train_dataloader: Any, val_dataloader: Any, loop: Any) -> None:
         """Begin an event file; TensorBoard drops what an earlier one tells of the steps that this one repeats."""
         if rank() == 0:
             self._writer = self._make(str(self._folder), purge_step=trainer.step + 1)

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch.distributed as dist
 from torch.optim import Optimizer
@@ -21,9 +21,7 @@ from golden.torch.training.identity import (
     precision_settings,
     scheduler_settings,
 )
-
-if TYPE_CHECKING:
-    from golden.torch.trainer import Trainer
+from golden.torch.training.run import Run
 
 __all__ = ["Position", "Settings", "go_on", "save"]
 
@@ -52,7 +50,7 @@ class Settings:
         """Take the settings of the schedulers, too."""
         self.schedulers = scheduler_settings(schedulers)
 
-    def about(self, trainer: Trainer, loader: Any, grad_accum_steps: int) -> dict[str, Any]:
+    def about(self, trainer: Run, loader: Any, grad_accum_steps: int) -> dict[str, Any]:
         """Return what a resumed run must have in common with this one."""
         return {
             "optimizer": type(trainer.optimizer).__name__,
@@ -76,7 +74,7 @@ def _data_of_all_ranks(loader: Any) -> dict[str, Any]:
     return {f"rank {number}": each for number, each in enumerate(of_ranks)}
 
 
-def save(trainer: Trainer, position: Position, loader: Any, about: dict[str, Any]) -> None:
+def save(trainer: Run, position: Position, loader: Any, about: dict[str, Any]) -> None:
     """Write a checkpoint; every process must take part."""
     assert trainer.model_dir is not None
     assert trainer.optimizer is not None
@@ -107,7 +105,7 @@ def save(trainer: Trainer, position: Position, loader: Any, about: dict[str, Any
 
 
 def go_on(
-    trainer: Trainer, path: Path, loader: Any, about: dict[str, Any], override: bool
+    trainer: Run, path: Path, loader: Any, about: dict[str, Any], override: bool
 ) -> tuple[Position, RandomState | None]:
     """Load a checkpoint; return where the run goes on, and the states of the random generators there.
 
@@ -138,7 +136,7 @@ def _same_scaling(its: dict[str, Any], mine: dict[str, Any]) -> bool:
     return all(its.get(name) == mine[name] for name in ("enabled", "fp16_type", "loss_scaling_factor"))
 
 
-def _load_optimizer(trainer: Trainer, found: CheckpointContent, now: dict[str, Any], changed: set[str]) -> None:
+def _load_optimizer(trainer: Run, found: CheckpointContent, now: dict[str, Any], changed: set[str]) -> None:
     """Load the optimizer and the schedulers, but keep the settings that are changed on purpose."""
     optimizer, state = trainer.optimizer, found.state
     assert optimizer is not None

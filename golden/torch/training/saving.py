@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from golden.torch.runs.checkpoint import prune_checkpoints
 from golden.torch.runs.ranks import rank
 from golden.torch.training.callback import Callback
 from golden.torch.training.checks import check_count
-
-if TYPE_CHECKING:
-    from golden.torch.trainer import Trainer
 
 __all__ = ["Checkpoint", "KeepNCheckpoints"]
 
@@ -67,7 +64,7 @@ class KeepNCheckpoints(Callback):
             check_count(n, "n")
         self.n = n
 
-    def on_after_save_checkpoint(self, trainer: Trainer, ckpt_path: Any) -> None:
+    def on_after_save_checkpoint(self, trainer: Any, ckpt_path: Any) -> None:
         """Delete what is too many."""
         if self.n is not None and rank() == 0:
             prune_checkpoints(Path(ckpt_path).parent, self.n)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -13,14 +13,12 @@ from golden.torch.amp.optimizer_step import clip_gradients
 from golden.torch.runs.devices import batch_for
 from golden.torch.runs.ranks import average_gradients, message, world_size
 from golden.torch.training.callback import outputs_of
-
-if TYPE_CHECKING:
-    from golden.torch.trainer import Trainer
+from golden.torch.training.run import Run
 
 __all__ = ["forward", "loss_of", "train_step"]
 
 
-def forward(trainer: Trainer, batch: Any) -> dict[str, Any]:
+def forward(trainer: Run, batch: Any) -> dict[str, Any]:
     """Run the model, and the loss function if there is one; call it within the precision."""
     batch = batch_for(trainer.model, batch)
     inputs, targets = (batch, None) if trainer.loss is None else _pair(batch)
@@ -50,12 +48,12 @@ def loss_of(outputs: dict[str, Any]) -> Tensor:
     return loss
 
 
-def train_step(trainer: Trainer, group: list[Any], first: int, signal: int) -> tuple[float, dict[str, Any], int]:
+def train_step(trainer: Run, group: list[Any], first: int, signal: int) -> tuple[float, dict[str, Any], int]:
     """Train on the batches of one step.
 
     Parameters
     ----------
-    trainer : Trainer
+    trainer : Run
         The run.
     group : list
         Its batches.
@@ -105,7 +103,7 @@ def train_step(trainer: Trainer, group: list[Any], first: int, signal: int) -> t
     return mean.item(), outputs, signal
 
 
-def _step_schedulers(trainer: Trainer) -> None:
+def _step_schedulers(trainer: Run) -> None:
     """Let the schedulers make their step, after a skipped step of the optimizer, too."""
     for each in trainer.schedulers:
         trainer.call("on_before_scheduler_step", trainer.model, trainer.optimizer, each)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -15,17 +15,15 @@ from golden.torch.runs.random_state import capture, restore
 from golden.torch.runs.ranks import message, rank, world_size
 from golden.torch.training.interruption import Interruption
 from golden.torch.training.loop import ValidationLoop
+from golden.torch.training.run import Run
 from golden.torch.training.step import forward, loss_of
-
-if TYPE_CHECKING:
-    from golden.torch.trainer import Trainer
 
 __all__ = ["validate"]
 
 
 @torch.no_grad()
 def validate(
-    trainer: Trainer, loader: Iterable[Any], loop: ValidationLoop, interruption: Interruption | None, visible: bool
+    trainer: Run, loader: Iterable[Any], loop: ValidationLoop, interruption: Interruption | None, visible: bool
 ) -> dict[str, float]:
     """Return the mean loss over the batches of all processes, and what the metrics of the model say.
 
