@@ -148,7 +148,7 @@ def current_backend(raise_exception: bool = True, raise_warning: bool = False) -
 
 
 def current_executor() -> Executor:
-    """Return the data executor of the run under way.
+    """Return the data executor of the run under way, a `golden.torch.utils.data.DataExecutor`.
 
     Raises
     ------
