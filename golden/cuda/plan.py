@@ -30,6 +30,7 @@ __all__ = [
     "ProductPlan",
     "choose_tile",
     "plan_product",
+    "source_fields",
 ]
 
 #: How elements lie in memory: the numbers of `Memory` in product.h.
@@ -175,7 +176,7 @@ class ProductPlan:
 
     def _packing(self, panels: Panels, workspace: int) -> Packing:
         return Packing(
-            source=_source(panels.source),
+            source=source_fields(panels.source),
             lengths=self.axes.padded(panels.lengths, 1),
             lanes=panels.lanes,
             k=self.k,
@@ -208,7 +209,7 @@ class ProductPlan:
             largest_b=workspace + self.b.largest.begin if bounded else None,
             a_axes=padded(self.a.steps, 0),
             b_axes=padded(self.b.steps, 0),
-            initial=SourceFields() if self.initial is None else _source(self.initial),
+            initial=SourceFields() if self.initial is None else source_fields(self.initial),
             result=self.result.address,
             result_row=self.result.row_stride,
             result_column=self.result.column_stride,
@@ -233,7 +234,8 @@ class ProductPlan:
         )  # fmt: skip
 
 
-def _source(matrix: Matrix) -> SourceFields:
+def source_fields(matrix: Matrix) -> SourceFields:
+    """Return where a batch of matrices lies as the kernels have it."""
     axes = Axes.padded(matrix.axes, 0)
     return SourceFields(
         matrix.address, matrix.rows or None, matrix.columns or None, matrix.row_stride, matrix.column_stride, axes,

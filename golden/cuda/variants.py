@@ -8,7 +8,7 @@ from golden.rounding import Rounding
 __all__ = ["KINDS", "WITH_NATIVE_BFLOAT16", "defines", "name_of", "oldest_architecture", "variants"]
 
 #: Kinds of steps, in the order of `Kind` in variant.h.
-KINDS = ("single", "scaled", "float16", "bfloat16", "generic", "none")
+KINDS = ("single", "scaled", "float16", "bfloat16", "generic", "none", "counted")
 
 _IN_EVERY_MODE = (
     ("single", "none"),
@@ -17,6 +17,7 @@ _IN_EVERY_MODE = (
     ("scaled", "single"),
     ("scaled", "scaled"),
     ("generic", "generic"),
+    ("counted", "none"),
 )
 _NATIVE = (("float16", "single"), ("float16", "scaled"), ("bfloat16", "single"), ("bfloat16", "scaled"))
 _OLDEST = 70

@@ -32,13 +32,16 @@ Kernel = Callable[[int, bytes], None]
 
 def definitions(variant: Steps | None, kernel: str) -> list[str]:
     """Return what the preprocessor is told for one kernel: of a product, tiles of one size are enough."""
-    return defines(variant) + ([f"-DCBFLOAT_TILE={kernel.rpartition('_')[2]}"] if variant else [])
+    is_tile = variant is not None and variant.chain != "counted"
+    return defines(variant) + ([f"-DCBFLOAT_TILE={kernel.rpartition('_')[2]}"] if is_tile else [])
 
 
 def files_of(variant: Steps | None) -> set[str]:
     """Return the headers of a variant."""
     found: set[str] = set()
-    waiting = ["gemm.h"] if variant else ["blocks.h", "elementwise.h", "packing.h", "softmax.h"]
+    waiting = ["blocks.h", "elementwise.h", "exponents.h", "packing.h", "softmax.h"]
+    if variant:
+        waiting = ["counted.h" if variant.chain == "counted" else "gemm.h"]
     while waiting:
         file = waiting.pop()
         if file not in found:

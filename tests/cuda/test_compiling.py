@@ -3,6 +3,7 @@
 import re
 import sys
 from collections import Counter
+from itertools import cycle
 
 import pytest
 
@@ -179,7 +180,7 @@ def test_resources_are_read_from_the_assemblers_words():
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_common_kernels_compile_for_every_architecture(nvrtc, architecture):
     found = compiled(None, architecture)
-    assert set(found.kernels) == {"pack", "round_blocks", "round_values", "softmax16"}
+    assert set(found.kernels) == {"count_exponents", "pack", "round_blocks", "round_values", "softmax16"}
     assert found.image.startswith(b"\x7fELF")
     assert all(0 < taken.registers <= 255 and taken.shared <= 48 * 1024 for taken in found.kernels.values())
 
@@ -193,6 +194,20 @@ def test_products_compile_for_the_oldest_and_the_newest_architecture(nvrtc, arch
     assert all(taken.registers <= 255 and taken.shared <= 48 * 1024 for taken in found.kernels.values())
 
 
+@pytest.mark.parametrize(("mode", "architecture"), list(zip(cycle(Rounding), ARCHITECTURES, strict=False)))
+def test_products_that_count_compile_for_every_architecture(nvrtc, mode, architecture):
+    (taken,) = compiled(Steps(mode, "counted", "none"), architecture).kernels.values()
+    assert 0 < taken.registers <= 128  # two blocks of 256 threads have 64 Ki
+    assert (taken.spilled, taken.stack) == (0, 0)
+
+
+def test_counts_join_those_of_other_threads_by_atomic_instructions(nvrtc):
+    found = set(re.findall(r"\b(?:atom|red)\.([.\w]+)", ptx(Steps(EVEN, "counted", "none"), 80)))
+    assert found == {"global.add.u64", "global.max.u64"}
+    common = set(re.findall(r"\b(?:atom|red)\.([.\w]+)", ptx(None, 80)))
+    assert common == {"shared.add.u32", "global.add.u64"}
+
+
 # The fused instructions of each kind of step: rm is down, rp up, rz toward zero, rn to nearest.
 FUSED = {
     "single": ["rn.f32", "rz.f32", "rm.f32", "rp.f32", "rz.f64", "rm.f32 rp.f32", "rz.f64"],
@@ -201,6 +216,7 @@ FUSED = {
     "float16": ["rn.f16x2"],
     "bfloat16": ["rn.bf16x2"],
     "none": [""] * 7,
+    "counted": [""] * 7,  # in doubles
 }
 
 

@@ -99,3 +99,44 @@ def test_memory_card_refuses_two_devices_and_counts_what_waits(card, host_kernel
     )
     done = on_the_card(card, host_kernels, code=code)
     assert done.returncode == 0, done.stderr
+
+
+#: Numbers of few bits, that no step changes: sums of their products are exact in fp32, in any order.
+OBSERVED = """
+import copy, json
+
+from torch import nn
+
+torch.manual_seed(0)
+model = nn.Sequential(nn.Conv2d(2, 4, 3, padding=1, groups=2), nn.ReLU(), nn.Flatten(), nn.Linear(64, 5))
+for each in model.parameters():
+    each.data = (each.data * 64).round() / 64
+x = torch.randint(-8, 9, (3, 2, 4, 4)) / 8
+
+def run(device):
+    mine, waits = copy.deepcopy(model).to(device), []
+    optimizer, scaler = torch.optim.SGD(mine.parameters(), 0.0), cstorch.amp.GradScaler(8.0)
+    with cstorch.observe(mine, every=2) as report, cstorch.precision("cbfloat16", level=2):
+        for _ in range(3):
+            optimizer.zero_grad()
+            loss = mine(x.to(device)).float().sum()
+            scaler.scale(loss).backward()
+            scaler.step(optimizer)
+            before = torch.ops.card.waits()
+            scaler.update()
+            waits.append(torch.ops.card.waits() - before)
+    return [json.dumps(row.model_dump(exclude={"started"})) for row in report.rows], waits
+
+(here, none), (there, waits) = run("cpu"), run("cuda")
+assert none == [0, 0, 0]
+assert waits == [1, 0, 1], waits
+for mine, its in zip(here, there, strict=True):
+    assert its == mine, (its, mine)
+assert len(there) > 12
+"""
+
+
+def test_observation_on_a_card_writes_what_it_writes_on_the_cpu_and_waits_once_a_step(card, host_kernels):
+    code = IN_THE_CARD.format(card=str(card), folder=str(host_kernels)) + OBSERVED
+    done = on_the_card(card, host_kernels, code=code)
+    assert done.returncode == 0, done.stderr

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from golden.cuda import arrays, plan, structures
+from golden.cuda import arrays, counting, plan, structures
 from tests.cuda.host import SOURCE
 from tests.golden.kernels.build import compiler
 
@@ -21,6 +21,8 @@ STRUCTURES = {
     "Elementwise": structures.Elementwise,
     "Blocks": structures.Blocks,
     "Softmax": structures.Softmax,
+    "CountedProduct": counting.CountedProduct,
+    "Exponents": counting.Exponents,
 }
 CONSTANTS = {
     "AXES": structures.AXES,
@@ -29,6 +31,9 @@ CONSTANTS = {
     "PIECE": plan._PACKED_AT_ONCE,
     "PER_BLOCK": arrays._VALUES,
     "SOFTMAX_ROWS": arrays._ROWS,
+    "EVENTS": len(counting.EVENTS),
+    "SLOTS": counting.SLOTS,
+    "HISTOGRAM_VALUES": counting._HISTOGRAM_VALUES,
 }
 
 
@@ -42,9 +47,8 @@ def _assertions(name: str, fields: type[ctypes.Structure]) -> Iterator[str]:
 
 def _compiles(folder: Path, assertions: list[str]) -> bool:
     lines = [f"static_assert({each});" for each in assertions]
-    text = "\n".join(
-        ["#include <cstddef>", *(f'#include "{name}.h"' for name in ("elementwise", "packing", "softmax")), *lines]
-    )
+    headers = ("elementwise.h", "packing.h", "softmax.h", "counted.h", "exponents.h")
+    text = "\n".join(["#include <cstddef>", *(f'#include "{header}"' for header in headers), *lines])
     (folder / "layout.cpp").write_text(text, encoding="utf-8")
     folders = [f"-I{SOURCE}", f"-I{SOURCE.parents[1] / 'kernels' / 'source'}"]
     command = [compiler(), "-std=c++17", "-fsyntax-only", "-w", *folders, str(folder / "layout.cpp")]

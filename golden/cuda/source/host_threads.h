@@ -47,6 +47,13 @@ inline void start_copy(void *to, const void *from) {
     if (!host_order().copies_wait) copies_arrive();
 }
 
+template <class Number>
+inline void add_to(Number *to, Number number) {
+    *to += number;
+}
+
+inline void raise_to(uint64_t *to, uint64_t number) { *to = std::max(*to, number); }
+
 template <class State>
 class Threads {
 public:

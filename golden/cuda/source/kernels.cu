@@ -1,10 +1,11 @@
 // The kernels of a cubin. CBFLOAT_COMMON asks for those that every product shares; otherwise CBFLOAT_MODE, CBFLOAT_CHAIN
 // and CBFLOAT_JOIN, numbers of `Mode` and `Kind`, name a variant of the matrix product, in tiles of all sides or of
-// CBFLOAT_TILE alone.
+// CBFLOAT_TILE alone, or the one that counts.
 #if defined(CBFLOAT_COMMON)
 
 #include "blocks.h"
 #include "elementwise.h"
+#include "exponents.h"
 #include "packing.h"
 #include "softmax.h"
 
@@ -12,6 +13,13 @@ KERNEL(pack, 4, Packing, PackingMemory, pack_block)
 KERNEL(round_values, 4, Elementwise, ElementwiseMemory, round_block)
 KERNEL(round_blocks, 4, Blocks, BlocksMemory, round_blocks_block)
 KERNEL(softmax16, 4, Softmax, SoftmaxMemory, softmax_block)
+KERNEL(count_exponents, 4, Exponents, ExponentsMemory, exponents_block)
+
+#elif CBFLOAT_CHAIN == 6
+
+#include "counted.h"
+
+KERNEL(multiply_counted, 2, CountedProduct, CountedMemory, count_block<static_cast<Mode>(CBFLOAT_MODE)>)
 
 #else
 

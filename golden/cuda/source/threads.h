@@ -57,6 +57,14 @@ INLINE void copies_arrive() {
 #endif
 }
 
+// Numbers that many threads add to, or that become the largest of what they find.
+template <class Number>
+INLINE void add_to(Number *to, Number number) {
+    atomicAdd(to, number);
+}
+
+INLINE void raise_to(uint64_t *to, uint64_t number) { atomicMax(to, number); }
+
 // A kernel NAME with one structure as its argument, whose blocks run BODY(argument, block, shared). A multiprocessor shall
 // have room for the registers of BLOCKS of them.
 #define KERNEL(NAME, BLOCKS, ARGUMENT, SHARED, BODY)                                                        \

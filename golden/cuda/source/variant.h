@@ -11,7 +11,7 @@
 
 namespace {
 
-enum class Kind { single, scaled, float16, bfloat16, generic, none };
+enum class Kind { single, scaled, float16, bfloat16, generic, none, counted };
 
 // A step without random bits.
 template <class Step>

@@ -22,7 +22,17 @@ from golden.reduction import Reduction
 from golden.rounding import ReductionRounding, Rounding
 from golden.torch.gpu.memory import matrix_of
 
-__all__ = ["OUTPUTS", "check_arrays", "check_blocks", "check_product", "launch", "once"]
+__all__ = [
+    "OUTPUTS",
+    "check_arrays",
+    "check_blocks",
+    "check_product",
+    "complaint",
+    "drawn_operands",
+    "in_hex",
+    "launch",
+    "once",
+]
 
 #: Outputs of a kernel that are compared at its first use.
 OUTPUTS = 320 * 320
@@ -59,7 +69,7 @@ def check_product(card: Device, device: torch.device, formats: Formats) -> None:
         If an output differs; it says which operands give what.
     """
     generator = np.random.default_rng(1)
-    a, b = (_operands(generator, formats.operand, shape) for shape in ((_ROWS, _LENGTH), (_LENGTH, _ROWS)))
+    a, b = (drawn_operands(generator, formats.operand, shape) for shape in ((_ROWS, _LENGTH), (_LENGTH, _ROWS)))
     x, y = (torch.from_numpy(each).to(device) for each in (a, b))
     result = torch.empty((_ROWS, _ROWS), device=device)
     sizes = _ROWS, _LENGTH, _ROWS
@@ -76,8 +86,8 @@ def check_product(card: Device, device: torch.device, formats: Formats) -> None:
     wrong = _first_difference(result, expected)
     if wrong is not None:
         row, column = divmod(wrong[0], _ROWS)
-        operands = f"a = {_hex(a[row])} and b = {_hex(b[:, column])}"
-        raise RuntimeError(_complaint(card, device, name_of(plan.scales.steps), wrong, operands))
+        operands = f"a = {in_hex(a[row])} and b = {in_hex(b[:, column])}"
+        raise RuntimeError(complaint(card, device, name_of(plan.scales.steps), wrong, operands))
 
 
 def check_arrays(
@@ -101,7 +111,7 @@ def check_arrays(
         random = random_words(values.shape, rounding)(_STEP) if mode is Rounding.STOCHASTIC else None
         expected = golden.quantize(values, fmt, rounding=mode, random=random)
     else:
-        values = _operands(generator, fmt, (_ROWS, _ROWS))
+        values = drawn_operands(generator, fmt, (_ROWS, _ROWS))
         expected = golden.decode(golden.softmax(golden.encode(values, fmt), fmt), fmt)
     x, result = torch.from_numpy(values).to(device), torch.empty(values.shape, device=device)
     places = x.data_ptr(), result.data_ptr()
@@ -114,9 +124,9 @@ def check_arrays(
     wrong = _first_difference(result, expected)
     if wrong is not None:
         row, column = divmod(wrong[0], _ROWS)
-        operands = _hex(values[row, column : column + 1] if softmax is None else values[row])
+        operands = in_hex(values[row, column : column + 1] if softmax is None else values[row])
         raise RuntimeError(
-            _complaint(
+            complaint(
                 card, device, f"{'softmax' if softmax is not None else f'rounding {mode}'} in {fmt}", wrong, operands
             )
         )
@@ -146,11 +156,11 @@ def check_blocks(card: Device, device: torch.device, element: FloatFormat, block
     if wrong is not None:
         row, column = divmod(wrong[0], _ROWS)
         first = column // whole * whole
-        operands = _hex(values[row, first : first + whole])
-        raise RuntimeError(_complaint(card, device, f"rounding to blocks of {block} {element}", wrong, operands))
+        operands = in_hex(values[row, first : first + whole])
+        raise RuntimeError(complaint(card, device, f"rounding to blocks of {block} {element}", wrong, operands))
 
 
-def _operands(generator: np.random.Generator, fmt: FloatFormat, shape: tuple[int, int]) -> _Floats:
+def drawn_operands(generator: np.random.Generator, fmt: FloatFormat, shape: tuple[int, int]) -> _Floats:
     """Return values of a format: most are near 1, some are any float at all."""
     near = generator.standard_normal(shape, np.float32) * np.exp2(generator.integers(-4, 5, shape)).astype(np.float32)
     anything = generator.integers(0, 2**32, shape, np.uint32).view(np.float32)
@@ -164,7 +174,8 @@ def _first_difference(result: torch.Tensor, expected: _Floats) -> tuple[int, int
     return (int(places[0]), int(got[places[0]]), int(wanted[places[0]])) if len(places) else None
 
 
-def _complaint(card: Device, device: torch.device, what: str, wrong: tuple[int, int, int], operands: str) -> str:
+def complaint(card: Device, device: torch.device, what: str, wrong: tuple[int, int, int], operands: str) -> str:
+    """Return what an error says of a wrong output: its place, what it is and what it must be."""
     _, got, wanted = wrong
     return (
         f"device: {device}, {getattr(card, 'name', 'a host')}, computes other bits than the CPU: {what} gives "
@@ -172,5 +183,6 @@ def _complaint(card: Device, device: torch.device, what: str, wrong: tuple[int, 
     )
 
 
-def _hex(values: _Floats) -> str:
+def in_hex(values: _Floats) -> str:
+    """Return the bits of values."""
     return " ".join(f"{each:08x}" for each in np.asarray(values).view(np.uint32).ravel())

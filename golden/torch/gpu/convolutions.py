@@ -15,10 +15,10 @@ from golden.torch.gpu.products import is_served, matrix_product, multiply, opera
 from golden.torch.operators.draws import branched
 from golden.torch.operators.windows import MOST_VALUES, Geometry, Summing, tables
 
-__all__ = ["convolution", "kernel_product", "transposed"]
+__all__ = ["Windows", "convolution", "kernel_product", "padded", "transposed"]
 
 
-def _padded(x: torch.Tensor, sides: tuple[int, ...]) -> torch.Tensor:
+def padded(x: torch.Tensor, sides: tuple[int, ...]) -> torch.Tensor:
     """Return (B, C, ...) with zeros around it, or cut off where a number is negative."""
     pairs = zip(sides[::2], sides[1::2], strict=True)
     return F.pad(x, [side for pair in reversed(list(pairs)) for side in pair]) if any(sides) else x
@@ -28,7 +28,7 @@ def _operands(first: torch.Tensor, second: torch.Tensor, summing: Summing) -> tu
     return operand_values(first, summing.operand).contiguous(), operand_values(second, summing.operand).contiguous()
 
 
-class _Windows:
+class Windows:
     """Where the windows of a padded tensor (B, C, ...) begin, and where their elements are."""
 
     def __init__(
@@ -41,14 +41,18 @@ class _Windows:
         self.group = self.item // self.groups
 
     def table(self, name: str) -> int:
-        """Return the address of a table: of a window's "elements", the "positions", or those of all "items"."""
+        """Return the address of a table."""
+        return self.offsets(name).data_ptr()
+
+    def offsets(self, name: str) -> torch.Tensor:
+        """Return a table: a window's "elements", the "positions", those of all "items", where "each item" begins."""
 
         def make() -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
             items, _, elements, positions = tables(*self._key)
-            whole = {"elements": elements, "positions": positions, "items": (items[:, np.newaxis] + positions).ravel()}
-            return whole[name]
+            of_all = (items[:, np.newaxis] + positions).ravel()
+            return {"elements": elements, "positions": positions, "items": of_all, "each item": items}[name]
 
-        return constant(self._device, (name, *self._key), make).data_ptr()
+        return constant(self._device, (name, *self._key), make)
 
 
 def convolution(
@@ -66,8 +70,8 @@ def convolution(
     result = torch.empty((len(x), len(weight), *counts), dtype=dtype, device=x.device)
     if not is_served(summing, result.numel()):
         return None
-    data, kernels = _operands(_padded(x, geometry.sides), weight, summing)
-    windows = _Windows(data, size, counts, geometry)
+    data, kernels = _operands(padded(x, geometry.sides), weight, summing)
+    windows = Windows(data, size, counts, geometry)
     outputs, length, places = len(weight) // geometry.groups, math.prod(weight.shape[1:]), math.prod(counts)
     left = Matrix(kernels.data_ptr(), MEMORY[kernels.dtype], length, 1, (0, outputs * length))
     right = Matrix(
@@ -97,8 +101,8 @@ def kernel_product(
     result = torch.empty((whole, x.shape[1] // geometry.groups, *size), dtype=dtype, device=x.device)
     if not is_served(summing, result.numel()):
         return None
-    g, data = _operands(gradient, _padded(x, geometry.sides), summing)
-    windows = _Windows(data, size, tuple(counts), geometry)
+    g, data = _operands(gradient, padded(x, geometry.sides), summing)
+    windows = Windows(data, size, tuple(counts), geometry)
     outputs, places, length = whole // geometry.groups, math.prod(counts), math.prod(result.shape[1:])
     along = constant(
         x.device,
@@ -149,7 +153,7 @@ def transposed(
             ends = zip(element, counts, *geometry[:2], strict=True)
             places = tuple(slice(e * d, e * d + (n - 1) * s + 1, s) for e, n, s, d in ends)
             total[(slice(None), slice(None), *places)] += each[(slice(None), slice(None), *element)]
-        result[first : first + items] = _padded(total, tuple(cut))
+        result[first : first + items] = padded(total, tuple(cut))
     if bias is not None:
         result += rounded(bias, summing.half, torch.float32).reshape(-1, *(1 for _ in size))
     return rounded(result, summing.half, dtype)

@@ -20,7 +20,7 @@ from golden.torch.gpu.elementwise import rounded
 from golden.torch.gpu.memory import check_device, matrix_of, readable
 from golden.torch.operators.windows import Summing
 
-__all__ = ["is_served", "matrix_product", "multiply", "operand_values"]
+__all__ = ["is_served", "matrix_product", "mode_of", "multiply", "operand_values"]
 
 
 def is_served(summing: Summing, results: int) -> bool:
@@ -89,7 +89,7 @@ def multiply(
     check_length(shape[1], rounding)
     card = device_of(device)
     formats = Formats.of(carrier(operand), plan, half, as_values=True, rounding=rounding)
-    once(card, formats._replace(rounding=_mode_of(rounding)), lambda: check_product(card, device, formats))
+    once(card, formats._replace(rounding=mode_of(rounding)), lambda: check_product(card, device, formats))
     planned = plan_product(
         formats, batch, shape, a, b, result, initial,
         initial_format=half, processors=card.processors, native=card.native,
@@ -99,6 +99,6 @@ def multiply(
         launch(card, each)
 
 
-def _mode_of(rounding: ReductionRounding) -> ReductionRounding:
+def mode_of(rounding: ReductionRounding) -> ReductionRounding:
     """Return the modes with one seed for all: products that differ in theirs run in the same code."""
     return replace(rounding, seed=0, call=0) if rounding.is_random else rounding

@@ -49,6 +49,14 @@ class Histogram:
             bins[-1] = 0
         self._bins += bins
 
+    def add_counted(self, slots: NDArray[np.int64]) -> None:
+        """Add what a card has counted: values of each exponent field, then zeros, infinities and NaNs."""
+        *fields, zero, infinite, nan = slots.tolist()
+        self._bins[: len(fields)] += np.array(fields, np.int64)
+        self.zero += zero
+        self.infinite += infinite
+        self.nan += nan
+
     def merge(self, other: Histogram) -> None:
         """Add another histogram."""
         self._bins += other._bins

@@ -271,6 +271,7 @@ class Observation:
             self.begin_step()
 
     def _rows_of(self, observer: Observer) -> list[Row]:
+        observer.settle()
         tallies = merged(observer.tallies)
         products: list[Row] = [tally.row(key, observer.step) for key, tally in tallies.items()]
         bad: dict[tuple[str, str], FirstBadRow] = {}

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
@@ -25,6 +27,10 @@ from golden.torch.operators.windows import Geometry, Summing
 from golden.torch.settings.scopes import Settings, scopes
 
 __all__ = ["Observer"]
+
+if TYPE_CHECKING:
+    from golden.torch.observing.card_samples import CardProduct
+    from golden.torch.observing.card_tallies import CardTally
 
 Values = NDArray[np.float32]
 # Whether each row of a result, numbered as those of `samples`, is other than finite.
@@ -59,6 +65,9 @@ class Observer:
     ) -> None:
         """Take ``initial + a @ b``."""
         summing = Summing(format_of(half), *sums_of(half, level, chunk), rounding_of(half))
+        if card := _card_of(result, summing):
+            self._on_card(card.of_matrices(a, b, initial), result, summing, level)
+            return
         x, y, start = _values(a), _values(b), None if initial is None else _values(initial)
         self._product(
             (a, b), (x, y), result, summing, level,
@@ -78,6 +87,9 @@ class Observer:
     ) -> None:
         """Take a convolution."""
         geometry, summing = settings
+        if card := _card_of(result, summing):
+            self._on_card(card.of_convolution(x, weight, bias, geometry), result, summing, level)
+            return
         data, kernels, start = _values(x), _values(weight), None if bias is None else _values(bias)
 
         def bad(values: Values) -> NDArray[np.bool_]:
@@ -94,6 +106,9 @@ class Observer:
     ) -> None:
         """Take a transposed convolution."""
         geometry, summing = settings
+        if card := _card_of(result, summing):
+            self._on_card(card.of_transposed(x, weight, geometry), result, summing, level)
+            return
         data, kernels = _values(x), _values(weight)
         self._product(
             (x, weight), (data, kernels), result, summing, level,
@@ -112,6 +127,9 @@ class Observer:
     ) -> None:
         """Take the gradient of kernels."""
         geometry, summing = settings
+        if card := _card_of(result, summing):
+            self._on_card(card.of_kernels(gradient, x, size, geometry), result, summing, level)
+            return
         g, data = _values(gradient), _values(x)
 
         def bad(values: Values) -> NDArray[np.bool_]:
@@ -133,19 +151,9 @@ class Observer:
         pieces: _Pieces,
         bad_rows: _BadRows | None,
     ) -> None:
-        self._was_training |= self._model.training
-        if self._was_training and not self._model.training:  # a validation between two steps
-            return
-        if self.precision is None and scopes.precisions:
-            self.precision = scopes.precisions[-1]
         shape = pieces(None)[0]
-        if not shape.matrices * shape.rows * shape.columns:
-            return
-        place = self._attribution.place(*operands, shape)
-        if place is None:
-            return
-        tally = self.tallies.setdefault(place[:3], Tally(summing, level, shape))
-        if not tally.takes_next(recomputed=place.is_recomputed):
+        tally = self._tally(operands, shape, summing, level)
+        if tally is None:
             return
         results, not_finite = _values(result), tally.output.not_finite
         tally.left.add(values[0])
@@ -159,6 +167,50 @@ class Observer:
         if is_new and bad_rows is not None and not tally.left.not_finite + tally.right.not_finite:
             first = np.flatnonzero(bad_rows(results))[:1]
             tally.witness.add(pieces(first)[1], summing)
+
+    def _on_card(self, product: CardProduct, result: Tensor, summing: Summing, level: int) -> None:
+        shape = product.shape
+        tally = self._tally(product.operands, shape, summing, level)
+        if tally is not None:
+            tally.rows += shape.matrices * shape.rows
+            tally.rows_counted += tally.on_card(result.device).add(product, result, summing, self._rows, self.step)
+
+    def _tally(self, operands: tuple[Tensor, Tensor], shape: Shape, summing: Summing, level: int) -> Tally | None:
+        """Return the tally of a product that runs now, None if the product is not looked at."""
+        self._was_training |= self._model.training
+        if self._was_training and not self._model.training:  # a validation between two steps
+            return None
+        if self.precision is None and scopes.precisions:
+            self.precision = scopes.precisions[-1]
+        if not shape.matrices * shape.rows * shape.columns:
+            return None
+        place = self._attribution.place(*operands, shape)
+        if place is None:
+            return None
+        tally = self.tallies.setdefault(place[:3], Tally(summing, level, shape))
+        return tally if tally.takes_next(recomputed=place.is_recomputed) else None
+
+    def settle(self) -> None:
+        """Read what cards have counted: for each card this waits once."""
+        on_cards: dict[torch.device, list[tuple[Tally, CardTally]]] = {}
+        for tally in self.tallies.values():
+            for device, card in tally.cards.items():
+                on_cards.setdefault(device, []).append((tally, card))
+            tally.cards.clear()
+        for pairs in on_cards.values():
+            records = torch.stack([card.record for _, card in pairs]).cpu().numpy()
+            for (tally, card), record in zip(pairs, records, strict=True):
+                card.settle(tally, record)
+
+
+def _card_of(result: Tensor, summing: Summing) -> ModuleType | None:
+    """Return what looks at a product on a card, None if a copy is looked at here."""
+    if not result.is_cuda:
+        return None
+    from golden.torch.gpu.counting import is_counted  # not before there is a card to use it
+    from golden.torch.observing import card_samples
+
+    return card_samples if is_counted(summing, result.numel()) else None
 
 
 def _values(tensor: Tensor) -> Any:

@@ -15,12 +15,27 @@ from numpy.typing import NDArray
 
 from golden.torch.operators.windows import Geometry, padded, tables
 
-__all__ = ["Piece", "Shape", "chosen_rows", "of_convolution", "of_kernels", "of_matrices", "of_transposed"]
+__all__ = [
+    "MOST_MATRICES",
+    "Piece",
+    "Shape",
+    "chosen_rows",
+    "of_convolution",
+    "of_kernels",
+    "of_matrices",
+    "of_transposed",
+    "shape_of_convolution",
+    "shape_of_kernels",
+    "shape_of_matrices",
+    "shape_of_transposed",
+]
 
 Values = NDArray[np.float32]
 _Rows = NDArray[np.int64]
+_Lengths = tuple[int, ...]
 
-_MOST_MATRICES = 4  # of a batch, from which rows are taken
+#: Matrices of a batch from which rows are taken.
+MOST_MATRICES = 4
 
 
 class Shape(NamedTuple):
@@ -42,7 +57,7 @@ class Piece(NamedTuple):
 
 def chosen_rows(shape: Shape, count: int, step: int) -> _Rows:
     """Return the numbers of `count` rows, or of all if they are fewer: spread evenly, and others in every step."""
-    matrices = min(shape.matrices, _MOST_MATRICES)
+    matrices = min(shape.matrices, MOST_MATRICES)
     of_each = min(shape.rows, max(1, count // matrices)) if matrices else 0
     which = _spread(shape.matrices, matrices, step)
     return (which[:, np.newaxis] * shape.rows + _spread(shape.rows, of_each, step)).ravel()
@@ -59,14 +74,36 @@ def _by_matrix(rows: _Rows, shape: Shape) -> Iterator[tuple[int, _Rows]]:
         yield matrix, within[matrices == matrix]
 
 
+def shape_of_matrices(a: _Lengths, b: _Lengths) -> Shape:
+    """Return the shape of a product of matrices (..., M, K) by (..., K, N)."""
+    batch = np.broadcast_shapes(a[:-2], b[:-2])
+    if prod(b[:-2]) == 1:  # one matrix for the whole batch: its rows are those of one product
+        return Shape(1, prod(batch) * a[-2], b[-1], a[-1])
+    return Shape(prod(batch), a[-2], b[-1], a[-1])
+
+
+def shape_of_convolution(x: _Lengths, kernels: _Lengths, geometry: Geometry) -> Shape:
+    """Return that of a convolution: a matrix for each group, rows for windows, columns for output channels."""
+    places = prod(geometry.positions(x[2:], kernels[2:]))
+    return Shape(geometry.groups, x[0] * places, kernels[0] // max(1, geometry.groups), prod(kernels[1:]))
+
+
+def shape_of_kernels(gradient: _Lengths, x: _Lengths, size: _Lengths, geometry: Geometry) -> Shape:
+    """Return that of the gradient of kernels: a row for each element of a window, a column for each output channel."""
+    groups = max(1, geometry.groups)
+    return Shape(geometry.groups, x[1] // groups * prod(size), gradient[1] // groups, x[0] * prod(gradient[2:]))
+
+
+def shape_of_transposed(g: _Lengths, kernels: _Lengths, geometry: Geometry) -> Shape:
+    """Return that of a transposed convolution, before overlaps are added: a row for each position of the input."""
+    return Shape(geometry.groups, g[0] * prod(g[2:]), prod(kernels[1:]), kernels[0] // max(1, geometry.groups))
+
+
 def of_matrices(a: Values, b: Values, initial: Values | None, rows: _Rows | None = None) -> tuple[Shape, list[Piece]]:
     """Return the shape of ``initial + a @ b``, (..., M, K) by (..., K, N), and pieces with these rows of it."""
+    shape = shape_of_matrices(a.shape, b.shape)
     batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     whole = (*batch, a.shape[-2], b.shape[-1])
-    if prod(b.shape[:-2]) == 1:  # one matrix for the whole batch: its rows are those of one product
-        shape = Shape(1, prod(whole[:-1]), b.shape[-1], a.shape[-1])
-    else:
-        shape = Shape(prod(batch), whole[-2], whole[-1], a.shape[-1])
     if rows is None:
         return shape, []
     x, start = np.broadcast_to(a, (*whole[:-1], a.shape[-1])), None
@@ -92,12 +129,11 @@ def _windows(
 def of_convolution(
     x: Values, kernels: Values, bias: Values | None, geometry: Geometry, rows: _Rows | None = None
 ) -> tuple[Shape, list[Piece]]:
-    """Do so for a convolution: a matrix for each group, a row for each window, a column for each output channel."""
-    size = kernels.shape[2:]
-    places, outputs = prod(geometry.positions(x.shape[2:], size)), kernels.shape[0] // max(1, geometry.groups)
-    shape = Shape(geometry.groups, len(x) * places, outputs, prod(kernels.shape[1:]))
+    """Do so for a convolution."""
+    shape, size = shape_of_convolution(x.shape, kernels.shape, geometry), kernels.shape[2:]
     if rows is None:
         return shape, []
+    places, outputs = prod(geometry.positions(x.shape[2:], size)), shape.columns
     data, (items, groups, window, positions) = _windows(x, size, geometry)
     matrices = kernels.reshape(geometry.groups, outputs, shape.length)
     pieces = []
@@ -113,11 +149,11 @@ def of_convolution(
 def of_kernels(
     gradient: Values, x: Values, size: tuple[int, ...], geometry: Geometry, rows: _Rows | None = None
 ) -> tuple[Shape, list[Piece]]:
-    """Do so for the gradient of kernels: a row for each element of a window, a column for each output channel."""
-    outputs, places = gradient.shape[1] // max(1, geometry.groups), prod(gradient.shape[2:])
-    shape = Shape(geometry.groups, x.shape[1] // max(1, geometry.groups) * prod(size), outputs, len(x) * places)
+    """Do so for the gradient of kernels."""
+    shape = shape_of_kernels(gradient.shape, x.shape, size, geometry)
     if rows is None:
         return shape, []
+    outputs, places = shape.columns, prod(gradient.shape[2:])
     data, (items, groups, window, positions) = _windows(x, size, geometry)
     begins = (items[:, np.newaxis] + positions).ravel()
     each = gradient.reshape(len(x), geometry.groups, outputs, places)
@@ -131,11 +167,11 @@ def of_kernels(
 def of_transposed(
     g: Values, kernels: Values, geometry: Geometry, rows: _Rows | None = None
 ) -> tuple[Shape, list[Piece]]:
-    """Do so for a transposed convolution, before overlaps are added: a row for each position of the input."""
-    places, inputs = prod(g.shape[2:]), kernels.shape[0] // max(1, geometry.groups)
-    shape = Shape(geometry.groups, len(g) * places, prod(kernels.shape[1:]), inputs)
+    """Do so for a transposed convolution, before overlaps are added."""
+    shape = shape_of_transposed(g.shape, kernels.shape, geometry)
     if rows is None:
         return shape, []
+    places, inputs = prod(g.shape[2:]), shape.length
     each = g.reshape(len(g), geometry.groups, inputs, places)
     matrices = kernels.reshape(geometry.groups, inputs, shape.columns)
     return shape, [

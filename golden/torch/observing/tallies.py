@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import torch
 
 from golden.counts import NO_EXPONENT
 from golden.torch.observing.attribution import Pass
@@ -12,6 +14,9 @@ from golden.torch.observing.histograms import Histogram
 from golden.torch.observing.rows import ProductRow
 from golden.torch.observing.samples import Shape
 from golden.torch.operators.windows import Summing
+
+if TYPE_CHECKING:
+    from golden.torch.observing.card_tallies import CardTally
 
 __all__ = ["Key", "Tally"]
 
@@ -48,6 +53,7 @@ class Tally:
     left: Histogram = field(init=False)
     right: Histogram = field(init=False)
     output: Histogram = field(init=False)
+    cards: dict[torch.device, CardTally] = field(default_factory=dict)  # what nobody has read yet
 
     def __post_init__(self) -> None:
         self.left, self.right = Histogram(self.summing.operand), Histogram(self.summing.operand)
@@ -60,6 +66,14 @@ class Tally:
         taken = self.calls <= _ALL_CALLS or self.calls % _ALL_CALLS == 0
         self.calls_counted += taken
         return taken
+
+    def on_card(self, device: torch.device) -> CardTally:
+        """Return what counts on a card."""
+        from golden.torch.observing.card_tallies import CardTally  # not before there is a card to use it
+
+        if device not in self.cards:
+            self.cards[device] = CardTally(device)
+        return self.cards[device]
 
     def merge(self, other: Tally) -> None:
         """Add what another process has gathered."""
