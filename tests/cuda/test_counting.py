@@ -14,6 +14,7 @@ from golden.formats import NARROW_FORMATS
 from golden.rounding import NEAREST
 from golden.torch.gpu import devices
 from golden.torch.gpu.counting import add_exponents, counted_product, is_counted
+from golden.torch.observing.counting import nothing_counted
 from golden.torch.observing.histograms import Histogram
 from golden.torch.operators.windows import Summing
 from tests.cuda.counts import NAMES, assert_equal_counts, check, in_form
@@ -21,10 +22,13 @@ from tests.cuda.host import ORDERS, HostDevice
 from tests.cuda.products import assert_equal_bits, reduction_of, special_values, values
 from tests.cuda.test_products import FORMATS
 from tests.golden.kernels.operands import (
+    KINDS,
     beyond_double,
+    codes,
     grown_by_rounding,
     late_overflow,
     near_smallest_normal,
+    specials,
     tiny_by_the_last_digit,
 )
 
@@ -57,25 +61,54 @@ def test_counts_of_any_codes_are_golden_s(host_device: HostDevice, fmt: FloatFor
     a, b = special_values(level, fmt, 17, 40), special_values(level + 10, fmt, 40, 19)
     start = special_values(level + 20, fmt, 19)
     for chunk in (1, 4, 33, None):
-        counts = check(host_device, a, b, operand=fmt, reduction=reduction_of(fmt, level, chunk), initial=start)
-    if level == 2:
-        assert all(getattr(counts.products, event).any() for event in NAMES)
+        check(host_device, a, b, operand=fmt, reduction=reduction_of(fmt, level, chunk), initial=start)
+
+
+@pytest.mark.parametrize("mode", [Rounding.NEAREST_EVEN, Rounding.DOWN, Rounding.UP, Rounding.TO_ODD], ids=str)
+def test_counts_of_all_kinds_of_sums_are_golden_s(host_device: HostDevice, mode: Rounding) -> None:
+    """Short sums, so that zeros of both signs, infinities and NaNs are results, too."""
+    random, found = np.random.default_rng(11), nothing_counted()
+    for fmt in (CBFLOAT16, FP16):
+        plans = Reduction(fmt, 7, fmt), Reduction(fmt, 2, FP32), Reduction(FP32, None, FP32)
+        each = golden.decode(specials(fmt), fmt).astype(np.float32)
+        for plan in plans:  # each with each
+            found += check(host_device, each[:, None], each[None], operand=fmt, reduction=plan, rounding=mode).sum()
+        for kind in KINDS:
+            for length in (1, 2, 20):
+                shapes = (9, length), (length, 13)
+                a, b = (golden.decode(codes(kind, fmt, shape, random), fmt).astype(np.float32) for shape in shapes)
+                for plan in plans:
+                    found += check(host_device, a, b, operand=fmt, reduction=plan, rounding=mode).sum()
+    assert all(getattr(found.products, event) for event in NAMES)
+
+
+@pytest.mark.parametrize("fmt", [CBFLOAT16, FP16, BF16], ids=str)
+def test_sum_rounded_to_the_largest_value_counts_no_overflow(host_device: HostDevice, fmt: FloatFormat) -> None:
+    """The largest value, and a quarter, a half and a whole of its ulp beyond it, of either sign."""
+    largest = np.float32(golden.decode(fmt.max_finite, fmt))
+    ulp = np.float32(2.0 ** (fmt.emax - fmt.fraction_bits))
+    a = np.array([[largest, part * ulp] for part in (-0.5, -0.25, 0.25, 0.5, 0.75, 1)], np.float32)
+    b = np.array([[1, -1], [1, -1]], np.float32)
+    plan = Reduction(fmt, None, fmt)
+    counts = check(host_device, a[np.isfinite(a).all(-1)], b, operand=fmt, reduction=plan)
+    assert counts.products.inexact[2, 0] == 1
+    assert counts.products.overflow[:, 0].tolist() == [0, 0, 0, 1, 1, 1]
 
 
 @pytest.mark.parametrize("fmt", [CBFLOAT16, FP16, BF16], ids=str)
 def test_counts_of_sums_that_overflow_late_are_golden_s(host_device: HostDevice, fmt: FloatFormat) -> None:
-    for codes in (late_overflow(fmt), grown_by_rounding(fmt), beyond_double(fmt)):
-        a, b = (golden.decode(each, fmt).astype(np.float32) for each in codes)
+    for pair in (late_overflow(fmt), grown_by_rounding(fmt), beyond_double(fmt)):
+        a, b = (golden.decode(each, fmt).astype(np.float32) for each in pair)
         for plan in (Reduction(fmt, None, fmt), Reduction(fmt, 300, FP32), Reduction(FP32, None, FP32)):
             check(host_device, a, b, operand=fmt, reduction=plan)
 
 
 @pytest.mark.parametrize("fmt", [CBFLOAT16, FP16, BF16, FP32], ids=str)
 def test_counts_of_sums_near_the_smallest_normal_value_are_golden_s(host_device: HostDevice, fmt: FloatFormat) -> None:
-    for codes in (near_smallest_normal(fmt), *tiny_by_the_last_digit(fmt)):
-        a, b = (golden.decode(each, fmt).astype(np.float32) for each in codes)
+    for pair in (near_smallest_normal(fmt), *tiny_by_the_last_digit(fmt)):
+        a, b = (golden.decode(each, fmt).astype(np.float32) for each in pair)
         for plan in (Reduction(fmt, None, fmt), Reduction(FP32, None, FP32)):
-            counts = check(host_device, a[:20], b[:, :20], operand=fmt, reduction=plan)
+            counts = check(host_device, a, b, operand=fmt, reduction=plan)
             assert counts.products.underflow.any() == (plan.inner == fmt)
 
 

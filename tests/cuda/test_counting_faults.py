@@ -41,7 +41,15 @@ def _tiny(device: HostDevice) -> None:
 
 
 def _down(device: HostDevice) -> None:
-    test_counting.test_counts_in_every_mode_are_golden_s(device, Rounding.DOWN)
+    test_counting.test_counts_of_all_kinds_of_sums_are_golden_s(device, Rounding.DOWN)
+
+
+def _kinds(device: HostDevice) -> None:
+    test_counting.test_counts_of_all_kinds_of_sums_are_golden_s(device, Rounding.NEAREST_EVEN)
+
+
+def _largest(device: HostDevice) -> None:
+    test_counting.test_sum_rounded_to_the_largest_value_counts_no_overflow(device, FP16)
 
 
 def _stochastic(device: HostDevice) -> None:
@@ -76,9 +84,9 @@ def _fault(file: str, old: str, new: str, check: Check, before: str = "", after:
 FAULTS = {
     "a flag": _fault("counting_steps.h", "is_finite(exact) && after != exact", "after != exact", _specials),
     "tiny sums": _fault("counting_steps.h", "magnitude < min_normal_", "magnitude <= min_normal_", _tiny),
-    "overflow": _fault("counting_steps.h", "magnitude > max_finite_", "magnitude >= max_finite_", _specials),
+    "overflow": _fault("counting_steps.h", "magnitude > max_finite_", "magnitude >= max_finite_", _largest),
     "swamped": _fault("counting_steps.h", "after == before", "after >= before", _chain),
-    "infinity times zero": _fault("counting_steps.h", "infinity_times_zero", "false", _specials, before="+= "),
+    "infinity times zero": _fault("counting_steps.h", "infinity_times_zero", "false", _kinds, before="+= "),
     "the largest": _fault("counting_steps.h", "is_finite(after)", "true", _specials, after=" && magnitude"),
     "a zero of the other sign": _fault("counting_steps.h", "MODE == Mode::down && exact == 0", "false", _down),
     "the end of a chunk": _fault("counted.h", "k + 1 < product_.k", "k < product_.k", _batches),
@@ -99,7 +107,7 @@ FAULTS = {
     "a matrix": _fault("counted.h", "matrix_ * given_.matrix_place", "0", _batches, after=" + slot_"),
     "a place": _fault("counted.h", "slot_ * given_.row_place", "0", _rows),
     "promotions": _fault("counted.h", "add(of_promotions, EVENTS)", "add(of_promotions, 0)", _batches),
-    "the larger of two": _fault("counted.h", "of_products.largest[0] > of_promotions.largest[0]", "true", _specials),
+    "the larger of two": _fault("counted.h", "of_products.largest[0] > of_promotions.largest[0]", "true", _batches),
     "numbers that are replaced": _fault("host_threads.h", "*to += number;", "*to = number;", _rows),
     "the number of a step": _fault("counted.h", "words.at(static_cast<uint32_t>(k))", "words.at(0)", _stochastic),
     "the number of a promotion": _fault(
@@ -156,7 +164,7 @@ FORMATS = Formats.of(CBFLOAT16, Reduction.for_level(1, CBFLOAT16), CBFLOAT16, as
 OF_A_CARD = {
     "swamped": lambda card: checking_counts.check_counts(card, CPU, FORMATS),
     "promotions": lambda card: checking_counts.check_counts(card, CPU, FORMATS),
-    "operands that are not rounded": lambda card: checking_counts.check_counts(card, CPU, FORMATS),
+    "partial sums that go on": lambda card: checking_counts.check_counts(card, CPU, FORMATS),
     "an exponent": lambda card: checking_counts.check_exponents(card, CPU),
     "zeros": lambda card: checking_counts.check_exponents(card, CPU),
 }
