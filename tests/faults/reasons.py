@@ -84,7 +84,7 @@ _REASONS = (
     ("counting.h", "lock.lock", "false", ELSEWHERE + "test_sanitizers.py, a count that two threads change"),
     ("counting_tiles.h", "kinds.scaled = ", "-> ;", GENERIC),
     ("generic.h", r"column < GENERIC_COLUMNS; column\+\+.$", "<=", "equivalent: the next row is not used"),
-    ("generic_counts.h", "511", "511 -> 51", "equivalent: sums of float32 values lie between either format's ends"),
+    ("counting_steps.h", "511", "511 -> 51", "equivalent: sums of float32 values lie between either format's ends"),
     ("half_codes.h", "FROUND_TO_NEAREST_INT", "&", "equivalent: to nearest is 0, and exceptions are masked"),
     ("half_counts.h", "columns - column > Halves::COUNT", "true", "speed only: lanes of zeros, which are no event"),
     ("vectors.h", "generic_smallest.count - i", "-", WATCHED),

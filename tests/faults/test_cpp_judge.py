@@ -44,8 +44,9 @@ def test_accumulators_of_other_machines_are_asked_their_products_alone(file):
     assert {stage.parts for stage in stages_of(file, PATHS)} == {(battery.other_machines,)}
 
 
-def test_counting_header_is_asked_counts_first_and_the_rest_too():
-    for stage in stages_of("generic_counts.h", PATHS):
+@pytest.mark.parametrize("file", ["generic_counts.h", "counting_steps.h"])
+def test_counting_header_is_asked_counts_first_and_the_rest_too(file):
+    for stage in stages_of(file, PATHS):
         assert stage.parts[0] is battery.counted
         assert {*stage.parts} == {*battery.PARTS} - {battery.other_machines}
 

@@ -12,7 +12,7 @@ from .test_counting import numbers
 
 pytestmark = pytest.mark.long
 
-VECTORS, ANY, REPEATED = "vector_counts.h", "generic_counts.h", "repeated_counts.h"
+VECTORS, ANY, REPEATED = "vector_counts.h", "counting_steps.h", "repeated_counts.h"
 FAULTS = {
     "inexact not counted": (
         "avx512",
