@@ -108,7 +108,8 @@ class CardTally:
         for histogram, part in ((tally.left, _LEFT), (tally.right, _RIGHT), (tally.output, _OUTPUT)):
             histogram.add_counted(record[part])
         counts = counts_of(record[_COUNTED], self._products, self._promotions)
-        distance = Distance(*record[_DISTANCE].view(np.float64).tolist(), int(record[_COMPARED]))
+        difference, reference, ulp, largest = record[_DISTANCE].view(np.float64).tolist()
+        distance = Distance(difference, reference, ulp, largest, int(record[_COMPARED]))
         tally.counted.merge(Counted(counts, distance, int(record[_LOST]), self._results))
         taken, products, promotions, results = record[_OF_WITNESS].tolist()
         if taken and not tally.witness.results:
