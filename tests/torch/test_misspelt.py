@@ -119,3 +119,20 @@ def test_unknown_callback_lists_callbacks_and_nothing_that_their_modules_import(
     said = refused(capsys, "fit", "digits_mlp", *given).err
     known = "CheckLoss, Checkpoint, Divergence, KeepNCheckpoints"
     assert f"trainer.init.callbacks.ComputeNorm: is not a known key, must be one of {known} (an import" in said
+
+
+def test_folder_of_a_trainer_or_an_observation_that_cannot_be_made_is_named():
+    model = torch.nn.Linear(4, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    trainer = cstorch.Trainer(model, optimizer, torch.nn.functional.mse_loss, model_dir="/proc/nothing")
+    said = "got /proc/nothing, where nothing can be written: No such"
+    with pytest.raises(FileNotFoundError, match=f"^model_dir: {said}"):
+        trainer.fit([(torch.ones(3, 4), torch.ones(3, 2))], steps=1)
+
+    def observed():
+        with cstorch.observe(model, folder="/proc/nothing"), cstorch.precision("bfloat16", level=1):
+            model(torch.ones(3, 4)).sum().backward()
+            optimizer.step()
+
+    with pytest.raises(FileNotFoundError, match=f"^folder: {said}"):
+        observed()

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TextIO
 
 from golden.torch.observing.rows import Row, RunRow, read_rows
+from golden.torch.runs.folders import make_folder
 
 __all__ = ["NAME", "ObservationFile"]
 
@@ -45,7 +46,7 @@ class ObservationFile:
         self._file.flush()
 
     def _made(self) -> TextIO:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(self._path.parent, "folder")
         partial = self._path.with_name(f"{NAME}.partial")
         partial.write_text("".join(row.line() for row in self.kept), encoding="utf-8")
         os.replace(partial, self._path)

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from golden.torch.runs.folders import make_folder
+
 __all__ = ["RunLog"]
 
 
@@ -24,7 +26,7 @@ class RunLog:
     """
 
     def __init__(self, path: Path, columns: Sequence[str], step: int = 0) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent, "model_dir")
         kept: list[dict[str, str]] = []
         if step and path.is_file():
             with path.open(newline="", encoding="utf-8") as file:

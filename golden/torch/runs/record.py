@@ -9,6 +9,7 @@ from typing import Any
 
 import yaml
 
+from golden.torch.runs.folders import make_folder
 from golden.torch.runs.ranks import rank
 from golden.torch.training.callback import Callback
 from golden.torch.training.run import Run
@@ -41,7 +42,7 @@ class RunRecord(Callback):
         text = yaml.safe_dump(self._document, sort_keys=False)
         if trainer.step and self._path.is_file() and not _says(self._path, self._document):
             os.replace(self._path, self._path.with_name(f"run_to_step_{trainer.step:08}.yaml"))
-        self._path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(self._path.parent, "model_dir")
         partial = self._path.with_name("run.yaml.partial")
         partial.write_text("".join(f"# {note}\n" for note in self._notes) + text, encoding="utf-8")
         os.replace(partial, self._path)
