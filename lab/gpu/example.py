@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import platform
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,7 +27,8 @@ _TOOL = "python-gpt"
 _NOTE = (
     "Bits for a byte of the text in the last 20 steps, and of text that no step has seen. Of the steps that were "
     "observed, forward and backward: the share that lost their addend whole, the share whose result was rounded below "
-    "the smallest normal number, and the mean distance of the results from fp32."
+    "the smallest normal number, and the mean distance of the results from fp32. "
+    f"The text is the library of Python {platform.python_version()}."
 )
 _FOLDER = Path("build/python_gpt")
 
