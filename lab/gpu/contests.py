@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import statistics
+import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from functools import partial
 from typing import Any
 
 import torch
+from rich.progress import track
 
 import golden.torch as cstorch
 from golden.torch.examples.python_gpt import PythonGpt, Sizes
@@ -85,7 +87,7 @@ def strictly_fp32() -> None:
 def raced(runs: Mapping[str, Run], repeats: int, goals: Mapping[str, float] | None = None) -> list[Entry]:
     """Time contestants in turns, after runs that warm them up; one that fails is out, and says why."""
     entries = [Entry(name, goal=(goals or {}).get(name)) for name in runs]
-    for turn in range(_WARM_UP + repeats):
+    for turn in track(range(_WARM_UP + repeats), "timing", disable=not sys.stderr.isatty()):
         for entry in entries:
             if entry.error:
                 continue

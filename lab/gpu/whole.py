@@ -32,6 +32,7 @@ from golden.cuda.variants import variants
 from golden.kernels.library import paths
 from lab.gpu import card, kernels
 from lab.gpu.comparison import compare
+from tools.paths import ROOT
 from tools.results import Table
 
 __all__ = ["PARTS", "compiling", "halves", "main", "products", "pytest", "sanitizer", "table"]
@@ -48,7 +49,9 @@ def compiling(given: argparse.Namespace) -> Found:
     """Compile every variant for the card."""
     number = card.architecture()
     wanted = [(one, number) for one in variants(number)]
-    taken = dict(zip(wanted, kernels.compile_all(wanted, os.cpu_count() or 1), strict=True))
+    processes = os.cpu_count() or 1
+    print(f"compiling {len(wanted)} variants for sm_{number}, {processes} at once", flush=True)
+    taken = dict(zip(wanted, kernels.compile_all(wanted, processes), strict=True))
     return {"passed": True, "cubins": len(taken), "spills": kernels.spills(taken)}
 
 
@@ -58,7 +61,7 @@ def pytest(*arguments: str) -> Found:
         report = Path(folder) / "report.xml"
         command = [sys.executable, "-m", "pytest", "-q", *arguments, f"--junitxml={report}"]
         print("   ", *command, flush=True)
-        status = subprocess.run(command, check=False).returncode
+        status = subprocess.run(command, check=False, cwd=ROOT).returncode
         suite = Xml.parse(report).getroot().find("testsuite") if report.is_file() else None
     counts = {
         name: 0 if suite is None else int(suite.get(name, 0)) for name in ("tests", "failures", "errors", "skipped")
@@ -92,7 +95,8 @@ def sanitizer(given: argparse.Namespace) -> Found:
         command = [path, "--tool", tool, *options, sys.executable, "-m", "lab.gpu.sanitized"]
         print("   ", *command, flush=True)
         try:
-            status = subprocess.run(command, env=surroundings, check=False, timeout=given.patience).returncode
+            done = subprocess.run(command, env=surroundings, check=False, cwd=ROOT, timeout=given.patience)
+            status = done.returncode
             found[tool] = "no error" if status == 0 else f"exit status {status}"
         except subprocess.TimeoutExpired:
             found[tool] = f"not done after {given.patience} s"
