@@ -40,7 +40,7 @@ __all__ = ["PARTS", "compiling", "halves", "main", "products", "pytest", "saniti
 TOOL = "gpu-card"
 _TESTS = "tests/cuda/device"
 _APART = {"layers": "test_layers.py", "models": "test_models.py"}
-_PATIENCE = 480  # seconds of a tool of compute-sanitizer
+_PATIENCE = 280  # seconds of a tool of compute-sanitizer: both end within ten minutes
 
 Found = dict[str, Any]
 
@@ -55,13 +55,13 @@ def compiling(given: argparse.Namespace) -> Found:
     return {"passed": True, "cubins": len(taken), "spills": kernels.spills(taken)}
 
 
-def pytest(*arguments: str) -> Found:
-    """Run tests in another process; return how many passed, failed and were skipped."""
+def pytest(*arguments: str, limit: float | None = None) -> Found:
+    """Run tests in another process; return how many passed, failed and were skipped; TimeoutExpired beyond a limit."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
         command = [sys.executable, "-m", "pytest", "-q", *arguments, f"--junitxml={report}"]
         print("   ", *command, flush=True)
-        status = subprocess.run(command, check=False, cwd=ROOT).returncode
+        status = subprocess.run(command, check=False, cwd=ROOT, timeout=limit).returncode
         suite = Xml.parse(report).getroot().find("testsuite") if report.is_file() else None
     counts = {
         name: 0 if suite is None else int(suite.get(name, 0)) for name in ("tests", "failures", "errors", "skipped")
@@ -109,14 +109,18 @@ def halves(given: argparse.Namespace) -> Found:
         told = f"the processor has no AVX512-FP16; golden runs on its path {paths()[0]}"
         print(f"{told}: skipped")
         return {"passed": True, "processor": told}
-    return pytest("tests/golden/kernels/test_native_half.py", "tests/golden/kernels/test_products.py")
+    return pytest(
+        "tests/golden/kernels/test_native_half.py", "tests/golden/kernels/test_products.py", limit=given.limit
+    )
 
 
 PARTS: dict[str, Callable[[argparse.Namespace], Found]] = {
     "kernels": compiling,
-    "tests": lambda _: pytest(_TESTS, *(f"--ignore={_TESTS}/{file}" for file in _APART.values())),
-    "layers": lambda _: pytest(f"{_TESTS}/{_APART['layers']}"),
-    "models": lambda _: pytest(f"{_TESTS}/{_APART['models']}"),
+    "tests": lambda given: pytest(
+        _TESTS, *(f"--ignore={_TESTS}/{file}" for file in _APART.values()), limit=given.limit
+    ),
+    "layers": lambda given: pytest(f"{_TESTS}/{_APART['layers']}", limit=given.limit),
+    "models": lambda given: pytest(f"{_TESTS}/{_APART['models']}", limit=given.limit),
     "products": products,
     "sanitizer": sanitizer,
     "halves": halves,
@@ -142,6 +146,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS), help="which to run (all)")
     parser.add_argument("--outputs", type=int, default=10**9, help="how many to compare at least (10^9)")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="end the comparison after these (never)")
+    parser.add_argument("--limit", type=float, help="seconds after which a part of tests has failed (never)")
     parser.add_argument("--patience", type=float, default=_PATIENCE, help="seconds of a sanitizer's tool (%(default)s)")
     parser.add_argument("--into", type=Path, help="folder of the result (docs/results)")
     given = parser.parse_args(arguments)

@@ -11,7 +11,7 @@ from golden.cuda.about import Card, Info
 from lab.gpu import card, contests, sanitized, speed, whole
 from tools import results
 
-GIVEN = argparse.Namespace(outputs=10, seconds=1.0, patience=5.0)
+GIVEN = argparse.Namespace(outputs=10, seconds=1.0, patience=5.0, limit=60.0)
 WITHOUT = Info(None, None, (), (90,), "nowhere")
 WITH = Info("12.9", "12.9", (Card("a card", (9, 0), 90),), (90,), "nowhere")
 
@@ -37,7 +37,7 @@ def test_every_part_runs_every_test_of_the_card_once():
     named = {f"{folder}/{file}" for file in whole._APART.values()}
     asked = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(whole, "pytest", lambda *given: asked.append(given))
+        patch.setattr(whole, "pytest", lambda *given, limit: asked.append(given))
         for name in ("tests", "layers", "models"):
             whole.PARTS[name](GIVEN)
     assert asked == [(folder, *(f"--ignore={each}" for each in sorted(named))), *((each,) for each in sorted(named))]
@@ -53,6 +53,18 @@ def test_part_of_tests_passes_if_some_ran_and_none_failed(test, passed, tmp_path
     file = tmp_path / "test_some.py"
     file.write_text(test + "\n")
     assert whole.pytest(str(file), "-p", "no:cacheprovider", "-c", os.devnull)["passed"] is passed
+
+
+def test_part_of_tests_that_does_not_end_is_kept_as_failed(tmp_path, monkeypatch):
+    file = tmp_path / "test_some.py"
+    file.write_text("import time\ndef test_a(): time.sleep(60)\n")
+    monkeypatch.setattr(card, "skipped", lambda _: False)
+    monkeypatch.setitem(
+        whole.PARTS, "tests", lambda given: whole.pytest(str(file), "-c", os.devnull, limit=given.limit)
+    )
+    assert whole.main(["--parts", "tests", "--limit", "2", "--into", str(tmp_path)]) == 1
+    found = card.earlier("gpu-card", tmp_path)["parts"]["tests"]
+    assert found["error"].startswith("TimeoutExpired")
 
 
 SANITIZER = """#!/bin/sh
@@ -149,7 +161,7 @@ def test_kernels_are_compiled_for_the_architecture_of_the_card(monkeypatch):
 def test_float16_of_the_processor_is_tested_where_it_has_any(served, monkeypatch):
     monkeypatch.setattr(whole, "paths", lambda: served)
     monkeypatch.setattr(
-        whole, "pytest", lambda *files: {"passed": all(map(os.path.isfile, files)), "tests": len(files)}
+        whole, "pytest", lambda *files, limit: {"passed": all(map(os.path.isfile, files)), "tests": len(files)}
     )
     found = whole.halves(GIVEN)
     assert found["passed"]
