@@ -14,6 +14,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
 
+import golden.torch as cstorch
+
 __all__ = ["LAYERS", "SPECIALS", "Layer", "drawn", "results"]
 
 #: Values that a format rounds, flushes, overflows or keeps as they are.
@@ -129,6 +131,7 @@ _PRODUCTS = {
     "grouped_mm of columns": _of(partial(_grouped, F.grouped_mm), (3, 8, 16), (16, 8)),
     "grouped_mm of k": _of(partial(_grouped, F.grouped_mm), (4, 7), (7, 5)),
     "_grouped_mm": _of(partial(_grouped, torch._grouped_mm), (8, 16), (3, 16, 8)),
+    "products of blocks": _of(cstorch.mx.linear, (5, 40), (6, 40), (6,)),
     "affine_grid": _of(lambda theta: F.affine_grid(theta, [2, 3, 5, 4], align_corners=False), (2, 2, 3)),
 }
 _CONVOLUTIONS = {
