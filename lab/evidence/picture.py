@@ -22,7 +22,7 @@ _LEGEND = {
     "all": "for every input",
     "bounded": "for every input, within a bound",
     "sample": "samples, none wrong",
-    "faults": "so it could have failed",
+    "faults": "the checks can fail",
     "none": "none",
 }
 _SAMPLES = (Means.SAMPLED, Means.REPLAYED, Means.SUITES)
