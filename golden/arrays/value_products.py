@@ -28,7 +28,7 @@ from golden.arrays.plans import (
 )
 from golden.arrays.products import matmul
 from golden.counts import Counts
-from golden.formats import FloatFormat
+from golden.formats import FP32, FloatFormat
 from golden.kernels import products as kernels
 from golden.kernels.counting import CountSink
 from golden.reduction import DEFAULT_CHUNK, Reduction
@@ -212,7 +212,8 @@ def indexed_values(
     modes = ReductionRounding.of(rounding, out_rounding, seed, call, random_bits)
     check_length(len(a.columns), modes)
     if isinstance(plan, Accumulator):
-        return _one_by_one(a, b, shape, operand, plan, initial, destination)
+        totals = _one_by_one(a, b, shape, operand, allowed(plan, modes), initial)
+        return quantize(totals, destination, out=totals, **last_rounding(shape, modes))
     if len(a.columns) and np.prod(shape):
         result = np.empty(shape, np.float32)
         formats = kernels.Formats.of(carrier(operand), plan, destination, as_values=True, rounding=modes)
@@ -229,7 +230,6 @@ def _one_by_one(
     operand: FloatFormat,
     rule: Accumulator,
     initial: NDArray[np.float32] | None,
-    out: FloatFormat,
 ) -> NDArray[np.float32]:
     """Gather the matrices one after the other, since all of them together may take too much memory."""
     result = np.empty(shape, np.float32)
@@ -237,5 +237,5 @@ def _one_by_one(
     for at, product in enumerate(result):
         left, right = (each._replace(batches=each.batches[at : at + 1]).matrices()[0] for each in (a, b))
         start = None if starts is None else starts[at]
-        product[...] = matmul_values(left, right, operand=operand, reduction=rule, initial=start, out=out)
+        product[...] = matmul_values(left, right, operand=operand, reduction=rule, initial=start, out=FP32)
     return result

@@ -63,8 +63,11 @@ typedef long long int64_t;
 typedef unsigned long long uint64_t;
 typedef unsigned long long uintptr_t;
 """,
+    "stdint.h": "#include <cstdint>\n",
     "cstring": "#pragma once\nnamespace std { using ::memcpy; }\n",
-    "cmath": "#pragma once\nnamespace std { using ::isinf; }\n",
+    "cmath": """#pragma once
+namespace std { using ::isinf; using ::trunc; using ::floor; using ::fabs; using ::copysign; }
+""",
     "cfloat": "#pragma once\n#define FLT_MAX 0x1.fffffep127f\n#define DBL_MAX 0x1.fffffffffffffp1023\n",
 }
 _PATIENCE = 2.0  # seconds without a word

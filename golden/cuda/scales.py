@@ -22,7 +22,8 @@ class Steps(NamedTuple):
     """Which code runs the chains and joins the partial sums: one variant of the kernels.
 
     `chain` is ``"single"`` (float), ``"scaled"`` (short formats), ``"float16"`` or ``"bfloat16"`` (the card's own) or
-    ``"generic"`` (any format, in doubles); `join` likewise, or ``"none"`` where the total is the chain itself.
+    ``"generic"`` (any format, in doubles); `join` likewise, or ``"none"`` where the total is the chain itself. A
+    ``"machine"`` follows the accumulator of another machine.
     """
 
     mode: Rounding

@@ -5,10 +5,13 @@ from __future__ import annotations
 from golden.cuda.scales import Steps
 from golden.rounding import Rounding
 
-__all__ = ["KINDS", "WITH_NATIVE_BFLOAT16", "defines", "name_of", "oldest_architecture", "variants"]
+__all__ = ["KINDS", "MACHINE", "WITH_NATIVE_BFLOAT16", "defines", "name_of", "oldest_architecture", "variants"]
 
 #: Kinds of steps, in the order of `Kind` in variant.h.
 KINDS = ("single", "scaled", "float16", "bfloat16", "generic", "none", "counted")
+
+#: The kernel that follows the accumulators of other machines.
+MACHINE = Steps(Rounding.NEAREST_EVEN, "machine", "none")
 
 _IN_EVERY_MODE = (
     ("single", "none"),
@@ -30,7 +33,7 @@ def variants(architecture: int | None = None) -> list[Steps | None]:
     """Return the variants of an architecture, or of all; None stands for the kernels that every product shares."""
     steps = [Steps(mode, *kinds) for mode in Rounding for kinds in _IN_EVERY_MODE]
     steps += [Steps(Rounding.NEAREST_EVEN, *kinds) for kinds in _NATIVE]
-    return [None, *(one for one in steps if architecture is None or oldest_architecture(one) <= architecture)]
+    return [None, MACHINE, *(one for one in steps if architecture is None or oldest_architecture(one) <= architecture)]
 
 
 def oldest_architecture(variant: Steps | None) -> int:
@@ -47,5 +50,7 @@ def defines(variant: Steps | None) -> list[str]:
     """Return the macros of kernels.cu that select a variant."""
     if variant is None:
         return ["-DCBFLOAT_COMMON"]
+    if variant == MACHINE:
+        return ["-DCBFLOAT_MACHINE"]
     numbers = {"MODE": variant.mode.value, "CHAIN": KINDS.index(variant.chain), "JOIN": KINDS.index(variant.join)}
     return [f"-DCBFLOAT_{name}={number}" for name, number in numbers.items()]

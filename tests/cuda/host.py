@@ -27,12 +27,15 @@ ORDERS = ((0, 0, 1), (1, 1, 1), (2, 0, 1), (2, 1, 0))
 #: Of the compiler.
 HOW = ["-std=c++17", "-O1", "-ffp-contract=off", "-w", "-fPIC"]
 
+#: Chains that have one kernel, in no tiles of several sides, and its header.
+ALONE = {"counted": "counted.h", "machine": "accumulation.h"}
+
 Kernel = Callable[[int, bytes], None]
 
 
 def definitions(variant: Steps | None, kernel: str) -> list[str]:
     """Return what the preprocessor is told for one kernel: of a product, tiles of one size are enough."""
-    is_tile = variant is not None and variant.chain != "counted"
+    is_tile = variant is not None and variant.chain not in ALONE
     return defines(variant) + ([f"-DCBFLOAT_TILE={kernel.rpartition('_')[2]}"] if is_tile else [])
 
 
@@ -41,7 +44,7 @@ def files_of(variant: Steps | None) -> set[str]:
     found: set[str] = set()
     waiting = ["blocks.h", "elementwise.h", "exponents.h", "packing.h", "softmax.h"]
     if variant:
-        waiting = ["counted.h" if variant.chain == "counted" else "gemm.h"]
+        waiting = [ALONE.get(variant.chain, "gemm.h")]
     while waiting:
         file = waiting.pop()
         if file not in found:

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import golden
+from golden.cuda.accumulations import formats_of
 from golden.kernels.products import Formats
 from golden.reduction import Reduction
 from golden.torch.gpu import checking
@@ -16,6 +17,7 @@ from tests.golden.kernels.build import Change
 
 CPU = torch.device("cpu")
 CBFLOAT16 = Formats.of(golden.CBFLOAT16, Reduction.for_level(1, golden.CBFLOAT16), golden.CBFLOAT16, as_values=True)
+HOPPER, SUMS = golden.accumulators["nvidia_hopper_fp8"], formats_of(golden.FP16, golden.FP32, golden.rounding.NEAREST)
 
 
 @pytest.fixture(autouse=True)
@@ -28,6 +30,7 @@ def test_checks_pass_on_right_kernels_and_run_once(host_device):
     for mode in golden.Rounding:
         checking.check_arrays(host_device, CPU, golden.CBFLOAT16, mode=mode)
     checking.check_arrays(host_device, CPU, golden.CBFLOAT16, softmax=exponentials(golden.CBFLOAT16))
+    checking.check_accumulation(host_device, CPU, HOPPER, golden.FLOAT8_E4M3FN, SUMS)
     for block in (5, 32, 100):
         checking.check_blocks(host_device, CPU, golden.FLOAT8_E4M3FN, block)
 
@@ -58,6 +61,10 @@ FAULTS = {
             "elementwise.h", "place_.call, keys);\n        return any_", "place_.call + 1, keys);\n        return any_"
         ),
         lambda card: checking.check_arrays(card, CPU, golden.CBFLOAT16, mode=golden.Rounding.STOCHASTIC),
+    ),
+    "sums of another machine are cut in another way": (
+        Change("one_lane.h", "std::trunc(value.number)", "std::floor(value.number)"),
+        lambda card: checking.check_accumulation(card, CPU, HOPPER, golden.FLOAT8_E4M3FN, SUMS),
     ),
     "scales of blocks are twice as large": (
         Change("blocks.h", "- given.emax;", "- given.emax + 1;"),

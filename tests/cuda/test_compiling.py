@@ -185,6 +185,13 @@ def test_common_kernels_compile_for_every_architecture(nvrtc, architecture):
     assert all(0 < taken.registers <= 255 and taken.shared <= 48 * 1024 for taken in found.kernels.values())
 
 
+@pytest.mark.parametrize("architecture", [ARCHITECTURES[0], ARCHITECTURES[-1]])
+def test_sums_of_other_machines_compile_for_the_oldest_and_the_newest_architecture(nvrtc, architecture):
+    found = compiled(variants.MACHINE, architecture)
+    assert set(found.kernels) == {"accumulate"}
+    assert all(0 < taken.registers <= 128 and taken.spilled == 0 for taken in found.kernels.values())
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("architecture", [ARCHITECTURES[0], ARCHITECTURES[-1]])
 def test_products_compile_for_the_oldest_and_the_newest_architecture(nvrtc, architecture):
@@ -215,6 +222,7 @@ FUSED = {
     "generic": [""] * 7,
     "float16": ["rn.f16x2"],
     "bfloat16": ["rn.bf16x2"],
+    "machine": [""],
     "none": [""] * 7,
     "counted": [""] * 7,  # in doubles
 }

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from golden import CBFLOAT16, FLOAT8_E4M3FN, FP16
-from tests.cuda import products, test_arrays, test_blocks, test_packing
+from tests.cuda import products, test_accumulations, test_arrays, test_blocks, test_packing
 from tests.cuda.host import ORDERS, HostDevice, SwitchedDevice
 from tests.cuda.products import reduction_of, special_values, values
 from tests.golden.kernels.build import Change
@@ -90,6 +90,24 @@ def _blocks(device: HostDevice) -> None:
     test_blocks.test_blocks_whose_values_are_all_zero_or_not_numbers_are_golden_s(device)
     for element in (FLOAT8_E4M3FN, test_blocks.LOW, test_blocks.HIGH):
         test_blocks.check(device, element)
+
+
+def _machines(device: HostDevice) -> None:
+    for name in ("staged", "promoted", "nvidia_hopper", "amd_cdna2"):
+        test_accumulations.test_sums_of_every_machine_are_golden_s(device, name)
+
+
+def _machine_rows(device: HostDevice) -> None:
+    test_accumulations.test_sums_of_any_shape_are_golden_s(device, (33, 17, 64))
+
+
+def _machine_of_subnormals(device: HostDevice) -> None:
+    for name in ("nvidia_volta", "arm_bfdot"):
+        test_accumulations.test_sums_of_subnormal_factors_and_totals_are_golden_s(device, name)
+
+
+def _machine_of_no_products(device: HostDevice) -> None:
+    test_accumulations.test_sums_of_any_shape_are_golden_s(device, (3, 0, 2))
 
 
 def _softmax(device: HostDevice) -> None:
@@ -186,6 +204,20 @@ FAULTS = {
     "neighbours": _fault("elementwise.h", "round(values[i][j], index + j)", "round(values[i][j], index)", _modes),
     "values beyond the count": _fault(
         "elementwise.h", "index < given.count", "index <= given.count", _counts, after=";"
+    ),
+    "the last product of another machine": _fault("accumulation.h", "k < count", "k + 1 < count", _machines, "x = "),
+    "the rows of another machine's block": _fault(
+        "accumulation.h", "block.number % PARTS * ACCUMULATION_ROWS", "block.number % PARTS", _machine_rows
+    ),
+    "initial totals that are promoted": _fault("accumulation.h", "rule.promote", "false", _machines, "total = "),
+    "no products of another machine": _fault("accumulation.h", "!factors.count", "false", _machine_of_no_products),
+    "terms that are cut down": _fault("one_lane.h", "std::floor(value.number)", "std::trunc(value.number)", _machines),
+    "comparisons of doubles": _fault("one_lane.h", "x.number > y.number", "x.number < y.number", _machines),
+    "exponents of subnormal factors": _fault(
+        "accumulate_lanes.h", "field < rule.operand_emin", "false", _machine_of_subnormals, before="zero_exponent : "
+    ),
+    "subnormal factors that are kept": _fault(
+        "accumulate_lanes.h", "std::fabs(value) < smallest", "false", _machine_of_subnormals
     ),
     "the least scale of a block": _fault("blocks.h", "scale < LEAST_SCALE", "false", _blocks),
     "the largest scale of a block": _fault("blocks.h", "scale > LARGEST_SCALE", "false", _blocks),

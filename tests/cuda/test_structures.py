@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from golden.cuda import arrays, counting, plan, structures
+from golden.cuda import accumulations, arrays, counting, plan, structures
 from tests.cuda.host import SOURCE
 from tests.golden.kernels.build import compiler
 
@@ -20,6 +20,9 @@ STRUCTURES = {
     "Product": structures.Product,
     "Elementwise": structures.Elementwise,
     "Blocks": structures.Blocks,
+    "FusedSum": accumulations.SumFields,
+    "AccumulatorRule": accumulations.RuleFields,
+    "Accumulation": accumulations.Accumulation,
     "Softmax": structures.Softmax,
     "CountedProduct": counting.CountedProduct,
     "Exponents": counting.Exponents,
@@ -34,6 +37,10 @@ CONSTANTS = {
     "EVENTS": len(counting.EVENTS),
     "SLOTS": counting.SLOTS,
     "HISTOGRAM_VALUES": counting._HISTOGRAM_VALUES,
+    "ACCUMULATION_WIDTH": accumulations._TILE,
+    "ACCUMULATION_ROWS": accumulations._ROWS,
+    "MOST_STAGES": accumulations._MOST_STAGES,
+    "MOST_PRODUCTS": accumulations._MOST_PRODUCTS,
 }
 
 
@@ -47,7 +54,7 @@ def _assertions(name: str, fields: type[ctypes.Structure]) -> Iterator[str]:
 
 def _compiles(folder: Path, assertions: list[str]) -> bool:
     lines = [f"static_assert({each});" for each in assertions]
-    headers = ("elementwise.h", "packing.h", "softmax.h", "counted.h", "exponents.h")
+    headers = ("accumulation.h", "blocks.h", "elementwise.h", "softmax.h", "counted.h", "exponents.h")
     text = "\n".join(["#include <cstddef>", *(f'#include "{header}"' for header in headers), *lines])
     (folder / "layout.cpp").write_text(text, encoding="utf-8")
     folders = [f"-I{SOURCE}", f"-I{SOURCE.parents[1] / 'kernels' / 'source'}"]

@@ -192,3 +192,16 @@ def test_trainer_by_another_machine_learns_and_differs():
     first, other = losses.values()
     assert other[-1] < other[0] / 2
     assert first != other
+
+
+def test_convolution_by_another_machine_is_converted_in_the_mode_asked_for():
+    x, weight = (
+        torch.tensor([[[1.0078125]]]) for _ in range(2)
+    )  # 0x3f81 in bfloat16, its square 0x3f820400 in float32
+    codes = []
+    for mode in ("nearest_even", "up", "toward_zero"):
+        with cstorch.precision("bfloat16", reduction="nvidia_volta", out_rounding=mode):
+            codes.append(
+                [hex(int(golden.encode(array(f(x, weight)), "bfloat16").item())) for f in (F.conv1d, torch.bmm)]
+            )
+    assert codes == [["0x3f82"] * 2, ["0x3f83"] * 2, ["0x3f82"] * 2]

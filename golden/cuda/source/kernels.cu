@@ -1,6 +1,6 @@
-// The kernels of a cubin. CBFLOAT_COMMON asks for those that every product shares; otherwise CBFLOAT_MODE, CBFLOAT_CHAIN
-// and CBFLOAT_JOIN, numbers of `Mode` and `Kind`, name a variant of the matrix product, in tiles of all sides or of
-// CBFLOAT_TILE alone, or the one that counts.
+// The kernels of a cubin. CBFLOAT_COMMON asks for those that every product shares, CBFLOAT_MACHINE for the accumulators of
+// other machines; otherwise CBFLOAT_MODE, CBFLOAT_CHAIN and CBFLOAT_JOIN, numbers of `Mode` and `Kind`, name a variant of
+// the matrix product, in tiles of all sides or of CBFLOAT_TILE alone, or the one that counts.
 #if defined(CBFLOAT_COMMON)
 
 #include "blocks.h"
@@ -20,6 +20,12 @@ KERNEL(count_exponents, 4, Exponents, ExponentsMemory, exponents_block)
 #include "counted.h"
 
 KERNEL(multiply_counted, 2, CountedProduct, CountedMemory, count_block<static_cast<Mode>(CBFLOAT_MODE)>)
+
+#elif defined(CBFLOAT_MACHINE)
+
+#include "accumulation.h"
+
+KERNEL(accumulate, 2, Accumulation, AccumulationMemory, accumulate_block)
 
 #else
 

@@ -5,6 +5,8 @@
 
 #include <immintrin.h>
 
+#include <cmath>
+
 #if defined(__clang__)
 #pragma clang attribute push(__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma"))), apply_to = function)
 #else

@@ -1,22 +1,33 @@
 // The loops of one path, over vectors of doubles: they hold every product, every cut term and their sums exactly.
 // Whoever includes this has named its vectors' size, VECTOR_BYTES, and the functions all (not `V{} + value`, which has no
-// -0), truncated, floored and to_float.
+// -0), truncated, floored and to_float, and has included <cmath> before it names a processor. Without VECTOR_BYTES, V is
+// one double and Bits are its bits, and there is the rule alone.
 #include "accumulate.h"
+#include "generic_bits.h"
 #include "kernels.h"
 
 namespace {
 
+#if defined(VECTOR_BYTES)
 constexpr int UNROLLED = 4, WIDTH = VECTOR_BYTES / 8, LANES = UNROLLED * WIDTH;
 
 using Bits __attribute__((vector_size(VECTOR_BYTES))) = long long;
 using Unaligned __attribute__((vector_size(VECTOR_BYTES), aligned(8), may_alias)) = double;
 
-constexpr double SMALLEST = 0x1p-126, BEYOND = 0x1p128, SHIFTER = 0x1p52;
-constexpr long long SIGN = INT64_MIN;
-constexpr double LEAST_EXPONENT = -900;  // below that of every product; scales stay normal numbers
-
 inline Bits bits_of(V value) { return (Bits)value; }
 inline V with_bits(Bits bits) { return (V)bits; }
+
+#define EACH _Pragma("GCC unroll 4") for (int u = 0; u < UNROLLED; u++)
+#else
+constexpr int UNROLLED = 1;
+
+#define EACH for (int u = 0; u < UNROLLED; u++)
+#endif
+
+constexpr double SMALLEST = 0x1p-126, BEYOND = 0x1p128, SHIFTER = 0x1p52;
+constexpr long long SIGN = -0x7FFFFFFFFFFFFFFF - 1;
+constexpr double LEAST_EXPONENT = -900;  // below that of every product; scales stay normal numbers
+
 inline V magnitude(V value) { return with_bits(bits_of(value) & ~SIGN); }
 inline V choose(Bits mask, V yes, V no) { return with_bits((bits_of(yes) & mask) | (bits_of(no) & ~mask)); }
 inline V largest(V a, V b) { return choose(a > b, a, b); }
@@ -88,8 +99,6 @@ struct Lanes {
 struct Terms {
     Lanes value[MOST_PRODUCTS + 1], exponent[MOST_PRODUCTS + 1];
 };
-
-#define EACH _Pragma("GCC unroll 4") for (int u = 0; u < UNROLLED; u++)
 
 // Of float32 values and of a product and a float32 value, doubles are added well enough to be rounded to nearest again;
 // of two products, and to round to odd, the sum has to tell what it lost.
@@ -218,6 +227,40 @@ inline V flushed(V total, Flush flush) {
     return choose(magnitude(total) < SMALLEST, flush == Flush::positive ? V{} : zero_of(total), total);
 }
 
+// A factor as it is multiplied, and its exponent; `smallest` is the smallest normal value of the operands.
+inline double factor_of(const AccumulatorRule &rule, double smallest, float given, double &exponent) {
+    const uint32_t bits = ::bits_of(given);
+    const int field = static_cast<int>(bits >> 23 & 0xFF) - 127;
+    double value = given;
+    if (rule.flush != Flush::none && std::fabs(value) < smallest)
+        value = rule.flush == Flush::positive ? 0.0 : std::copysign(0.0, value);
+    exponent = value == 0 ? rule.zero_exponent : field < rule.operand_emin ? rule.operand_emin : field;
+    return value;
+}
+
+// Add products k0 to k1 (whole blocks) to the totals; `outer` holds what was promoted. `factors` makes the value of a
+// product and, where exponents are needed, its exponent.
+template <class Factors>
+inline void add_products(const AccumulatorRule &rule, int64_t k0, int64_t k1, const Factors &factors, Lanes &totals,
+                         Lanes &outer) {
+    Block block(rule);
+    Lanes total = totals, promoted = outer;  // in registers
+    for (int64_t k = k0; k < k1; k += rule.block) {
+        if (rule.promote && k % rule.promote == 0 && k) {
+            EACH promoted.v[u] = to_float(promoted.v[u] + total.v[u]);
+            total = Lanes{};
+        }
+        if (rule.flush != Flush::none && k % rule.depth == 0) EACH total.v[u] = flushed(total.v[u], rule.flush);
+        for (int j = 0; j < rule.block; j++)
+            factors.multiply(rule, k - k0 + j, block.terms.value[j], block.terms.exponent[j]);
+        block.join(total);
+    }
+    totals = total;
+    outer = promoted;
+}
+
+#if defined(VECTOR_BYTES)
+
 inline Lanes loaded(const double *from) {
     Lanes lanes;
     EACH lanes.v[u] = *reinterpret_cast<const Unaligned *>(from + u * WIDTH);
@@ -231,48 +274,38 @@ inline Lanes operand(const double *from, int64_t stride) {
     return lanes;
 }
 
+struct PackedFactors {
+    void multiply(const AccumulatorRule &rule, int64_t at, Lanes &value, Lanes &exponent) const {
+        const Lanes x = operand(a.values + at * a.stride, a.stride), y = loaded(b.values + at * LANES);
+        EACH value.v[u] = x.v[u] * y.v[u];
+        if (!rule.aligns) return;
+        const Lanes of_x = operand(a.exponents + at * a.stride, a.stride), of_y = loaded(b.exponents + at * LANES);
+        EACH exponent.v[u] = of_x.v[u] + of_y.v[u];
+    }
+    const PackedOperand a, b;
+};
+
 void run(const AccumulatorRule &rule, int64_t k0, int64_t k1, const PackedOperand &a, const PackedOperand &b,
          double *totals, double *outer) {
-    Block block(rule);
     Lanes total = loaded(totals), promoted = loaded(outer);
-    for (int64_t k = k0; k < k1; k += rule.block) {
-        if (rule.promote && k % rule.promote == 0 && k) {
-            EACH promoted.v[u] = to_float(promoted.v[u] + total.v[u]);
-            total = Lanes{};
-        }
-        if (rule.flush != Flush::none && k % rule.depth == 0) EACH total.v[u] = flushed(total.v[u], rule.flush);
-        for (int j = 0; j < rule.block; j++) {
-            const int64_t at = k - k0 + j;
-            const Lanes x = operand(a.values + at * a.stride, a.stride), y = loaded(b.values + at * LANES);
-            EACH block.terms.value[j].v[u] = x.v[u] * y.v[u];
-            if (!rule.aligns) continue;
-            const Lanes of_x = operand(a.exponents + at * a.stride, a.stride), of_y = loaded(b.exponents + at * LANES);
-            EACH block.terms.exponent[j].v[u] = of_x.v[u] + of_y.v[u];
-        }
-        block.join(total);
-    }
+    add_products(rule, k0, k1, PackedFactors{a, b}, total, promoted);
     EACH *reinterpret_cast<Unaligned *>(totals + u * WIDTH) = total.v[u];
     EACH *reinterpret_cast<Unaligned *>(outer + u * WIDTH) = promoted.v[u];
 }
 
 void pack(const AccumulatorRule &rule, int64_t count, const float *from, int64_t stride, double *values,
           double *exponents) {
-    const double smallest = __builtin_ldexp(1.0, rule.operand_emin);
+    const double smallest = power_of_two(rule.operand_emin);
     for (int64_t i = 0; i < count; i++) {
-        const float given = from[i * stride];
-        int32_t bits;
-        __builtin_memcpy(&bits, &given, sizeof bits);
-        const int field = (bits >> 23 & 0xFF) - 127;
-        double value = given;
-        if (rule.flush != Flush::none && __builtin_fabs(value) < smallest)
-            value = rule.flush == Flush::positive ? 0.0 : __builtin_copysign(0.0, value);
-        values[i] = value;
-        exponents[i] = value == 0 ? rule.zero_exponent : field < rule.operand_emin ? rule.operand_emin : field;
+        double exponent;
+        values[i] = factor_of(rule, smallest, from[i * stride], exponent);
+        exponents[i] = exponent;
     }
 }
 
-#undef EACH
-
 const AccumulatingPath PATH = {LANES, pack, run};
+#endif
+
+#undef EACH
 
 }  // namespace

@@ -1,8 +1,8 @@
 """Products, rounding, blocks and softmax on CUDA devices: the bits of the CPU, computed where the tensors are.
 
 Nothing here waits for the device or copies to the host and back. Tables of convolutions and of exponentials are copied
-to the device when they are first needed. A function returns None for what has no kernel: the sums of another machine
-(`golden.Accumulator`), which `golden.torch.operators` has computed on the CPU.
+to the device when they are first needed. A function returns None for what has no kernel, which `golden.torch.operators`
+has computed on the CPU: sums of another machine in very many stages, results for which there are no random bits.
 """
 
 from golden.torch.gpu.convolutions import convolution, kernel_product, transposed

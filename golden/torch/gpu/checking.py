@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 
 import golden
 from golden import mx
+from golden.accumulator import Accumulator
 from golden.arrays.randomness import random_words
+from golden.cuda.accumulations import AccumulationPlan, plan_accumulation
 from golden.cuda.arrays import blocks_launch, rounding_launch, softmax_launch
 from golden.cuda.launching import Device
-from golden.cuda.plan import FLOAT32, THREADS, Launch, plan_product
+from golden.cuda.plan import FLOAT32, THREADS, Launch, ProductPlan, plan_product
 from golden.cuda.variants import name_of
 from golden.formats import FloatFormat
 from golden.kernels.products import Formats
@@ -24,6 +26,8 @@ from golden.torch.gpu.memory import matrix_of
 
 __all__ = [
     "OUTPUTS",
+    "Planned",
+    "check_accumulation",
     "check_arrays",
     "check_blocks",
     "check_product",
@@ -41,6 +45,9 @@ _SPECIAL = 64  # of so many operands one is any code at all
 _SEED, _CALL, _STEP = 2**40 + 3, 5, 7  # of random bits
 
 _Floats = NDArray[np.float32]
+
+#: A product that is ready to run.
+Planned = ProductPlan | AccumulationPlan
 
 
 def once(card: Device, key: Any, check: Callable[[], None]) -> None:
@@ -68,26 +75,53 @@ def check_product(card: Device, device: torch.device, formats: Formats) -> None:
     RuntimeError
         If an output differs; it says which operands give what.
     """
+    _check_sums(
+        card, device, formats, formats.operand, Reduction(formats.inner, formats.chunk, formats.outer),
+        lambda *given: plan_product(formats, *given, processors=card.processors, native=card.native),
+    )  # fmt: skip
+
+
+def check_accumulation(
+    card: Device, device: torch.device, rule: Accumulator, operand: FloatFormat, formats: Formats
+) -> None:
+    """Compare a product that another machine sums with that of the CPU.
+
+    Raises
+    ------
+    RuntimeError
+        If an output differs; it says which operands give what.
+    """
+    _check_sums(
+        card, device, formats, operand, rule,
+        lambda *given: plan_accumulation(formats, *given, rule=rule, operand=operand),
+    )  # fmt: skip
+
+
+def _check_sums(
+    card: Device,
+    device: torch.device,
+    formats: Formats,
+    operand: FloatFormat,
+    reduction: Reduction | Accumulator,
+    plan_of: Callable[..., Planned],
+) -> None:
     generator = np.random.default_rng(1)
-    a, b = (drawn_operands(generator, formats.operand, shape) for shape in ((_ROWS, _LENGTH), (_LENGTH, _ROWS)))
+    a, b = (drawn_operands(generator, operand, shape) for shape in ((_ROWS, _LENGTH), (_LENGTH, _ROWS)))
     x, y = (torch.from_numpy(each).to(device) for each in (a, b))
     result = torch.empty((_ROWS, _ROWS), device=device)
-    sizes = _ROWS, _LENGTH, _ROWS
-    plan = plan_product(
-        formats, (), sizes, *map(matrix_of, (x, y, result)), processors=card.processors, native=card.native
-    )
+    plan = plan_of((), (_ROWS, _LENGTH, _ROWS), *map(matrix_of, (x, y, result)))
     workspace = torch.empty(plan.workspace_bytes, dtype=torch.uint8, device=device)
     for each in plan.launches(workspace.data_ptr()):
         launch(card, each)
     expected = golden.matmul_values(
-        a, b, operand=formats.operand, reduction=Reduction(formats.inner, formats.chunk, formats.outer),
-        out=formats.destination, **vars(formats.rounding),
+        a, b, operand=operand, reduction=reduction, out=formats.destination, **vars(formats.rounding)
     )  # fmt: skip
     wrong = _first_difference(result, expected)
     if wrong is not None:
         row, column = divmod(wrong[0], _ROWS)
         operands = f"a = {in_hex(a[row])} and b = {in_hex(b[:, column])}"
-        raise RuntimeError(complaint(card, device, name_of(plan.scales.steps), wrong, operands))
+        what = name_of(plan.scales.steps) if isinstance(plan, ProductPlan) else plan.rule.provenance.machine
+        raise RuntimeError(complaint(card, device, what, wrong, operands))
 
 
 def check_arrays(

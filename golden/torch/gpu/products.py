@@ -7,14 +7,15 @@ from math import prod
 
 import torch
 
+from golden.accumulator import Accumulator
 from golden.arrays.operands import carrier
-from golden.arrays.plans import check_length
+from golden.arrays.plans import allowed, check_length
+from golden.cuda import accumulations
 from golden.cuda.plan import Matrix, plan_product
 from golden.formats import FloatFormat
 from golden.kernels.products import Formats
-from golden.reduction import Reduction
 from golden.rounding import ReductionRounding
-from golden.torch.gpu.checking import check_product, launch, once
+from golden.torch.gpu.checking import Planned, check_accumulation, check_product, launch, once
 from golden.torch.gpu.devices import device_of
 from golden.torch.gpu.elementwise import rounded
 from golden.torch.gpu.memory import check_device, matrix_of, readable
@@ -24,9 +25,11 @@ __all__ = ["is_served", "matrix_product", "mode_of", "multiply", "operand_values
 
 
 def is_served(summing: Summing, results: int) -> bool:
-    """Tell whether the kernels compute products; the accumulators of other machines have none."""
+    """Tell whether the kernels compute products: accumulators of very many stages have none."""
     half, operand, plan, rounding = summing
-    return isinstance(plan, Reduction) and Formats.of(operand, plan, half, rounding=rounding).are_served(results)
+    if isinstance(plan, Accumulator):
+        return accumulations.are_served(plan, accumulations.formats_of(operand, half, rounding), results)
+    return Formats.of(operand, plan, half, rounding=rounding).are_served(results)
 
 
 def operand_values(tensor: torch.Tensor, operand: FloatFormat) -> torch.Tensor:
@@ -85,15 +88,18 @@ def multiply(
         Of `golden.cuda.plan.plan_product`. Initial values are rounded to the format of the results.
     """
     half, operand, plan, rounding = summing
-    assert isinstance(plan, Reduction)
     check_length(shape[1], rounding)
     card = device_of(device)
-    formats = Formats.of(carrier(operand), plan, half, as_values=True, rounding=rounding)
-    once(card, formats._replace(rounding=mode_of(rounding)), lambda: check_product(card, device, formats))
-    planned = plan_product(
-        formats, batch, shape, a, b, result, initial,
-        initial_format=half, processors=card.processors, native=card.native,
-    )  # fmt: skip
+    given = batch, shape, a, b, result, initial
+    if isinstance(plan, Accumulator):
+        formats = accumulations.formats_of(carrier(operand), half, rounding)
+        rule, key = allowed(plan, rounding), (plan, operand, formats._replace(rounding=mode_of(rounding)))
+        once(card, key, lambda: check_accumulation(card, device, rule, operand, formats))
+        planned: Planned = accumulations.plan_accumulation(formats, *given, rule=rule, operand=operand)
+    else:
+        formats = Formats.of(carrier(operand), plan, half, as_values=True, rounding=rounding)
+        once(card, formats._replace(rounding=mode_of(rounding)), lambda: check_product(card, device, formats))
+        planned = plan_product(formats, *given, initial_format=half, processors=card.processors, native=card.native)
     workspace = torch.empty(planned.workspace_bytes, dtype=torch.uint8, device=device)  # the stream keeps it
     for each in planned.launches(workspace.data_ptr()):
         launch(card, each)

@@ -161,10 +161,32 @@ def test_groups_and_grids_are_those_of_the_cpu():
         assert on_both(lambda theta: F.affine_grid(theta, [2, 3, 5, 4], align_corners=False), values(2, 2, 3)) == []
 
 
-def test_sums_of_another_machine_are_those_of_the_cpu():
-    machine = next(iter(golden.accumulators))
-    with cstorch.precision("float16", reduction=machine):
-        assert on_both(F.linear, values(5, 40, seed=26), values(6, 40, seed=27)) == []
+@pytest.mark.parametrize("machine", golden.accumulators)
+def test_sums_of_another_machine_are_those_of_the_cpu_and_wait_for_nothing(machine):
+    narrow = golden.accumulators[machine].operand_bits == 8
+    given = values(2, 5, 40, seed=26, specials=True), values(6, 40, seed=27), values(6, seed=28)
+    half, options = ("float8_e4m3fn", {"inner": "float16"}) if narrow else ("float16", {})
+    with cstorch.precision(half, reduction=machine, **options):
+        assert on_both(F.linear, *given) == []
+        on_card = [each.detach().cuda() for each in given]
+        before = waits()
+        F.linear(*on_card)
+        assert waits() == before
+
+
+@pytest.mark.parametrize("name", CONVOLUTIONS)
+@pytest.mark.parametrize("options", [{}, {"out_rounding": "toward_zero"}, {"out_rounding": "stochastic", "seed": 3}])
+def test_convolution_by_another_machine_is_that_of_the_cpu(name, options):
+    function, x, weight, given = CONVOLUTIONS[name]
+    outputs = weight[0] if "transposed" not in name else weight[1] * given.get("groups", 1)
+    tensors = values(*x, seed=14), values(*weight, seed=15), values(outputs, seed=16)
+    with cstorch.precision("bfloat16", reduction="nvidia_hopper", **options) as context:
+
+        def run(*tensors):
+            context.products = 0  # the same random bits on both devices
+            return function(*tensors, **given)
+
+        assert on_both(run, *tensors) == []
 
 
 def test_operands_on_two_devices_are_refused_by_name():

@@ -1,0 +1,177 @@
+"""Products by the accumulators of other machines on a card: the launches of their kernels."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator
+from ctypes import c_bool, c_double, c_int, c_int64
+from dataclasses import dataclass
+
+from golden.accumulator import Accumulator, FusedSum
+from golden.cuda.plan import Launch, Matrix, ProductPlan, plan_product
+from golden.cuda.structures import Product
+from golden.cuda.variants import MACHINE
+from golden.formats import FP32, FloatFormat
+from golden.kernels.products import Formats
+from golden.rounding import ReductionRounding
+
+__all__ = [
+    "Accumulation",
+    "AccumulationPlan",
+    "RuleFields",
+    "SumFields",
+    "are_served",
+    "formats_of",
+    "plan_accumulation",
+]
+
+# Of accumulate.h, and of accumulation.h: rows of a block.
+_MOST_STAGES, _MOST_PRODUCTS, _ROWS = 8, 64, 8
+_FLUSHES = ("none", "signed", "positive")
+_NO_EXPONENT = -(1 << 20)
+_FLOAT_BITS = 24
+
+_TILE = 32  # the side of the tiles that the kernel takes
+
+
+class SumFields(ctypes.Structure):
+    """One fused sum."""
+
+    _fields_ = [
+        ("terms", c_int),
+        ("fraction_bits", c_int),
+        ("cut", c_int),
+        ("rounding", c_int),
+        ("result_bits", c_int),
+        ("chain", c_bool),
+        ("interleaved", c_bool),
+    ]
+
+
+class RuleFields(ctypes.Structure):
+    """The rule of a machine for operands of a format."""
+
+    _fields_ = [
+        ("block", c_int),
+        ("stages", c_int),
+        ("stage", SumFields * _MOST_STAGES),
+        ("join", SumFields),
+        ("ordered", c_bool),
+        ("order", c_int * _MOST_PRODUCTS),
+        ("total_bits", c_int),
+        ("total_reach", c_int),
+        ("zero_exponent", c_double),
+        ("products_overflow", c_bool),
+        ("flush", c_int),
+        ("depth", c_int64),
+        ("promote", c_int64),
+        ("operand_emin", c_int),
+        ("products_are_floats", c_bool),
+        ("aligns", c_bool),
+    ]
+
+
+class Accumulation(ctypes.Structure):
+    """The argument of `accumulate`."""
+
+    _fields_ = [("product", Product), ("rule", RuleFields)]
+
+
+def are_served(rule: Accumulator, formats: Formats, results: int) -> bool:
+    """Tell whether the kernel follows a rule, and has random bits for so many results."""
+    return len(rule.stages) <= _MOST_STAGES and formats.are_served(results)
+
+
+def formats_of(operand: FloatFormat, out: FloatFormat, rounding: ReductionRounding) -> Formats:
+    """Return the formats of a product for `golden.cuda.plan.plan_product`: totals are floats, in one chain."""
+    return Formats(operand, FP32, None, FP32, out, as_values=True, rounding=rounding)
+
+
+@dataclass(frozen=True)
+class AccumulationPlan:
+    """A product that another machine sums, ready to run but for the address of its workspace."""
+
+    product: ProductPlan
+    rule: Accumulator
+    operand: FloatFormat
+
+    @property
+    def workspace_bytes(self) -> int:
+        """Bytes of memory on the card, as of `golden.cuda.plan.ProductPlan`."""
+        return self.product.workspace_bytes
+
+    def launches(self, workspace: int) -> Iterator[Launch]:
+        """Yield the launches, one after the other on one stream, none if there are no results."""
+        for each in self.product.launches(workspace):
+            if each.variant is None:  # which packs an operand
+                yield each
+            else:
+                argument = Accumulation(Product.from_buffer_copy(each.arguments), _rule(self.rule, self.operand))
+                yield Launch(MACHINE, "accumulate", each.blocks * (_TILE // _ROWS), bytes(argument))
+
+
+def plan_accumulation(
+    formats: Formats,
+    batch: tuple[int, ...],
+    shape: tuple[int, int, int],
+    a: Matrix,
+    b: Matrix,
+    result: Matrix,
+    initial: Matrix | None = None,
+    *,
+    rule: Accumulator,
+    operand: FloatFormat,
+) -> AccumulationPlan:
+    """Plan products of (M, K) by (K, N) matrices that another machine sums.
+
+    Parameters
+    ----------
+    formats : Formats
+        Of `formats_of`.
+    batch, shape, a, b, result, initial
+        Of `golden.cuda.plan.plan_product`; values of `initial` are rounded to the format of the results first.
+    rule : Accumulator
+    operand : FloatFormat
+        Of the operands; `formats` has the one that carries it.
+
+    Raises
+    ------
+    ValueError
+        As `golden.cuda.plan.plan_product`.
+    """
+    planned = plan_product(formats, batch, shape, a, b, result, initial, initial_format=formats.destination, tile=_TILE)
+    return AccumulationPlan(planned, rule, operand)
+
+
+def _or(number: int | None, otherwise: int) -> int:
+    return otherwise if number is None else number
+
+
+def _sum(spec: FusedSum) -> SumFields:
+    rounding = -1 if spec.rounding is None else spec.rounding.value
+    bits = _or(spec.fraction_bits, -1)
+    return SumFields(
+        spec.terms, bits, spec.cut.value, rounding, spec.result.fraction_bits, spec.chain, spec.interleaved
+    )
+
+
+def _rule(rule: Accumulator, operand: FloatFormat) -> RuleFields:
+    sums = (*rule.stages, rule.join)
+    return RuleFields(
+        block=rule.block,
+        stages=len(rule.stages),
+        stage=tuple(map(_sum, rule.stages)),
+        join=_sum(rule.join),
+        ordered=bool(rule.order),
+        order=rule.order,
+        total_bits=_or(rule.total_fraction_bits, -1),
+        total_reach=_or(rule.total_reach, -1),
+        zero_exponent=_or(rule.zero_exponent, _NO_EXPONENT),
+        products_overflow=rule.products_overflow,
+        flush=_FLUSHES.index(rule.flush),
+        depth=rule.depth or rule.block,
+        promote=rule.promote_every or 0,
+        operand_emin=operand.emin,
+        products_are_floats=2 * operand.precision <= _FLOAT_BITS,
+        aligns=any(each.fraction_bits is not None for each in sums),
+    )
