@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -16,12 +16,10 @@ from golden.reduction import Reduction
 from golden.torch.gpu.counting import add_exponents, counted_product
 from golden.torch.observing.card_samples import CardPiece, CardProduct, chosen_rows, first_row
 from golden.torch.observing.counting import Counted, Distance
+from golden.torch.observing.histograms import Histogram
 from golden.torch.operators.windows import Summing
 
-if TYPE_CHECKING:
-    from golden.torch.observing.tallies import Tally
-
-__all__ = ["CardTally"]
+__all__ = ["CardTally", "HostTally"]
 
 # Parts of the record: counts; those of the witness, how often there was one (0 or 1), its steps and results; results
 # that were lost, and those that were compared; distances, which are doubles; histograms.
@@ -34,6 +32,16 @@ _LEFT, _RIGHT, _OUTPUT = (slice(_TAKEN + 10 + SLOTS * i, _TAKEN + 10 + SLOTS * (
 _SIZE = _OUTPUT.stop
 _NOT_FINITE = 2  # the last numbers of a histogram
 _DOUBLE_BIAS, _DOUBLE_FRACTION = 1023, 52
+
+
+class HostTally(Protocol):
+    """What a tally of the host has for that of a card to add to; see `golden.torch.observing.tallies.Tally`."""
+
+    counted: Counted
+    witness: Counted
+    left: Histogram
+    right: Histogram
+    output: Histogram
 
 
 class CardTally:
@@ -103,7 +111,7 @@ class CardTally:
         for place, number in zip(range(_TAKEN, _LOST), (1, *steps, results), strict=True):
             self.record[place : place + 1].add_(taken, alpha=number)
 
-    def settle(self, tally: Tally, record: NDArray[np.int64]) -> None:
+    def settle(self, tally: HostTally, record: NDArray[np.int64]) -> None:
         """Add to a tally of the host what the record, which has been read, holds."""
         for histogram, part in ((tally.left, _LEFT), (tally.right, _RIGHT), (tally.output, _OUTPUT)):
             histogram.add_counted(record[part])
