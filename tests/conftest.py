@@ -30,11 +30,6 @@ def pytest_collection() -> Iterator[None]:
         gc.enable()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the zoo, whose tests take seconds each: at the end, one process would wait for another's last ones."""
-    items.sort(key=lambda item: item.get_closest_marker("zoo") is None)
-
-
 @pytest.fixture(autouse=True)
 def _no_evidence_from_tests(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep what tools find of the few inputs of a test from what they have found of the units."""

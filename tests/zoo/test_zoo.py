@@ -42,6 +42,26 @@ def differing(left: dict[str, Tensor], right: dict[str, Tensor]) -> list[str]:
     return [name for name in left if not torch.equal(left[name], right[name])]
 
 
+#: PyTorch compiles most models for seconds: of convolutions, attention and recurrence one is tried with every change.
+QUICK = ("resnet18", "bert", "packed_rnn")
+
+
+# First in the file that runs last: at the end no process waits for another that compiles.
+@pytest.mark.parametrize(
+    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.long) for name in MODELS]
+)
+def test_compiled_model_has_no_unseen_product_and_the_same_bits(name: str) -> None:
+    torch.compiler.reset()
+    plain, inputs = made(name)
+    model, _ = made(name)
+    compiled = torch.compile(model, backend="aot_eager")
+    assert differing(trained(plain, inputs), trained(compiled, inputs)) == []
+    model.zero_grad()
+    seen = watched(lambda: trained(compiled, inputs))  # not the call before, in which PyTorch traces and compiles
+    assert seen.exact > 0
+    assert not seen.unseen
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_model_in_precision_has_no_unseen_product(name: str) -> None:
     model, inputs = made(name)
@@ -68,25 +88,6 @@ def test_model_in_fp32_is_seen_by_the_judge(name: str) -> None:
     seen = watched(lambda: model(*inputs).backward())
     assert seen.exact == 0
     assert seen.unseen.total() > 0
-
-
-#: PyTorch compiles most models for seconds: of convolutions, attention and recurrence one is tried with every change.
-QUICK = ("resnet18", "bert", "packed_rnn")
-
-
-@pytest.mark.parametrize(
-    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.long) for name in MODELS]
-)
-def test_compiled_model_has_no_unseen_product_and_the_same_bits(name: str) -> None:
-    torch.compiler.reset()
-    plain, inputs = made(name)
-    model, _ = made(name)
-    compiled = torch.compile(model, backend="aot_eager")
-    assert differing(trained(plain, inputs), trained(compiled, inputs)) == []
-    model.zero_grad()
-    seen = watched(lambda: trained(compiled, inputs))  # not the call before, in which PyTorch traces and compiles
-    assert seen.exact > 0
-    assert not seen.unseen
 
 
 @pytest.mark.parametrize("level", [0, 1, 2])
