@@ -16,7 +16,16 @@ __all__ = ["main"]
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m hdl", description="Generate the units as Verilog.")
+    parser = argparse.ArgumentParser(
+        prog="python -m hdl",
+        description="Generate the units as Verilog.",
+        epilog="examples:\n"
+        "  %(prog)s verilog mac --operands cbfloat16 -o mac.v                # one unit\n"
+        "  %(prog)s verilog convert --source float32 --destination cbfloat16 # on standard output\n"
+        "  %(prog)s verilog mac --help                                       # parameters of a unit\n"
+        "  %(prog)s verilog all                                              # every released unit, in build/verilog",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     verilog = commands.add_parser("verilog", help="write plain Verilog")
     units = verilog.add_subparsers(required=True, metavar="UNIT")
@@ -74,7 +83,7 @@ def _write_all(given: argparse.Namespace) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; bad parameters end it with one line and status 2."""
+    """Run the command line; bad parameters end it with one line and status 2, Ctrl-C with one line and status 130."""
     parser = _parser()
     given = parser.parse_args(arguments)
     try:
@@ -86,4 +95,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (TypeError, ValueError) as error:
         print(f"{parser.prog}: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print(f"\n{parser.prog}: stopped by Ctrl-C; the files that are there are whole", file=sys.stderr)
+        return 130
     return 0

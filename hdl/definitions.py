@@ -314,7 +314,7 @@ class Stages(Definition):
         if not isinstance(value, int) or isinstance(value, bool):
             raise TypeError(f"{name}: got {value!r}, must be an int {self.allowed}, or None for {default}")
         if not 1 <= value <= self.most:
-            raise ValueError(f"{name}: got {value}, must be {self.allowed} (None builds {default})")
+            raise ValueError(f"{name}: got {value}, must be {self.allowed} ({default} unless given)")
         return value
 
     def default_text(self, default: Any) -> str:

@@ -13,6 +13,7 @@ from amaranth import Shape
 from amaranth.lib import data, wiring
 
 from hdl.definitions import shown
+from hdl.keywords import KEYWORDS
 from hdl.parameters import Parameters
 
 __all__ = ["to_verilog"]
@@ -34,10 +35,12 @@ def to_verilog(unit: wiring.Component, name: str) -> str:
     Raises
     ------
     ValueError
-        If `name` is not a Verilog identifier.
+        If `name` is not a Verilog identifier, or is a keyword of Verilog or SystemVerilog.
     """
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
         raise ValueError(f"name: got {name!r}, must be a Verilog identifier (letters, digits, _; no digit first)")
+    if name in KEYWORDS:
+        raise ValueError(f"name: got {name!r}, a keyword of (System)Verilog; choose another, such as {name}_unit")
     # Debian's yosys, if there is one, is too old for Amaranth; the one installed beside Amaranth is known to fit.
     os.environ.setdefault("AMARANTH_USE_YOSYS", "builtin")
     from amaranth.back import verilog

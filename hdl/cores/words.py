@@ -6,13 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from amaranth import C, Cat, Module, Mux, Signal, Value
+from amaranth.hdl import ValueLike
 from amaranth.lib import data
 
 __all__ = ["choose", "named", "record", "select_width", "shift_left"]
 
 
-def named(m: Module, name: str, value: Value) -> Signal:
-    """Give an expression a name, also in the Verilog: an unnamed one is emitted once for every use."""
+def named(m: Module, name: str, value: ValueLike) -> Signal:
+    """Give an expression, or a constant, a name, also in the Verilog: an unnamed one is emitted once for every use."""
+    value = Value.cast(value)
     signal = Signal(value.shape(), name=name)
     m.d.comb += signal.eq(value)
     return signal

@@ -302,7 +302,7 @@ BAD = [
     ),
     ({"operands": ()}, ValueError, "operands: got none, must be at least one FloatFormat"),
     ({"levels": (3,)}, ValueError, "levels: got (3,), must be some of (0, 1, 2), each once"),
-    ({"stages": 14}, ValueError, "stages: got 14, must be from 1 to 13 (None builds 11)"),
+    ({"stages": 14}, ValueError, "stages: got 14, must be from 1 to 13 (11 unless given)"),
     ({"chunk_bits": 0}, ValueError, "chunk_bits: got 0, must be from 1 to 32"),
     ({"flags": 1}, TypeError, "flags: got 1, must be True or False"),
     ({"multiplier": "x"}, ValueError, "multiplier: got 'x', must be one of generic, ecp5"),

@@ -227,7 +227,7 @@ def test_name_is_that_of_the_top_module(capsys):
 BAD = [
     ("convert --source fp32 --destination fp8", "destination: got 'fp8', must be one of float32, "),
     ("convert --source half --destination fp32", "source: got 'half', must be one of float32, "),
-    ("convert --source fp32 --destination fp16 --stages 9", "stages: got 9, must be from 1 to 3 (None builds 2)"),
+    ("convert --source fp32 --destination fp16 --stages 9", "stages: got 9, must be from 1 to 3 (2 unless given)"),
     (
         "convert --source fp32 --destination fp16 --roundings up,nearest",
         "roundings: got 'nearest', must be a Rounding ",
@@ -235,6 +235,8 @@ BAD = [
     ("convert --source fp32 --destination fp16 --random-bits 40", "random_bits: got 40, must be from 1 to 32"),
     ("convert --source fp32 --destination fp16 --name 2x", "name: got '2x', must be a Verilog identifier"),
     ("convert --source fp32 --destination fp16 --name é", "name: got 'é', must be a Verilog identifier"),
+    ("convert --source fp32 --destination fp16 --name module", "name: got 'module', a keyword of (System)Verilog"),
+    ("convert --source fp32 --destination fp16 --name logic", "name: got 'logic', a keyword of (System)Verilog"),
     ("mx-quantize --element fp16", "element: got float16 of 16 bits, must be a format of at most 8 bits, such as "),
     ("mx-quantize --element float8_e5m2 --lanes 64", "lanes: got 64, must be at most the 32 values of a block"),
     ("mx-quantize --element float8_e5m2 --lanes 3", "lanes: got 3, must be a power of two of at least 1"),
@@ -257,11 +259,24 @@ def test_bad_parameter_ends_with_status_2_and_one_line(capsys, arguments, messag
     assert err.count("\n") == 1
 
 
+def test_ctrl_c_ends_with_status_130_and_one_line_and_leaves_the_file(tmp_path, monkeypatch, capsys):
+    def interrupted(unit, name):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("hdl.cli.to_verilog", interrupted)
+    file = tmp_path / "unit.v"
+    file.write_text("as before")
+    assert main(["verilog", "mac", "-o", str(file)]) == 130
+    out, err = capsys.readouterr()
+    assert (out, err) == ("", "\npython -m hdl: stopped by Ctrl-C; the files that are there are whole\n")
+    assert file.read_text() == "as before"
+
+
 def test_module_runs_as_a_command_and_returns_the_status():
     command = [sys.executable, "-m", "hdl", "verilog", "mac", "--stages", "0"]
     result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
     assert (result.returncode, result.stdout) == (2, "")
-    assert result.stderr.splitlines() == ["python -m hdl: stages: got 0, must be from 1 to 13 (None builds 11)"]
+    assert result.stderr.splitlines() == ["python -m hdl: stages: got 0, must be from 1 to 13 (11 unless given)"]
 
 
 def test_all_writes_each_unit_once(tmp_path, monkeypatch, capsys):

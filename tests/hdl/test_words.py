@@ -8,7 +8,7 @@ from amaranth import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.cores.words import choose, select_width, shift_left
+from hdl.cores.words import choose, named, select_width, shift_left
 from tools.compiled import Compiled
 
 # 1, powers of two, their neighbours, and what lies between
@@ -71,3 +71,10 @@ def test_choose_of_any_index_gives_its_option_and_the_last_one_beyond(choices, c
     assert select_width(count) == least
     wanted = [10 + 3 * min(index % 2**least, count - 1) for index in range(16)]
     np.testing.assert_array_equal(choices[f"o_{count}"], wanted)
+
+
+@pytest.mark.parametrize(("constant", "width"), [(0, 1), (1, 1), (5, 3)])
+def test_named_takes_a_constant_for_a_row_of_a_table_that_does_not_depend_on_the_mode(constant, width):
+    m = Module()
+    signal = named(m, "constant", constant)
+    assert (signal.name, len(signal)) == ("constant", width)
