@@ -17,6 +17,7 @@ import os
 import re
 import shutil
 import subprocess
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -226,8 +227,8 @@ def library(source: str, include: Path | None = None, options: Sequence[str] = (
     path = FOLDER / f"{_key([source.encode(), *ingredients])}.so"
     if not path.exists():
         FOLDER.mkdir(parents=True, exist_ok=True)
-        # Several processes may compile the same source: each its own file, and the last to finish stays.
-        mine = path.with_suffix(f".{os.getpid()}.so")
+        # Several processes and threads may compile the same source: each its own file, and the last to finish stays.
+        mine = path.with_suffix(f".{os.getpid()}.{threading.get_ident()}.so")
         folder = [f"-I{include}"] if include else []
         command = [compiler, *options, *folder, "-x", "c++", "-", "-o", str(mine)]
         made = subprocess.run(command, input=source, capture_output=True, text=True, check=False)

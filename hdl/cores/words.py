@@ -6,16 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from amaranth import C, Cat, Module, Mux, Signal, Value
-from amaranth.hdl import ValueLike
 from amaranth.lib import data
 
 __all__ = ["choose", "named", "record", "select_width", "shift_left"]
 
 
-def named(m: Module, name: str, value: ValueLike) -> Signal:
+def named(m: Module, name: str, value: Value | int) -> Signal:
     """Give an expression, or a constant, a name, also in the Verilog: an unnamed one is emitted once for every use."""
-    value = Value.cast(value)
-    signal = Signal(value.shape(), name=name)
+    signal = Signal((C(value) if isinstance(value, int) else value).shape(), name=name)
     m.d.comb += signal.eq(value)
     return signal
 
