@@ -136,7 +136,7 @@ def of_convolution(x: Tensor, kernels: Tensor, bias: Tensor | None, geometry: Ge
 
 
 def _convolution(x: Tensor, kernels: Tensor, bias: Tensor | None, geometry: Geometry, rows: Rows) -> CardPiece:
-    """Do so for a convolution."""
+    """Return rows of a convolution."""
     shape = shape_of_convolution(x.shape, kernels.shape, geometry)
     size = tuple(kernels.shape[2:])
     counts = geometry.positions(tuple(x.shape[2:]), size)
@@ -165,7 +165,7 @@ def of_kernels(gradient: Tensor, x: Tensor, size: tuple[int, ...], geometry: Geo
 
 
 def _kernels(gradient: Tensor, x: Tensor, size: tuple[int, ...], geometry: Geometry, rows: Rows) -> CardPiece:
-    """Do so for the gradient of kernels."""
+    """Return rows of the gradient of kernels."""
     shape = shape_of_kernels(gradient.shape, x.shape, size, geometry)
     counts = tuple(gradient.shape[2:])
     data, groups = padded(x, geometry.sides).contiguous(), geometry.groups
@@ -183,7 +183,7 @@ def of_transposed(g: Tensor, kernels: Tensor, geometry: Geometry) -> CardProduct
 
 
 def _transposed(g: Tensor, kernels: Tensor, geometry: Geometry, rows: Rows) -> CardPiece:
-    """Do so for a transposed convolution, before overlaps are added."""
+    """Return rows of a transposed convolution, before overlaps are added."""
     shape = shape_of_transposed(g.shape, kernels.shape, geometry)
     places, groups = prod(g.shape[2:]), geometry.groups
     each = g.reshape(len(g), groups, shape.length, places)

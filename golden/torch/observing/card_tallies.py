@@ -85,7 +85,7 @@ class CardTally:
         self._add_distance(values, reference, summing.half)
 
     def _add_distance(self, values: Tensor, reference: Tensor, fmt: FloatFormat) -> None:
-        """Do what `Distance.add` does."""
+        """Add distances from the fp32 results, as `Distance.add` does."""
         both = values.isfinite() & reference.isfinite()
         exact = reference.double().where(both, 0.0)
         away = (values.double() - exact).abs().where(both, 0.0)

@@ -129,7 +129,7 @@ def _windows(
 def of_convolution(
     x: Values, kernels: Values, bias: Values | None, geometry: Geometry, rows: _Rows | None = None
 ) -> tuple[Shape, list[Piece]]:
-    """Do so for a convolution."""
+    """Return the shape of a convolution, and pieces with these rows of it."""
     shape, size = shape_of_convolution(x.shape, kernels.shape, geometry), kernels.shape[2:]
     if rows is None:
         return shape, []
@@ -149,7 +149,7 @@ def of_convolution(
 def of_kernels(
     gradient: Values, x: Values, size: tuple[int, ...], geometry: Geometry, rows: _Rows | None = None
 ) -> tuple[Shape, list[Piece]]:
-    """Do so for the gradient of kernels."""
+    """Return the shape of the gradient of kernels, and pieces with these rows of it."""
     shape = shape_of_kernels(gradient.shape, x.shape, size, geometry)
     if rows is None:
         return shape, []
@@ -167,7 +167,7 @@ def of_kernels(
 def of_transposed(
     g: Values, kernels: Values, geometry: Geometry, rows: _Rows | None = None
 ) -> tuple[Shape, list[Piece]]:
-    """Do so for a transposed convolution, before overlaps are added."""
+    """Return the shape of a transposed convolution before overlaps are added, and pieces with these rows of it."""
     shape = shape_of_transposed(g.shape, kernels.shape, geometry)
     if rows is None:
         return shape, []
