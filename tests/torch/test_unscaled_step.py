@@ -34,6 +34,15 @@ def test_raw_loop_in_cbfloat16_is_refused(optimizer):
     assert torch.equal(model.weight, before)
 
 
+def test_step_of_an_optimizer_without_gradients_is_made_and_the_next_is_still_refused():
+    model, optimizer = parts()
+    _, idle = parts()
+    forward_and_backward(model)
+    idle.step()
+    with pytest.raises(RuntimeError, match=r"^optimizer: .*loss was not scaled"):
+        optimizer.step()
+
+
 def test_loop_in_traced_steps_without_a_scaler_is_refused():
     cstorch.amp.set_half_dtype("cbfloat16")
     model, optimizer = parts(cstorch.optim.SGD)

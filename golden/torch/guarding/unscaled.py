@@ -72,8 +72,10 @@ def scaled_step() -> Iterator[None]:
         _steps.scaled = before
 
 
-def _check(optimizer: object, args: Any, kwargs: Any) -> None:
+def _check(optimizer: Any, args: Any, kwargs: Any) -> None:
     """Raise an error if the gradients of a step are of cbfloat16 and not scaled."""
+    if not _has_gradients(optimizer):
+        return
     noted, _Latest.backward = _Latest.backward, -1
     if _steps.scaled or (noted < 0 and not _is_asked_for()):
         return
@@ -89,6 +91,10 @@ def _check(optimizer: object, args: Any, kwargs: Any) -> None:
             "products nor scaled. Run the model in 'with cstorch.precision():', or compile or initialise it. "
             f"{_REMEDY}; cstorch.enable_mixed_precision(False) says that fp32 is meant"
         )
+
+
+def _has_gradients(optimizer: Any) -> bool:
+    return any(parameter.grad is not None for group in optimizer.param_groups for parameter in group["params"])
 
 
 def _is_asked_for() -> bool:
