@@ -28,8 +28,16 @@ def stepped(name, device, half, level):
     return [loss.detach(), *(each.grad for each in model.parameters() if each.grad is not None)]
 
 
-@pytest.mark.parametrize("level", [0, 1, 2])
-@pytest.mark.parametrize("half", ["cbfloat16", "bfloat16", "float16"])
+#: On a card every half type at every level; in memory, where that takes minutes, a part of them.
+PRECISIONS = [
+    (half, level)
+    for half in ("cbfloat16", "bfloat16", "float16")
+    for level in (0, 1, 2)
+    if not IN_MEMORY or (half, level) in {("cbfloat16", 1), ("cbfloat16", 2), ("bfloat16", 0), ("float16", 1)}
+]
+
+
+@pytest.mark.parametrize(("half", "level"), PRECISIONS)
 @pytest.mark.parametrize("name", MODELS)
 def test_model_on_a_card_has_exact_products_of_the_cpu(name, half, level):
     judge = Judge()
