@@ -144,6 +144,7 @@ def run_blocks(unit, name, blocks):
     return scenario, Model(sources, port, folder).run(scenario)[0]
 
 
+@pytest.mark.long
 def test_mx_quantizer_of_a_million_values_is_goldens():
     name = "mx_quantize_float8_e4m3fn"
     unit = UNITS[name].build()

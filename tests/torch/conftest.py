@@ -1,4 +1,7 @@
-"""Every test starts from the process's defaults (float16, level 1, no mixed precision) and from one seed."""
+"""Every test starts from the process's defaults, with no backward pass before it, and from one seed.
+
+The defaults are float16, level 1 and no mixed precision.
+"""
 
 import signal
 
@@ -7,6 +10,7 @@ import torch
 
 from golden.torch import notices
 from golden.torch.backend import current
+from golden.torch.guarding import unscaled
 from golden.torch.settings import half, levels
 
 
@@ -18,6 +22,8 @@ def defaults_of_the_process(monkeypatch):
     monkeypatch.setattr(current._Process, "backend", None)
     monkeypatch.setattr(notices, "_said", set())
     monkeypatch.setattr(levels._Process, "level", 1)
+    monkeypatch.setattr(unscaled._Latest, "backward", -1)
+    monkeypatch.setattr(unscaled._Latest, "other", -1)
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -5,13 +5,6 @@ import torch
 from torch import nn
 
 import golden.torch as cstorch
-from golden.torch.guarding import unscaled
-
-
-@pytest.fixture(autouse=True)
-def nothing_noted(monkeypatch):
-    monkeypatch.setattr(unscaled._Latest, "backward", -1)
-    monkeypatch.setattr(unscaled._Latest, "other", -1)
 
 
 def forward_and_backward(model, half="cbfloat16"):

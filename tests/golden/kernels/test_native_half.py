@@ -38,7 +38,15 @@ def library(builder):
     return builder.build("stand-in", *STAND_IN)
 
 
-WAYS = [PATH] * (PATH in kernels.paths()) + ["stand-in"] * ("avx512" in kernels.paths())
+IN_SILICON = PATH in kernels.paths()
+WAYS = [
+    *([PATH] if IN_SILICON else []),
+    *(
+        [pytest.param("stand-in", marks=[pytest.mark.long] if IN_SILICON else [])]
+        if "avx512" in kernels.paths()
+        else []
+    ),
+]
 
 
 @pytest.fixture(params=WAYS)

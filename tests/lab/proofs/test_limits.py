@@ -59,12 +59,12 @@ def test_solver_that_waits_longer_than_its_processor_time_still_decides(tmp_path
             time.sleep(0.001)
         (solver,) = proof._RUNNING
         os.kill(solver.pid, signal.SIGSTOP)
-        time.sleep(6)
+        time.sleep(2.5)
         os.kill(solver.pid, signal.SIGCONT)
 
     other = threading.Thread(target=hold_up)
     other.start()
-    told = prove(proof_of(NO_SOLUTION, BITWUZLA, 5), tmp_path)
+    told = prove(proof_of(NO_SOLUTION, BITWUZLA, 2), tmp_path)
     other.join()
     assert told.verdict is Verdict.PROVEN
 
