@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from lab.fpga.measurement import measure, source_of
+from lab.fpga.picture import PICTURE, draw, has_picture
 from lab.fpga.report import SUBJECT, conclusion, figures, markdown, note, published, table, write_json
 from lab.fpga.result import Report, Result
 from lab.fpga.target import SPEED_GRADES, Target
@@ -22,7 +23,7 @@ from tools import results
 from tools.errors import MeasurementError
 from tools.interrupts import ended_by_interrupts, ending_on_interrupt, whole_in_spite_of_interrupts
 from tools.pages import check, publish
-from tools.paths import folder_to_write
+from tools.paths import ROOT, folder_to_write
 from tools.programs import versions
 from tools.sources import MEASURED, unit_area
 
@@ -102,10 +103,14 @@ def _update_docs(newer: Report) -> None:
         conclusion=conclusion(report) or "",
         note=note(report),
         tables=(figures(report),),
+        pictures=(PICTURE,) if has_picture(report) else (),
         data=report.to_json(),
     )
     areas = [unit_area(result.name) for result in report.results]
-    publish(replace(found, sources={area: known.get(area, "") for area in areas}))
+    with whole_in_spite_of_interrupts():
+        publish(replace(found, sources={area: known.get(area, "") for area in areas}))
+        if found.pictures:
+            draw(report, ROOT / "docs" / "figures" / PICTURE)
 
 
 def _write_sources() -> None:
