@@ -47,8 +47,8 @@ def draw(report: Report, path: Path) -> None:
         area.legend(loc="lower right", frameon=False)
         area.set_title("its area", fontsize=10)
         area.set_ylabel("cells")
-        for number, (fmt, name) in enumerate(_CONVERTERS.items()):
-            _frequencies(converters, _by_stages(report, name), fmt)
+        for number, (fmt, pattern) in enumerate(_CONVERTERS.items()):
+            _frequencies(converters, _by_stages(report, pattern), fmt)
             converters.text(
                 0.97, 0.05 + 0.08 * number, f"to {fmt}", color=COLOURS[fmt], transform=converters.transAxes, ha="right"
             )
