@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tools import evidence
+from tools.interrupts import whole_in_spite_of_interrupts
 from tools.paths import ROOT
 from tools.regions import CONCLUSIONS, replace_region, replace_row
 from tools.results import Result, Table, keep, kept
@@ -48,8 +49,9 @@ def check(tool: str) -> None:
 
 def publish(result: Result) -> None:
     """Keep a result and write it into the pages."""
-    keep(result)
-    refresh()
+    with whole_in_spite_of_interrupts():
+        keep(result)
+        refresh()
 
 
 def refresh() -> list[Path]:

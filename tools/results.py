@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from tools.interrupts import whole_in_spite_of_interrupts
 from tools.paths import ROOT
 from tools.sources import hash_of
 
@@ -169,7 +170,8 @@ def keep(result: Result, folder: Path | None = None) -> Path:
     """Write a result into its file, and return the file's path; errors are those of the file system."""
     path = (folder or FOLDER) / f"{result.tool}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(asdict(result), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    with whole_in_spite_of_interrupts():
+        path.write_text(json.dumps(asdict(result), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     return path
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,17 @@ from golden import formats
 from golden.code_arrays import code_dtype
 from golden.formats import FloatFormat
 
-__all__ = ["as_array", "as_codes", "as_flag", "as_floats", "as_format", "as_values", "code_dtype", "same_shape"]
+__all__ = [
+    "as_array",
+    "as_codes",
+    "as_flag",
+    "as_floats",
+    "as_format",
+    "as_values",
+    "code_dtype",
+    "refuse_mask",
+    "same_shape",
+]
 
 
 def as_format(fmt: FloatFormat | str, argument: str, *, with_infinity: bool = False) -> FloatFormat:
@@ -25,11 +36,29 @@ def as_format(fmt: FloatFormat | str, argument: str, *, with_infinity: bool = Fa
 
 
 def as_array(given: ArrayLike, argument: str) -> NDArray[Any]:
-    """Accept anything that NumPy can turn into an array."""
+    """Accept anything that NumPy can turn into an array, but nothing masked: the mask would be lost."""
+    if type(given) is np.ndarray:  # the common case, soon decided
+        return given
+    refuse_mask(given, argument)
     try:
         return np.asarray(given)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RuntimeError) as error:  # the last from a tensor that requires gradients
         raise ValueError(f"{argument}: got {given!r}, must be an array, or lists of equal lengths ({error})") from None
+
+
+def refuse_mask(given: object, argument: str) -> None:
+    """Raise an error at a masked array, or a list with one in it."""
+    if _is_masked(given):
+        raise TypeError(
+            f"{argument}: got a masked array, must be an array without a mask; "
+            "filled(value) puts a value in the place of what is masked"
+        )
+
+
+def _is_masked(given: object) -> bool:
+    if "numpy.ma" not in sys.modules:  # whoever has a masked array has imported it
+        return False
+    return isinstance(given, np.ma.MaskedArray) or (isinstance(given, list | tuple) and any(map(_is_masked, given)))
 
 
 def as_flag(given: bool, argument: str) -> bool:

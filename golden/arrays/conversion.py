@@ -8,7 +8,7 @@ from typing import Any, Literal, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from golden.arrays.checks import as_codes, as_flag, as_floats, as_format, code_dtype
+from golden.arrays.checks import as_codes, as_flag, as_floats, as_format, code_dtype, refuse_mask
 from golden.arrays.choices import as_choice
 from golden.arrays.pieces import round_into
 from golden.arrays.rounding import PLAIN, Flags, RoundingChoice, codes_to_float64, float64_to_codes
@@ -174,6 +174,7 @@ def _quantize(given: NDArray[Any], fmt: FloatFormat, choice: RoundingChoice, res
 
 
 def _as_out(out: object, shape: tuple[int, ...]) -> NDArray[np.float32]:
+    refuse_mask(out, "out")
     if not isinstance(out, np.ndarray) or out.dtype != np.float32:
         given = f"an array of {out.dtype}" if isinstance(out, np.ndarray) else repr(out)
         raise TypeError(f"out: got {given}, must be a float32 array or None")

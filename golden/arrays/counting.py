@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from golden.arrays.checks import refuse_mask
 from golden.arrays.rounding import Flags, Float64
 from golden.counts import NO_EXPONENT, Counts, Events
 from golden.flags import Flag
@@ -67,6 +68,7 @@ def _as_rows(given: int | slice | ArrayLike, length: int) -> NDArray[np.int64] |
             raise ValueError(f"counted_rows: got {given}, must be at least 1 as a number of rows")
         count = min(int(given), length)
         return None if count == length else np.arange(count, dtype=np.int64) * length // count
+    refuse_mask(given, "counted_rows")
     try:
         rows = np.asarray(given)
     except (TypeError, ValueError):

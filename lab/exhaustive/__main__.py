@@ -33,6 +33,7 @@ from lab.exhaustive.quantisers import quantiser_checks
 from lab.exhaustive.steps import sampled_step_checks, tiny_step_checks
 from lab.exhaustive.steps_in_modes import sampled_rounded_checks, tiny_rounded_checks
 from tools.evidence import Means, Part, Record, note
+from tools.interrupts import ending_on_interrupt
 
 __all__ = ["main"]
 
@@ -164,8 +165,9 @@ def _note(findings: Sequence[Finding], groups: Mapping[str, Sequence[Check]]) ->
     return tools
 
 
+@ending_on_interrupt("lab.exhaustive", "the checks that have ended are kept, the next run goes on")
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; return 0 if every check has passed, else 1."""
+    """Run the command line; return 0 if every check has passed, 1 if one has not, 130 on Ctrl-C."""
     parser = _parser(list(_groups()))
     given = parser.parse_args(arguments)
     console = Console(width=None if sys.stdout.isatty() else _FILE_WIDTH)

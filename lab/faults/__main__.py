@@ -19,6 +19,7 @@ from lab.faults.proofs import judge_batch
 from lab.faults.report import figures, summary, survivors, write_json
 from lab.proofs.errors import ToolError
 from tools.errors import ToolFailed
+from tools.interrupts import ended_by_interrupts, ending_on_interrupt, unheard_interrupts
 from tools.pages import publish
 from tools.paths import ROOT
 from tools.results import measured, read
@@ -57,8 +58,9 @@ def _targets(given: argparse.Namespace) -> list[Target]:
     return [replace(target, count=min(target.count, given.count or target.count)) for target in chosen]
 
 
+@ending_on_interrupt("lab.faults", "what it has judged is kept, the next run goes on")
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Judge all faults; 0 if those that survive are known, 1 if there are others, 2 if the tools or units fail."""
+    """Judge all faults; 0 if those that survive are known, 1 if others are, 2 if tools or units fail, 130 on Ctrl-C."""
     given = _parse(arguments)
     console = Console(width=None if sys.stdout.isatty() else 150)
     started = time.monotonic()
@@ -66,8 +68,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     results: dict[Batch, list[Judged]] = {}
     cycles, seconds = 0, 0.0
     try:
-        with ProcessPoolExecutor(given.jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
-            futures = {pool.submit(judge_batch, batch, proof_seconds=given.proof_seconds): batch for batch in todo}
+        processes = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(given.jobs, mp_context=processes) as pool, ended_by_interrupts(pool):
+            with unheard_interrupts():
+                futures = {pool.submit(judge_batch, batch, proof_seconds=given.proof_seconds): batch for batch in todo}
             for future in as_completed(futures):
                 batch = futures[future]
                 results[batch], more, spent = future.result()

@@ -8,20 +8,22 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from lab.fpga.measurement import measure, source_of
+from lab.fpga.picture import PICTURE, draw, has_picture
 from lab.fpga.report import SUBJECT, conclusion, figures, markdown, note, published, table, write_json
 from lab.fpga.result import Report, Result
 from lab.fpga.target import SPEED_GRADES, Target
 from lab.fpga.units import Build, catalogue, parameters_of, select
 from tools import results
 from tools.errors import MeasurementError
+from tools.interrupts import ended_by_interrupts, ending_on_interrupt, whole_in_spite_of_interrupts
 from tools.pages import check, publish
-from tools.paths import folder_to_write
+from tools.paths import ROOT, folder_to_write
 from tools.programs import versions
 from tools.sources import MEASURED, unit_area
 
@@ -76,17 +78,15 @@ def _measure_all(
     units: Mapping[str, Build], measure_one: Callable[[str, Build], Result], processes: int
 ) -> tuple[Result, ...]:
     """Measure every unit, report those that fail, and return the others in order."""
-
-    def attempt(name: str, build: Build) -> Result | None:
-        try:
-            return measure_one(name, build)
-        except (MeasurementError, ValueError) as error:
-            print(f"{name}: {error}", file=sys.stderr, flush=True)
-            return None
-
-    with ThreadPoolExecutor(processes) as pool:
-        found = pool.map(attempt, units.keys(), units.values())
-        return tuple(result for result in found if result is not None)
+    results = {}
+    with ThreadPoolExecutor(processes) as pool, ended_by_interrupts(pool):
+        futures = {pool.submit(measure_one, name, build): name for name, build in units.items()}
+        for future in as_completed(futures):
+            try:
+                results[futures[future]] = future.result()
+            except (MeasurementError, ValueError) as error:
+                print(f"{futures[future]}: {error}", file=sys.stderr, flush=True)
+    return tuple(results[name] for name in units if name in results)
 
 
 def _update_docs(newer: Report) -> None:
@@ -103,10 +103,14 @@ def _update_docs(newer: Report) -> None:
         conclusion=conclusion(report) or "",
         note=note(report),
         tables=(figures(report),),
+        pictures=(PICTURE,) if has_picture(report) else (),
         data=report.to_json(),
     )
     areas = [unit_area(result.name) for result in report.results]
-    publish(replace(found, sources={area: known.get(area, "") for area in areas}))
+    with whole_in_spite_of_interrupts():
+        publish(replace(found, sources={area: known.get(area, "") for area in areas}))
+        if found.pictures:
+            draw(report, ROOT / "docs" / "figures" / PICTURE)
 
 
 def _write_sources() -> None:
@@ -115,7 +119,8 @@ def _write_sources() -> None:
     for number, (name, build) in enumerate(units.items(), start=1):
         now[name] = source_of(build)
         print(f"[{number}/{len(units)}] {name}: {now[name]}", flush=True)
-    MEASURED.write_text(json.dumps(now, indent=2) + "\n", encoding="utf-8")
+    with whole_in_spite_of_interrupts():
+        MEASURED.write_text(json.dumps(now, indent=2) + "\n", encoding="utf-8")
 
 
 def _run(given: argparse.Namespace) -> int:
@@ -145,8 +150,9 @@ def _run(given: argparse.Namespace) -> int:
         print("python -m lab.fpga: nothing was measured", file=sys.stderr)
         return 1
 
-    write_json(report, given.output / "fpga.json")
-    (given.output / "fpga.md").write_text(markdown(report), encoding="utf-8")
+    with whole_in_spite_of_interrupts():
+        write_json(report, given.output / "fpga.json")
+        (given.output / "fpga.md").write_text(markdown(report), encoding="utf-8")
     from rich.console import Console
 
     # A pipe has no width of its own; wide enough for every column beats a table cut at 80.
@@ -165,8 +171,9 @@ def _run(given: argparse.Namespace) -> int:
     return 0
 
 
+@ending_on_interrupt("python -m lab.fpga", "what it has synthesised and placed is kept, the next run goes on")
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; bad arguments end it with one line and status 2, a failed measurement with status 1."""
+    """Run the command line; one line and status 2 on bad arguments, 1 if a measurement failed, 130 on Ctrl-C."""
     parser = _parser()
     given = parser.parse_args(arguments)
     try:

@@ -100,7 +100,9 @@ def measure(
         was_cached = False
         cells = synthesise(verilog, folder)
         wrap(folder)
-        known.write_text(json.dumps(cells), encoding="utf-8")
+        # A run that is interrupted leaves no file by the name that counts.
+        known.with_suffix(".unfinished").write_text(json.dumps(cells), encoding="utf-8")
+        known.with_suffix(".unfinished").replace(known)
         progress(f"{name}: synthesis, {time.monotonic() - started:.0f} s")
 
     placements = {}

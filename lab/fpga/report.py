@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lab.fpga.picture import drawn
 from lab.fpga.result import Report, Result
 from tools.results import Table as Figures
 from tools.results import read
@@ -63,8 +64,9 @@ def note(report: Report) -> str:
 
 
 def figures(report: Report) -> Figures:
-    """Return the table for the page."""
-    rows = [(f"`{name}`", *cells) for name, *cells in map(_row, report.results)]
+    """Return the table for the page, without the units that its picture shows."""
+    shown = [result for result in report.results if result.name not in drawn(report)]
+    rows = [(f"`{name}`", *cells) for name, *cells in map(_row, shown)]
     return Figures(_HEADINGS, rows, left=len(_LEFT))
 
 

@@ -27,6 +27,7 @@ from sim.run.simulators import MissingSimulator, check_simulator
 from sim.units import UNITS
 from tools.elaboration import quick_elaboration
 from tools.evidence import Means, Record, note
+from tools.interrupts import ended_by_interrupts, ending_on_interrupt
 from tools.yosys import loaded_yosys
 
 __all__ = ["BrokenMutant", "Trial", "judge_mutant", "main", "mutate"]
@@ -154,8 +155,9 @@ def _evidence(verdicts: Sequence[Trial]) -> list[Record]:
     ]
 
 
+@ending_on_interrupt("lab.mutants", "nothing is kept of this run")
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run all mutants; return 0 if each one was caught, 1 if not, 2 if it could not start."""
+    """Run all mutants; return 0 if each one was caught, 1 if not, 2 if it could not start, 130 on Ctrl-C."""
     given = parse(arguments, "python -m lab.mutants", __doc__ or "", mutants=True)
     console = Console(width=None if sys.stdout.isatty() else 150)
     try:
@@ -180,7 +182,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
 
     verdicts: list[Trial] = []
-    with ProcessPoolExecutor(given.jobs, mp_context=fresh_processes("lab.mutants.judge", "sim.run.loaded")) as pool:
+    processes = fresh_processes("lab.mutants.judge", "sim.run.loaded")
+    with ProcessPoolExecutor(given.jobs, mp_context=processes) as pool, ended_by_interrupts(pool):
         units = sorted({mutant.unit for mutant in mutants})
         originals = dict(zip(units, pool.map(verilog_of, units), strict=True))
         futures = [

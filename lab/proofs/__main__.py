@@ -12,8 +12,9 @@ from rich.console import Console
 
 from lab.proofs import report
 from lab.proofs.catalogue import TIERS, select
-from lab.proofs.proof import Answer, Verdict, stop
+from lab.proofs.proof import Answer, Verdict
 from tools.evidence import note
+from tools.interrupts import ended_by_interrupts, ending_on_interrupt, whole_in_spite_of_interrupts
 from tools.pages import publish
 from tools.paths import ROOT, folder_to_write
 from tools.results import measured
@@ -55,8 +56,9 @@ def _tell(console: Console, title: str, outcome: Answer, done: int, count: int, 
     console.print(f"{line} {title} {spent}{remark}{again}", style=style, markup=False, highlight=False, soft_wrap=True)
 
 
+@ending_on_interrupt("lab.proofs", "what it has decided is kept, the next run goes on")
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the proofs; return 0 if each is proven, 1 if one is refuted or undecided, 2 if only the tools failed."""
+    """Run the proofs; 0 if each is proven, 1 if one is refuted or undecided, 2 if only tools failed, 130 on Ctrl-C."""
     given = _parse(arguments)
     proofs = given.selected
     if given.list:
@@ -65,19 +67,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     console = Console(width=None if sys.stdout.isatty() else 150)
     started = time.monotonic()
     done: dict[int, Answer] = {}
-    with ThreadPoolExecutor(given.jobs) as pool:
+    with ThreadPoolExecutor(given.jobs) as pool, ended_by_interrupts(pool):
         # The slow ones first, so that none of them is left over at the end.
         order = sorted(range(len(proofs)), key=lambda at: -proofs[at].timeout)
         futures = {pool.submit(proofs[at].run, given.folder): at for at in order}
-        try:
-            for future in as_completed(futures):
-                done[futures[future]] = future.result()
-                _tell(console, proofs[futures[future]].title, future.result(), len(done), len(proofs), started)
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            stop()
-            raise
+        for future in as_completed(futures):
+            done[futures[future]] = future.result()
+            _tell(console, proofs[futures[future]].title, future.result(), len(done), len(proofs), started)
     outcomes = [done[at] for at in range(len(proofs))]
+    with whole_in_spite_of_interrupts():
+        return _finish(given, console, outcomes)
+
+
+def _finish(given: argparse.Namespace, console: Console, outcomes: Sequence[Answer]) -> int:
+    """Show and write what was found; return the status."""
     console.print(report.table(outcomes))
     given.folder.mkdir(parents=True, exist_ok=True)
     failed = [one for one in outcomes if not one.verdict.is_good]

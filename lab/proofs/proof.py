@@ -30,7 +30,6 @@ __all__ = [
     "Verdict",
     "engine_version",
     "prove",
-    "stop",
 ]
 
 Z3_CADICAL, BITWUZLA, CVC5 = "z3+cadical", "bitwuzla", "cvc5"
@@ -42,7 +41,7 @@ _PATIENCE = 10
 #: Raised when what an engine does with a formula changes: answers that were kept then count no longer.
 _REVISION = 2
 _ROOT = Path(__file__).resolve().parents[2]
-#: Running solvers. Each has its own session, so that only `stop` ends it early.
+#: Running solvers. Each has its own session, so that it ends with all that it has started.
 _RUNNING: set[subprocess.Popen[str]] = set()
 
 
@@ -251,12 +250,6 @@ def _ask(engine: str, text: str, file: Path, timeout: int) -> dict[str, object]:
         )
         return {"error": f"{engine}: {lines[-1]} (status {process.returncode}){memory}"}
     return answer
-
-
-def stop() -> None:
-    """End all solvers that are at work."""
-    for process in list(_RUNNING):
-        _end(process)
 
 
 def _end(process: subprocess.Popen[str]) -> None:

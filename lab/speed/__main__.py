@@ -13,7 +13,8 @@ from rich.console import Console
 from lab.speed import report
 from lab.speed.contestants import Contestant, contestants
 from lab.speed.measure import Row, count_wrong, machine, measure_speed, same_as_reference
-from lab.speed.quantise import measure_quantising
+from lab.speed.quantise import QuantiseRow, measure_quantising
+from tools.interrupts import ending_on_interrupt, whole_in_spite_of_interrupts
 from tools.pages import check, publish
 from tools.paths import ROOT, folder_to_write
 from tools.results import measured
@@ -42,8 +43,9 @@ def measure(contestant: Contestant, repetitions: int) -> Row:
     )  # fmt: skip
 
 
+@ending_on_interrupt("lab.speed", "nothing is kept of this run")
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line."""
+    """Run the command line; return 0 if no output of golden is wrong, 1 if one is, 130 on Ctrl-C."""
     parser = argparse.ArgumentParser(prog="python -m lab.speed", description=__doc__)
     parser.add_argument(
         "--repetitions", type=int, default=9, help="timings of each, an odd number (default %(default)s)"
@@ -82,6 +84,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
             highlight=False,
         )
 
+    with whole_in_spite_of_interrupts():
+        _finish(given, rows, quantising)
+    wrong = [row.name for row in rows if row.name.startswith("golden") and row.wrong]
+    return 1 if wrong else 0
+
+
+def _finish(given: argparse.Namespace, rows: list[Row], quantising: list[QuantiseRow]) -> None:
+    """Show and write what was found."""
     given.output.mkdir(parents=True, exist_ok=True)
     note = f"{machine()}; one thread unless said."
     tables = report.products(rows), report.quantising(quantising)
@@ -107,8 +117,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         publish(found)
         report.draw(rows, PICTURE)
-    wrong = [row.name for row in rows if row.name.startswith("golden") and row.wrong]
-    return 1 if wrong else 0
 
 
 if __name__ == "__main__":

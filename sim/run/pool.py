@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from contextlib import contextmanager
+from multiprocessing import forkserver
 
 from sim.run.outcome import Outcome
 from sim.run.simulate import Job, run_unit
 from sim.units import slowest_first
+from tools.interrupts import ended_by_interrupts, unheard_interrupts
 
 __all__ = ["fresh_processes", "run_all"]
 
@@ -17,23 +18,14 @@ __all__ = ["fresh_processes", "run_all"]
 def fresh_processes(*modules: str) -> multiprocessing.context.BaseContext:
     """Return how to start processes that know only these modules; to import them takes longer than many a unit.
 
-    They are copies of a server that has imported the modules, and has run nothing.
+    They are copies of a server that has imported the modules, and has run nothing. They hear nothing of Ctrl-C: whoever
+    started them ends them.
     """
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(list(modules))
+    with unheard_interrupts():
+        forkserver.ensure_running()
     return context
-
-
-@contextmanager
-def _ended_by_interrupts(pool: ProcessPoolExecutor) -> Iterator[None]:
-    """End all processes on Ctrl-C. By itself a pool would go on with the jobs that are left, or wait for ever."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        pool.shutdown(wait=False, cancel_futures=True)
-        for process in multiprocessing.active_children():
-            process.kill()
-        raise
 
 
 def run_all(jobs: list[Job], processes: int, report: Callable[[Outcome], None]) -> list[Outcome]:
@@ -43,7 +35,7 @@ def run_all(jobs: list[Job], processes: int, report: Callable[[Outcome], None]) 
     """
     outcomes: dict[Job, Outcome] = {}
     context = fresh_processes("sim.__main__", "sim.run.loaded")
-    with ProcessPoolExecutor(processes, mp_context=context, max_tasks_per_child=1) as pool, _ended_by_interrupts(pool):
+    with ProcessPoolExecutor(processes, mp_context=context, max_tasks_per_child=1) as pool, ended_by_interrupts(pool):
         # The slow ones first, so that none of them is left over at the end.
         order = slowest_first(job.unit for job in jobs)
         futures = {pool.submit(run_unit, job): job for job in sorted(jobs, key=lambda job: order.index(job.unit))}

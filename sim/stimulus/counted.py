@@ -18,8 +18,9 @@ from sim.stimulus.mac import MacMaker
 from sim.stimulus.order import Beat, Beats
 from sim.stimulus.reductions import NO_ERROR, Chain, Segment
 from sim.stimulus.resets import EPISODES, cut_off
+from sim.stimulus.rows import Row
 from sim.stimulus.schedule import interleave
-from sim.stimulus.vector import Row, VectorMaker
+from sim.stimulus.vector import VectorMaker
 
 __all__ = ["CountingMaker", "CountingVectorMaker", "counting_scenarios", "counts_of_segment"]
 

@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from golden import FP32, Flag, FloatFormat, Rounding, encode, reference
+from golden import FP32, Flag, FloatFormat, Rounding, encode
 from sim.port import Port
 from sim.scenario import Scenario
 from sim.stimulus.mac import MacMaker
 from sim.stimulus.mac_coverage import accumulator_of
-from sim.stimulus.operands import random_codes, specials
 from sim.stimulus.order import Beats
 from sim.stimulus.patterns import pattern
 from sim.stimulus.reductions import NO_ERROR, UNSUPPORTED, Chain, Segment
+from sim.stimulus.rounded_steps import beyond, rows_of_steps, rows_of_widened_steps
 from sim.stimulus.schedule import POLICIES
-from sim.stimulus.step_operands import directed_steps, step_operands
+from sim.stimulus.step_operands import step_operands
 from sim.stimulus.stepwise import predict_steps
 
 __all__ = ["RoundedMaker", "rounded_scenarios", "takes_modes_or_widens"]
@@ -141,7 +141,7 @@ class RoundedMaker(MacMaker):
         exact = self.modes[0]
         for index, level in self.kinds:
             operand = self.operands[index]
-            rows = _narrow_rows(operand, self.rng) if self.inner else _rows(operand, level)
+            rows = rows_of_widened_steps(operand, self.rng) if self.inner else rows_of_steps(operand, level)
             for (c, d, a, b), mode in ((row, mode) for row in rows for mode in self.modes):
                 for number in (0, -1) if mode == _STOCHASTIC else (0,):
                     random = [number % (1 << self.random_bits)] * 2
@@ -199,7 +199,7 @@ class RoundedMaker(MacMaker):
         operand = self.operands[index]
         largest, minus = operand.max_finite, operand.sign_mask
         for mode, sign in itertools.product(self.modes, (0, minus)):
-            if _beyond(operand, Rounding(mode), int(sign > 0)) == "largest":
+            if beyond(operand, Rounding(mode), int(sign > 0)) == "largest":
                 a, b = [largest | sign, largest | sign ^ minus], [largest, operand.one]
                 modes = [mode, self.modes[0]]
                 yield [Segment(index, 2, a, b, chunk=0, odd=odd, modes=list(modes)) for odd in (False, True)]
@@ -248,7 +248,7 @@ class RoundedMaker(MacMaker):
                     continue
                 for sign, name in ((0, "+"), (1, "-")):
                     if 2 * operand.emax >= accumulator.emax:
-                        required.add(f"{head}/overflow_to_{_beyond(accumulator, mode, sign)}{name}")
+                        required.add(f"{head}/overflow_to_{beyond(accumulator, mode, sign)}{name}")
                     if lowest < accumulator.emin - accumulator.fraction_bits:
                         required.add(f"{head}/underflow{name}")
                 above = mode in (Rounding.UP, Rounding.TO_ODD)
@@ -276,43 +276,3 @@ class RoundedMaker(MacMaker):
         self.rng.shuffle(chains)
         assert all(segment.a for chain in chains for segment in chain if segment.error != NO_ERROR)
         return chains
-
-
-def _rows(operand: FloatFormat, level: int) -> Iterator[tuple[int, int, int, int]]:
-    """Yield steps ``a * b + c * d``: those of all units, and the negative ones of some of them."""
-    steps = directed_steps(operand, accumulator_of(level, operand))
-    columns = (part.astype(np.int64).tolist() for part in (steps.c, steps.d, steps.a, steps.b))
-    yield from zip(*columns, strict=True)
-    minus, one, smallest, largest = operand.sign_mask, operand.one, operand.min_subnormal, operand.max_finite
-    yield 0, one, largest | minus, largest
-    yield largest | minus, one, largest | minus, one
-    # Three of the smallest numbers by three quarters: in every mode two or three of them.
-    for sign in (0, minus):
-        yield 0, one, 3 * smallest | sign, one - (1 << operand.fraction_bits - 1)
-    for sign in (0, minus):
-        # Three eighths of the spacing below the smallest normal number, from which it takes a sticky bit to come back.
-        down = operand.emin - operand.fraction_bits - 2
-        a, b = (int(encode(x, operand)) for x in (1.5 * 2.0 ** (down // 2), 2.0 ** (down - down // 2)))
-        yield operand.min_normal | sign, one, a | sign ^ minus, b
-        # 2^emax less 3 times 2^emax: a power of two beyond the largest value, which as a negative word looks smaller.
-        half = operand.emax // 2
-        a, b = (int(encode(x, operand)) for x in (1.5 * 2.0**half, 2.0 ** (operand.emax + 1 - half)))
-        yield operand.max_finite_field << operand.fraction_bits | sign, one, a | sign ^ minus, b
-
-
-def _narrow_rows(operand: FloatFormat, rng: np.random.Generator) -> list[tuple[int, int, int, int]]:
-    """Return steps of operands that are widened: all pairs of specials, and random ones."""
-    values = specials(operand).tolist()
-    rows = [(0, operand.one, a, b) for a in values for b in values]
-    minus = operand.sign_mask
-    rows += [(operand.one, operand.one, operand.one | minus, operand.one)]
-    drawn = np.stack([random_codes(operand, 200, rng) for _ in range(4)]).astype(np.int64)
-    return rows + [tuple(row) for row in drawn.T.tolist()]
-
-
-def _beyond(fmt: FloatFormat, mode: Rounding, sign: int) -> str:
-    """Say what a result beyond the largest finite value becomes."""
-    random: dict[str, Any] = {"random": 0} if mode is Rounding.STOCHASTIC else {}
-    value = reference.Value(reference.Class.FINITE, sign, 1, fmt.emax + 1)
-    code, _ = reference.round_value(value, fmt, rounding=mode, **random)
-    return "largest" if fmt.is_finite(code) else "infinity"

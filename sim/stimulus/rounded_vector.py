@@ -11,8 +11,9 @@ from sim.port import Port
 from sim.scenario import Scenario
 from sim.stimulus.reductions import Chain, Segment
 from sim.stimulus.rounded import RoundedMaker
+from sim.stimulus.rows import Row
 from sim.stimulus.schedule import interleave
-from sim.stimulus.vector import Row, VectorMaker
+from sim.stimulus.vector import VectorMaker
 
 __all__ = ["RoundedVectorMaker", "rounded_vector_scenarios"]
 

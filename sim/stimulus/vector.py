@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import deque
 from copy import copy
-from dataclasses import dataclass, field, fields
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -19,9 +19,10 @@ from sim.stimulus.operands import random_codes, with_exponents
 from sim.stimulus.order import Beats
 from sim.stimulus.piled import piled_promotions, required_piled_promotions
 from sim.stimulus.reductions import NO_ERROR, UNSUPPORTED, Chain, Segment
+from sim.stimulus.rows import Row, answers_of, words_of
 from sim.stimulus.schedule import Table, details_of
 
-__all__ = ["Row", "VectorMaker", "vector_scenarios"]
+__all__ = ["VectorMaker", "vector_scenarios"]
 
 #: Issue cycles of a promotion, by level.
 _PROMOTION = (0, 2, 1)
@@ -35,19 +36,6 @@ def vector_scenarios(
     """Return the scenarios, the coverage bins that must not be empty, and the names of the operand formats."""
     maker = VectorMaker(component, port, seed, unit, effort)
     return maker.scenarios(), maker.required(), [fmt.name for fmt in maker.operands]
-
-
-@dataclass
-class Row(Segment):
-    """Products of one row from one answer to the next: what all lanes share, and a segment for every element.
-
-    Parameters
-    ----------
-    elements : list of Segment
-        Alike in everything but their operands; the products of the row itself only say how many there are.
-    """
-
-    elements: list[Segment] = field(default_factory=list)
 
 
 class VectorMaker(MacMaker):
@@ -166,7 +154,8 @@ class VectorMaker(MacMaker):
         """Return the scenario that drives these products and expects the answers of their rows."""
         table = Table(beats)
         is_first, is_final = table.edges()
-        operands = self._codes(table)
+        lanes = int(self.mac.lanes)
+        operands = words_of(table, lanes, self.port.request.widths["a"] // lanes, self.operands, self.rng)
         columns = {
             "a": operands[0],
             "b": operands[1],
@@ -183,7 +172,7 @@ class VectorMaker(MacMaker):
         for place in np.flatnonzero(columns["last"] | (table.of_segments("error") != NO_ERROR)).tolist():
             row, _ = beats[place]
             assert isinstance(row, Row)
-            beats_out = self._answers(row)
+            beats_out = answers_of(row)
             answers += beats_out
             cases += [len(answered)] * len(beats_out)
             ends += [place] * len(beats_out)
@@ -202,38 +191,6 @@ class VectorMaker(MacMaker):
             ends=np.array(ends),
             details=details_of(answered),
         )
-
-    def _codes(self, table: Table) -> list[Any]:
-        """Return the operands a and b of all lanes, as words; anything in lanes that have no element."""
-        lanes, width = int(self.mac.lanes), self.port.request.widths["a"] // self.mac.lanes
-        codes = self.rng.integers(0, 1 << width, (len(table.which), 2, lanes))
-        beats_of = np.split(np.argsort(table.which, kind="stable"), np.cumsum(np.bincount(table.which))[:-1])
-        for row, at in zip(table.segments, beats_of, strict=True):
-            assert isinstance(row, Row)
-            # A row without products is driven as one that changes nothing.
-            fmt = self.operands[row.format] if row.format < len(self.operands) else self.operands[0]
-            for side, neutral in enumerate((fmt.sign_mask, fmt.one)):
-                products = [(one.b if side else one.a) or [neutral] for one in row.elements]
-                codes[at, side, : len(products)] = np.array(products)[:, table.place[at]].T
-        words = [
-            [sum(code << width * lane for lane, code in enumerate(every)) for every in codes[:, side].tolist()]
-            for side in range(2)
-        ]
-        return [np.array(side, object) for side in words]
-
-    def _answers(self, row: Row) -> list[dict[str, int]]:
-        """Return the fields of the answers of a row: see the tables of `hdl.VectorMac`."""
-        common = {"result": 0, "flags": 0, "error": row.error, "register": row.register, "part": 0}
-        if row.error != NO_ERROR:
-            return [common]
-        width, lanes_apart = (16, 1) if row.level == 2 else (32, 2)
-        answers = []
-        for part in range(2 if row.level == 1 else 1):
-            elements = row.elements[part::2] if row.level == 1 else row.elements
-            result = sum(element.result << width * at for at, element in enumerate(elements))
-            flags = sum(element.flags << 5 * lanes_apart * at for at, element in enumerate(elements))
-            answers.append(common | {"result": result, "flags": flags, "part": part})
-        return answers
 
     def chunk_edges(self) -> list[Chain]:
         """Go level by level: those of level 0 would wait for each promotion of the others; streams see to that."""

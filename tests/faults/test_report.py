@@ -30,7 +30,7 @@ def test_report_counts_survivors_that_no_reason_accounts_for_and_ends_with_1(pub
     assert report.write("some-faults", {"golden": (100, found)}, 1, 60.0) == 1
     (result,) = published
     table, survivors = result.tables
-    assert table.rows[-1] == ("all", "4", "1", "2", "2", "1", "33.3 %")
+    assert table.rows[-1] == ("all", "1", "4", "1", "2", "2", "1", "33.3 %")
     assert [row[-1] for row in survivors.rows] == [
         "**open**: shown to 3 of 9 tests that reach it",
         "**open**: no test reaches it",
@@ -43,4 +43,19 @@ def test_report_without_open_survivors_ends_with_0(published, monkeypatch):
     monkeypatch.setattr(report, "reason_of", lambda fault: "speed only")
     found = [ruling(CAUGHT, "golden/test_flags.py::test_one", 1), ruling(SURVIVED, "", 2)]
     assert report.write("some-faults", {"golden": (2, found)}, 1, 0.0) == 0
-    assert published[0].tables[0].rows[-1] == ("all", "2", "1", "1", "0", "0", "100.0 %")
+    assert published[0].tables[0].rows[-1] == ("all", "1", "2", "1", "1", "0", "0", "100.0 %")
+    assert published[0].tables[1].rows == [("speed only", "flags.py 2", "1")]
+    assert [tuple(each) for each in published[0].data["survivors"]] == [
+        ("golden/flags.py:2", "constant", "`1` → `2`", "speed only")
+    ]
+
+
+def test_report_has_a_row_for_each_folder_and_the_lines_of_each_reason_once():
+    files = {"golden": {"golden/a.py": {CAUGHT: 3}, "golden/mx/b.py": {SURVIVED: 3}, "golden/mx/c.py": {SURVIVED: 1}}}
+    places = "golden/mx/b.py:7", "golden/mx/c.py:1", "golden/mx/b.py:7", "golden/mx/b.py:2"
+    table, survivors = report.tables(files, [(place, "", "", "speed only") for place in places])
+    assert [row[:5] for row in table.rows] == [
+        ("`golden`", "1", "3", "3", "0"), ("`golden/mx`", "2", "4", "0", "4"), ("all", "3", "7", "3", "4")
+    ]  # fmt: skip
+    assert survivors.columns[1] == "files of `golden/mx`, and lines"
+    assert survivors.rows == [("speed only", "b.py 2, 7; c.py 1", "4")]

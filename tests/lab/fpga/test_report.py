@@ -2,17 +2,20 @@
 
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
+from lab.fpga.picture import PICTURE, draw, has_picture
 from lab.fpga.report import figures, markdown, published, read_json, table, write_json
 from lab.fpga.result import Report
 from lab.fpga.target import Target
 from lab.fpga.units import catalogue
 from tests.lab.fpga.samples import make_report, make_result
 from tools.pages import markers
+from tools.paths import ROOT
 from tools.regions import replace_region
 from tools.results import read
 
@@ -110,3 +113,36 @@ def test_units_that_were_measured_still_exist() -> None:
     names = [result.name for result in published().results]
     assert names == [name for name in catalogue() if name in names]
     assert names
+
+
+def by_stages() -> Report:
+    """Return a report of every unit of the picture and one more."""
+    (one,) = published().results[:1]
+    names = [f"float32_to_{fmt}_stages_{count}" for fmt in ("cbfloat16", "float16", "bfloat16") for count in (1, 2)]
+    names += ["mac_cbfloat16_stages_1", "mac_cbfloat16_stages_11", "mac_cbfloat16"]
+    return replace(published(), results=tuple(replace(one, name=name) for name in names))
+
+
+def test_picture_takes_the_place_of_the_rows_of_the_unit_that_it_shows() -> None:
+    report = by_stages()
+    assert has_picture(report)
+    names = [row[0] for row in figures(report).rows]
+    assert "`mac_cbfloat16`" in names
+    assert "`float32_to_float16_stages_2`" in names
+    assert not any("mac_cbfloat16_stages" in name for name in names)
+    # A line of one point says nothing: there is no picture, and every row stays.
+    less = replace(report, results=tuple(one for one in report.results if one.name != "mac_cbfloat16_stages_11"))
+    assert not has_picture(less)
+    assert "`mac_cbfloat16_stages_1`" in [row[0] for row in figures(less).rows]
+
+
+def test_picture_is_the_same_in_every_run_and_is_that_of_the_page(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        draw(by_stages(), tmp_path / name / PICTURE)
+    assert (tmp_path / "one" / PICTURE).read_bytes() == (tmp_path / "two" / PICTURE).read_bytes()
+    draw(published(), tmp_path / PICTURE)
+    drawn_in_docs = (ROOT / "docs" / "figures" / PICTURE).read_text(encoding="utf-8")
+    heads = [line for line in drawn_in_docs.splitlines() if "<dc:title>" in line]
+    made = (tmp_path / PICTURE).read_text(encoding="utf-8")
+    if all(head in made for head in heads):  # another version of matplotlib draws other paths
+        assert made == drawn_in_docs

@@ -1,0 +1,106 @@
+"""Ctrl-C ends a command line with one line, and every process that it has started."""
+
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from tests.tools.interrupted import pool_of
+from tools import interrupts
+from tools.paths import ROOT
+
+PATIENCE = 30.0
+
+
+def wait_for(condition: Callable[[], bool]) -> bool:
+    """Tell whether something comes true in time."""
+    until = time.monotonic() + PATIENCE
+    while not condition() and time.monotonic() < until:
+        time.sleep(0.05)
+    return condition()
+
+
+def is_free(file: Path) -> bool:
+    """Tell whether no process holds the lock of a file."""
+    with file.open() as opened, suppress(BlockingIOError):
+        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    return False
+
+
+@pytest.mark.parametrize("kind", ["threads", "spawn", "forkserver"])
+def test_command_stopped_by_ctrl_c_says_one_line_and_leaves_no_process(tmp_path: Path, kind: str) -> None:
+    command = [sys.executable, "-m", "tests.tools.interrupted", kind, str(tmp_path)]
+    # Its processes are a group of their own, all of which a terminal would interrupt.
+    with subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, process_group=0
+    ) as running:
+        assert wait_for(lambda: len(list(tmp_path.glob("*.runs"))) == 2), running.poll()
+        os.killpg(running.pid, signal.SIGINT)
+        try:
+            said = running.communicate(timeout=PATIENCE)
+        finally:
+            running.kill()
+    assert said == ("", "\nprogram: stopped by Ctrl-C; nothing is kept\n")
+    assert running.returncode == 130
+    assert wait_for(lambda: all(map(is_free, tmp_path.iterdir())))
+
+
+def test_interrupt_waits_for_files_that_belong_together(tmp_path: Path) -> None:
+    def write() -> None:
+        with interrupts.whole_in_spite_of_interrupts():
+            with interrupts.whole_in_spite_of_interrupts():
+                signal.raise_signal(signal.SIGINT)
+                (tmp_path / "first").touch()
+            (tmp_path / "second").touch()
+
+    with pytest.raises(KeyboardInterrupt):
+        write()
+    assert len(list(tmp_path.iterdir())) == 2
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+
+
+@pytest.mark.parametrize("kind", ["spawn", "forkserver"])
+def test_process_of_a_pool_and_its_programs_hear_nothing_of_ctrl_c(kind: str) -> None:
+    with pool_of(kind) as pool:
+        with interrupts.unheard_interrupts():
+            future = pool.submit(signal.pthread_sigmask, signal.SIG_BLOCK, ())
+        assert signal.SIGINT in future.result()
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+
+
+@pytest.mark.parametrize(
+    ("module", "inside", "arguments"),
+    [
+        ("lab.mutants.judge", "check_simulator", ()),
+        ("lab.proofs.__main__", "as_completed", ("--tier", "fast", "control/*")),
+        ("lab.faults.__main__", "batches", ()),
+        ("lab.exhaustive.__main__", "_run_all", ()),
+        ("lab.fpga.cli", "_run", ()),
+        ("lab.speed.__main__", "contestants", ()),
+    ],
+)
+def test_laboratory_stopped_by_ctrl_c_returns_130_and_says_one_line(
+    module: str,
+    inside: str,
+    arguments: tuple[str, ...],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(f"{module}.{inside}", interrupted)
+    assert import_module(module).main(arguments) == 130
+    said = capsys.readouterr().err
+    assert "stopped by Ctrl-C; " in said
+    assert said.strip().count("\n") == 0
