@@ -177,6 +177,16 @@ def test_errors_name_options_of_the_command_line_and_not_arguments_of_python(tmp
     assert "=True" not in captured.err + captured.out
 
 
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize(("text", "place"), [(NEWER, "trainer.init.loop.max_steps"), (OLDER, "runconfig.max_steps")])
+def test_resumed_run_with_nothing_left_to_do_says_which_key_to_raise(tmp_path, capsys, written, text, place):
+    assert call("fit", written(text), tmp_path / "run") == 0
+    capsys.readouterr()
+    assert call("fit", written(text), tmp_path / "run", "--resume") == 0
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"warning: {place}: got 6 for a run that has made 6 steps already: this fit makes no")
+
+
 @pytest.mark.filterwarnings("default:override")
 def test_run_file_beside_the_log_always_tells_the_run(tmp_path, written):
     folder, path = tmp_path / "run", written(OLDER)

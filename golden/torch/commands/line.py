@@ -7,6 +7,7 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TextIO
 
@@ -41,6 +42,8 @@ _PLACES = {
     "backend": "trainer.init.backend",
     "device": "trainer.init.device",
     "loss": "trainer.init.model",
+    "loop.max_steps": "trainer.init.loop.max_steps",
+    "loop.num_epochs": "trainer.init.loop.num_epochs",
     "levels": "trainer.init.precision.levels",
     "budget": "--budget",
     "batches": "--batches",
@@ -148,8 +151,11 @@ def _show_warning(
     lineno: int,
     file: TextIO | None = None,
     line: str | None = None,
+    *,
+    older: bool = False,
 ) -> None:
-    print(f"warning: {_in_words_of_the_command_line(str(message))}", file=sys.stderr)
+    text = _in_words_of_the_command_line(str(message))
+    print(f"warning: {older_place(text) if older else text}", file=sys.stderr)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -182,6 +188,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             warnings.showwarning = _show_warning
             document = read_document(given)
             older = is_older(document)
+            warnings.showwarning = partial(_show_warning, older=older)
             _ACTIONS[given.command](given, document, console)
     except (OSError, TypeError, ValueError, FloatingPointError, ModuleNotFoundError, NotImplementedError) as error:
         message = _in_words_of_the_command_line(_with_its_folder(error, given.model_dir))
