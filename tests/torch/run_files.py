@@ -1,11 +1,13 @@
 """Run files in both forms of the Model Zoo, and the command line in this process."""
 
 import csv
+from pathlib import Path
 
 import pytest
 
 from golden.torch.commands.line import main
 
+ROOT = Path(__file__).resolve().parents[2]
 MODELS = f"{__package__}.run_models"
 NEWER = f"""
 trainer:

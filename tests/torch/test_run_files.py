@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 import yaml
@@ -13,9 +12,8 @@ import yaml
 from golden.torch.runs.older_form import as_today
 from golden.torch.settings.yaml_configuration import read_yaml
 
-from .run_files import MODELS, NEWER, OLDER, call, log, refused
+from .run_files import MODELS, NEWER, OLDER, ROOT, call, log, refused
 
-ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.usefixtures("threads_as_before")
 
 

@@ -52,6 +52,8 @@ def read_document(given: argparse.Namespace) -> dict[str, Any]:
     changes = [each.partition("=") for each in given.set]
     steps = getattr(given, "steps", None)
     if steps is not None:
+        if steps < 1:
+            raise ValueError(f"--steps: got {steps}, must be at least 1")
         loop = "runconfig" if older else "trainer.init.loop"
         section = _section_at(document, loop.split("."), loop)
         for name in _LENGTHS:
