@@ -1,5 +1,12 @@
 """``python -m golden.torch``: train."""
 
-from golden.torch.commands.line import main
+import sys
 
-raise SystemExit(main())
+try:
+    from golden.torch.commands.line import main
+
+    status = main()
+except KeyboardInterrupt:  # before the command line is read, or while the process ends
+    print("stopped by Ctrl-C", file=sys.stderr)
+    status = 130
+raise SystemExit(status)

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from pathlib import Path
 from types import EllipsisType
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from golden.torch.commands.progress import shown
 from golden.torch.observing.callback import ObservedRun
 from golden.torch.observing.observation import as_settings
 from golden.torch.observing.report import ObservationReport
 from golden.torch.runs.checkpoint import read_checkpoint
-from golden.torch.runs.devices import batch_for, device_of_kind, state_to
+from golden.torch.runs.devices import device_of_kind, state_to
 from golden.torch.runs.random_state import RandomState, capture, seed_everything
 from golden.torch.runs.ranks import rank
 from golden.torch.settings.configuration import MixedPrecision
@@ -28,13 +25,15 @@ from golden.torch.training.beginning import begin_afresh, checkpoint_to_load
 from golden.torch.training.callback import Callback, Callbacks
 from golden.torch.training.checks import check_count, check_is
 from golden.torch.training.divergence import Divergence
+from golden.torch.training.ending import stopped, warn_of_no_step
 from golden.torch.training.epochs import Epochs
-from golden.torch.training.interruption import Interruption, RunStopped, name_of
+from golden.torch.training.interruption import Interruption
 from golden.torch.training.logger import Logger
 from golden.torch.training.loggers import CsvLogger, Logging
 from golden.torch.training.loop import TrainingLoop, ValidationLoop
 from golden.torch.training.parts import (
     as_checkpoint,
+    as_log_steps,
     as_loggers,
     as_loop,
     as_model,
@@ -44,7 +43,7 @@ from golden.torch.training.parts import (
 )
 from golden.torch.training.persistence import Position, Settings, go_on, save
 from golden.torch.training.saving import Checkpoint
-from golden.torch.training.validation import validate
+from golden.torch.training.validation import measured, validate
 
 __all__ = ["Trainer"]
 
@@ -142,9 +141,7 @@ class Trainer(NotOfTensorFlow):
         if not isinstance(model_dir, str | Path | None):
             raise TypeError(f"model_dir: got {model_dir!r}, must be a path or None")
         self.model_dir = None if model_dir is None else Path(model_dir)
-        if log_steps is not None:
-            check_count(log_steps, "log_steps")
-        self.log_steps = log_steps or (logging or Logging()).log_steps
+        self.log_steps = as_log_steps(logging, log_steps)
         self.checkpoint = as_checkpoint(checkpoint, checkpoint_steps, model_dir)
         place = device_of_kind(self.device, "device" if backend is None else "backend")
         self.model = as_model(model) if place.type == "cpu" else as_model(model).to(place)
@@ -230,6 +227,8 @@ class Trainer(NotOfTensorFlow):
     ) -> list[float]:
         """Train up to a number of steps or epochs, counted from the beginning of the run, or as the loop says.
 
+        A run that has made them already makes no step, with a warning that says what to give.
+
         Ctrl-C and SIGTERM end the run after the step under way, which is saved when there is a `model_dir`.
 
         Parameters
@@ -289,13 +288,16 @@ class Trainer(NotOfTensorFlow):
                 if self.checkpoint.save_initial_checkpoint and self.step == 0:
                     self.save_checkpoint()
                 run(where, visible=self._progress)
+                if not self.losses and not run.signal:
+                    given = steps is not None or epochs is not None
+                    warn_of_no_step(run.ending, self.step, self._position.epoch, of_fit=given)
                 if self.losses and self.model_dir is not None:
                     self.save_checkpoint()
             except Exception as error:
                 self.call("on_fit_exception", error)
                 raise
             if run.signal:
-                raise self._stopped(run.signal)
+                raise stopped(self, run.signal)
             self.call("on_fit_end", loop)
         return self.losses
 
@@ -335,7 +337,6 @@ class Trainer(NotOfTensorFlow):
             self._flush()
         return result
 
-    @torch.no_grad()
     def evaluate(self, loader: Iterable[Any], measure: Callable[[Any, Any], Tensor]) -> float:
         """Return the mean of a measure over batches, in the precision of the training.
 
@@ -346,16 +347,7 @@ class Trainer(NotOfTensorFlow):
         measure : callable
             ``measure(model(inputs), targets)`` gives one number for each example, or one for the batch.
         """
-        was_training = self.model.training
-        self.model.eval()
-        with self.precision.autocast(self.model):
-            values = [
-                measure(self.model(inputs), targets).double().reshape(-1)
-                for batch in shown(loader, "evaluating", visible=self._progress and rank() == 0)
-                for inputs, targets in (batch_for(self.model, batch),)
-            ]
-        self.model.train(was_training)
-        return torch.cat(values).mean().item()
+        return measured(self, loader, measure, self._progress)
 
     def _where_from(self, ckpt_path: str | Path | EllipsisType | None, resume: bool | str | Path) -> Path | None:
         """Return the checkpoint to go on from, None to begin."""
@@ -370,19 +362,6 @@ class Trainer(NotOfTensorFlow):
         if self.step == 0:
             begin_afresh(self.model, self.model_dir, self._settings.seed)
         return capture(loader)
-
-    def _stopped(self, signal: int) -> RunStopped:
-        """Say how the run ended, in one line."""
-        saved = "no step was trained"
-        if self.losses:
-            saved = "nothing is saved without a model_dir"
-            if self.model_dir is not None:
-                saved = (
-                    f"{self.model_dir / 'checkpoints' / f'step_{self.step:08}'} is saved, resume to go on from there"
-                )
-        if rank() == 0:
-            print(f"stopped by {name_of(signal)} after step {self.step}: {saved}", file=sys.stderr)
-        return RunStopped(128 + signal)
 
     def _flush(self) -> None:
         for each in self.loggers:

@@ -36,3 +36,20 @@ def ctrl_c_counts():
 @pytest.fixture(autouse=True)
 def seed():
     torch.manual_seed(1)
+
+
+@pytest.fixture
+def threads_as_before():
+    threads = torch.get_num_threads()
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture
+def written(tmp_path):
+    def write(text):
+        path = tmp_path / "given.yaml"
+        path.write_text(text)
+        return str(path)
+
+    return write

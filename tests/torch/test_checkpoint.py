@@ -43,6 +43,7 @@ class Crash(BaseException):
     """The process dies here."""
 
 
+@pytest.mark.filterwarnings("ignore:.*this fit makes no step")
 @pytest.mark.parametrize("where", ["safetensors.torch.save_file", "torch.save", "_flush", "rename"])
 def test_process_that_dies_while_writing_leaves_the_checkpoint_before_it(trained, monkeypatch, where):
     def crash(*_):
@@ -146,6 +147,7 @@ def test_checkpoint_of_another_run_is_refused_by_what_differs(trained, arguments
     assert bits(trainer)[:4] == before[:4]
 
 
+@pytest.mark.filterwarnings("ignore:.*this fit makes no step")
 def test_tied_weights_come_back_tied(tmp_path):
     def tied():
         net = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 4))

@@ -15,6 +15,7 @@ import golden.torch as cstorch
 from golden.torch import MixedPrecision
 from golden.torch.functions import gradients
 from golden.torch.settings import half
+from golden.torch.training import validation
 
 from .oracle import array, assert_codes, codes, normal, product
 
@@ -112,9 +113,9 @@ def precision_of_an_evaluation(trainer_class):
     assert mean != array(model(inputs)).astype(np.float64).mean()
 
 
-def test_trainer_evaluate_runs_in_the_precision():
+def test_trainer_evaluate_runs_in_the_precision(monkeypatch):
     precision_of_an_evaluation(cstorch.Trainer)
-    trainer = sys.modules[cstorch.Trainer.__module__]
-    evaluation = "with self.precision.autocast(self.model):\n            values"
-    fault = changed(trainer.__name__, evaluation, "if True:\n            values")
-    assert not holds(precision_of_an_evaluation, fault.Trainer)
+    evaluation = "with trainer.precision.autocast(model):\n        values"
+    fault = changed(validation.__name__, evaluation, "if True:\n        values")
+    monkeypatch.setattr(sys.modules[cstorch.Trainer.__module__], "measured", fault.measured)
+    assert not holds(precision_of_an_evaluation, cstorch.Trainer)

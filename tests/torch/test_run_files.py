@@ -5,83 +5,16 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
-import torch
 import yaml
 
-from golden.torch.commands.line import main
-from golden.torch.runs.older_form import as_today, is_older
+from golden.torch.runs.older_form import as_today
 from golden.torch.settings.yaml_configuration import read_yaml
 
-ROOT = Path(__file__).resolve().parents[2]
-MODELS = f"{__package__}.run_models"
-NEWER = f"""
-trainer:
-  init:
-    seed: 1
-    device: CPU
-    model: {{name: "{MODELS}:Zoo", hidden: 8}}
-    optimizer: {{SGD: {{learning_rate: 0.1, momentum: 0.9}}}}
-    schedulers: [{{StepLR: {{step_size: 2, gamma: 0.5}}}}]
-    precision: {{fp16_type: cbfloat16, loss_scaling_factor: dynamic, initial_loss_scale: 1024.0}}
-    loop: {{max_steps: 6, eval_frequency: 3, grad_accum_steps: 2}}
-    checkpoint: {{steps: 2, keep: 2}}
-    logging: {{log_steps: 2}}
-    loggers: [{{TensorBoardLogger: {{}}}}, ProgressLogger]
-    callbacks: [{{CheckLoss: true}}, {{KeepNCheckpoints: false}}]
-  fit:
-    train_dataloader: {{data_processor: "{MODELS}:data", examples: 24, batch_size: 4, shuffle: true}}
-    val_dataloader: &validation {{data_processor: "{MODELS}:Processor", batch_size: 5}}
-  validate: {{val_dataloader: *validation}}
-"""
-OLDER = f"""
-runconfig: {{max_steps: 6, precision_opt_level: 2, checkpoint_steps: 3, log_steps: 1, num_csx: 1, seed: 2}}
-model: {{name: "{MODELS}:Typed", hidden: 8, mixed_precision: true, fp16_type: cbfloat16}}
-optimizer:
-  optimizer_type: AdamW
-  learning_rate: 1e-3
-  weight_decay_rate: 0.1
-  beta1: 0.8
-  loss_scaling_factor: dynamic
-  initial_loss_scale: 1024.0
-train_input: {{data_processor: "{MODELS}:Processor", batch_size: 5, to_float16: true}}
-eval_input: {{data_processor: "{MODELS}:Processor", batch_size: 24}}
-"""
+from .run_files import MODELS, NEWER, OLDER, ROOT, call, log, refused
 
-
-@pytest.fixture(autouse=True)
-def threads_as_before():
-    threads = torch.get_num_threads()
-    yield
-    torch.set_num_threads(threads)
-
-
-@pytest.fixture
-def written(tmp_path):
-    def write(text):
-        path = tmp_path / "given.yaml"
-        path.write_text(text)
-        return str(path)
-
-    return write
-
-
-def call(command, path, folder, *arguments):
-    return main([command, path, "--model-dir", str(folder), "--no-progress", *arguments])
-
-
-def refused(capsys, *arguments):
-    with pytest.raises(SystemExit) as stopped:
-        call(*arguments)
-    assert stopped.value.code == 2
-    return capsys.readouterr().err
-
-
-def log(folder):
-    with (folder / "log.csv").open() as file:
-        return [(int(row["step"]), float(row["loss"])) for row in csv.DictReader(file)]
+pytestmark = pytest.mark.usefixtures("threads_as_before")
 
 
 def test_newer_form_trains_and_validates_what_it_names(tmp_path, capsys, written):
@@ -219,18 +152,6 @@ def test_wrong_entry_of_the_older_form_is_refused_by_its_place(tmp_path, capsys,
     assert message in refused(capsys, "fit", written(OLDER.replace(*change)), tmp_path)
 
 
-def test_learning_rate_of_the_older_form_may_be_schedulers():
-    one = {"scheduler": "Linear", "start_factor": 0.5, "steps": 3}
-    document = yaml.safe_load(OLDER)
-    assert is_older(document)
-    document["optimizer"]["learning_rate"] = one
-    made = as_today(document)[0]["trainer"]["init"]["schedulers"]
-    assert made == [{"LinearLR": {"start_factor": 0.5, "total_iters": 3}}]
-    document["optimizer"]["learning_rate"] = [one, {"scheduler": "Constant", "factor": 0.1}]
-    made = as_today(document)[0]["trainer"]["init"]["schedulers"]
-    assert made[0]["SequentialLR"]["milestones"] == [3]
-
-
 @pytest.mark.filterwarnings("default:override")
 def test_errors_name_options_of_the_command_line_and_not_arguments_of_python(tmp_path, capsys, written):
     folder, path = tmp_path / "run", written(OLDER)
@@ -252,6 +173,16 @@ def test_errors_name_options_of_the_command_line_and_not_arguments_of_python(tmp
     assert call("fit", path, folder, "--resume-from", str(whole)) == 0
     captured = capsys.readouterr()
     assert "=True" not in captured.err + captured.out
+
+
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize(("text", "place"), [(NEWER, "trainer.init.loop.max_steps"), (OLDER, "runconfig.max_steps")])
+def test_resumed_run_with_nothing_left_to_do_says_which_key_to_raise(tmp_path, capsys, written, text, place):
+    assert call("fit", written(text), tmp_path / "run") == 0
+    capsys.readouterr()
+    assert call("fit", written(text), tmp_path / "run", "--resume") == 0
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"warning: {place}: got 6 for a run that has made 6 steps already: this fit makes no")
 
 
 @pytest.mark.filterwarnings("default:override")
@@ -325,20 +256,3 @@ def test_ctrl_c_ends_the_process_with_one_line_and_a_whole_checkpoint(tmp_path):
     (checkpoint,) = (tmp_path / "checkpoints").iterdir()
     assert f"{checkpoint} is saved" in line
     assert len(log_file.read_text().splitlines()) == 1 + int(checkpoint.name.removeprefix("step_"))
-
-
-def test_scheduler_with_the_settings_of_the_model_zoo_sets_the_rate(tmp_path, written):
-    given = yaml.safe_load(NEWER)
-    linear = {"initial_learning_rate": 0.5, "end_learning_rate": 0.1, "total_iters": 2}
-    constant = {"learning_rate": 0.05}
-    given["trainer"]["init"] |= {
-        "optimizer": {"SGD": {"momentum": 0.9}},
-        "schedulers": [
-            {"SequentialLR": {"schedulers": [{"LinearLR": linear}, {"ConstantLR": constant}], "milestones": [2]}}
-        ],
-    }
-    assert call("fit", written(yaml.safe_dump(given)), tmp_path / "run") == 0
-    state = torch.load(tmp_path / "run" / "checkpoints" / "step_00000006" / "state.pt")
-    assert float(state["optimizer"]["param_groups"][0]["lr"]) == pytest.approx(0.05)
-    given["trainer"]["init"]["loop"]["max_steps"] = 7
-    assert call("fit", written(yaml.safe_dump(given)), tmp_path / "run", "--resume") == 0

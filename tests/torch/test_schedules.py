@@ -269,6 +269,16 @@ def test_schedule_by_name(description, cls):
             r"^milestones: got 1 for 1 schedulers",
         ),
         (
+            lambda o: lr_scheduler.SequentialLR(o, [lr_scheduler.ConstantLR(o, 0.1)] * 2, 3),
+            TypeError,
+            r"^milestones: got 3, must be a list of ints",
+        ),
+        (
+            lambda o: lr_scheduler.PiecewiseConstantLR(o, [0.1, 0.2, 0.3], [4, 2]),
+            ValueError,
+            r"^milestones: got \[4, 2\], must ascend",
+        ),
+        (
             lambda o: lr_scheduler.ChainedLR([weight_decay_scheduler.ConstantWD(o, 0.1)]),
             ValueError,
             r"^schedulers: the one at 0 sets weight_decay, must set lr",

@@ -126,6 +126,7 @@ def test_resumed_run_with_accumulation_equals_an_uninterrupted_one_bit_for_bit(t
     assert (before + after, end) == whole
 
 
+@pytest.mark.filterwarnings("ignore:.*this fit makes no step")
 @pytest.mark.parametrize(
     ("loop", "steps"),
     [

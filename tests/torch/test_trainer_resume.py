@@ -9,6 +9,8 @@ import pytest
 import torch
 from torch.utils.data import DataLoader, RandomSampler
 
+from golden.torch.training.loop import TrainingLoop
+
 from .runs import Noisy, bits, run
 
 
@@ -107,5 +109,33 @@ def test_run_that_is_complete_already_trains_nothing(tmp_path):
     trainer, data = run(tmp_path)
     trainer.fit(data, steps=4)
     second, data = run(tmp_path)
-    assert second.fit(data, steps=4, resume=True) == []
-    assert second.step == 4
+    with pytest.warns(UserWarning, match="^steps: got 4 for a run that has made 4 steps already: this fit makes"):
+        assert second.fit(data, steps=4, resume=True) == []
+    assert bits(second)[:4] == bits(trainer)[:4]
+
+
+@pytest.mark.parametrize(
+    ("length", "loop", "message"),
+    [
+        ({"steps": 4}, None, "steps: got 4 {}4 steps{}4, as 8 for 4 steps more"),
+        ({"steps": 3}, None, "steps: got 3 {}4 steps{}4, as 7 for 3 steps more"),
+        ({"epochs": 1}, None, "epochs: got 1 {}1 epoch{}1, as 2 for 1 epoch more"),
+        ({}, TrainingLoop(max_steps=4), "loop.max_steps: got 4 {}4 steps{}4, as 8 for 4 steps more"),
+        ({}, TrainingLoop(num_epochs=1), "loop.num_epochs: got 1 {}1 epoch{}1, as 2 for 1 epoch more"),
+    ],
+)
+def test_second_call_of_fit_with_nothing_left_to_do_says_so(length, loop, message):
+    trainer, data = run(None, loop=loop)
+    trainer.fit(data, steps=4)
+    state = bits(trainer)
+    with pytest.warns(UserWarning, match="makes no step") as told:
+        assert trainer.fit(data, **length) == []
+    so = " already: this fit makes no step; it is counted from the beginning of the run, must be more than "
+    assert [str(each.message) for each in told] == [message.format("for a run that has made ", so)]
+    assert told[0].filename == __file__
+    assert bits(trainer)[:4] == state[:4]
+
+
+def test_second_call_of_fit_with_num_steps_makes_them():
+    trainer, data = run(None, loop=TrainingLoop(num_steps=2))
+    assert [len(trainer.fit(data)), len(trainer.fit(data)), trainer.step] == [2, 2, 4]

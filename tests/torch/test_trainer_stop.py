@@ -104,6 +104,7 @@ def test_signal_that_ends_the_processes_of_the_data_loader_saves(tmp_path):
         trainer.fit(Broken(0), steps=4)
 
 
+@pytest.mark.filterwarnings("ignore:.*this fit makes no step")
 @pytest.mark.parametrize(
     "arguments", [{"checkpoint": Checkpoint(steps=2, keep=2)}, {"callbacks": [KeepNCheckpoints(2)]}]
 )

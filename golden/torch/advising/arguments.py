@@ -45,7 +45,7 @@ def as_precision(given: object) -> MixedPrecision:
     """Return the precision of the search."""
     if isinstance(given, MixedPrecision):
         if not given.enabled:
-            raise ValueError("precision: got one that is not enabled, must be")
+            raise ValueError("precision: got one that is not enabled, must be enabled")
         if given.reduction is not None:
             raise ValueError(f"precision: got reduction {given.reduction!r}, which has no levels, must have none")
         return given

@@ -70,7 +70,7 @@ def advise(given: argparse.Namespace, document: dict[str, Any], console: Console
     if world_size() > 1:
         raise ValueError("advise: got several processes, must be one")
     if given.output is not None and Path(given.output).is_dir():
-        raise _unfit(given.output, "it is a folder")
+        raise _unfit(given.output or "''", "it is a folder")
     if given.output is not None and not Path(given.output).absolute().parent.is_dir():
         raise _unfit(given.output, "its folder does not exist")
     chunks = None if given.chunks is None else _chunks(given.chunks)
@@ -125,9 +125,12 @@ def _loss(run: Run) -> Callable[[Any], Tensor]:
 
 def _chunks(text: str) -> list[int]:
     try:
-        return [int(each) for each in text.split(",")]
+        found = [int(each) for each in text.split(",")]
     except ValueError:
-        raise ValueError(f"--chunks: got {text!r}, must be whole numbers with commas between them") from None
+        found = []
+    if not found or min(found) < 1:
+        raise ValueError(f"--chunks: got {text!r}, must be whole numbers from 1 with commas between them")
+    return found
 
 
 def _costs(text: str) -> Any:

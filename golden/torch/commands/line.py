@@ -7,6 +7,7 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TextIO
 
@@ -41,7 +42,10 @@ _PLACES = {
     "backend": "trainer.init.backend",
     "device": "trainer.init.device",
     "loss": "trainer.init.model",
+    "loop.max_steps": "trainer.init.loop.max_steps",
+    "loop.num_epochs": "trainer.init.loop.num_epochs",
     "levels": "trainer.init.precision.levels",
+    "precision": "trainer.init.precision",
     "budget": "--budget",
     "batches": "--batches",
     "formats": "--formats",
@@ -58,6 +62,12 @@ _WEIGHTS_ONLY = {
     "must be one to resume from": "must be one: train first, or name the folder of a run with --model-dir",
     "to go on from there": "to take that one",
     "to resume from the checkpoint before it": "to take the checkpoint before it",
+}
+_STOPPED = {
+    "fit": "nothing is saved beyond the checkpoints that are there",
+    "validate": "nothing was measured to the end",
+    "report": "no page is written",
+    "advise": "no level map is written",
 }
 _ACTIONS = {"fit": fit, "validate": validate, "advise": advise}
 
@@ -148,8 +158,11 @@ def _show_warning(
     lineno: int,
     file: TextIO | None = None,
     line: str | None = None,
+    *,
+    older: bool = False,
 ) -> None:
-    print(f"warning: {_in_words_of_the_command_line(str(message))}", file=sys.stderr)
+    text = _in_words_of_the_command_line(str(message))
+    print(f"warning: {older_place(text) if older else text}", file=sys.stderr)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -167,8 +180,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for name in names:
             print(f"{name:<{max(map(len, names))}}  {about_example(name)}")
         return 0
-    if given.command == "report":
-        return report(given, parser)
+    try:
+        return report(given, parser) if given.command == "report" else _run(given, parser)
+    except KeyboardInterrupt:  # in fit before the first step, or for the second time
+        print(f"stopped by Ctrl-C at once: {_STOPPED[given.command]}", file=sys.stderr)
+        return 130
+
+
+def _run(given: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
+    """Run a command that takes a run file; return the exit status."""
     console = Console(highlight=False)
     parallel = int(os.environ.get("WORLD_SIZE", "1")) > 1
     if parallel:
@@ -182,18 +202,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
             warnings.showwarning = _show_warning
             document = read_document(given)
             older = is_older(document)
+            warnings.showwarning = partial(_show_warning, older=older)
             _ACTIONS[given.command](given, document, console)
     except (OSError, TypeError, ValueError, FloatingPointError, ModuleNotFoundError, NotImplementedError) as error:
         message = _in_words_of_the_command_line(_with_its_folder(error, given.model_dir))
         if given.command != "fit":  # these take weights only, from --checkpoint
             for training, here in _WEIGHTS_ONLY.items():
                 message = message.replace(training, here)
+        elif given.resume_from is not None and message.startswith("--resume:"):
+            message = message.replace("--resume:", "--resume-from:", 1)
         parser.error(older_place(message) if older else message)
     except RunStopped as stopped:
         return int(stopped.code or 0)
-    except KeyboardInterrupt:  # before the first step, or for the second time
-        print("stopped by Ctrl-C at once: nothing is saved beyond the checkpoints that are there", file=sys.stderr)
-        return 130
     finally:
         if parallel:
             dist.destroy_process_group()

@@ -64,6 +64,6 @@ def report(given: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
             task = bar.add_task("", total=sum(file.stat().st_size for file in files))
             write_report(given.runs, output, lambda size: bar.advance(task, size))
     except (OSError, ValueError) as error:
-        parser.error(str(error))
+        parser.error(f"--{error}" if str(error).startswith("output:") else str(error))
     print(output)
     return 0

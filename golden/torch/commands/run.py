@@ -28,11 +28,11 @@ from golden.torch.runs.parts import (
     loggers_of,
     optimizer_from,
     parts_of,
-    schedulers_from,
 )
 from golden.torch.runs.random_state import seed_everything
 from golden.torch.runs.ranks import rank, world_size
 from golden.torch.runs.record import RunRecord
+from golden.torch.runs.schedules import schedulers_from
 from golden.torch.runs.section import parse
 from golden.torch.settings.configuration import MixedPrecision
 from golden.torch.settings.yaml_configuration import precision_from_yaml, read_yaml, yaml_value
@@ -52,6 +52,8 @@ def read_document(given: argparse.Namespace) -> dict[str, Any]:
     changes = [each.partition("=") for each in given.set]
     steps = getattr(given, "steps", None)
     if steps is not None:
+        if steps < 1:
+            raise ValueError(f"--steps: got {steps}, must be at least 1")
         loop = "runconfig" if older else "trainer.init.loop"
         section = _section_at(document, loop.split("."), loop)
         for name in _LENGTHS:

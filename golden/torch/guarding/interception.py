@@ -18,7 +18,7 @@ from golden.torch.functions import attention, contraction, convolution, derived,
 from golden.torch.functions.gradients import round_to_half
 from golden.torch.settings.half import current_half
 
-__all__ = ["COMPOSITES", "EXACT", "IN_FP32", "WITHOUT_EXACT_PATH", "kind_of"]
+__all__ = ["COMPOSITES", "EXACT", "IN_FP32", "WITHOUT_EXACT_PATH", "exact_of", "kind_of"]
 
 Function = Callable[..., Any]
 
@@ -289,10 +289,15 @@ def _kind_of(function: Function) -> Kind:
         return "exact"
     name = _operator_name(function)
     if name in _EXACT_OPERATORS:
-        EXACT[function] = _EXACT_OPERATORS[name]
         return "exact"
     if function in WITHOUT_EXACT_PATH or name in _PRODUCTS:
         return "refused"
     if function in COMPOSITES:
         return "composite"
     return "in fp32" if function in IN_FP32 else "plain"
+
+
+def exact_of(function: Function) -> Function:
+    """Return the exact function for one that `kind_of` calls exact."""
+    exact = EXACT.get(function)
+    return _EXACT_OPERATORS[str(_operator_name(function))] if exact is None else exact

@@ -15,9 +15,9 @@ from typing import Any
 import torch.utils.checkpoint as checkpointing
 
 from golden.torch.guarding.guard import unwatch, watch
+from golden.torch.guarding.mode import Interception
 from golden.torch.operators.draws import rewound, taken
 from golden.torch.settings.mapped import watching_modules
-from golden.torch.settings.precision import Interception
 from golden.torch.settings.scopes import scopes
 
 __all__: list[str] = []

@@ -58,13 +58,15 @@ class SequentialScheduler(_Composed):
         last_epoch: int = -1,
         param_group_tags: Tags = None,
     ) -> None:
-        milestones = np.asarray(milestones).tolist()
+        milestones = np.asarray(check_items(milestones, "milestones", "ints")).tolist()
         if not all(isinstance(each, int) for each in milestones):
             raise TypeError(f"milestones: got {milestones}, must be a list of ints")
         if len(milestones) != len(schedulers) - 1:
             raise ValueError(
                 f"milestones: got {len(milestones)} for {len(schedulers)} schedulers, must be one less than those"
             )
+        if sorted(milestones) != milestones:
+            raise ValueError(f"milestones: got {milestones}, must ascend: each scheduler begins where another ends")
         self.milestones = milestones
         super().__init__(optimizer, schedulers, last_epoch, param_group_tags)
 

@@ -44,6 +44,8 @@ def write_report(places: Sequence[Path], output: Path, advance: Callable[[int], 
     OSError
         If the file cannot be written.
     """
+    if output.is_dir():
+        raise ValueError(f"output: got {output}, which cannot be written: it is a folder")
     runs = [read_run(place, name, advance) for place, name in zip(places, names_of(places), strict=True)]
     text = page(runs)
     partial = output.with_name(f"{output.name}.partial")
@@ -54,7 +56,7 @@ def write_report(places: Sequence[Path], output: Path, advance: Callable[[int], 
     except OSError as error:
         with suppress(OSError):  # it may not be there, nor its folder
             partial.unlink()
-        raise ValueError(f"output: got {output}, which cannot be written: {error}") from None
+        raise ValueError(f"output: got {output}, which cannot be written: {error.strerror}") from None
 
 
 def names_of(places: Sequence[Path]) -> list[str]:

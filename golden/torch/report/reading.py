@@ -32,7 +32,11 @@ FILE = "observations.jsonl"
 #: The version of its lines.
 VERSION = 1
 
-_HOW = "train with Trainer(observe=20), or in `with cstorch.observe(model, every=20, folder=...)`"
+_HOW = (
+    "train with Trainer(observe=20), with observe: {every: 20} in the run file, or in "
+    "`with cstorch.observe(model, every=20, folder=...)`"
+)
+_OTHERS = (".yaml", ".yml", ".csv", ".html")  # beside it in the folder of a run
 _SETTINGS, _STEP = TypeAdapter(Settings), TypeAdapter(Step)
 _counts = itemgetter(*COUNTED)
 _distances = itemgetter("relative", "ulp_mean", "ulp_max")
@@ -50,6 +54,8 @@ def run_file(place: Path) -> Path:
         If there is none.
     """
     if place.is_file():
+        if place.suffix in _OTHERS:
+            raise ValueError(f"RUN: got {place}, must be the folder of a run, or its {FILE}")
         return place
     if not place.is_dir():
         raise ValueError(f"RUN: got {place}, which is not there; give the folder of a run")

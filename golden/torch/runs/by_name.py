@@ -6,6 +6,7 @@ import difflib
 import importlib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from types import ModuleType
 from typing import Any, get_type_hints
 
 from pydantic import BaseModel
@@ -33,15 +34,16 @@ def is_import_path(name: str) -> bool:
     return ":" in name
 
 
-def find(name: Any, places: Sequence[object], where: str) -> list[Callable[..., Any]]:
-    """Return what has this name in some modules, or what an import path names.
+def find(name: Any, places: Sequence[ModuleType], where: str) -> list[Callable[..., Any]]:
+    """Return the classes that some modules offer under this name, or what an import path names.
 
     Parameters
     ----------
     name : str
         The name, as a file has it.
     places : sequence of modules
-        Where to look for a name without a colon; all that is found is returned.
+        Where to look for a name without a colon; all that is found is returned. A module offers the classes of its
+        ``__all__``, or those defined in it and below it; not what it merely imports.
     where : str
         Its place in the file, for errors.
 
@@ -66,9 +68,10 @@ def find(name: Any, places: Sequence[object], where: str) -> list[Callable[..., 
             meant = f"; did you mean {near[0]}?" if near else ""
             raise ValueError(f"{where}: got {name!r}, but {module_name} has no class or function {attribute!r}{meant}")
         return [found]
-    matches = [getattr(place, name) for place in places if inspect.isclass(getattr(place, name, None))]
+    offered = [_classes(place) for place in places]
+    matches = [classes[name] for classes in offered if name in classes]
     if not matches:
-        known = {each for place in places for each in _classes(place)}
+        known = set().union(*offered)
         raise ValueError(f"{unknown_key(where, name, known)} (an import path has a colon, as module:Class)")
     return list(dict.fromkeys(matches))
 
@@ -176,6 +179,12 @@ def _called(target: Callable[..., Any], where: str, *arguments: Any, **settings:
         raise ValueError(f"{where}: {getattr(target, '__name__', target)} refuses its settings: {error}") from error
 
 
-def _classes(place: object) -> list[str]:
-    own = getattr(place, "__all__", vars(place))  # not what the module has imported for itself
-    return [name for name in own if name[0].isupper() and inspect.isclass(getattr(place, name))]
+def _classes(place: ModuleType) -> dict[str, type]:
+    """Return the classes that a module offers."""
+    listed = getattr(place, "__all__", None)
+    names = [name for name in vars(place) if not name.startswith("_")] if listed is None else listed
+    classes = {name: getattr(place, name) for name in names if inspect.isclass(getattr(place, name))}
+    if listed is None:
+        below = f"{place.__name__}."
+        classes = {name: each for name, each in classes.items() if f"{each.__module__}.".startswith(below)}
+    return classes

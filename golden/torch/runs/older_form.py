@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from typing import Any
 
@@ -148,9 +149,13 @@ def _input(section: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _schedulers(given: Any) -> list[dict[str, Any]]:
-    """Return schedulers that are written as a learning rate, ``{scheduler: Linear, ...}``, or several in a sequence."""
-    entries = given if isinstance(given, list) else [given]
-    made, milestones, end = [], [], 0
+    """Return schedulers that are written as a learning rate, ``{scheduler: Linear, ...}``, or several of them.
+
+    Several follow each other; with ``main_scheduler: chained`` they all run at once.
+    """
+    entries = given if isinstance(given, list) and given else [given]
+    made: list[dict[str, Any]] = []
+    lengths, main = [], set()
     for entry in entries:
         if not isinstance(entry, Mapping) or not isinstance(entry.get("scheduler"), str):
             raise ValueError(
@@ -161,6 +166,22 @@ def _schedulers(given: Any) -> list[dict[str, Any]]:
             settings["total_iters"] = entry["steps"]
         name = entry["scheduler"]
         made.append({name if name.endswith(("LR", "Scheduler")) else f"{name}LR": settings})
-        end += settings.get("total_iters") or 0
-        milestones.append(end)
-    return made if len(made) == 1 else [{"SequentialLR": {"schedulers": made, "milestones": milestones[:-1]}}]
+        lengths.append(settings.get("total_iters"))
+        if entry.get("main_scheduler"):
+            main.add(str(entry["main_scheduler"]).lower().removesuffix("lr"))
+    if len(made) == 1:
+        return made
+    if main == {"chained"}:
+        return [{"ChainedScheduler": {"schedulers": made}}]
+    if main - {"sequential"}:
+        raise ValueError(
+            f"optimizer.learning_rate: got main_scheduler {' and '.join(sorted(main))}, must be sequential or chained, "
+            "and the same everywhere"
+        )
+    for entry, length in zip(entries[:-1], lengths, strict=False):
+        if not isinstance(length, int) or isinstance(length, bool):
+            raise ValueError(
+                f"optimizer.learning_rate: got total_iters {length!r} of scheduler {entry['scheduler']}, must be the "
+                "number of its steps, after which the next scheduler begins"
+            )
+    return [{"SequentialLR": {"schedulers": made, "milestones": list(itertools.accumulate(lengths[:-1]))}}]

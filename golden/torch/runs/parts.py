@@ -1,10 +1,9 @@
-"""The objects that a run file names: model, data, optimizer, schedulers, callbacks, loggers."""
+"""The objects that a run file names: model, data, optimizer, callbacks, loggers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -16,15 +15,16 @@ from torch.utils.data.distributed import DistributedSampler
 
 from golden.torch import optim
 from golden.torch.examples.task import Task
-from golden.torch.runs.by_name import build, find, fits, is_import_path, parameters_of, single
+from golden.torch.runs.by_name import build, find, is_import_path, parameters_of, single
 from golden.torch.runs.file import Dataloader, ImportedModel, Init
 from golden.torch.runs.ranks import world_size
+from golden.torch.runs.schedules import is_ours
 from golden.torch.settings.yaml_configuration import unknown_key
 from golden.torch.training import divergence, loggers, saving
 from golden.torch.training.callback import Callback
 from golden.torch.training.parts import one_or_several
 
-__all__ = ["Parts", "callbacks_of", "data_from", "loggers_of", "optimizer_from", "parts_of", "schedulers_from"]
+__all__ = ["Parts", "callbacks_of", "data_from", "loggers_of", "optimizer_from", "parts_of"]
 
 _OF_LOADER = ("batch_size", "shuffle", "drop_last", "num_workers")
 _OLDER_KEY = {"drop_last_batch": "drop_last"}
@@ -114,51 +114,13 @@ def optimizer_from(init: Init, model: nn.Module) -> Optimizer:
         if "learning_rate" in settings:
             settings["lr"] = settings.pop("learning_rate")
     # A schedule of cerebras.pytorch sets the rate itself, of an optimizer of its kind.
-    ours = any(_is_ours(each) for each in one_or_several(init.schedulers))
+    ours = any(map(is_ours, one_or_several(init.schedulers)))
     if "lr" not in settings and ours:
         settings["lr"] = 1.0
     if "lr" not in settings and name == "SGD" and init.schedulers is None:
         raise ValueError(f"{where}.SGD.lr: is missing, must be there")
     targets = find(name, [optim] if ours else [torch.optim, optim], where)
     return build(targets, settings, f"{where}.{name}", model.parameters())
-
-
-def schedulers_from(init: Init) -> list[Callable[[Optimizer], Any]]:
-    """Return functions that build the schedulers of ``trainer.init.schedulers``.
-
-    A name that PyTorch and cerebras.pytorch have means the one that takes the settings: ``LinearLR`` with
-    `initial_learning_rate` is that of ``golden.torch.optim.lr_scheduler``, with `start_factor` that of PyTorch.
-    """
-    return [partial(_scheduler, each, where="trainer.init.schedulers") for each in one_or_several(init.schedulers)]
-
-
-def _scheduler(entry: Any, optimizer: Optimizer, where: str) -> Any:
-    name, settings = single(entry, where)
-    targets = _scheduler_classes(name, settings, where)
-    if isinstance(settings.get("schedulers"), list):
-        below = f"{where}.{name}.schedulers"
-        settings["schedulers"] = [_scheduler(each, optimizer, below) for each in settings["schedulers"]]
-    first = next(iter(parameters_of(targets[0])), None)
-    return build(targets, settings, f"{where}.{name}", *([optimizer] if first == "optimizer" else []))
-
-
-def _scheduler_classes(name: Any, settings: dict[str, Any], where: str) -> list[Any]:
-    """Return the classes of a name, the one first that takes the settings, and the schedulers within them."""
-    inner = settings.get("schedulers")
-    places: list[object] = [optim.lr_scheduler, optim.weight_decay_scheduler, torch.optim.lr_scheduler]
-    if isinstance(inner, list):
-        if not any(_is_ours(each) for each in inner):
-            places.reverse()
-        return find(name, places, where)[:1]
-    found = find(name, places, where)
-    return [each for each in found if fits(each, settings, 1)] or found
-
-
-def _is_ours(entry: Any) -> bool:
-    """Tell whether a scheduler of a run file is one of ``golden.torch.optim``."""
-    where = "trainer.init.schedulers"
-    name, settings = single(entry, where)
-    return _scheduler_classes(name, settings, where)[0].__module__.startswith("golden.torch.optim")
 
 
 def callbacks_of(init: Init) -> list[Callback]:

@@ -51,5 +51,5 @@ class RunRecord(Callback):
 def _says(path: Path, document: Mapping[str, Any]) -> bool:
     try:
         return bool(yaml.safe_load(path.read_text(encoding="utf-8")) == document)
-    except yaml.YAMLError:
+    except (yaml.YAMLError, ValueError):  # damaged, or not even text
         return False

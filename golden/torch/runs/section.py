@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+import difflib
+from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic.fields import FieldInfo
 
 from golden.torch.settings.yaml_configuration import unknown_key
 
 __all__ = ["Section", "parse"]
 
+# In our words: kind of error of pydantic -> what the value must be.
+_MUST = {
+    **dict.fromkeys(("model_type", "model_attributes_type", "dict_type"), "a mapping of keys to values"),
+    "path_type": "a path",
+    "invalid_key": "a key that is text",
+}
 Parsed = TypeVar("Parsed", bound="Section")
 
 
@@ -19,10 +27,32 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-def _keys(section: type[Section]) -> set[str]:
-    """Return the keys of all sections of a kind, for the nearest one to a misspelt key."""
-    kinds = Section.__subclasses__()
-    return set().union(*(kind.model_fields for kind in kinds)) | set(section.model_fields)
+def _unknown(place: str, key: str, section: type[Section], names: list[str]) -> str:
+    """Return the message for an unknown key: with the nearest key of any section, or with those of its own."""
+    everywhere = set().union(*map(_fields, Section.__subclasses__()), _fields(section))
+    if difflib.get_close_matches(key, everywhere, n=1):
+        return unknown_key(place, key, everywhere)
+    return unknown_key(place, key, set().union(*map(_fields, _at([section], names))))
+
+
+def _fields(section: type[Section]) -> dict[str, FieldInfo]:
+    """Return the fields of a section by their keys in a file."""
+    return {field.alias or name: field for name, field in section.model_fields.items()}
+
+
+def _at(sections: list[type[Section]], names: list[str]) -> list[type[Section]]:
+    """Return the kinds of section that may stand at a place; names that are no fields tell choices apart."""
+    for name in names:
+        fields = [known[name] for known in map(_fields, sections) if name in known]
+        if fields:
+            sections = [kind for field in fields for kind in _sections_of(field.annotation)]
+    return sections
+
+
+def _sections_of(annotation: Any) -> list[type[Section]]:
+    if isinstance(annotation, type) and issubclass(annotation, Section):
+        return [annotation]
+    return [kind for each in get_args(annotation) for kind in _sections_of(each)]
 
 
 def _place(location: tuple[int | str, ...], document: Any) -> str:
@@ -53,10 +83,12 @@ def parse(section: type[Parsed], document: Any) -> Parsed:
         for wrong in error.errors():
             place = _place(wrong["loc"], document)
             if wrong["type"] == "extra_forbidden":
-                above, _, key = place.rpartition(".")
-                lines.append(unknown_key(above, key, _keys(section)))
+                *above, key = place.split(".")
+                lines.append(_unknown(".".join(above), key, section, above).removeprefix("."))
             elif wrong["type"] == "missing":
                 lines.append(f"{place}: is missing, must be there")
+            elif wrong["type"] in _MUST:
+                lines.append(f"{place}: got {wrong['input']!r}, must be {_MUST[wrong['type']]}")
             else:
                 must = wrong["msg"].replace("Input should be", "must be").replace("Value error, ", "")
                 lines.append(f"{place}: got {wrong['input']!r}, {must}")

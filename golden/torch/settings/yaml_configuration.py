@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +51,8 @@ class _Loader(yaml.SafeLoader):
         seen = set()
         for key_node, _ in node.value:
             key = self.construct_object(key_node, deep=True)
+            if not isinstance(key, Hashable):
+                raise yaml.constructor.ConstructorError(None, None, f"{key!r} cannot be a key", key_node.start_mark)
             if key in seen:
                 raise yaml.constructor.ConstructorError(None, None, f"{key!r} stands here twice", key_node.start_mark)
             seen.add(key)
@@ -72,8 +74,13 @@ def yaml_value(text: str) -> Any:
     """
     try:
         return yaml.load(text, Loader=_Loader)
-    except yaml.YAMLError as error:
-        raise ValueError(f"is not YAML: {error}") from None
+    except yaml.MarkedYAMLError as error:
+        what = ": ".join(each for each in (error.context, error.problem) if each)
+        mark = error.problem_mark or error.context_mark
+        place = "" if mark is None else f", in line {mark.line + 1}, column {mark.column + 1}"
+        raise ValueError(f"is not YAML: {what}{place}") from None
+    except (yaml.YAMLError, ValueError) as error:  # of characters, or of a date that is none
+        raise ValueError(f"is not YAML: {' '.join(str(error).split())}") from None
 
 
 def read_yaml(path: str | Path) -> dict[str, Any]:
@@ -88,6 +95,8 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
     """
     try:
         document = yaml_value(Path(path).read_text(encoding="utf-8"))
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: is not text in UTF-8: {error.reason} at byte {error.start}") from None
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
     if not isinstance(document, dict):

@@ -23,7 +23,10 @@ __all__ = ["Epochs"]
 
 @dataclass
 class Epochs:
-    """The epochs of a call of `fit`. After it is called, `signal` tells what has stopped it, 0 for nothing."""
+    """The epochs of a call of `fit`. After it is called, `signal` tells what has stopped it, 0 for nothing.
+
+    `ending` is where it ends otherwise.
+    """
 
     trainer: Run
     position: Position
@@ -36,8 +39,8 @@ class Epochs:
 
     def __post_init__(self) -> None:
         self._begun = self._validated = self.position.step
-        self._ending = self.loop.ending(self._begun)
-        self._total = self.loop.total(self._ending, self.loader)
+        self.ending = self.loop.ending(self._begun)
+        self._total = self.loop.total(self.ending, self.loader)
 
     def __call__(self, where: RandomState, visible: bool) -> None:
         """Train to the end of the run; `where` are the random generators as the first step needs them."""
@@ -45,7 +48,7 @@ class Epochs:
         now = self.position
         self.trainer.model.train()
         with TrainingProgress(self._total, now.step, visible=visible and rank() == 0) as bar:
-            while not self.signal and not self._ending.reached(now.step, now.epoch):
+            while not self.signal and not self.ending.reached(now.step, now.epoch):
                 self._epoch(resumed, bar)
                 resumed = None
         if self.loop.eval_frequency and now.step > self._validated and not self.signal:
@@ -58,7 +61,7 @@ class Epochs:
         trainer.call("on_train_start", trainer.model, self.loader, loop, index)
         feed = groups(self.loader, now, resumed, loop.grad_accum_steps, self.override)
         ends = False
-        while not ends and not self.signal and now.step < self._ending.step:
+        while not ends and not self.signal and now.step < self.ending.step:
             try:
                 group = next(feed, None)
             except RuntimeError:
@@ -106,7 +109,7 @@ class Epochs:
         if self.loop.validates_after(now.step, self._begun, self._total):
             self._validate(visible=False)
         every = trainer.checkpoint.steps
-        if every and now.step % every == 0 and now.step != self._ending.step:
+        if every and now.step % every == 0 and now.step != self.ending.step:
             trainer.save_checkpoint()
 
     def _validate(self, visible: bool) -> None:

@@ -13,10 +13,20 @@ from torch.optim import Optimizer
 from golden.torch.amp.iteration import as_optimizer
 from golden.torch.training.checks import check_count
 from golden.torch.training.logger import Logger
+from golden.torch.training.loggers import Logging
 from golden.torch.training.loop import TrainingLoop
 from golden.torch.training.saving import Checkpoint
 
-__all__ = ["as_checkpoint", "as_loggers", "as_loop", "as_model", "as_schedulers", "one_or_several", "optimizer_of"]
+__all__ = [
+    "as_checkpoint",
+    "as_log_steps",
+    "as_loggers",
+    "as_loop",
+    "as_model",
+    "as_schedulers",
+    "one_or_several",
+    "optimizer_of",
+]
 
 
 def as_model(given: nn.Module | Callable[[], nn.Module]) -> nn.Module:
@@ -68,6 +78,13 @@ def as_checkpoint(given: Checkpoint | None, steps: int | None, model_dir: str | 
         raise ValueError(f"model_dir: got None, must be a folder when {argument} is given")
     # Without a word, a run does not go on with one that it finds.
     return Checkpoint(steps, autoload_last_checkpoint=False) if given is None else given
+
+
+def as_log_steps(given: Logging | None, steps: int | None) -> int:
+    """Return the steps between rows of the log, with the argument of the Trainer's older form put in."""
+    if steps is not None:
+        check_count(steps, "log_steps")
+    return steps or (given or Logging()).log_steps
 
 
 def as_loggers(*given: Logger | Iterable[Logger] | None) -> list[Logger]:

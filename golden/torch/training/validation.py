@@ -1,16 +1,17 @@
-"""A pass over validation data in the precision of the training, which leaves the training as it was."""
+"""Passes over validation data in the precision of the training, which leave the training as it was."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch import nn
+from torch import Tensor, nn
 
 from golden.torch.commands.progress import shown
+from golden.torch.runs.devices import batch_for
 from golden.torch.runs.random_state import capture, restore
 from golden.torch.runs.ranks import message, rank, world_size
 from golden.torch.training.interruption import Interruption
@@ -18,7 +19,7 @@ from golden.torch.training.loop import ValidationLoop
 from golden.torch.training.run import Run
 from golden.torch.training.step import forward, loss_of
 
-__all__ = ["validate"]
+__all__ = ["measured", "validate"]
 
 
 @torch.no_grad()
@@ -63,6 +64,21 @@ def validate(
     finally:
         model.train(was_training)
         restore(states, ())
+
+
+@torch.no_grad()
+def measured(trainer: Run, loader: Iterable[Any], measure: Callable[[Any, Any], Tensor], visible: bool) -> float:
+    """Return the mean of a measure of outputs and targets over batches, in the precision of the training."""
+    model, was_training = trainer.model, trainer.model.training
+    model.eval()
+    with trainer.precision.autocast(model):
+        values = [
+            measure(model(inputs), targets).double().reshape(-1)
+            for batch in shown(loader, "evaluating", visible=visible and rank() == 0)
+            for inputs, targets in (batch_for(model, batch),)
+        ]
+    model.train(was_training)
+    return torch.cat(values).mean().item()
 
 
 def _metrics(model: nn.Module) -> dict[str, Any]:

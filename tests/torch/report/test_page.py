@@ -192,5 +192,5 @@ def test_output_that_cannot_be_written_is_named_and_nothing_is_left(tmp_path, ca
     for output in (tmp_path / "folder", run / "observations.jsonl" / "below.html"):
         with pytest.raises(SystemExit):
             main(["report", str(run), "-o", str(output)])
-        assert f"output: got {output}, which cannot be written" in capsys.readouterr().err
+        assert f" --output: got {output}, which cannot be written: " in capsys.readouterr().err
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["folder", "observations.jsonl", "run"]

@@ -1,0 +1,106 @@
+"""The mode in which functions of PyTorch run as the innermost precision context of the thread says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode, resolve_name
+from torch.utils.checkpoint import checkpoint
+
+from golden.torch.compiling.compiled import MARK, OFF, hides_products
+from golden.torch.compiling.frames import run_as_written
+from golden.torch.functions.products import ELIGIBLE
+from golden.torch.guarding.guard import refuse, watching
+from golden.torch.guarding.interception import COMPOSITES, exact_of, kind_of
+from golden.torch.settings.scopes import scopes
+
+__all__ = ["Interception"]
+
+_HALF_DTYPES = frozenset({torch.float16, torch.bfloat16})
+
+
+class Interception(TorchFunctionMode):
+    """Runs the functions of PyTorch as the innermost precision context of this thread says."""
+
+    @run_as_written
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Run one function of PyTorch: exactly, in fp32, or as it is."""
+        kwargs = kwargs or {}
+        if func is checkpoint and torch.compiler.is_compiling():
+            with self:  # the compiler lets a function of a checkpoint do so if it has been done outside of one
+                pass
+            return func(self._around(*args[:1]), *args[1:], **kwargs)
+        # The innermost context decides, also where this is one around it.
+        if not scopes.precisions or not scopes.precisions[-1].enabled:
+            return _traced(func, args, kwargs, OFF) if torch.compiler.is_compiling() else func(*args, **kwargs)
+        kind = kind_of(func)
+        if kind == "plain":
+            if torch.compiler.is_compiling():
+                return _traced(func, args, kwargs, scopes.precisions[-1].unseen)
+            if scopes.watchers:
+                return func(*args, **kwargs)
+            with watching():  # compiled code has entered the context, and left this to Python
+                return func(*args, **kwargs)
+        if kind == "composite":
+            with self:
+                return COMPOSITES[func](*args, **kwargs)
+        if kind == "in fp32":
+            args = tuple(_widened(given) for given in args)
+            kwargs = {name: _widened(given) for name, given in kwargs.items()}
+        else:
+            dtypes = [*_rounding_dtypes(args), *_rounding_dtypes(kwargs.values())]
+            if not dtypes:  # integers: exact by themselves
+                return func(*args, **kwargs)
+            settings = scopes.precisions[-1]
+            if kind == "exact" and all(dtype in ELIGIBLE for dtype in dtypes):
+                if kwargs.get("out") is None:
+                    kwargs.pop("out", None)
+                    return exact_of(func)(*args, **kwargs)
+                if settings.unseen == "error":
+                    raise NotImplementedError(
+                        f"out: got a tensor for {func.__name__}, must be None in a precision context"
+                    )
+            elif settings.unseen == "error" and scopes.recorder is None:
+                refuse(resolve_name(func) or func.__name__, dtypes, settings)
+            # Otherwise the guard sees the operators that it consists of.
+            if torch.compiler.is_compiling():
+                return _traced(func, args, kwargs, settings.unseen)
+        return func(*args, **kwargs)
+
+    def _around(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return the function of a checkpoint for the compiler, which traces it while no mode is on."""
+
+        def run(*args: Any, **kwargs: Any) -> Any:
+            with self:
+                return function(*args, **kwargs)
+
+        return run
+
+
+def _traced(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], mark: str) -> Any:
+    """Trace a function; the graph tells of a product that it was in a precision; see `compiling.compiled`."""
+    if not hides_products(func):
+        return func(*args, **kwargs)
+    with torch.fx.traceback.annotate({MARK: mark}):
+        return func(*args, **kwargs)
+
+
+def _rounding_dtypes(given: Any) -> list[torch.dtype]:
+    """Return the dtypes of the tensors whose products are rounded, thus neither integers nor truth values."""
+    found: list[torch.dtype] = []
+    for each in given:
+        if isinstance(each, torch.Tensor):
+            dtype = each.dtype
+            if dtype.is_floating_point or dtype.is_complex:
+                found.append(dtype)
+        elif isinstance(each, list | tuple):
+            found += _rounding_dtypes(each)
+    return found
+
+
+def _widened(given: Any) -> Any:
+    return given.float() if isinstance(given, torch.Tensor) and given.dtype in _HALF_DTYPES else given
