@@ -273,10 +273,15 @@ def softmax(codes: Sequence[int], fmt: FloatFormat | str) -> list[int]:
         if value.kind is Class.FINITE:
             difference = quantize(value.as_fraction() - largest, fmt)
             code = 0 if difference.kind is Class.INFINITE else exponential(difference.as_fraction(), fmt)
-        exponentials.append(decode(code, fmt).as_fraction())
+        exponentials.append(decode(code, fmt))
+    if any(term.kind is Class.INFINITE for term in exponentials):  # only a format whose largest value is below 1
+        return [fmt.nan if term.kind is Class.INFINITE else 0 for term in exponentials]
+    terms = [term.as_fraction() for term in exponentials]
     total = Value(Class.FINITE)
-    for term in exponentials:
+    for term in terms:
         total = quantize(total.as_fraction() + term, fmt)
         if total.kind is Class.INFINITE:  # only a format whose largest value is below the count of ones
             return [0] * len(values)
-    return [encode(term / total.as_fraction(), fmt) for term in exponentials]
+    if not any(terms):  # only a format in which 1 rounds to 0: every quotient is 0 / 0
+        return [fmt.nan] * len(values)
+    return [encode(term / total.as_fraction(), fmt) for term in terms]

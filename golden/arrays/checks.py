@@ -90,16 +90,31 @@ def as_codes(codes: ArrayLike, fmt: FloatFormat, argument: str) -> NDArray[Any]:
 def as_floats(values: ArrayLike, argument: str) -> NDArray[np.float32] | NDArray[np.float64]:
     """Accept floating-point arrays of up to 64 bits and Python numbers; float32 and float64 hold every one exactly."""
     given = as_array(values, argument)
-    from_python = not isinstance(values, (np.ndarray, np.generic)) and given.dtype.kind in "iu"
-    if not from_python and (given.dtype.kind != "f" or given.dtype.itemsize > 8):
+    is_python = not isinstance(values, (np.ndarray, np.generic))
+    if is_python and _has_long_int(values, given):
+        raise ValueError(f"{argument}: got an int beyond 2**53, must be given as a float")
+    if not (is_python and given.dtype.kind in "iu") and (given.dtype.kind != "f" or given.dtype.itemsize > 8):
         remedy = "; golden.decode turns codes into values, astype(np.float64) makes values of integers"
         hint = remedy if given.dtype.kind in "iu" else ""
         raise TypeError(f"{argument}: got an array of {given.dtype}, must be float16, float32 or float64 values{hint}")
-    # float64 would round a longer integer before the format does.
-    if from_python and ((given > 2**53) | (given < -(2**53))).any():
-        raise ValueError(f"{argument}: got an int beyond 2**53, must be given as a float")
     narrow = given.dtype.kind == "f" and given.dtype.itemsize <= 4
     return given.astype(np.float32, copy=False) if narrow else given.astype(np.float64, copy=False)
+
+
+def _has_long_int(values: ArrayLike, given: NDArray[Any]) -> bool:
+    """Tell whether Python numbers have an int that float64 would round before the format does.
+
+    NumPy makes float64 of ints beside floats, and objects of ints beyond 64 bits.
+    """
+    match given.dtype.kind:
+        case "i" | "u":
+            return bool(((given > 2**53) | (given < -(2**53))).any())
+        case "f" if not (isinstance(values, list | tuple) and (np.abs(given) >= 2**53).any()):
+            return False
+        case "f" | "O":
+            each = np.asarray(values, object).flat
+            return any(isinstance(number, int | np.integer) and abs(int(number)) > 2**53 for number in each)
+    return False
 
 
 def as_values(values: ArrayLike, argument: str) -> NDArray[np.float32]:

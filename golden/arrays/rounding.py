@@ -39,6 +39,8 @@ _FIELD = np.uint64(0x7FF << _FRACTION)
 _FIELD_CAP = np.uint64(_BIAS + 300 << _FRACTION)
 # The field of 2^-n is this less the field of 2^n.
 _FIELD_OF_ONE_TWICE = np.uint64(2 * _BIAS << _FRACTION)
+# Units are at least 2^-423, and at most 32 random bits are read: what is smaller rounds as this does.
+_FAR_BELOW_ANY_UNIT = 2.0**-500
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,6 +115,8 @@ def _round_at_precision(x: Float64, fmt: FloatFormat, lowest_exponent: int, choi
         # float64's last place at 2^52 ulps is one ulp: the sum below is rounded exactly there.
         shifter = np.asarray(field + np.uint64(_FRACTION - fmt.fraction_bits << _FRACTION)).view(np.float64)
         return np.copysign(magnitude + shifter - shifter, x)
+    # The quotient of a tiny number and a large unit must not underflow: it would look exact.
+    magnitude = np.where(magnitude == 0, magnitude, np.maximum(magnitude, _FAR_BELOW_ANY_UNIT))
     unit = np.asarray(field - np.uint64(fmt.fraction_bits << _FRACTION))
     per_unit = np.asarray(_FIELD_OF_ONE_TWICE - unit).view(np.float64)
     scaled = magnitude * per_unit

@@ -18,9 +18,12 @@ __all__ = ["ReturningPromotions", "promotion_rounding", "promotions_signature"]
 
 
 def promotion_rounding(parameters: MacParameters, finished: Any) -> dict[str, Any]:
-    """Return mode and random numbers of the promotion that a finished product causes: its own mode, further numbers."""
-    brought = {"rounding": "rounding", "random": "random_promotion"}
-    return {name: finished[brought[name]] for name, _ in parameters.formats.controls}
+    """Return mode and random numbers of the promotion that a finished product causes: its own mode, further numbers.
+
+    A unit without levels 1 and 2 promotes nothing, and its products bring no such numbers.
+    """
+    brought = {"rounding": "rounding"} | ({"random": "random_promotion"} if parameters.has_chunks else {})
+    return {name: finished[brought[name]] for name, _ in parameters.formats.controls if name in brought}
 
 
 def promotions_signature(parameters: MacParameters, arrangement: Arrangement) -> wiring.Signature:

@@ -54,6 +54,14 @@ def test_encode_python_int_0x1000001000000001_is_refused_as_float64_would_round_
     assert int(encode(-(2**53), FP32)) == int(encode(-(2.0**53), FP32))
 
 
+def test_encode_python_int_0x1000001000000001_beside_a_float_is_refused_too():
+    # NumPy makes float64 of such a list, and objects of what is beyond 64 bits.
+    for values in ([2**60 + 2**36 + 1, 1.5], [2**63 + 2**39 + 1, -1], [[2**53 + 1], [0.5]], 2**70, [10**400, 1]):
+        expect_refusal(ValueError, r"values: got an int beyond 2\*\*53, must be given as a float", encode, values, FP32)
+    assert encode([2**53, 1.5], FP32).tolist() == [0x5A000000, 0x3FC00000]
+    assert encode([2.0**60, 1], FP32).tolist() == [0x5D800000, 0x3F800000]
+
+
 @pytest.mark.parametrize("bits", [0x7F812345, 0x7FC12345, 0xFFC00000, 0xFF800001])
 def test_quantize_nan_0xffc00000_and_others_is_the_canonical_float32(bits):
     value = np.array([bits], np.uint32).view(np.float32)

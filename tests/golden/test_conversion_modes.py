@@ -15,6 +15,7 @@ from golden import (
     FP16,
     FP32,
     Flag,
+    FloatFormat,
     Rounding,
     convert,
     decode,
@@ -243,3 +244,15 @@ def test_codes_of_the_wrong_dtype_or_width_are_named():
     with pytest.raises(ValueError, match="codes: got code 0x100, must be 0 to 0xff for float8_e5m2"):
         convert(np.array([256], np.uint16), FLOAT8_E5M2, FP16)
     assert decode(np.array([255], np.uint16), FLOAT8_E4M3FNUZ).tolist() == [-240.0]
+
+
+@pytest.mark.parametrize("mode", Rounding, ids=str)
+def test_encode_of_a_float64_far_below_a_large_smallest_value_is_not_exact(mode):
+    # The smallest value is 2^50 or more: 2^-1074, 0x1, over that underflows float64 and looked exact, 0 in every mode.
+    tiny = [5e-324, -5e-324, 2.0**-1022, -(2.0**-1030)]
+    words = {"random": 0xFFFF} if mode is Rounding.STOCHASTIC else {}
+    for fmt in (FloatFormat("high", 4, 4, bias=-53), FloatFormat("high_fn", 5, 2, bias=-5, specials="fn")):
+        wanted = np.array([reference.encode(value, fmt, rounding=mode, **words) for value in tiny])
+        assert_same_bits(encode(np.array(tiny), fmt, rounding=mode, **words), wanted)
+        values = quantize(np.array(tiny), fmt, rounding=mode, **words)
+        assert_same_bits(values.view(np.uint32), decode(wanted.astype(encode(0.0, fmt).dtype), fmt).view(np.uint32))

@@ -188,3 +188,18 @@ def test_softmax_of_more_ones_than_the_largest_value_is_zeros():
     assert reference.softmax([0] * 3, tiny) == [1] * 3
     assert reference.softmax([0] * 4, tiny) == [0] * 4
     assert softmax(np.zeros((2, 4), np.uint8), tiny).tolist() == [[0] * 4] * 2
+
+
+def test_reference_softmax_where_one_overflows_has_nans_and_zeros():
+    # The largest value is below 1, so exp(0) is infinite: inf / inf is NaN, and the others are finite / inf.
+    fmt = FloatFormat("e5m1_low", 5, 1, bias=35)
+    assert_agrees_with_reference(np.array([[0x37, 0x37, 0x77, 0x38]], np.uint8), fmt)
+    assert reference.softmax([0x37, 0x77], fmt) == [fmt.nan, fmt.nan]
+    assert reference.softmax([0x3D, 0x7D], FloatFormat("e5m1_below_one", 5, 1, bias=31)) == [0x3F, 0]
+
+
+def test_reference_softmax_where_one_is_lost_has_nans():
+    # The smallest value is above 2, so exp(0) rounds to 0, and every quotient is 0 / 0.
+    fmt = FloatFormat("e2m4_high", 2, 4, bias=-59)
+    assert_agrees_with_reference(np.array([[0x20, 0x00, 0x20, 0x40]], np.uint8), fmt)
+    assert reference.softmax([0x20, 0x00], fmt) == [fmt.nan, fmt.nan]

@@ -121,6 +121,25 @@ def test_verilog_header_names_the_modes_and_the_fields_that_bring_them():
         assert field in header
 
 
+@pytest.mark.parametrize("modes", [("nearest_even", "stochastic"), ("stochastic",)], ids=["choice", "single"])
+def test_unit_of_level_0_alone_is_built_with_stochastic_and_rounds_as_the_reference(modes):
+    # Nothing is promoted, so products bring no random_promotion: the unit asked for that field, and was not built.
+    modes = [Rounding[mode.upper()] for mode in modes]
+    unit = MultiplyAccumulate(levels=(0,), roundings=modes, stages=3)
+    fields = unit.i.payload.shape().members
+    assert "random" in fields
+    assert "random_promotion" not in fields
+    one = drawn(CBFLOAT16, 12, modes, 16, np.random.default_rng(14))
+    (result,) = run(unit, products_of(one, level=0)).results
+    assert result[:2] == reduced(one, CBFLOAT16, level=0, chunk=0, random_bits=16)
+    # 1 + 2^-24 is half way between 0x3F800000 and 0x3F800001: 0x8000 carries, 0x7FFF does not.
+    small = CBFLOAT16.one - (12 << CBFLOAT16.fraction_bits)
+    for random, wanted in ((0x8000, 0x3F800001), (0x7FFF, 0x3F800000)):
+        products = [Product(CBFLOAT16.one, CBFLOAT16.one, level=0, first=True, rounding=6)]
+        products += [Product(small, small, level=0, last=True, rounding=6, random=random)]
+        assert run(unit, products).results[0][:2] == (wanted, 1)
+
+
 @pytest.mark.parametrize(
     "given", [{"stages": 3}, {"lanes": 2, "random_bits": 5, "stages": 1}], ids=["lanes_4", "lanes_2"]
 )
