@@ -10,7 +10,7 @@ import golden
 from golden.cuda.accumulations import formats_of
 from golden.kernels.products import Formats
 from golden.reduction import Reduction
-from golden.torch.gpu import checking
+from golden.torch.gpu import checking, checking_counts
 from golden.torch.gpu.elementwise import exponentials
 from tests.cuda.host import HostDevice
 from tests.golden.kernels.build import Change
@@ -41,6 +41,24 @@ def test_checks_pass_on_right_kernels_and_run_once(host_device):
     with pytest.raises(ZeroDivisionError):
         checking.once(card, "other", lambda: 1 / 0)
     assert card.checked == {"product"}
+
+
+@pytest.fixture(params=[torch.float64, torch.bfloat16], ids=str)
+def other_default(request):
+    """What PyTorch makes new tensors of where nobody says it: many set it while they load a model."""
+    usual = torch.get_default_dtype()
+    torch.set_default_dtype(request.param)
+    yield
+    torch.set_default_dtype(usual)
+
+
+def test_checks_pass_whatever_dtype_pytorch_makes_tensors_of(host_device, other_default, monkeypatch):
+    monkeypatch.setattr(checking_counts, "_ROWS", 48)
+    checking.check_product(host_device, CPU, CBFLOAT16)
+    checking.check_arrays(host_device, CPU, golden.CBFLOAT16)
+    checking.check_accumulation(host_device, CPU, HOPPER, golden.FLOAT8_E4M3FN, SUMS)
+    checking.check_blocks(host_device, CPU, golden.FLOAT8_E4M3FN, 32)
+    checking_counts.check_counts(host_device, CPU, CBFLOAT16)
 
 
 FAULTS = {
