@@ -3,6 +3,7 @@
 import re
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 
@@ -10,7 +11,7 @@ import golden
 from golden.cuda.accumulations import formats_of
 from golden.kernels.products import Formats
 from golden.reduction import Reduction
-from golden.torch.gpu import checking, checking_counts
+from golden.torch.gpu import checking, checking_counts, memory
 from golden.torch.gpu.elementwise import exponentials
 from tests.cuda.host import HostDevice
 from tests.golden.kernels.build import Change
@@ -41,6 +42,22 @@ def test_checks_pass_on_right_kernels_and_run_once(host_device):
     with pytest.raises(ZeroDivisionError):
         checking.once(card, "other", lambda: 1 / 0)
     assert card.checked == {"product"}
+
+
+def test_what_waits_for_the_card_is_refused_while_a_graph_is_captured_and_had_before(monkeypatch):
+    card, early, late = SimpleNamespace(checked=set()), ("of test_checking", 1), ("of test_checking", 2)
+    ready = memory.constant(CPU, early, lambda: np.zeros(3))
+    checking.once(card, "early", lambda: None)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: True)
+    assert memory.constant(CPU, early, lambda: 1 / 0) is ready
+    checking.once(card, "early", lambda: 1 / 0)
+    asked = r" while a CUDA graph is captured, must be before; run the step once before the capture, with the same shapes"
+    with pytest.raises(RuntimeError, match="^device: a table would be copied to the card" + asked):
+        memory.constant(CPU, late, lambda: np.zeros(3))
+    with pytest.raises(RuntimeError, match="^device: the card would be compared with the CPU" + asked):
+        checking.once(card, "late", lambda: None)
+    assert card.checked == {"early"}
 
 
 @pytest.fixture(params=[torch.float64, torch.bfloat16], ids=str)

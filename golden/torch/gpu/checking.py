@@ -22,7 +22,7 @@ from golden.formats import FloatFormat
 from golden.kernels.products import Formats
 from golden.reduction import Reduction
 from golden.rounding import ReductionRounding, Rounding
-from golden.torch.gpu.memory import matrix_of
+from golden.torch.gpu.memory import matrix_of, refuse_in_capture
 
 __all__ = [
     "OUTPUTS",
@@ -51,9 +51,16 @@ Planned = ProductPlan | AccumulationPlan
 
 
 def once(card: Device, key: Any, check: Callable[[], None]) -> None:
-    """Run a check of a card unless it has passed; a device that keeps no list of checks needs none."""
+    """Run a check of a card unless it has passed; a device that keeps no list of checks needs none.
+
+    Raises
+    ------
+    RuntimeError
+        If it would run while a CUDA graph is captured.
+    """
     checked = getattr(card, "checked", None)
     if checked is not None and key not in checked:
+        refuse_in_capture("the card would be compared with the CPU")
         checked.add(key)
         try:
             check()
