@@ -41,11 +41,11 @@ def matrix_of(tensor: torch.Tensor) -> Matrix:
 
 
 def refuse_in_capture(what: str) -> None:
-    """Raise if a CUDA graph is captured, for what waits for the card: it would end the capture, with words of CUDA's."""
+    """Raise if a CUDA graph is captured, for what waits for the card: CUDA would end the capture, and not say why."""
     if torch.cuda.is_available() and torch.cuda.is_current_stream_capturing():
         raise RuntimeError(
-            f"device: {what} while a CUDA graph is captured, must be before; run the step once before the capture, with "
-            "the same shapes, formats and modes"
+            f"device: {what} while a CUDA graph is captured, must be before; run the step once before the capture, "
+            "with the same shapes, formats and modes"
         )
 
 
