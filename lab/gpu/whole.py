@@ -17,8 +17,10 @@ one line says so.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -41,6 +43,7 @@ TOOL = "gpu-card"
 _TESTS = "tests/cuda/device"
 _APART = {"layers": "test_layers.py", "models": "test_models.py"}
 _PATIENCE = 280  # seconds of a tool of compute-sanitizer: both end within ten minutes
+_GRACE = 30.0  # seconds in which tests that are interrupted tell what has failed
 
 Found = dict[str, Any]
 
@@ -56,17 +59,41 @@ def compiling(given: argparse.Namespace) -> Found:
 
 
 def pytest(*arguments: str, limit: float | None = None) -> Found:
-    """Run tests in another process; return how many passed, failed and were skipped; TimeoutExpired beyond a limit."""
+    """Run tests in another process; return how many ran, failed and were skipped, and the names of those that failed.
+
+    Beyond a limit in seconds they are interrupted: what has failed until then is returned all the same.
+    """
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
         command = [sys.executable, "-m", "pytest", "-q", *arguments, f"--junitxml={report}"]
         print("   ", *command, flush=True)
-        status = subprocess.run(command, check=False, cwd=ROOT, timeout=limit).returncode
+        status = _ended(subprocess.Popen(command, cwd=ROOT), limit)
         suite = Xml.parse(report).getroot().find("testsuite") if report.is_file() else None
     counts = {
         name: 0 if suite is None else int(suite.get(name, 0)) for name in ("tests", "failures", "errors", "skipped")
     }
-    return {"passed": status == 0 and counts["tests"] > counts["skipped"], **counts}
+    cases = () if suite is None else suite.iter("testcase")
+    names = [f"{each.get('classname')}::{each.get('name')}" for each in cases if _has_failed(each)]
+    late = {"error": f"not done after {limit:g} s"} if status is None else {}
+    return {"passed": status == 0 and counts["tests"] > counts["skipped"], **counts, "wrong": names, **late}
+
+
+def _has_failed(case: Xml.Element) -> bool:
+    return case.find("failure") is not None or case.find("error") is not None
+
+
+def _ended(process: subprocess.Popen[bytes], limit: float | None) -> int | None:
+    """Wait for a process; return its status, None if it had to be ended: after an interrupt pytest still reports."""
+    try:
+        return process.wait(limit)
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGINT)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_GRACE)
+        return None
+    finally:
+        process.kill()
+        process.wait()
 
 
 def products(given: argparse.Namespace) -> Found:

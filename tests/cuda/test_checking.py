@@ -3,6 +3,7 @@
 import re
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 
@@ -10,7 +11,7 @@ import golden
 from golden.cuda.accumulations import formats_of
 from golden.kernels.products import Formats
 from golden.reduction import Reduction
-from golden.torch.gpu import checking
+from golden.torch.gpu import checking, checking_counts, memory
 from golden.torch.gpu.elementwise import exponentials
 from tests.cuda.host import HostDevice
 from tests.golden.kernels.build import Change
@@ -41,6 +42,40 @@ def test_checks_pass_on_right_kernels_and_run_once(host_device):
     with pytest.raises(ZeroDivisionError):
         checking.once(card, "other", lambda: 1 / 0)
     assert card.checked == {"product"}
+
+
+def test_what_waits_for_the_card_is_refused_while_a_graph_is_captured_and_had_before(monkeypatch):
+    card, early, late = SimpleNamespace(checked=set()), ("of test_checking", 1), ("of test_checking", 2)
+    ready = memory.constant(CPU, early, lambda: np.zeros(3))
+    checking.once(card, "early", lambda: None)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: True)
+    assert memory.constant(CPU, early, lambda: 1 / 0) is ready
+    checking.once(card, "early", lambda: 1 / 0)
+    asked = " while a CUDA graph is captured, must be before; run the step once before the capture, with the same "
+    with pytest.raises(RuntimeError, match="^device: a table would be copied to the card" + asked):
+        memory.constant(CPU, late, lambda: np.zeros(3))
+    with pytest.raises(RuntimeError, match="^device: the card would be compared with the CPU" + asked):
+        checking.once(card, "late", lambda: None)
+    assert card.checked == {"early"}
+
+
+@pytest.fixture(params=[torch.float64, torch.bfloat16], ids=str)
+def other_default(request):
+    """What PyTorch makes new tensors of where nobody says it: many set it while they load a model."""
+    usual = torch.get_default_dtype()
+    torch.set_default_dtype(request.param)
+    yield
+    torch.set_default_dtype(usual)
+
+
+def test_checks_pass_whatever_dtype_pytorch_makes_tensors_of(host_device, other_default, monkeypatch):
+    monkeypatch.setattr(checking_counts, "_ROWS", 48)
+    checking.check_product(host_device, CPU, CBFLOAT16)
+    checking.check_arrays(host_device, CPU, golden.CBFLOAT16)
+    checking.check_accumulation(host_device, CPU, HOPPER, golden.FLOAT8_E4M3FN, SUMS)
+    checking.check_blocks(host_device, CPU, golden.FLOAT8_E4M3FN, 32)
+    checking_counts.check_counts(host_device, CPU, CBFLOAT16)
 
 
 FAULTS = {

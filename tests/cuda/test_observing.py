@@ -70,6 +70,19 @@ def test_products_of_matrices_on_a_card_are_observed_as_on_the_cpu(name: str) ->
     assert any(row["distance"]["relative"] > 0 for row, *_ in found)
 
 
+def test_products_on_a_card_are_observed_whatever_dtype_pytorch_makes_tensors_of() -> None:
+    function, *given = MATRICES[next(iter(MATRICES))]()
+    options = {"half": "cbfloat16", "level": 2, "chunk": 5}
+    here = rows_of(function, *map(whole, given), on_card=False, **options)
+    usual = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        there = rows_of(function, *map(whole, given), on_card=True, **options)
+    finally:
+        torch.set_default_dtype(usual)
+    assert there == here
+
+
 @pytest.mark.parametrize("name", CONVOLUTIONS)
 def test_convolutions_on_a_card_are_observed_as_on_the_cpu(name: str) -> None:
     settings, x, weight = CONVOLUTIONS[name]

@@ -1,6 +1,8 @@
 """The whole comparison of a card, and its speed, as far as no card is needed: parts, results, goals, other programs."""
 
 import argparse
+import itertools
+import math
 import os
 import stat
 
@@ -8,7 +10,7 @@ import pytest
 import torch
 
 from golden.cuda.about import Card, Info
-from lab.gpu import card, contests, sanitized, speed, whole
+from lab.gpu import card, comparison, contests, sanitized, speed, whole
 from tools import results
 
 GIVEN = argparse.Namespace(outputs=10, seconds=1.0, patience=5.0, limit=60.0)
@@ -44,6 +46,16 @@ def test_every_part_runs_every_test_of_the_card_once():
     assert all(os.path.isfile(each) for each in named)
 
 
+def test_comparison_meets_every_half_type_level_and_mode_in_small_before_it_takes_larger_products():
+    small = [case for case, _ in zip(comparison.cases(), range(600), strict=False) if case.shape == (1, 1, 1)]
+    met = {(case.half, case.level, case.mode, case.native) for case in small}
+    every = {(case.half, case.level, case.mode, case.native) for case in itertools.takewhile(
+        lambda case: case.seed == 0, comparison.cases())}  # fmt: skip
+    assert met == every
+    sizes = [math.prod(case.shape) for case in itertools.takewhile(lambda case: case.seed == 0, comparison.cases())]
+    assert sizes == sorted(sizes)
+
+
 @pytest.mark.parametrize(
     ("test", "passed"),
     [("def test_a(): pass", True), ("def test_a(): assert False", False), ("", False),
@@ -56,15 +68,36 @@ def test_part_of_tests_passes_if_some_ran_and_none_failed(test, passed, tmp_path
 
 
 def test_part_of_tests_that_does_not_end_is_kept_as_failed(tmp_path, monkeypatch):
+    """What has failed until then is told: an interrupted pytest writes its report."""
     file = tmp_path / "test_some.py"
-    file.write_text("import time\ndef test_a(): time.sleep(60)\n")
+    file.write_text("import time\ndef test_a(): pass\ndef test_b(): assert 0\ndef test_c(): time.sleep(60)\n")
     monkeypatch.setattr(card, "skipped", lambda _: False)
     monkeypatch.setitem(
         whole.PARTS, "tests", lambda given: whole.pytest(str(file), "-c", os.devnull, limit=given.limit)
     )
-    assert whole.main(["--parts", "tests", "--limit", "2", "--into", str(tmp_path)]) == 1
+    assert whole.main(["--parts", "tests", "--limit", "4", "--into", str(tmp_path)]) == 1
     found = card.earlier("gpu-card", tmp_path)["parts"]["tests"]
-    assert found["error"].startswith("TimeoutExpired")
+    assert (found["passed"], found["error"]) == (False, "not done after 4 s")
+    assert (found["failures"], found["wrong"]) == (1, ["test_some::test_b"])
+    assert found["tests"] in (2, 3)  # with or without the one that was interrupted
+
+
+def test_part_of_tests_that_ignores_an_interrupt_is_ended(tmp_path, monkeypatch):
+    file = tmp_path / "test_some.py"
+    deaf = "import signal, time\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+    file.write_text(f"{deaf}def test_a(): time.sleep(60)\n")
+    monkeypatch.setattr(whole, "_GRACE", 0.5)
+    found = whole.pytest(str(file), "-c", os.devnull, limit=3.0)
+    counts = dict.fromkeys(("tests", "failures", "errors", "skipped"), 0)
+    assert found == {"passed": False, **counts, "wrong": [], "error": "not done after 3 s"}
+
+
+def test_part_of_tests_names_those_that_fail(tmp_path):
+    file = tmp_path / "test_some.py"
+    file.write_text("def test_a(): assert 0\ndef test_b(broken): pass\ndef test_c(): pass\n")
+    found = whole.pytest(str(file), "-p", "no:cacheprovider", "-c", os.devnull)
+    assert (found["failures"], found["errors"], found["tests"]) == (1, 1, 3)
+    assert found["wrong"] == ["test_some::test_a", "test_some::test_b"]
 
 
 SANITIZER = """#!/bin/sh

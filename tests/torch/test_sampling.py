@@ -30,6 +30,20 @@ def test_affine_grid_of_identity_matches_pytorch_after_one_rounding(size: tuple[
     assert np.array_equal(result.numpy(), expected)
 
 
+@pytest.mark.parametrize("default", [torch.float64, torch.bfloat16])
+def test_affine_grid_has_the_same_bits_whatever_dtype_pytorch_makes_tensors_of(default: torch.dtype) -> None:
+    theta = theta_for(SIZES[1])
+    with cstorch.precision(half="cbfloat16", level=0):
+        expected = F.affine_grid(theta, list(SIZES[1]), align_corners=False)
+        usual = torch.get_default_dtype()
+        torch.set_default_dtype(default)
+        try:
+            result = F.affine_grid(theta, list(SIZES[1]), align_corners=False)
+        finally:
+            torch.set_default_dtype(usual)
+    assert torch.equal(result, expected)
+
+
 @pytest.mark.parametrize("level", [0, 1, 2])
 @pytest.mark.parametrize("size", SIZES)
 def test_affine_grid_is_the_reduction_over_x_y_and_one(size: tuple[int, ...], level: int) -> None:

@@ -51,6 +51,6 @@ def affine_grid(theta: torch.Tensor, size: torch.Size | list[int], align_corners
 def _positions(length: int, align_corners: bool, device: torch.device) -> torch.Tensor:
     """Return the centres of the pixels of a line from -1 to 1, as PyTorch computes them in fp32."""
     if length == 1:
-        return torch.zeros(1, device=device)
-    line = torch.linspace(-1, 1, length).to(device)  # the bits of the CPU, on every device
+        return torch.zeros(1, dtype=torch.float32, device=device)
+    line = torch.linspace(-1, 1, length, dtype=torch.float32).to(device)  # the bits of the CPU, on every device
     return line if align_corners else line * ((length - 1) / length)

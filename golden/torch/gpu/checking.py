@@ -22,7 +22,7 @@ from golden.formats import FloatFormat
 from golden.kernels.products import Formats
 from golden.reduction import Reduction
 from golden.rounding import ReductionRounding, Rounding
-from golden.torch.gpu.memory import matrix_of
+from golden.torch.gpu.memory import matrix_of, refuse_in_capture
 
 __all__ = [
     "OUTPUTS",
@@ -51,9 +51,16 @@ Planned = ProductPlan | AccumulationPlan
 
 
 def once(card: Device, key: Any, check: Callable[[], None]) -> None:
-    """Run a check of a card unless it has passed; a device that keeps no list of checks needs none."""
+    """Run a check of a card unless it has passed; a device that keeps no list of checks needs none.
+
+    Raises
+    ------
+    RuntimeError
+        If it would run while a CUDA graph is captured.
+    """
     checked = getattr(card, "checked", None)
     if checked is not None and key not in checked:
+        refuse_in_capture("the card would be compared with the CPU")
         checked.add(key)
         try:
             check()
@@ -108,7 +115,7 @@ def _check_sums(
     generator = np.random.default_rng(1)
     a, b = (drawn_operands(generator, operand, shape) for shape in ((_ROWS, _LENGTH), (_LENGTH, _ROWS)))
     x, y = (torch.from_numpy(each).to(device) for each in (a, b))
-    result = torch.empty((_ROWS, _ROWS), device=device)
+    result = torch.empty((_ROWS, _ROWS), dtype=torch.float32, device=device)
     plan = plan_of((), (_ROWS, _LENGTH, _ROWS), *map(matrix_of, (x, y, result)))
     workspace = torch.empty(plan.workspace_bytes, dtype=torch.uint8, device=device)
     for each in plan.launches(workspace.data_ptr()):
@@ -147,7 +154,8 @@ def check_arrays(
     else:
         values = drawn_operands(generator, fmt, (_ROWS, _ROWS))
         expected = golden.decode(golden.softmax(golden.encode(values, fmt), fmt), fmt)
-    x, result = torch.from_numpy(values).to(device), torch.empty(values.shape, device=device)
+    x = torch.from_numpy(values).to(device)
+    result = torch.empty_like(x)
     places = x.data_ptr(), result.data_ptr()
     if softmax is None:
         launch(card, rounding_launch(*places, values.size, FLOAT32, FLOAT32, fmt, rounding, step=_STEP))
@@ -181,7 +189,8 @@ def check_blocks(card: Device, device: torch.device, element: FloatFormat, block
     bits = bits & 0x807FFFFF | np.maximum(exponents, 0).astype(np.uint32) << 23
     special = generator.integers(0, _ROWS, bits.shape) == 0
     values = np.where(special, bits | 0x7F800000, bits).astype(np.uint32).view(np.float32)
-    x, result = torch.from_numpy(values).to(device), torch.empty(values.shape, device=device)
+    x = torch.from_numpy(values).to(device)
+    result = torch.empty_like(x)
     launch(card, blocks_launch(x.data_ptr(), result.data_ptr(), _ROWS, _ROWS, block, FLOAT32, element))
     whole = min(block, _ROWS)
     filled = np.pad(values, ((0, 0), (0, -_ROWS % whole)))

@@ -30,7 +30,7 @@ def check_counts(card: Device, device: torch.device, formats: Formats) -> None:
     generator = np.random.default_rng(3)
     a, b = (drawn_operands(generator, formats.operand, shape) for shape in ((_ROWS, _LENGTH), (_LENGTH, _ROWS)))
     x, y = (torch.from_numpy(each).to(device) for each in (a, b))
-    result = torch.empty((_ROWS, _ROWS), device=device)
+    result = torch.empty((_ROWS, _ROWS), dtype=torch.float32, device=device)
     numbers = torch.zeros((NUMBERS, _ROWS, _ROWS), dtype=torch.int64, device=device)
     sizes = _ROWS, _LENGTH, _ROWS
     made = counted_launch(

@@ -105,7 +105,7 @@ def counted_product(
     computed = rows if counted_rows is None else len(counted_rows)
     shape = {True: (*batch, computed, columns), "rows": (*batch, computed), "sum": ()}[counts]
     x, y = readable(a).expand(*batch, rows, length), readable(b).expand(*batch, length, columns)
-    result = torch.empty((*batch, rows, columns), device=a.device)
+    result = torch.empty((*batch, rows, columns), dtype=torch.float32, device=a.device)
     if numbers is None:
         numbers = torch.zeros((NUMBERS, *shape), dtype=torch.int64, device=a.device)
     given = [x, y, result] if initial is None else [x, y, result, readable(initial).expand(result.shape)]

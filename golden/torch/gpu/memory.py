@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from golden.cuda.plan import BFLOAT16, FLOAT16, FLOAT32, Matrix
 
-__all__ = ["MEMORY", "check_device", "constant", "matrix_of", "readable"]
+__all__ = ["MEMORY", "check_device", "constant", "matrix_of", "readable", "refuse_in_capture"]
 
 #: How the kernels name the dtypes that they read and write.
 MEMORY = {torch.float32: FLOAT32, torch.float16: FLOAT16, torch.bfloat16: BFLOAT16}
@@ -40,9 +40,25 @@ def matrix_of(tensor: torch.Tensor) -> Matrix:
     return Matrix(tensor.data_ptr(), MEMORY[tensor.dtype], row_stride, column_stride, tuple(axes))
 
 
+def refuse_in_capture(what: str) -> None:
+    """Raise if a CUDA graph is captured, for what waits for the card: CUDA would end the capture, and not say why."""
+    if torch.cuda.is_available() and torch.cuda.is_current_stream_capturing():
+        raise RuntimeError(
+            f"device: {what} while a CUDA graph is captured, must be before; run the step once before the capture, "
+            "with the same shapes, formats and modes"
+        )
+
+
 def constant(device: torch.device, key: tuple[object, ...], make: Callable[[], NDArray[Any]]) -> torch.Tensor:
-    """Return an array on a device, made and copied there when it is first asked for by this key."""
+    """Return an array on a device, made and copied there when it is first asked for by this key.
+
+    Raises
+    ------
+    RuntimeError
+        If it is first asked for while a CUDA graph is captured.
+    """
     found = _constants.get((device, *key))
     if found is None:
+        refuse_in_capture("a table would be copied to the card")
         found = _constants[device, *key] = torch.from_numpy(np.array(make())).to(device)
     return found

@@ -74,7 +74,7 @@ class CardTally:
 
     def _add_piece(self, piece: CardPiece, summing: Summing) -> None:
         left, right, initial = piece
-        reference = torch.empty((len(left), right.shape[1]), device=left.device)
+        reference = torch.empty((len(left), right.shape[1]), dtype=torch.float32, device=left.device)
         values, counted = counted_product(
             left, right, initial, summing, numbers=self.record[_COUNTED], reference=reference
         )

@@ -1,5 +1,6 @@
 """What the lab runs on a card, in small."""
 
+import re
 import sys
 import types
 
@@ -7,6 +8,7 @@ import pytest
 import torch
 
 from golden.torch.examples.python_gpt import Sizes
+from golden.torch.gpu import devices
 from lab.gpu import comparison, contests, sanitized, speed, whole
 from tests.cuda.device.card import IN_MEMORY, faulty
 
@@ -39,9 +41,40 @@ def test_whole_comparison_of_a_right_card_finds_nothing(small):
 def test_whole_comparison_of_a_faulty_card_names_the_product(small):
     with faulty():
         found = comparison.compare(10**6, visible=False)
-    assert len(found.wrong) == 10
+    assert len(found.wrong) == 40
     assert "half='cbfloat16', level=0" in found.wrong[0]
     assert "and must be 0x" in found.wrong[0]
+
+
+def breaking(monkeypatch, times):
+    """Have so many launches fail."""
+    card, left = devices.device_of(torch.device("cuda", 0)), iter(range(times))
+    launch = card.launch
+
+    def run(*given):
+        if next(left, None) is not None:
+            raise RuntimeError("an illegal memory access was encountered")
+        launch(*given)
+
+    monkeypatch.setattr(card, "launch", run)
+
+
+def test_whole_comparison_notes_a_product_that_raises_and_goes_on(small, monkeypatch):
+    breaking(monkeypatch, 1)
+    found = comparison.compare(1500, visible=False)
+    assert found.outputs >= 1500
+    (told,) = found.wrong
+    assert "half='cbfloat16', level=0" in told
+    assert told.endswith("RuntimeError: an illegal memory access was encountered")
+
+
+def test_what_a_sanitizer_runs_notes_every_operator_that_raises(small, capsys, monkeypatch):
+    monkeypatch.setattr(sanitized, "skipped", lambda _: False)
+    breaking(monkeypatch, 10**6)
+    assert sanitized.main() == 1
+    told = capsys.readouterr().out
+    for name in ("Case(half='float8_e5m2'", "convolution", "transposed convolution", "softmax", "rounding"):
+        assert re.search(rf"^{re.escape(name)}.*: RuntimeError: an illegal memory access", told, re.M)
 
 
 def test_comparison_that_lasts_too_long_ends_with_what_it_has(small):
