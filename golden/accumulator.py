@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from types import NoneType
 
 from golden.formats import FP32, FloatFormat
-from golden.rounding import Rounding
+from golden.rounding import Rounding, as_rounding
 
 __all__ = ["Accumulator", "FusedSum", "Provenance"]
 
@@ -36,9 +36,9 @@ class FusedSum:
     fraction_bits : int or None
         The bits that a term keeps below the bit of the largest exponent; None: terms are not cut, and there are at most
         two of them unless `chain`.
-    cut : Rounding
+    cut : Rounding or str
         How a term loses its other bits: ``toward_zero``, ``down`` or ``to_odd``.
-    rounding : Rounding or None
+    rounding : Rounding, str or None
         How the sum is rounded: ``nearest_even``, ``toward_zero`` (which makes a lost negative sum +0) or ``to_odd``.
         None: the sum stays as it is, with the exponent at which it was aligned, and only terms that are cut allow it.
     result : FloatFormat
@@ -63,6 +63,9 @@ class FusedSum:
     interleaved: bool = False
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "cut", as_rounding(self.cut, "cut"))
+        if self.rounding is not None:
+            object.__setattr__(self, "rounding", as_rounding(self.rounding, "rounding"))
         _check_count(self.terms, "terms", 1, _MOST_PRODUCTS + 1)
         if self.fraction_bits is not None:
             _check_count(self.fraction_bits, "fraction_bits", 1, 40)
@@ -73,10 +76,10 @@ class FusedSum:
         elif self.rounding is None:
             raise ValueError("rounding: got None, must be given where terms are not cut")
         if self.cut not in _CUTS:
-            raise ValueError(f"cut: got {self.cut!r}, must be {', '.join(each.name.lower() for each in _CUTS)}")
+            raise ValueError(f"cut: got {self.cut}, must be {', '.join(each.name.lower() for each in _CUTS)}")
         if self.rounding is not None and self.rounding not in _ROUNDINGS:
             names = ", ".join(each.name.lower() for each in _ROUNDINGS)
-            raise ValueError(f"rounding: got {self.rounding!r}, must be {names} or None")
+            raise ValueError(f"rounding: got {self.rounding}, must be {names} or None")
         fmt = self.result
         if (fmt.exponent_bits, fmt.bias) != (FP32.exponent_bits, FP32.bias) or fmt.fraction_bits > FP32.fraction_bits:
             raise ValueError(f"result: got {fmt}, must have the exponents of float32 and at most its fraction bits")
@@ -107,6 +110,10 @@ class Provenance:
     documented: str
     reverse_engineered: str
     unknown: str
+
+
+#: Of a rule that no preset has.
+_YOUR_OWN = Provenance("your own machine", "any", (), "not given", "not given", "not given", "not given")
 
 
 @dataclass(frozen=True)
@@ -147,7 +154,8 @@ class Accumulator:
         and starts from +0 again; None: never.
     nan : int
         Code of a result that is a NaN, in float32.
-    provenance : Provenance
+    provenance : Provenance, optional
+        Who says so; it changes no result.
 
     Raises
     ------
@@ -158,7 +166,7 @@ class Accumulator:
     operand_bits: int
     block: int
     join: FusedSum
-    provenance: Provenance = field(repr=False, compare=False)
+    provenance: Provenance = field(default=_YOUR_OWN, repr=False, compare=False)
     stages: tuple[FusedSum, ...] = ()
     order: tuple[int, ...] = ()
     total_fraction_bits: int | None = None
@@ -245,10 +253,11 @@ class Accumulator:
         """
         lowest, highest = (1, 8) if self.operand_bits == 8 else (9, 16)
         if not lowest <= operand.width <= highest:
-            machine, names = self.provenance.machine, ", ".join(self.provenance.formats)
+            names = ", ".join(self.provenance.formats)
+            machine = self.provenance.machine + (f" ({names})" if names else "")
             raise ValueError(
                 f"operand: got {operand} of {operand.width} bits, must have {lowest} to {highest} bits for the "
-                f"accumulator of {machine} ({names}); golden.accumulators names those for other widths"
+                f"accumulator of {machine}; golden.accumulators names those for other widths"
             )
 
     def refuse(self, *, return_flags: bool = False, counts: bool = False, nearest_even: bool = True) -> None:

@@ -17,7 +17,7 @@ from functools import cache
 
 from tools.paths import ROOT
 
-__all__ = ["AREAS", "MEASURED", "code_of", "hash_of", "is_area", "unit_area"]
+__all__ = ["AREAS", "MEASURED", "RELEASED", "code_of", "hash_of", "is_area", "unit_area"]
 
 #: What figures are measured on, by name: a folder of the repository, and what there does not count, or a file. What
 #: `hdl` generates is in a file, which a test compares with the code (tests/hdl/test_released_verilog.py).
@@ -27,6 +27,8 @@ AREAS: dict[str, tuple[str, tuple[str, ...]]] = {
     "golden.torch": ("golden/torch", ()),
     "hdl": ("hdl/released.json", ()),
 }
+#: The hash of the Verilog of every released unit, header included; a test compares it.
+RELEASED = ROOT / "hdl" / "released.json"
 #: The hash of the Verilog of every unit that is measured on an FPGA; a test compares it, too.
 MEASURED = ROOT / "hdl" / "measured.json"
 _UNIT = "hdl:"

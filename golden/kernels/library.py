@@ -18,8 +18,10 @@ from golden.formats import FloatFormat
 
 __all__ = ["Active", "active", "address", "format_number", "kernel_info", "paths", "use", "warn_of_slowness"]
 
-#: The paths of the library, fastest first; a path's number in the C interface is its place from the end.
-COMPILED_PATHS = ("avx512fp16", "avx512", "avx2", "portable")
+#: The numbers of the paths in the C interface, fastest path first.
+_NUMBERS = {"avx512fp16": 3, "avx512": 2, "avx2": 1, "portable": 0}
+#: The paths of the library, fastest first.
+COMPILED_PATHS = tuple(_NUMBERS)
 
 _VERSION, _NEWEST = 1, "cbfloat_multiply_counted"
 _FOLDER = Path(__file__).resolve().parent
@@ -70,7 +72,7 @@ def _library() -> ctypes.CDLL | None:
 
 
 def _path_number(path: str) -> int:
-    return len(COMPILED_PATHS) - 1 - COMPILED_PATHS.index(path)
+    return _NUMBERS[path]
 
 
 @lru_cache(maxsize=1)

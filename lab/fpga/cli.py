@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import sys
 import threading
@@ -13,6 +14,8 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from hdl.catalogue import released
+from hdl.verilog import to_verilog
 from lab.fpga.measurement import measure, source_of
 from lab.fpga.picture import PICTURE, draw, has_picture
 from lab.fpga.report import SUBJECT, conclusion, figures, markdown, note, published, table, write_json
@@ -25,7 +28,7 @@ from tools.interrupts import ended_by_interrupts, ending_on_interrupt, whole_in_
 from tools.pages import check, publish
 from tools.paths import ROOT, folder_to_write
 from tools.programs import versions
-from tools.sources import MEASURED, unit_area
+from tools.sources import MEASURED, RELEASED, unit_area
 
 __all__ = ["main"]
 
@@ -53,7 +56,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--paths", action="store_true", help="also print the critical path of every unit")
     parser.add_argument("-o", "--output", type=folder_to_write, default=Path("build/fpga"), metavar="FOLDER")
     parser.add_argument(
-        "--sources", action="store_true", help="write hdl/measured.json, by which pages know older figures, and stop"
+        "--sources",
+        action="store_true",
+        help="write hdl/released.json and hdl/measured.json, by which tests and pages know the Verilog, and stop",
     )
     parser.add_argument("--update-docs", action="store_true", help="put the results into docs/results/fpga.md")
     return parser
@@ -114,13 +119,19 @@ def _update_docs(newer: Report) -> None:
 
 
 def _write_sources() -> None:
-    """Write the hash of every measured unit's Verilog as it is now."""
+    """Write the hash of every released and every measured unit's Verilog as it is now."""
+    kept = {unit.name: hashlib.sha256(to_verilog(unit.build(), unit.name).encode()) for unit in released()}
+    _write_hashes(RELEASED, {name: found.hexdigest()[:32] for name, found in kept.items()})
     units, now = catalogue(), {}
     for number, (name, build) in enumerate(units.items(), start=1):
         now[name] = source_of(build)
         print(f"[{number}/{len(units)}] {name}: {now[name]}", flush=True)
+    _write_hashes(MEASURED, now)
+
+
+def _write_hashes(path: Path, hashes: Mapping[str, str]) -> None:
     with whole_in_spite_of_interrupts():
-        MEASURED.write_text(json.dumps(now, indent=2) + "\n", encoding="utf-8")
+        path.write_text(json.dumps(hashes, indent=2) + "\n", encoding="utf-8")
 
 
 def _run(given: argparse.Namespace) -> int:

@@ -15,6 +15,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from golden.nearest import did_you_mean
 from hdl.verilog import to_verilog
 from lab.mutants.faults import MUTANTS
 from lab.mutants.mutant import Mutant, edit
@@ -127,8 +128,11 @@ def _select(names: str) -> list[Mutant]:
     wanted = [name.strip() for name in names.split(",") if name.strip()]
     for name in wanted:
         if not any(fnmatchcase(mutant.name, name) for mutant in MUTANTS):
-            known = ", ".join(mutant.name for mutant in MUTANTS)
-            raise ValueError(f"mutants: got {name!r}, must be some of {known} (* stands for anything)")
+            known = [mutant.name for mutant in MUTANTS]
+            meant = did_you_mean(name, known)
+            raise ValueError(
+                f"mutants: got {name!r}, must be some of {', '.join(known)} (* stands for anything){meant}"
+            )
     return [mutant for mutant in MUTANTS if not wanted or any(fnmatchcase(mutant.name, name) for name in wanted)]
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from golden import Flag, FloatFormat, decode
+from golden import Flag, FloatFormat, Rounding, decode
 from golden.arrays.checks import code_dtype
 
-__all__ = ["distance_in_ulp", "flag_names", "show"]
+__all__ = ["distance_in_ulp", "flag_names", "mode_name", "show"]
+
+_MODES = {mode.value: str(mode) for mode in Rounding}
 
 
 def show(code: int, fmt: FloatFormat) -> str:
@@ -28,6 +30,11 @@ def distance_in_ulp(expected: int, actual: int, fmt: FloatFormat) -> str:
     if ordinals == [0, 0] and expected != actual:
         return "0 ulp, but the sign of zero"
     return f"{ordinals[1] - ordinals[0]:+d} ulp"
+
+
+def mode_name(code: int) -> str:
+    """Return the name of a rounding mode; what is to be refused may have a code that names none."""
+    return _MODES.get(code, f"mode {code}")
 
 
 def flag_names(flags: int) -> str:

@@ -22,8 +22,9 @@ def explain_block(context: Context, scenario: Scenario, index: int, actual: int 
     wanted = context.port.answer.unpack(scenario.answers[index])
     given = [int(value) & (source.sign_mask - 1) for value in values]
     largest = max(given)
+    those = f"value {at}" if lanes == 1 else f"values {at} to {at + lanes - 1}"
     lines = [
-        f"block {block} of {source} to {element}, values {at} to {at + lanes - 1}; largest magnitude "
+        f"block {block} of {source} to {element}, {those}; largest magnitude "
         f"{show(largest, source)} at {given.index(largest)} (seed {context.seed})"
     ]
     if not isinstance(actual, int):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from golden import FP32, FloatFormat, Reduction, Rounding, explain, format_named
-from sim.bench.explain import distance_in_ulp, flag_names, show
+from golden import FP32, FloatFormat, Reduction, explain, format_named
+from sim.bench.explain import distance_in_ulp, flag_names, mode_name, show
 from sim.bench.findings import Context
 from sim.scenario import Scenario
 
@@ -19,7 +19,6 @@ PER_PRODUCT = ("a", "b", "modes")
 _SHOWN = 3
 #: Reductions of so many products are explained step by step.
 _EXPLAINED = 8
-_MODES = {mode.value: str(mode) for mode in Rounding}
 
 
 def explain_reduction(context: Context, scenario: Scenario, index: int, actual: int | str | None) -> str:
@@ -87,10 +86,5 @@ def products(scenario: Scenario, detail: dict[str, Any], operand: FloatFormat) -
     pairs = ["..." if k < 0 else " * ".join(show(int(codes[k]), operand) for codes in factors) for k in places]
     if "modes" in scenario.details:
         modes = scenario.details["modes"][start : start + count].tolist()
-        pairs = [pair if k < 0 else f"{pair} {_mode(modes[k])}" for pair, k in zip(pairs, places, strict=True)]
+        pairs = [pair if k < 0 else f"{pair} {mode_name(modes[k])}" for pair, k in zip(pairs, places, strict=True)]
     return ", ".join(pairs)
-
-
-def _mode(code: int) -> str:
-    """Return the name of a mode; a product that is to be refused may have a code that names none."""
-    return _MODES.get(code, f"mode {code}")

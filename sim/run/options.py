@@ -23,14 +23,20 @@ def parse(
         prog=program,
         description=description,
     )
-    parser.add_argument("--seed", type=int, help="seed of the random stimulus (SEED; default: a new one each time)")
-    parser.add_argument("--jobs", type=int, help="units at a time (JOBS; default: processors)")
-    parser.add_argument("--sim", default=environment.get("SIM", "icarus"), help=f"{' or '.join(SIMULATORS)} (SIM)")
+    parser.add_argument(
+        "--seed", type=int, help="seed of the random stimulus (or set SEED; default: a new one each time)"
+    )
+    parser.add_argument("--jobs", type=int, help="units at a time (or set JOBS; default: processors)")
+    parser.add_argument(
+        "--sim",
+        default=environment.get("SIM", "icarus"),
+        help=f"{' or '.join(SIMULATORS)} (or set SIM; default: icarus)",
+    )
     parser.add_argument(
         "--waves",
         action="store_true",
         default=environment.get("WAVES", "0") != "0",
-        help="write waveforms as FST (WAVES=1); with --scenarios also of those that run as machine code only",
+        help="write waveforms as FST (or set WAVES=1); with --scenarios also of those that run as machine code only",
     )
     parser.add_argument(
         "--effort", type=float, default=1.0, help="factor on the amount of stimulus (default %(default)s)"
@@ -44,9 +50,13 @@ def parse(
         parser.epilog = f"Units: {', '.join(UNITS)}."
         units = environment.get("UNITS", "")
         parser.add_argument(
-            "--units", default=units, help="comma-separated, * stands for anything (UNITS; default: all)"
+            "--units", default=units, help="comma-separated, * stands for anything (or set UNITS; default: all)"
         )
-        parser.add_argument("--scenarios", default="", help="comma-separated, * stands for anything (default: all)")
+        parser.add_argument(
+            "--scenarios",
+            default="",
+            help="comma-separated, * stands for anything (default: all); a wrong name lists those of the unit",
+        )
         parser.add_argument("--update-docs", action="store_true", help="put the table into docs/results/regression.md")
     given = parser.parse_args(arguments)
     try:

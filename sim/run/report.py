@@ -47,7 +47,8 @@ def print_outcome(console: Console, outcome: Outcome, done: int, total: int) -> 
     )
     for failure in outcome.failures:
         lines = failure.splitlines()
-        lines = lines[:_SHOWN_LINES] + (["..."] if len(lines) > _SHOWN_LINES else [])
+        if len(lines) > _SHOWN_LINES:  # the last line is the command that repeats it
+            lines[_SHOWN_LINES - 2 : -1] = ["..."]
         console.print("\n".join(f"    {line}" for line in lines), markup=False, highlight=False, soft_wrap=True)
 
 

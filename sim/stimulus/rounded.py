@@ -29,8 +29,9 @@ _STOCHASTIC = Rounding.STOCHASTIC.value
 _RANDOM = ("random", "random_promotion")
 
 
-def takes_modes_or_widens(mac: Any) -> bool:
+def takes_modes_or_widens(component: Any) -> bool:
     """Tell whether a unit needs these scenarios."""
+    mac = getattr(component, "unit", component)
     return not mac.parameters.formats.is_nearest_even or mac.parameters.widened is not None
 
 
@@ -38,9 +39,8 @@ def rounded_scenarios(
     component: Any, port: Port, seed: int, unit: str, effort: float
 ) -> tuple[list[Scenario], set[str], list[str]]:
     """Return the scenarios, the coverage bins that must not be empty, and the names of the formats."""
-    maker = RoundedMaker(component, port, seed, unit, effort)
-    formats = (*maker.operands, *([maker.inner] if maker.inner else []))
-    return maker.scenarios(), maker.required(), [fmt.name for fmt in formats]
+    maker = RoundedMaker(getattr(component, "unit", component), port, seed, unit, effort)
+    return maker.scenarios(), maker.required(), maker.format_names()
 
 
 class RoundedMaker(MacMaker):
@@ -56,6 +56,10 @@ class RoundedMaker(MacMaker):
         self.inner: FloatFormat | None = parameters.widened
         self.modes = [mode.value for mode in parameters.formats.roundings]
         self.random_bits = int(parameters.random_bits)
+
+    def format_names(self) -> list[str]:
+        """Return the names of the operand formats; last that which they are widened to, if they are."""
+        return [fmt.name for fmt in (*self.operands, *([self.inner] if self.inner else []))]
 
     def scenarios(self) -> list[Scenario]:
         """Return all scenarios."""
@@ -161,13 +165,10 @@ class RoundedMaker(MacMaker):
 
     def _edges(self, index: int, level: int) -> Iterator[Segment]:
         """Yield 1 plus a quarter of an ulp: in a step, and in a promotion; with the random numbers on either side."""
-        operand, inner = self.operands[index], self.inner or self.operands[index]
-        exact, top = self.modes[0], 1 << self.random_bits
+        operand, exact, top = self.operands[index], self.modes[0], 1 << self.random_bits
         for at in ("step", "promotion"):
-            accumulator = self.accumulator(index, level) if at == "step" else FP32 if level == 1 else inner
-            left = -(accumulator.precision + 1) // 2
-            powers = [left, -(accumulator.precision + 1) - left]
-            if min(powers) < operand.emin or (at == "promotion" and (not level or sum(powers) < inner.emin)):
+            powers = self._quarter_of_an_ulp(index, level, at)
+            if not powers:
                 continue
             a, b = (int(encode(2.0**power, operand)) for power in powers)
             for mode in self.modes:
@@ -193,6 +194,15 @@ class RoundedMaker(MacMaker):
                     index, level, [start, a | sign ^ operand.sign_mask], [operand.one, b], chunk=0,
                     modes=[exact, _STOCHASTIC], random=[number] * 2,
                 )  # fmt: skip
+
+    def _quarter_of_an_ulp(self, index: int, level: int, at: str) -> list[int]:
+        """Return the exponents of factors that make a quarter of an ulp of 1; none where nothing is as small."""
+        operand, inner = self.operands[index], self.inner or self.operands[index]
+        accumulator = self.accumulator(index, level) if at == "step" else FP32 if level == 1 else inner
+        left = -(accumulator.precision + 1) // 2
+        powers = [left, -(accumulator.precision + 1) - left]
+        is_lost = at == "promotion" and (not level or sum(powers) < inner.emin)
+        return [] if is_lost or min(powers) < operand.emin else powers
 
     def _kept_finite(self, index: int) -> Iterator[Chain]:
         """Yield sums that are too large and stay finite, read again: from an even register, then from an odd one."""
@@ -252,7 +262,9 @@ class RoundedMaker(MacMaker):
                     if lowest < accumulator.emin - accumulator.fraction_bits:
                         required.add(f"{head}/underflow{name}")
                 above = mode in (Rounding.UP, Rounding.TO_ODD)
-                for where in ("step", "promotion") if level else ("step",):
+                for where in ("step", "promotion"):
+                    if not self._quarter_of_an_ulp(index, level, where):
+                        continue
                     ends = (
                         ("_from_1", "_to_more_than_1")
                         if code == _STOCHASTIC

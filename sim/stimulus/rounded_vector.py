@@ -1,4 +1,4 @@
-"""The scenarios of a SIMD unit whose beats bring rounding modes, and its lanes random numbers."""
+"""The scenarios of a SIMD unit that rounds in other modes, or widens its operands; each lane has its random numbers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def rounded_vector_scenarios(
 ) -> tuple[list[Scenario], set[str], list[str]]:
     """Return the scenarios, the coverage bins that must not be empty, and the names of the operand formats."""
     maker = RoundedVectorMaker(component, port, seed, unit, effort)
-    return maker.scenarios(), maker.required(), [fmt.name for fmt in maker.operands]
+    return maker.scenarios(), maker.required(), maker.format_names()
 
 
 class RoundedVectorMaker(RoundedMaker, VectorMaker):
@@ -43,7 +43,7 @@ class RoundedVectorMaker(RoundedMaker, VectorMaker):
         rows: list[Chain] = []
         alone: list[Chain] = []
         for index, level in self.kinds if _STOCHASTIC in self.modes else ():
-            if level != 1 or self.random_bits < 2:
+            if level != 1 or self.random_bits < 2 or not self._quarter_of_an_ulp(index, 1, "promotion"):
                 continue
             up, down = (one for one in self._edges(index, 1) if one.chunk == 1 and one.modes[-1] == _STOCHASTIC)
             for turn in range(_TURNS):

@@ -1,5 +1,6 @@
 """Accumulators of other machines: kept results of outside judges, arrays against the reference, bad input."""
 
+import re
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -309,3 +310,27 @@ def test_infinite_operands_keep_their_sign_in_every_rule(name, path):
                 got = golden.dot(*codes, operand=fmt, reduction=rule)
             assert int(got) == FP32.inf | (0 if sign else FP32.sign_mask)
             assert int(got) == reference.dot(a, b, operand=fmt, reduction=rule)[0]
+
+
+def test_machine_of_your_own_takes_names_of_modes_and_needs_no_provenance():
+    # Named modes were refused: got 'toward_zero', must be nearest_even, toward_zero, to_odd or None.
+    volta = accumulators["nvidia_volta"]
+    named = FusedSum(5, 23, cut="toward_zero", rounding="toward_zero")
+    mine = golden.Accumulator(operand_bits=16, block=4, join=named, zero_exponent=-126, nan=0x7FFFFFFF)
+    assert named == volta.join
+    assert mine == volta
+    with pytest.raises(ValueError, match=r"must have 9 to 16 bits for the accumulator of your own machine; golden"):
+        mine.check_operand(FLOAT8_E4M3FN)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"rounding": "nearest"}, "rounding: got 'nearest', must be a Rounding or one of nearest_even"),
+        ({"rounding": "up"}, "rounding: got up, must be nearest_even, toward_zero, to_odd or None"),
+        ({"cut": Rounding.UP}, "cut: got up, must be toward_zero, down, to_odd"),
+    ],
+)
+def test_fused_sum_with_a_mode_that_it_has_not_is_refused_by_name(arguments, said):
+    with pytest.raises(ValueError, match=f"^{re.escape(said)}"):
+        FusedSum(5, 23, **arguments)

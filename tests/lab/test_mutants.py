@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lab.mutants.faults import MUTANTS
-from lab.mutants.judge import judge_mutant, verilog_of
+from lab.mutants.judge import judge_mutant, main, verilog_of
 from lab.mutants.mutant import Mutant
 from lab.proofs.catalogue import proofs
 from lab.proofs.trial_faults import TRIAL_FAULTS
@@ -37,6 +37,11 @@ def test_mutant_edits_one_place_of_the_source(mutant: Mutant) -> None:
 def test_mutant_declares_proofs_that_exist(mutant: Mutant) -> None:
     assert mutant.proofs
     assert set(mutant.proofs) <= {proof.id for proof in PROOFS}
+
+
+def test_mutant_with_a_typo_is_answered_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--mutants", "nan_has_sing"]) == 2
+    assert capsys.readouterr().err.endswith("; did you mean nan_has_sign?\n")
 
 
 def test_mutant_whose_edit_does_not_match_is_broken(tmp_path: Path) -> None:

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 
-from golden import CBFLOAT16, FLOAT8_E4M3FN, FLOAT8_E5M2, FP32, Reduction, Rounding, dot
+from golden import CBFLOAT16, FLOAT8_E4M3FN, FLOAT8_E5M2, FP16, FP32, Reduction, Rounding, dot
+from hdl.catalogue import Kind, Unit
 from sim.bench.explain_reduction import products
-from sim.run.simulate import prepare
+from sim.run.compiled import Engine
+from sim.run.simulate import Job, prepare, run_unit
 from sim.scenario import Scenario
 from sim.stimulus.reductions import Segment
 from sim.stimulus.stepwise import predict_steps
 from sim.units import UNITS
 
+#: Units that the catalogue does not have, but could.
+NEW: dict[str, tuple[Kind, dict[str, Any]]] = {
+    "axi_down": (Kind.AXI_STREAM, {"operands": (CBFLOAT16,), "roundings": "down"}),
+    "axi_narrow": (Kind.AXI_STREAM, {"operands": (FLOAT8_E5M2,)}),
+    "vector_narrow": (Kind.VECTOR, {"operands": (FLOAT8_E4M3FN, FLOAT8_E5M2), "lanes": 2}),
+    "vector_float16": (Kind.VECTOR, {"operands": (FP16,), "lanes": 2, "roundings": tuple(Rounding)}),
+}
 NAMES = ("mac_any_rounding", "mac_narrow", "vector_mac_any_rounding")
 
 
@@ -23,6 +35,46 @@ def test_stimulus_meets_every_required_bin_whatever_the_seed(name: str) -> None:
         met = {key for scenario in scenarios for key, count in scenario.coverage.items() if count}
         assert sorted(required - met) == []
         assert all(len(scenario.answers) for scenario in scenarios)
+
+
+def new_unit(name: str, kind: Kind, **arguments: Any) -> Unit:
+    return Unit(name=name, kind=kind, arguments={"stages": 3, "registers": 8, **arguments}, effort=0.03)
+
+
+@pytest.mark.parametrize("name", NEW)
+def test_new_unit_that_rounds_otherwise_or_widens_passes_and_meets_its_bins(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Behind AXI ports 0x3d0e * 0x3576 + 0xc408 * 0x4946 + 0x3bd6 * 0x8771, rounded down to 0xc3d4c0b8 at level 0, was
+    # compared with 0xc3d4c0b7, the result to nearest.
+    kind, arguments = NEW[name]
+    monkeypatch.setitem(UNITS, name, new_unit(name, kind, **arguments))
+    outcome = run_unit(Job(name, 1, tmp_path / "run", engines=(Engine.COMPILED,)))
+    assert outcome.failures == []
+    assert outcome.vectors > 100
+    assert outcome.required
+
+
+def test_stimulus_of_float16_asks_for_no_promotion_that_there_is_not() -> None:
+    # A quarter of an ulp of 1 in float32 is 2**-25, and the smallest partial sum of float16 2**-24.
+    unit = new_unit("mac_float16_away", Kind.MAC, operands=(FP16,), roundings="nearest_away", levels=(1,))
+    scenarios, required, _ = prepare.__wrapped__(unit, 1, 0.03)
+    assert required
+    assert required <= {key for scenario in scenarios for key, count in scenario.coverage.items() if count}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "lacking"),
+    [
+        ({"roundings": "up", "counters": True}, "counters beside other rounding modes or narrow operands"),
+        ({"operands": (FLOAT8_E5M2,), "counters": True}, "counters beside other rounding modes or narrow operands"),
+        ({"operands": (FLOAT8_E5M2,), "inner": "operand"}, "narrow operands that are not widened"),
+    ],
+)
+def test_unit_without_stimulus_is_refused_by_name(arguments: dict[str, Any], lacking: str) -> None:
+    for kind in (Kind.MAC, Kind.VECTOR):
+        with pytest.raises(ValueError, match=f"^one: got {lacking}, for which .* write some, or give effort 0$"):
+            prepare.__wrapped__(new_unit("one", kind, **arguments), 1, 0.03)
 
 
 @pytest.mark.parametrize("mode", Rounding, ids=str)

@@ -20,8 +20,15 @@ constexpr int64_t SEGMENT = 256;  // products that are packed at once, or a few 
 constexpr int64_t PRODUCTS_PER_THREAD = 1 << 17;
 
 const AccumulatingPath *accumulating(int64_t path) {
-    if (path == CBFLOAT_PORTABLE) return accumulating_portable();
-    return path == CBFLOAT_AVX2 ? accumulating_avx2() : accumulating_avx512();
+    switch (path) {
+        case CBFLOAT_AVX2:
+            return accumulating_avx2();
+        case CBFLOAT_AVX512:
+        case CBFLOAT_AVX512FP16:
+            return accumulating_avx512();
+        default:
+            return accumulating_portable();
+    }
 }
 
 FusedSum sum_of(const cbfloat_fused_sum &given) {

@@ -45,7 +45,7 @@ const Path *path_numbered(int path) {
 }
 
 int cbfloat_path_available(int path) {
-    return path >= CBFLOAT_PORTABLE && path <= CBFLOAT_AVX512FP16 && runs(path) && path_numbered(path) != nullptr;
+    return runs(path) && path_numbered(path) != nullptr;
 }
 
 int cbfloat_kernels_version(void) { return CBFLOAT_KERNELS_VERSION; }

@@ -21,6 +21,12 @@ PARAMETERS = {
 }
 
 
+def test_every_path_has_the_number_of_the_c_interface():
+    (paths,) = re.findall(r"enum cbfloat_path \{(.*?)\};", HEADER, re.DOTALL)
+    numbers = {name.lower(): int(number) for name, number in re.findall(r"CBFLOAT_(\w+) = (\d+)", paths)}
+    assert {path: library._path_number(path) for path in library.COMPILED_PATHS} == numbers
+
+
 def library_of(version=1, without=()):
     """A library that answers with its version, and has all functions but some; the others say that memory ran out."""
     names = [name for name in PARAMETERS if name not in without]

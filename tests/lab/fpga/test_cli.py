@@ -1,5 +1,6 @@
 """``python -m lab.fpga`` from end to end, with tools that only pretend."""
 
+import json
 import re
 import subprocess
 import sys
@@ -158,3 +159,19 @@ def test_bad_arguments_are_explained(arguments: list[str], message: str, capsys:
     with pytest.raises(SystemExit, match="2"):
         cli.main(arguments)
     assert f"python -m lab.fpga: error: {message}" in capsys.readouterr().err
+
+
+def test_sources_writes_the_hashes_that_tests_and_pages_compare(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A new released unit failed a test that told nobody how to write hdl/released.json.
+    one = [unit for unit in cli.released() if unit.name == "cbfloat16_to_float32"]
+    monkeypatch.setattr(cli, "released", lambda: one)
+    monkeypatch.setattr(cli, "catalogue", lambda: {"cbfloat16_to_float32": catalogue()["cbfloat16_to_float32"]})
+    kept = {}
+    for name in ("RELEASED", "MEASURED"):
+        kept[tmp_path / name] = json.loads(getattr(cli, name).read_text(encoding="utf-8"))["cbfloat16_to_float32"]
+        monkeypatch.setattr(cli, name, tmp_path / name)
+    assert cli.main(["--sources"]) == 0
+    for path, known in kept.items():
+        assert json.loads(path.read_text(encoding="utf-8")) == {"cbfloat16_to_float32": known}
