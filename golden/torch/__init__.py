@@ -10,6 +10,8 @@ Shaped after `cerebras.pytorch`: a script written for it changes one import, ``i
 
 try:
     import torch as _torch  # noqa: F401
+
+    from golden.torch import oldest as _oldest  # noqa: F401 - it refuses a PyTorch that is too old
 except ModuleNotFoundError as error:
     if error.name != "torch":
         raise

@@ -1,11 +1,15 @@
-"""What `golden.torch` says without PyTorch, and its program's exit status; without a process of its own."""
+"""What `golden.torch` says without PyTorch or with an older one, and its exit status; without a process of its own."""
 
 import builtins
 import importlib.util
 import re
 import sys
+import tomllib
 
 import pytest
+
+from golden.torch.oldest import OLDEST, refuse_older
+from tools.paths import ROOT
 
 NEEDED = "golden.torch needs PyTorch, which is not installed: pip install 'cbfloat[train]'"
 
@@ -25,6 +29,28 @@ def test_import_without_pytorch_names_the_package_that_is_missing(monkeypatch, m
     with pytest.raises(ModuleNotFoundError, match=f"^{re.escape(message)}$") as told:
         spec.loader.exec_module(importlib.util.module_from_spec(spec))
     assert told.value.name == missing
+
+
+@pytest.mark.parametrize("version", ["2.11.0", "2.11.1+cu130", "1.13.1"])
+def test_older_pytorch_is_refused_unless_the_environment_allows_it(monkeypatch, version):
+    # In 2.11 a compiled function called inside a precision gave 0xc4436540 instead of 0xc4440000, and nobody was told.
+    with pytest.raises(
+        ImportError, match=rf"needs PyTorch 2\.12 or later, and this is {re.escape(version)}, .* unseen"
+    ) as told:
+        refuse_older(version)
+    assert told.value.name == "torch"
+    monkeypatch.setenv("CBFLOAT_OLDER_PYTORCH", "1")
+    refuse_older(version)
+
+
+@pytest.mark.parametrize("version", ["2.12.0", "2.13.0+cpu", "3.0.0a0+git1234", "unknown"])
+def test_pytorch_that_is_new_enough_or_says_no_number_is_taken(version):
+    refuse_older(version)
+
+
+def test_oldest_pytorch_is_that_of_the_project_file():
+    train = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]["train"]
+    assert any(each.startswith(f"torch>={OLDEST[0]}.{OLDEST[1]},") for each in train)
 
 
 @pytest.mark.parametrize(("argument", "status"), [("--help", 0), ("--halp", 2)])
