@@ -141,7 +141,7 @@ def dequantize(scales: ArrayLike, codes: ArrayLike, element: FloatFormat | str) 
     Returns
     -------
     float32 array of shape (..., K)
-        Exact; infinite where float32 ends, which no scale of `quantize` reaches.
+        Exact; infinite where float32 ends, which blocks of float32 values do not reach.
 
     Raises
     ------
