@@ -354,9 +354,7 @@ def format_named(name: str) -> FloatFormat:
     Parameters
     ----------
     name : str
-        One of ``float32`` (``fp32``), ``float16`` (``fp16``), ``bfloat16`` (``bf16``), ``cbfloat16``, ``cb16``,
-        ``float8_e4m3fn``, ``float8_e5m2``, ``float8_e4m3fnuz``, ``float8_e5m2fnuz``, ``float6_e2m3fn``,
-        ``float6_e3m2fn``, ``float4_e2m1fn``.
+        The name of one of `FORMATS`, such as ``cbfloat16``, or one of `ALIASES`, such as ``fp32``.
 
     Raises
     ------

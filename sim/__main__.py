@@ -40,8 +40,8 @@ def _units(count: int) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the regression; return 0 if every unit passed, 1 if one did not, 2 if it could not start, 130 on Ctrl-C."""
-    about = "Compare the generated Verilog with the golden model. What is said of a failure ends with the command that "
-    given = parse(arguments, "python -m sim", f"{about}repeats it.")
+    about = "Compare the generated Verilog with the golden model. Each failure ends with the command that repeats it."
+    given = parse(arguments, "python -m sim", about)
     console = Console(width=None if sys.stdout.isatty() else 120)
     try:
         check_simulator(given.sim)

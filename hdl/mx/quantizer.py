@@ -29,10 +29,10 @@ _OUT_OF = 2
 class MxQuantizer(wiring.Component):
     """Quantise values in blocks that share a scale (OCP microscaling, as `golden.mx.quantize`).
 
-    A block is the next `block` values from the reset on, in ``block / lanes`` beats; whoever has fewer fills it up with
-    zeros. A beat enters and a beat leaves in every cycle: while a block leaves, the next one enters. The beats of a
-    block leave one after the other once all have entered, the first of them `latency` cycles after the last one's
-    entry. While a result is not accepted, values enter until the queue of two blocks is full.
+    A block is the next `block` values from the reset on, in ``block / lanes`` beats; pad a short block with zeros.
+    A beat enters and a beat leaves in every cycle: while a block leaves, the next one enters. The beats of a block
+    leave one after the other once all have entered, the first of them `latency` cycles after the last one's entry.
+    While a result is not accepted, values enter until the queue of two blocks is full.
 
     Attributes
     ----------
