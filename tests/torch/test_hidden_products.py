@@ -100,6 +100,15 @@ def test_precision_of_what_it_cannot_wrap_is_an_error(given, message):
         cstorch.precision("cbfloat16")(given)
 
 
+def test_traced_step_that_is_a_generator_is_an_error():
+    def step():
+        yield ROW @ ONES
+
+    for given in (step, later):
+        with pytest.raises(TypeError, match=r"^step_fn: got .* whose body would run outside of the step"):
+            cstorch.trace(given)
+
+
 class Model(nn.Module):
     """A model with other ways in than a call: a generator, a coroutine, a static method, a class method."""
 
