@@ -118,3 +118,47 @@ def test_forward_derivatives_in_transformations_are_refused():
 def test_sparse_operand_of_an_operator_is_named(call, message):
     with cstorch.precision(HALF), pytest.raises(NotImplementedError, match=message):
         call(torch.ones(2, 2), torch.eye(2).to_sparse())
+
+
+FORWARD = {
+    "product": lambda x: x @ W[0],
+    "linear": lambda x: F.linear(x, W[0].T),
+    "convolution": lambda x: F.conv1d(x[None], normal(2, 4, 3, seed=4)),
+    "transposed": lambda x: F.conv_transpose1d(x[None], normal(4, 2, 3, seed=4)),
+    "groups": lambda x: F.grouped_mm(x[None], W[:1]),
+    "attention": lambda x: F.scaled_dot_product_attention(x[None], x[None], x[None]),
+}
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")  # which PyTorch itself calls
+@pytest.mark.parametrize("name", FORWARD)
+def test_forward_derivatives_without_gradients_are_refused_and_not_dropped(name):
+    with cstorch.precision(HALF), torch.no_grad(), torch.autograd.forward_ad.dual_level():
+        dual = torch.autograd.forward_ad.make_dual(X[0], X[1])
+        with pytest.raises(NotImplementedError, match="jvp"):
+            FORWARD[name](dual)
+
+
+@pytest.mark.parametrize("name", FORWARD)
+@pytest.mark.filterwarnings("ignore:There is a performance drop")
+def test_batch_of_gradients_is_that_of_each_gradient(name):
+    x = X[0].clone().requires_grad_()
+    with cstorch.precision(HALF, level=2, chunk=3):
+        result = FORWARD[name](x)
+    batch = normal(3, *result.shape, seed=11)
+    (got,) = torch.autograd.grad(result, x, batch, is_grads_batched=True, retain_graph=True)
+    assert_same_tensors(
+        got, torch.stack([torch.autograd.grad(result, x, each, retain_graph=True)[0] for each in batch])
+    )
+
+
+@pytest.mark.parametrize(
+    "transformed", [lambda x: func.vmap(lambda row: row @ W[0])(x), func.grad(lambda x: (x @ W[0]).square().sum())]
+)
+def test_compiled_transformation_is_an_error_and_loses_no_derivative(transformed):
+    # Its gradient was zero.
+    torch._dynamo.reset()
+    compiled, x = torch.compile(lambda x: transformed(x), backend="eager"), X[0].clone().requires_grad_()
+    with cstorch.precision(HALF), pytest.raises(Exception, match=r"torch.func: got an exact product within"):
+        compiled(x)
+    assert_same_tensors(compiled(x), transformed(x))

@@ -21,6 +21,7 @@ from golden.torch.settings.level_map import LevelMap
 from golden.torch.settings.mapped import in_map
 from golden.torch.settings.precision import precision
 from golden.torch.settings.scopes import scopes
+from golden.torch.settings.within import result_within
 
 __all__ = ["enter_everywhere", "initialize", "is_initialized"]
 
@@ -35,6 +36,23 @@ class _Entry:
         self.context = context
 
 
+class _Entered:
+    """The precision of a model while a call from outside runs in it; a generator enters it anew for each step."""
+
+    def __init__(self, entry: _Entry, module: nn.Module) -> None:
+        self.entry, self.module = entry, module
+
+    def __enter__(self) -> None:
+        self.outside = scopes.entries
+        self.context = self.entry.context(self.module)
+        self.context.__enter__()
+        scopes.entries = (*self.outside, self.entry)
+
+    def __exit__(self, *exception: Any) -> bool | None:
+        scopes.entries = self.outside
+        return self.context.__exit__(*exception)
+
+
 class _InPrecision:
     """A method of a module that enters the precision of its model, unless the call comes from within the model.
 
@@ -44,6 +62,7 @@ class _InPrecision:
     def __init__(self, entry: _Entry, module: nn.Module, name: str) -> None:
         self.entry, self.module, self.name = entry, module, name
         self.own = vars(module).get(name)  # a method set on the instance, in place of the class's
+        self.is_static = isinstance(inspect.getattr_static(type(module), name), _STATIC)
 
     @property
     def __wrapped__(self) -> Callable[..., Any]:  # for inspect.signature
@@ -51,10 +70,18 @@ class _InPrecision:
 
     @property
     def __name__(self) -> str:
-        return self.name
+        return self.name.strip("_")  # torch.compile takes a "_call_impl" for PyTorch's own
+
+    @property
+    def __code__(self) -> types.CodeType:  # for torch.export
+        code: types.CodeType = getattr(self._method(), "__code__")  # noqa: B009 - of any callable
+        return code
 
     def _method(self) -> Callable[..., Any]:
-        return self.own if self.own is not None else getattr(type(self.module), self.name).__get__(self.module)
+        if self.own is not None:
+            return self.own
+        found: Callable[..., Any] = getattr(type(self.module), self.name)
+        return found if self.is_static else found.__get__(self.module)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         outside = scopes.entries
@@ -63,9 +90,12 @@ class _InPrecision:
         scopes.entries = (*outside, self.entry)
         try:
             with self.entry.context(self.module):
-                return self._method()(*args, **kwargs)
+                result = self._method()(*args, **kwargs)
         finally:
             scopes.entries = outside
+        if self.name in _CALLS:
+            return result
+        return result_within(_Entered(self.entry, self.module), result, self.name)
 
 
 def enter_everywhere(model: nn.Module, context: Callable[[nn.Module], AbstractContextManager[object]]) -> None:
@@ -81,13 +111,22 @@ def is_initialized(model: nn.Module) -> bool:
     return isinstance(vars(getattr(model, "_orig_mod", model)).get("forward"), _InPrecision)
 
 
+#: A call, which runs the hooks of a module besides its forward.
+_CALLS = ("_call_impl", "forward")
+_STATIC = (staticmethod, classmethod)
+
+
 def _ways_in(module: nn.Module) -> Iterator[str]:
-    """Give the names of the methods that may compute: forward, and public ones that PyTorch does not define."""
+    """Give the names of the methods that may compute: calls, and public ones that PyTorch does not define."""
+    for name in _CALLS:
+        if isinstance(inspect.getattr_static(type(module), name), types.FunctionType):
+            yield name
     for name in dir(type(module)):
         function = inspect.getattr_static(type(module), name)
-        if not isinstance(function, types.FunctionType) or name.startswith("_"):
+        function = function.__func__ if isinstance(function, _STATIC) else function
+        if not isinstance(function, types.FunctionType) or name.startswith("_") or hasattr(nn.Module, name):
             continue
-        if name == "forward" or not (hasattr(nn.Module, name) or function.__module__.startswith("torch.")):
+        if not function.__module__.startswith("torch."):
             yield name
 
 
@@ -125,7 +164,7 @@ def initialize(
 ) -> Model | tuple[Model, Optimizers]:
     """Make a model run in a precision, whichever way it is entered; parameters stay as they are, in fp32.
 
-    The public methods of its classes (``encode``, ``generate``, ...) and ``forward`` of every submodule enter the
+    A call with its hooks, ``forward`` and the public methods of its classes (``encode``, ``generate``, ...) enter the
     precision, unless they are called from within the model. Copies, pickled ones too, do as the model does.
 
     Parameters

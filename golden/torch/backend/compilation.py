@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, TypeVar
@@ -23,6 +24,8 @@ from golden.torch.settings.scopes import scopes
 __all__ = ["compile", "trace"]
 
 Model = TypeVar("Model", bound=nn.Module)
+
+_RUNS_LATER = inspect.isgeneratorfunction, inspect.iscoroutinefunction, inspect.isasyncgenfunction
 
 
 def _level_of_run() -> int | None:
@@ -127,10 +130,14 @@ def trace(step_fn: Callable[..., Any]) -> Callable[..., Any]:
     Raises
     ------
     TypeError
-        If it cannot be called.
+        If it cannot be called, or is a generator or a coroutine, which would run when the step is over.
     """
     if not callable(step_fn):
         raise TypeError(f"step_fn: got {step_fn!r}, must be callable")
+    if any(is_one(step_fn) for is_one in _RUNS_LATER):
+        raise TypeError(
+            f"step_fn: got {step_fn!r}, whose body would run outside of the step, must be a function that returns"
+        )
 
     @functools.wraps(step_fn)
     def traced(*args: Any, **kwargs: Any) -> Any:

@@ -21,12 +21,14 @@ from typing import Any
 import torch
 from torch.autograd import forward_ad
 
+from golden.torch.compiling.compilers import constant
 from golden.torch.operators import registered as operators
 from golden.torch.settings.half_type import HalfType
 
 __all__ = [
     "branch_of",
     "exact_product",
+    "has_derivatives",
     "is_differentiated",
     "is_transformed",
     "one_by_one",
@@ -221,7 +223,7 @@ def exact_product(
         Dtype of the result, which holds values of the half format.
     """
     # Without gradients, also in a backward pass, unless second derivatives are wanted.
-    if not (torch.is_grad_enabled() and is_differentiated(a, b, initial)):
+    if not is_differentiated(a, b, initial):
         half, level, _, chunk = plan
         return operators.multiply(a, b, initial, half.text, level, chunk, dtype)
     if operators.is_plain(a, b, initial):
@@ -231,7 +233,7 @@ def exact_product(
 
 def is_differentiated(*operands: torch.Tensor | None) -> bool:
     """Tell whether someone may ask for a derivative: backward, forward, or by a transformation."""
-    return (
+    return has_derivatives() and (
         any(each is not None and each.requires_grad for each in operands)
         or torch.compiler.is_compiling()
         or forward_ad._current_level >= 0
@@ -239,9 +241,32 @@ def is_differentiated(*operands: torch.Tensor | None) -> bool:
     )
 
 
+def has_derivatives() -> bool:
+    """Tell whether derivatives are computed here; forward-mode ones without gradients, too."""
+    return torch.is_grad_enabled() or forward_ad._current_level >= 0
+
+
 def is_transformed() -> bool:
-    """Tell whether a transformation of `torch.func` is active, which requires more of an autograd function."""
-    return not torch.compiler.is_compiling() and torch._C._functorch.peek_interpreter_stack() is not None
+    """Tell whether a transformation of `torch.func` is active, which requires more of an autograd function.
+
+    Raises
+    ------
+    NotImplementedError
+        In code that torch.compile makes: it would lose the derivative without a word.
+    """
+    if not torch.compiler.is_compiling():
+        return torch._C._functorch.peek_interpreter_stack() is not None
+    _refuse_in_transformation()
+    return False
+
+
+@constant  # called by the compiler while it traces, so that the error ends the compilation
+def _refuse_in_transformation() -> None:
+    if torch._C._functorch.peek_interpreter_stack() is not None:
+        raise NotImplementedError(
+            "torch.func: got an exact product within a transformation in code that torch.compile makes, which would "
+            "lose its derivative; put torch.compiler.disable around the function that makes the transformation"
+        )
 
 
 def one_by_one(function: Callable[..., torch.Tensor]) -> Any:

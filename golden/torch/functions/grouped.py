@@ -144,7 +144,7 @@ def grouped_product(a: Tensor, b: Tensor, ends: Tensor, plan: _Plan, dtype: torc
     ValueError
         If the ends do not ascend, or end beyond the operand.
     """
-    if not (torch.is_grad_enabled() and is_differentiated(a, b)):
+    if not is_differentiated(a, b):
         half, level, _, chunk = plan
         return _multiply(a, b, ends, half.text, level, chunk, dtype)
     return (_TransformedGroupedProduct if is_transformed() else _GroupedProduct).apply(a, b, ends, plan, dtype)

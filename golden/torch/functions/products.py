@@ -64,6 +64,7 @@ def check_tensors(**tensors: torch.Tensor | None) -> None:
             isinstance(tensor, torch.Tensor)
             and tensor.dtype in ELIGIBLE
             and tensor.layout is torch.strided
+            and not tensor.is_nested
             and (tensor.is_cpu or tensor.is_meta)
         ):
             continue
@@ -78,6 +79,11 @@ def check_tensors(**tensors: torch.Tensor | None) -> None:
             raise ValueError(
                 f"{argument}: got a tensor on {tensor.device}, but the exact kernels run on the CPU and on CUDA "
                 f"devices; move it with .to('cpu')"
+            )
+        if tensor.is_nested:
+            raise TypeError(
+                f"{argument}: got a nested tensor, must be dense; .to_padded_tensor(0.0) makes it so, .unbind() gives "
+                f"its parts"
             )
         if tensor.layout != torch.strided:
             raise TypeError(f"{argument}: got a tensor of {tensor.layout}, must be dense; .to_dense() makes it so")

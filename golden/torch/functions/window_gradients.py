@@ -10,7 +10,14 @@ from typing import Any
 
 import torch
 
-from golden.torch.functions.gradients import branch_of, is_transformed, one_by_one, plan_of_gradients, summed
+from golden.torch.functions.gradients import (
+    branch_of,
+    has_derivatives,
+    is_transformed,
+    one_by_one,
+    plan_of_gradients,
+    summed,
+)
 from golden.torch.operators import registered as operators
 from golden.torch.operators.registered import gradient_of
 from golden.torch.operators.windows import Geometry
@@ -182,7 +189,7 @@ def convolved(
     dtype: torch.dtype,
 ) -> torch.Tensor:
     """Exact products of the windows of `x` (B, C, ...) by `weight` (N, C / groups, ...), differentiable."""
-    if not torch.is_grad_enabled():
+    if not has_derivatives():
         return operators.convolution(x, weight, bias, *_settings(geometry, plan), dtype)
     return (_TransformedConvolved if is_transformed() else _Convolved).apply(x, weight, bias, geometry, plan, dtype)
 
@@ -197,7 +204,7 @@ def transposed(
     dtype: torch.dtype,
 ) -> torch.Tensor:
     """Exact products of `x` (B, N, ...) by `weight` (N, C / groups, ...), added into (B, C, *size), differentiable."""
-    if not torch.is_grad_enabled():
+    if not has_derivatives():
         return operators.convolution_transposed(x, weight, bias, list(size), *_settings(geometry, plan), dtype)
     return (_TransformedTransposed if is_transformed() else _Transposed).apply(
         x, weight, bias, size, geometry, plan, dtype
@@ -207,6 +214,6 @@ def transposed(
 def _of_kernels(
     gradient: torch.Tensor, x: torch.Tensor, size: _Size, geometry: Geometry, plan: _Plan, dtype: torch.dtype
 ) -> torch.Tensor:
-    if not torch.is_grad_enabled():
+    if not has_derivatives():
         return operators.convolution_of_kernels(gradient, x, list(size), *_settings(geometry, plan), dtype)
     return (_TransformedOfKernels if is_transformed() else _OfKernels).apply(gradient, x, size, geometry, plan, dtype)

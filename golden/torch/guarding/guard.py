@@ -5,8 +5,8 @@ forward pass, in the backward pass and where a checkpoint computes the forward p
 and is refused, told or counted, as the context says.
 
 A backward pass outside of the context is watched, too: the number of a node tells whether its forward pass ran in a
-precision (see `golden.torch.guarding.timeline`). Numbers are those of a thread, hence a forward pass that ran in
-another thread than its backward pass is not known here.
+precision (see `golden.torch.guarding.timeline`). Numbers are those of a thread. In a thread that has entered no
+precision, a graph with an exact product counts as made in the precision that any thread entered last.
 """
 
 from __future__ import annotations
@@ -19,10 +19,12 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
+from torch.autograd.graph import GradientEdge
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from golden.torch.compiling.frames import run_as_written
 from golden.torch.guarding.operator_kinds import kind_of_operator, operator_name
+from golden.torch.guarding.provenance import half_of_graph
 from golden.torch.settings.scopes import Process, Settings, scopes
 
 __all__ = ["looking_through", "module_path", "refuse", "settings_in_force", "unwatch", "unwatched", "watch", "watching"]
@@ -52,6 +54,8 @@ class _ProductGuard(TorchDispatchMode):
         # In a backward pass the interception would take the operator for a call of the user's.
         with _without_functions():
             kind = kind_of_operator(func)
+            if types and kind in ("other", "exact", "composed") and _computes_by_itself(types):
+                return NotImplemented  # what its class runs instead is seen in turn
             if kind == "other":
                 return func(*args, **kwargs) if kwargs else func(*args)
             kwargs = kwargs or {}
@@ -86,6 +90,18 @@ class _ProductGuard(TorchDispatchMode):
                 return given(*args, **kwargs)
 
         return run
+
+
+def _computes_by_itself(types: Any) -> bool:
+    """Tell whether a class of tensors has code of its own for operators, and is none of the compiler's."""
+    return any(
+        each.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__
+        and not each.__module__.startswith(_OF_THE_COMPILER)
+        for each in types
+    )
+
+
+_OF_THE_COMPILER = "torch._subclasses."
 
 
 def _is_weighted(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
@@ -155,6 +171,8 @@ def settings_in_force() -> Settings | None:
         node = torch._C._current_autograd_node()
         if node is not None:
             number = node._sequence_nr()
+            if not scopes.timeline:
+                return Process.latest  # made by another thread
             return scopes.timeline.latest() if number == _OF_A_LEAF else scopes.timeline.at(number)
     return scopes.precisions[-1] if scopes.precisions else None
 
@@ -253,7 +271,10 @@ def _watched_backward(*args: Any, **kwargs: Any) -> Any:
     """Run a backward pass with the guard, if any forward pass of this thread may have run in a precision."""
     if scopes.observation is not None and args:
         scopes.observation.note_backward(args[0])
-    if not scopes.timeline or torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.PROXY) is not None:
+    if (
+        not (scopes.timeline or (Process.latest is not None and args and _has_exact_product(args[0])))
+        or torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.PROXY) is not None
+    ):
         return _run_backward(*args, **kwargs)
     outside = scopes.backwards
     scopes.backwards = (*outside, scopes.precisions)
@@ -267,5 +288,12 @@ def _watched_backward(*args: Any, **kwargs: Any) -> Any:
         scopes.backwards = outside
 
 
-# Tensor.backward, autograd.backward and autograd.grad find it here.
+def _has_exact_product(roots: Any) -> bool:
+    """Tell whether a graph has an exact product, which another thread has made, for this one has not been watched."""
+    graph = (each.node if isinstance(each, GradientEdge) else each.grad_fn for each in roots)
+    return half_of_graph(*graph) is not None
+
+
+# Tensor.backward, autograd.backward and autograd.grad find it here; other code imports it from where it is.
 torch.autograd._engine_run_backward = _watched_backward  # type: ignore[attr-defined]
+torch.autograd.graph._engine_run_backward = _watched_backward

@@ -6,9 +6,10 @@ place.
 
 A product sums products of elements of tensors: matrix products, convolutions, attention, recurrent layers, solvers and
 factorisations, Fourier transforms, distances (by a matrix product where PyTorch finds that quicker). `addr` is one: it
-multiplies, and adds to a third tensor. `outer`, `ger` and `kron` are not in it, for they sum nothing. Nor are norms,
-variances, normalisations, losses and pooling, which are fp32 by the contract; resampling (`grid_sampler`, `upsample`),
-which weighs neighbours by position; gates of recurrent cells (`_thnn_fused_...`), which are elementwise.
+multiplies, and adds to a third tensor. `to_mkldnn` counts as one: TorchScript multiplies what it gives without an
+operator. `outer`, `ger` and `kron` are not in it, for they sum nothing. Nor are norms, variances, normalisations,
+losses and pooling, which are fp32 by the contract; resampling (`grid_sampler`, `upsample`), which weighs neighbours by
+position; gates of recurrent cells (`_thnn_fused_...`), which are elementwise.
 
 Not listed is what PyTorch itself marks as pointwise, as a reduction of one tensor or as a copy of a view, and what it
 composes of other operators, which are seen then. A test fails when the installed PyTorch has an operator beyond this.
@@ -67,7 +68,7 @@ PRODUCTS = {
         quantized_rnn_relu_cell quantized_rnn_tanh_cell rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell
         scaled_dot_product_attention slogdet slow_conv3d slow_conv3d_forward slow_conv_dilated2d slow_conv_dilated3d
         slow_conv_transpose2d slow_conv_transpose3d smm sparse_sampled_addmm sspaddmm stft svd tensordot thnn_conv2d
-        triangular_solve vdot
+        to_mkldnn triangular_solve vdot
     """,
     "inductor": """
         _mm_plus_mm quack_symmetric_mm

@@ -116,7 +116,7 @@ OTHERS = {
         select_scatter set shallow_copy_data slice slice_backward slice_inverse smooth_l1_loss smooth_l1_loss_backward
         soft_margin_loss soft_margin_loss_backward softmax softplus_backward softshrink_backward sort
         sparse_compressed_tensor sparse_coo_tensor sparse_dim sparse_mask sparse_resize sparse_resize_and_clear split
-        split_with_sizes squeeze stack sym_constrain_range sym_constrain_range_for_size t take to_mkldnn
+        split_with_sizes squeeze stack sym_constrain_range sym_constrain_range_for_size t take
         to_padded_tensor topk trace transpose tril tril_indices triu triu_indices unbind unfold unfold_backward uniform
         unique_consecutive unique_dim unique_dim_consecutive unsafe_split unsafe_split_with_sizes unsqueeze
         upsample_bicubic2d upsample_bicubic2d_backward upsample_bilinear2d upsample_bilinear2d_backward

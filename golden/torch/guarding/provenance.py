@@ -9,7 +9,7 @@ from torch import Tensor
 
 from golden.torch.settings.half_type import HalfType
 
-__all__ = ["backward_has_run", "half_of", "nodes"]
+__all__ = ["backward_has_run", "half_of", "half_of_graph", "nodes"]
 
 
 def nodes(*roots: Any) -> Iterator[Any]:
@@ -26,7 +26,12 @@ def nodes(*roots: Any) -> Iterator[Any]:
 
 def half_of(loss: Tensor) -> HalfType | None:
     """Return the half type of the exact product nearest to a loss; None without one, or where a compiler hides it."""
-    for node in nodes(loss.grad_fn):
+    return half_of_graph(loss.grad_fn)
+
+
+def half_of_graph(*roots: Any) -> HalfType | None:
+    """Return the half type of the exact product nearest to the roots of a graph, likewise."""
+    for node in nodes(*roots):
         plan = getattr(node, "plan", None)
         if isinstance(plan, tuple) and plan and isinstance(plan[0], HalfType):
             return plan[0]

@@ -247,6 +247,8 @@ softmax16 = torch.ops.cbfloat.softmax16.default
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 _WATCHED = contextlib.nullcontext()
+#: A batch of gradients, as torch.autograd.grad(is_grads_batched=True) has them, is a tensor without memory.
+_is_batched = torch._C._functorch.is_legacy_batchedtensor
 
 
 def is_plain(*tensors: torch.Tensor | None) -> bool:
@@ -256,7 +258,8 @@ def is_plain(*tensors: torch.Tensor | None) -> bool:
         and torch._C._len_torch_dispatch_stack() <= (scopes.watchers > 0)
         and scopes.recorder is None
         and torch._C._functorch.peek_interpreter_stack() is None
-        and all([each is None or (type(each) in _PLAIN and each.is_cpu) for each in tensors])
+        and torch._C._get_tracing_state() is None
+        and all([each is None or (type(each) in _PLAIN and each.is_cpu and not _is_batched(each)) for each in tensors])
     )
 
 

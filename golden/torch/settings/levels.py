@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import copy
 import functools
-import inspect
-import types
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import torch
@@ -22,6 +20,7 @@ from golden.torch.guarding.guard import unwatch, watch
 from golden.torch.settings.level_map import LevelMap
 from golden.torch.settings.mapped import enter_map, leave_map
 from golden.torch.settings.scopes import scopes
+from golden.torch.settings.within import within
 
 __all__ = ["Levels", "current_pol", "pol", "set_model_level"]
 
@@ -172,56 +171,16 @@ class pol:
             )
         if not callable(target):
             raise TypeError(f"pol: got {target!r}, must be callable")
-        if inspect.isasyncgenfunction(target):
-            raise TypeError(f"pol: got the async generator {target.__qualname__}, must be another callable")
         if isinstance(target, torch.nn.Module) and not torch.compiler.is_compiling():
             return self._module(target)
-        return self._function(target)
-
-    def _function(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(function)
-        def at_level(*args: Any, **kwargs: Any) -> Any:
-            with self:
-                return function(*args, **kwargs)
-
-        @functools.wraps(function)
-        def generator_at_level(*args: Any, **kwargs: Any) -> Any:
-            return self._steps(function(*args, **kwargs))
-
-        @functools.wraps(function)
-        async def coroutine_at_level(*args: Any, **kwargs: Any) -> Any:
-            return await types.coroutine(self._steps)(function(*args, **kwargs))
-
-        if inspect.isgeneratorfunction(function):
-            return generator_at_level
-        return coroutine_at_level if inspect.iscoroutinefunction(function) else at_level
-
-    def _steps(self, body: Any) -> Generator[Any, Any, Any]:
-        """Drive a generator or coroutine so that the level is in force while its body runs, and not between."""
-        try:
-            with self:
-                item = body.send(None)
-            while True:
-                try:
-                    sent = yield item
-                except GeneratorExit:
-                    with self:
-                        body.close()
-                    raise
-                except BaseException as error:
-                    with self:
-                        item = body.throw(error)
-                else:
-                    with self:
-                        item = body.send(sent)
-        except StopIteration as end:
-            return end.value
+        return within(self, target, "pol")
 
     def _module(self, module: torch.nn.Module) -> torch.nn.Module:
         inner = vars(module).get("forward")
         scopes_of_it = inner.scopes if isinstance(inner, _ForwardAtLevel) else ()
         own = None if isinstance(inner, _ForwardAtLevel) else inner
         twin = copy.copy(module)
+        vars(twin).pop("_call_impl", None)  # of an initialised model: it would call `module`
         vars(twin)["forward"] = _ForwardAtLevel((self, *scopes_of_it), twin, own)
         return twin
 

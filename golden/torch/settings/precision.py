@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 from collections import Counter
 from collections.abc import Mapping
-from contextlib import ContextDecorator
 from functools import partial
 from typing import Any, get_args
 
@@ -28,11 +27,12 @@ from golden.torch.settings.level_map import LevelMap
 from golden.torch.settings.levels import model_level
 from golden.torch.settings.mapped import enter_map, leave_map
 from golden.torch.settings.scopes import Process, Settings, Unseen, scopes
+from golden.torch.settings.within import within
 
 __all__ = ["precision"]
 
 
-class precision(Interception, ContextDecorator):
+class precision(Interception):
     """Run the matrix products of any PyTorch code exactly: a context manager, or a decorator.
 
     Inside it, in this thread:
@@ -158,6 +158,14 @@ class precision(Interception, ContextDecorator):
                 self._half = self._half.summed_by(self._accumulator)
         self._chunk = Reduction.for_level(1, (self._half or current_half()).format, chunk=chunk).chunk
 
+    def __call__(self, function: Any) -> Any:
+        """Return a function, method, generator or coroutine so that its body runs in this precision."""
+        if isinstance(function, staticmethod | classmethod):
+            return type(function)(self(function.__func__))
+        if not callable(function):
+            raise TypeError(f"precision: got {function!r}, must be callable")
+        return within(self, function, "precision")
+
     @property
     def products(self) -> int:
         """How many products have had random bits here: the number of the next one. A checkpoint of a run keeps it."""
@@ -186,7 +194,8 @@ class precision(Interception, ContextDecorator):
             enter_map(self, self._levels, self._model)
         scopes.precisions = (*scopes.precisions, settings)
         if not torch.compiler.is_compiling():
-            Process.entered |= self._enabled
+            if self._enabled:
+                Process.entered, Process.latest = True, settings
             scopes.timeline.note(settings)
             watch()
         super().__enter__()

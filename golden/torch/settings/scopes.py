@@ -75,6 +75,8 @@ class Process:
 
     #: Whether any thread has ever entered a precision context that is enabled.
     entered = False
+    #: The settings of the one that was entered last.
+    latest: Settings | None = None
     #: How many exact products have run.
     products = 0
 
@@ -103,6 +105,8 @@ class _Scopes(threading.local):
     observer: Any = None
 
     def __init__(self) -> None:
+        # Of the object: torch.compile's guards tell what a thread has of its own from what stands in the class.
+        self.precisions, self.pols, self.maps, self.mapped, self.entries = (), (), (), (), ()
         self.timeline: Timeline[Settings] = Timeline()
 
 
