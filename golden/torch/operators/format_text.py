@@ -45,6 +45,7 @@ def text_of(
     return f"{fmt.name} {fmt.exponent_bits} {fmt.fraction_bits} {fmt.bias} {fmt.specials}"
 
 
+@lru_cache(maxsize=256)
 def format_of(text: str) -> FloatFormat:
     """Return the format of a text that `text_of` made."""
     return _format_of(_formats(text).partition(FACTORS)[0])
