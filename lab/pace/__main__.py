@@ -14,6 +14,7 @@ from rich.progress import track
 from lab.fpga.report import published, read_json
 from lab.pace.measure import products_per_cycle
 from lab.pace.report import SUBJECT, conclusion, figures, measured_units, paces
+from tools.interrupts import ending_on_interrupt
 from tools.pages import check, publish
 from tools.results import measured as measured_now
 from tools.results import read
@@ -21,6 +22,7 @@ from tools.results import read
 __all__ = ["main"]
 
 
+@ending_on_interrupt("lab.pace", "nothing is kept of this run")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line."""
     parser = argparse.ArgumentParser(prog="python -m lab.pace", description=__doc__)
