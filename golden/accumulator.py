@@ -22,7 +22,7 @@ _FLUSHES = ("none", "signed", "positive")
 _MOST_PRODUCTS = 64
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class FusedSum:
     """One sum: its terms are aligned and cut, added exactly, and the sum is rounded once.
 
@@ -55,17 +55,38 @@ class FusedSum:
     """
 
     terms: int
-    fraction_bits: int | None = None
-    cut: Rounding = Rounding.TOWARD_ZERO
-    rounding: Rounding | None = Rounding.NEAREST_EVEN
-    result: FloatFormat = FP32
-    chain: bool = False
-    interleaved: bool = False
+    fraction_bits: int | None
+    cut: Rounding
+    rounding: Rounding | None
+    result: FloatFormat
+    chain: bool
+    interleaved: bool
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "cut", as_rounding(self.cut, "cut"))
-        if self.rounding is not None:
-            object.__setattr__(self, "rounding", as_rounding(self.rounding, "rounding"))
+    def __init__(
+        self,
+        terms: int,
+        fraction_bits: int | None = None,
+        cut: Rounding | str = Rounding.TOWARD_ZERO,
+        rounding: Rounding | str | None = Rounding.NEAREST_EVEN,
+        result: FloatFormat = FP32,
+        chain: bool = False,
+        interleaved: bool = False,
+    ) -> None:
+        # Names of modes are accepted, and a sum has the modes themselves: one type for both would be wrong for one.
+        given = {
+            "terms": terms,
+            "fraction_bits": fraction_bits,
+            "cut": as_rounding(cut, "cut"),
+            "rounding": None if rounding is None else as_rounding(rounding, "rounding"),
+            "result": result,
+            "chain": chain,
+            "interleaved": interleaved,
+        }
+        for name, value in given.items():
+            object.__setattr__(self, name, value)
+        self._check()
+
+    def _check(self) -> None:
         _check_count(self.terms, "terms", 1, _MOST_PRODUCTS + 1)
         if self.fraction_bits is not None:
             _check_count(self.fraction_bits, "fraction_bits", 1, 40)
@@ -81,6 +102,8 @@ class FusedSum:
             names = ", ".join(each.name.lower() for each in _ROUNDINGS)
             raise ValueError(f"rounding: got {self.rounding}, must be {names} or None")
         fmt = self.result
+        if not isinstance(fmt, FloatFormat):
+            raise TypeError(f"result: got {fmt!r}, must be a FloatFormat, such as golden.FP32")
         if (fmt.exponent_bits, fmt.bias) != (FP32.exponent_bits, FP32.bias) or fmt.fraction_bits > FP32.fraction_bits:
             raise ValueError(f"result: got {fmt}, must have the exponents of float32 and at most its fraction bits")
         if self.rounding is Rounding.NEAREST_EVEN and fmt != FP32:

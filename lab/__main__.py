@@ -6,6 +6,8 @@ import ast
 import sys
 from pathlib import Path
 
+from tools.interrupts import ending_on_interrupt
+
 __all__ = ["main", "rooms"]
 
 
@@ -28,6 +30,7 @@ def _sentence(path: Path) -> str:
     return (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").partition("\n")[0]
 
 
+@ending_on_interrupt("lab", "the list is not whole")
 def main() -> int:
     """Print the list."""
     print("usage: python -m lab.ROOM [--help]    (most rooms have a target of make, which installs what they need)\n")

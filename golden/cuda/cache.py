@@ -5,7 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import stat
 import tempfile
+import warnings
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -39,9 +42,39 @@ class Cubin(NamedTuple):
 
 
 def cache_folder() -> Path:
-    """Return the folder of compiled kernels: ``$XDG_CACHE_HOME/cbfloat/cuda``, or the same below ``~/.cache``."""
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "cbfloat" / "cuda"
+    """Return the folder of compiled kernels: ``$XDG_CACHE_HOME/cbfloat/cuda``, or the same below ``~/.cache``.
+
+    A user without a home folder gets a temporary one, and a warning once.
+    """
+    return _base() / "cbfloat" / "cuda"
+
+
+def _base() -> Path:
+    if given := os.environ.get("XDG_CACHE_HOME"):
+        return Path(given)
+    try:
+        return Path.home() / ".cache"
+    except RuntimeError:
+        return _temporary()
+
+
+@cache
+def _temporary() -> Path:
+    """Return a temporary folder of the user, or one of this process if another user has taken its name."""
+    user = os.getuid() if hasattr(os, "getuid") else "user"
+    folder = Path(tempfile.gettempdir()) / f"cbfloat-{user}"
+    try:
+        folder.mkdir(mode=0o700)
+    except FileExistsError:
+        # What lies in there is run: it must not be somebody else's.
+        found = folder.lstat()
+        if found.st_uid != user or not stat.S_ISDIR(found.st_mode) or found.st_mode & 0o022:
+            folder = Path(tempfile.mkdtemp(prefix="cbfloat-"))
+    warnings.warn(
+        f"there is no home folder: compiled kernels are kept in {folder}; set XDG_CACHE_HOME to choose a folder",
+        stacklevel=4,
+    )
+    return folder
 
 
 def read(file: Path) -> Cubin | None:

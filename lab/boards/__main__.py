@@ -13,6 +13,7 @@ from lab.boards.boards import BOARDS, platform_of
 from lab.boards.expectation import expect
 from lab.boards.plan import Plan
 from tools.errors import MeasurementError
+from tools.interrupts import ending_on_interrupt
 from tools.paths import folder_to_write
 
 __all__ = ["main"]
@@ -54,6 +55,7 @@ def _tell(made: Bitstream, expected: int) -> None:
     print(f"bitstream: {made.path}, {made.path.stat().st_size} bytes")
 
 
+@ending_on_interrupt("lab.boards", "the bitstream is not made")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; bad arguments end it with one line and status 2, a failed build with status 1."""
     parser = _parser()

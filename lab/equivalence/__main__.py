@@ -15,6 +15,7 @@ from lab.equivalence.aiger import unit_of_verilog
 from lab.equivalence.correspondence import difference
 from lab.equivalence.revisions import verilog_of
 from lab.proofs.errors import ToolError
+from tools.interrupts import ending_on_interrupt
 
 __all__ = ["compare", "main"]
 
@@ -29,6 +30,7 @@ def compare(before: str, after: str) -> tuple[str, str]:
     return ("", found) if found else ("proven equivalent", "")
 
 
+@ending_on_interrupt("lab.equivalence", "nothing is kept of this run")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; status 1 if a unit is not proven equivalent, 2 if it cannot be read."""
     parser = argparse.ArgumentParser(

@@ -16,6 +16,7 @@ from rich.table import Table
 from lab.evidence.picture import draw
 from lab.evidence.publish import publish
 from tools.evidence import BUILD, Record, collect, records_of, said
+from tools.interrupts import ending_on_interrupt
 from tools.pages import refresh
 from tools.paths import ROOT, file_to_write
 from tools.results import Result
@@ -34,6 +35,7 @@ def _table(found: dict[str, list[Record]], results: dict[str, Result]) -> Table:
     return table
 
 
+@ending_on_interrupt("lab.evidence", "each page is whole, run it again")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return 1 if something is known to be wrong."""
     parser = argparse.ArgumentParser(

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from tools.interrupts import ended_by_interrupts
+
 __all__ = ["Check", "Checked", "Comparison", "compare_bits", "compare_operands", "run"]
 
 #: Differences that a report shows.
@@ -106,7 +108,7 @@ def run(check: Check, jobs: int, advance: Callable[[int], object] = lambda _: No
     """Run a check on some threads; `advance` is told how many inputs each piece held."""
     outcome = Checked(check)
     check.prepare()
-    with ThreadPoolExecutor(jobs) as pool:
+    with ThreadPoolExecutor(jobs) as pool, ended_by_interrupts(pool):
         pieces = check.ranges()
         # As many pieces at a time as keep the threads busy: a list of all would be as long as the check.
         while batch := list(itertools.islice(pieces, 8 * jobs)):

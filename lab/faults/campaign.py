@@ -165,7 +165,7 @@ def chosen(target: Target) -> list[Fault]:
     found = [
         fault
         for fault in candidates(_design(target.unit))
-        if any(fnmatchcase(fault.file, pattern) for pattern in target.files)
+        if any(fnmatchcase(fault.group, pattern) for pattern in target.files)
     ]
     return choose(found, target.count, _CHOICE)
 

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator
 from typing import Any
 
-from lab.faults.design import OUTPUTS, Design
+from lab.faults.design import NOWHERE, OUTPUTS, Design
 from lab.faults.fault import Fault
 
 __all__ = ["candidates", "choose"]
@@ -32,11 +32,13 @@ def candidates(design: Design) -> Iterator[Fault]:
     ordinals: Counter[tuple[str, str]] = Counter()
     for module, name, cell in design.cells():
         place = design.place(module, cell)
+        if not (has_line := place != NOWHERE):
+            place = design.place_behind(module, cell)
         # Lanes are alike: the n-th cell of a line and type is the n-th in each of them.
         key = (f"{place} {module}", cell["type"])
         ordinals[key] += 1
         for kind, what, port, edit in _of_cell(design, module, cell):
-            yield Fault(place, kind, what, module, name, port, edit, ordinals[key] - 1)
+            yield Fault(place, kind, what, module, name, port, edit, ordinals[key] - 1, has_line)
 
 
 def _of_cell(design: Design, module: str, cell: dict[str, Any]) -> Iterator[Found]:
@@ -191,11 +193,11 @@ def _neighbours(design: Design, module: str, cell: dict[str, Any], word: str) ->
 
 
 def choose(found: Collection[Fault], count: int, seed: int) -> list[Fault]:
-    """Return a number of the faults: each file and kind in turn, at random within them."""
+    """Return a number of the faults: each group and kind in turn, at random within them."""
     chance = random.Random(seed)
     groups: defaultdict[tuple[str, str], list[Fault]] = defaultdict(list)
     for fault in found:
-        groups[fault.file, fault.kind].append(fault)
+        groups[fault.group, fault.kind].append(fault)
     for group in groups.values():
         chance.shuffle(group)
     order = sorted(groups)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -15,12 +15,14 @@ from amaranth.back import rtlil
 from lab.proofs.errors import version_of
 from lab.proofs.yosys import ELABORATING, run_yosys
 
-__all__ = ["FOLDER", "OUTPUTS", "Design", "design_of", "elaborated", "through_yosys"]
+__all__ = ["FOLDER", "NOWHERE", "OUTPUTS", "Design", "design_of", "elaborated", "through_yosys"]
 
 FOLDER = Path(__file__).resolve().parents[2] / "build" / "faults"
 #: Ports of cells that drive nets.
 OUTPUTS = ("Y", "Q", "RD_DATA")
 _WORDS = "hierarchy -top top; proc; opt_expr; opt_clean; memory_collect; write_json out.json"
+#: The place of a cell to which no line of `hdl` belongs.
+NOWHERE = "?"
 #: How many cells behind one without a line are asked for theirs.
 _USERS = 8
 _LINE = re.compile(r"(?:^|[/|])hdl/([\w/]+\.py):(\d+)")
@@ -55,20 +57,35 @@ class Design:
 
     def place(self, module: str, cell: dict[str, Any]) -> str:
         """Return file below ``hdl`` and line that a cell comes from, or its module where no line of ours says more."""
+        sources = [cell["attributes"].get("src", ""), *self._words_of(module, cell)]
+        sources += [user["attributes"].get("src", "") for user in self._behind(module, cell)]
+        while module in self._parents:
+            module, parent = self._parents[module]
+            sources.append(parent["attributes"].get("src", ""))
+        return _first_place(sources)
+
+    def place_behind(self, module: str, cell: dict[str, Any]) -> str:
+        """Return file and line of the first word that a cell leads to, for one that has no place itself.
+
+        The top module has no parent, and what compares an enumeration comes from a line of Amaranth.
+        """
+        return _first_place(source for user in self._behind(module, cell) for source in self._words_of(module, user))
+
+    def _words_of(self, module: str, cell: dict[str, Any]) -> list[str]:
+        """Return the sources of the words that a cell drives."""
         outputs = [net for port in OUTPUTS for net in cell["connections"].get(port, ())]
-        sources = [cell["attributes"].get("src", ""), *(self._names[module].get(net, ("", ""))[1] for net in outputs)]
+        return [self._names[module].get(net, ("", ""))[1] for net in outputs]
+
+    def _behind(self, module: str, cell: dict[str, Any]) -> list[dict[str, Any]]:
+        """Return some of the cells that read what a cell drives, and of those behind them, the nearest first."""
+        outputs = [net for port in OUTPUTS for net in cell["connections"].get(port, ())]
         users, seen = list(self._users[module].get(outputs[0], ())) if outputs else [], 0
         while seen < min(len(users), _USERS):
-            sources.append(users[seen]["attributes"].get("src", ""))
             for port in OUTPUTS:
                 for net in users[seen]["connections"].get(port, ())[:1]:
                     users += self._users[module].get(net, ())
             seen += 1
-        while module in self._parents:
-            module, parent = self._parents[module]
-            sources.append(parent["attributes"].get("src", ""))
-        found = next((match for source in sources if (match := _LINE.search(source))), None)
-        return f"{found[1]}:{found[2]}" if found else "?"
+        return users[:seen]
 
     def name(self, module: str, bits: list[Any]) -> str:
         """Return what the source calls a net, or part of what."""
@@ -79,6 +96,11 @@ class Design:
         if len(bits) == named[3]:
             return word
         return f"{word}[{low}]" if len(bits) == 1 else f"{word}[{low + len(bits) - 1}:{low}]"
+
+
+def _first_place(sources: Iterable[str]) -> str:
+    found = next((match for source in sources if (match := _LINE.search(source))), None)
+    return f"{found[1]}:{found[2]}" if found else NOWHERE
 
 
 def _users(module: dict[str, Any]) -> dict[int, list[dict[str, Any]]]:

@@ -41,6 +41,8 @@ class Fault:
         For `lab.faults.edit`.
     ordinal : int
         Which of the cells of its type and line it is, within its module's class of modules.
+    has_line : bool
+        Whether the cell has a line of ``hdl``; otherwise the place is that of a word which it leads to.
     """
 
     place: str
@@ -51,11 +53,17 @@ class Fault:
     port: str
     edit: tuple[object, ...]
     ordinal: int
+    has_line: bool = True
 
     @property
     def file(self) -> str:
         """Without the line."""
         return self.place.partition(":")[0]
+
+    @property
+    def group(self) -> str:
+        """What the choice goes by: the file, or no file for all that have no line there."""
+        return self.file if self.has_line else ""
 
     @property
     def name(self) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from tools.interrupts import ending_on_interrupt
 from tools.pages import publish
 from tools.paths import ROOT, folder_to_write
 from tools.results import measured
@@ -25,6 +26,7 @@ DOCS = ROOT / "docs" / "figures"
 NAMES = ("swamping", "product_error", "gradient_exponents", "loss_scale_window", "weight_updates")
 
 
+@ending_on_interrupt("lab.figures", "the pictures that it has drawn are kept")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line."""
     parser = argparse.ArgumentParser(prog="python -m lab.figures", description=__doc__)

@@ -15,6 +15,7 @@ from sklearn.datasets import load_digits
 
 import golden
 from golden import BF16, FLOAT8_E4M3FN, Accumulator, FloatFormat, Reduction
+from tools.interrupts import ending_on_interrupt
 from tools.pages import check, publish
 from tools.paths import ROOT, folder_to_write
 from tools.results import Table, measured
@@ -132,6 +133,7 @@ def draw(rows: Sequence[Row], path: Path) -> None:
         panels[1].set_title("blue: bfloat16 operands; orange: float8_e4m3fn", fontsize=9)
 
 
+@ending_on_interrupt("lab.figures.accumulators", "nothing is kept of this run")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line."""
     parser = argparse.ArgumentParser(prog="python -m lab.figures.accumulators", description=__doc__)

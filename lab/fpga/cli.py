@@ -182,7 +182,7 @@ def _run(given: argparse.Namespace) -> int:
     return 0
 
 
-@ending_on_interrupt("python -m lab.fpga", "what it has synthesised and placed is kept, the next run goes on")
+@ending_on_interrupt("lab.fpga", "what it has synthesised and placed is kept, the next run goes on")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; one line and status 2 on bad arguments, 1 if a measurement failed, 130 on Ctrl-C."""
     parser = _parser()

@@ -18,6 +18,7 @@ from rich.console import Console
 
 from golden.torch.examples.python_gpt import PRECISIONS, SHORT, Outcome, compare
 from golden.torch.observing import NAME, ProductRow, read_rows
+from tools.interrupts import ending_on_interrupt
 from tools.pages import check, publish
 from tools.results import Table, measured
 
@@ -69,6 +70,7 @@ def table(outcomes: dict[str, Outcome], lost: dict[str, Losses]) -> Table:
     return Table(headings, rows)
 
 
+@ending_on_interrupt("lab.gpu.example", "the runs stay in the folder, delete it to run again")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line."""
     parser = argparse.ArgumentParser(prog="python -m lab.gpu.example", description=__doc__)

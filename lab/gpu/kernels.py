@@ -18,6 +18,7 @@ from golden.cuda.scales import Steps
 from golden.cuda.variants import name_of, variants
 from golden.rounding import Rounding
 from lab.gpu.instructions import COUNTED, Counts, count, disassembler
+from tools.interrupts import ended_by_interrupts, ending_on_interrupt, unheard_interrupts
 from tools.pages import check, publish
 from tools.results import Table, measured
 
@@ -29,6 +30,7 @@ _READ = (70, 80, 90)
 Taken = dict[tuple[Steps | None, int], dict[str, Resources]]
 
 
+@ending_on_interrupt("lab.gpu.kernels", "what it has compiled is kept, the next run goes on")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line."""
     parser = argparse.ArgumentParser(prog="python -m lab.gpu.kernels", description=__doc__)
@@ -69,8 +71,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def compile_all(wanted: Sequence[tuple[Steps | None, int]], processes: int) -> Iterable[dict[str, Resources]]:
     """Yield what the kernels of each variant take, in order."""
-    with ProcessPoolExecutor(processes) as pool:
-        done = pool.map(_kernels, wanted)
+    with ProcessPoolExecutor(processes) as pool, ended_by_interrupts(pool):
+        with unheard_interrupts():
+            done = pool.map(_kernels, wanted)
         yield from track(done, "compiling", total=len(wanted), disable=not sys.stderr.isatty())
 
 

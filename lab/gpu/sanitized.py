@@ -15,6 +15,7 @@ import golden.torch as cstorch
 from golden.torch.gpu import devices
 from lab.gpu.card import skipped
 from lab.gpu.comparison import HALVES, MODES, Case, Outcome, differences
+from tools.interrupts import ending_on_interrupt
 
 __all__ = ["SHAPES", "main", "selection"]
 
@@ -55,6 +56,7 @@ def _other_operators() -> list[str]:
     return wrong
 
 
+@ending_on_interrupt("lab.gpu.sanitized", "nothing is kept of this run")
 def main() -> int:
     """Run everything once; return the exit status."""
     if skipped("sanitized"):

@@ -18,6 +18,7 @@ from rich.console import Console
 from golden.torch.examples.python_gpt import Sizes
 from lab.gpu import card
 from lab.gpu.contests import CONTESTS, Entry, strictly_fp32
+from tools.interrupts import ending_on_interrupt
 from tools.results import Table
 
 __all__ = ["main", "rows_of", "table"]
@@ -55,6 +56,7 @@ def table(title: str, rows: list[dict[str, Any]]) -> Table:
     return Table(("", "ms", f"speed, relative to {than}", "goal", "met"), shown, title=title)
 
 
+@ending_on_interrupt("lab.gpu.speed", "the contests that have ended are kept")
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line; return the exit status: 1 if a contestant failed, whatever the goals."""
     parser = argparse.ArgumentParser(prog="python -m lab.gpu.speed", description=__doc__)

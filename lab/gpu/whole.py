@@ -34,6 +34,7 @@ from golden.cuda.variants import variants
 from golden.kernels.library import paths
 from lab.gpu import card, kernels
 from lab.gpu.comparison import compare
+from tools.interrupts import ending_on_interrupt
 from tools.paths import ROOT
 from tools.results import Table
 
@@ -166,6 +167,7 @@ def table(parts: dict[str, Found]) -> Table:
     return Table(("part", "passed", "found", "seconds"), rows, left=3)
 
 
+@ending_on_interrupt("lab.gpu.whole", "the parts that have ended are kept")
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line; return the exit status."""
     described = argparse.RawDescriptionHelpFormatter

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -13,7 +13,8 @@ from rich.progress import track
 
 from lab.fpga.report import published, read_json
 from lab.pace.measure import products_per_cycle
-from lab.pace.report import SUBJECT, conclusion, figures, measured_units, paces
+from lab.pace.report import SUBJECT, conclusion, every_pace, figures, measured_units, paces
+from tools.interrupts import ending_on_interrupt
 from tools.pages import check, publish
 from tools.results import measured as measured_now
 from tools.results import read
@@ -21,6 +22,7 @@ from tools.results import read
 __all__ = ["main"]
 
 
+@ending_on_interrupt("lab.pace", "nothing is kept of this run")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line."""
     parser = argparse.ArgumentParser(prog="python -m lab.pace", description=__doc__)
@@ -46,10 +48,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name, level in track(runs, description="simulating at full rate", disable=not sys.stderr.isatty()):
         measured[name, level] = products_per_cycle(units[name], level=level, chunk=given.chunk)
     rows = list(paces(report, measured, units))
-    table = figures(rows)
+    whole = every_pace(rows)
+    table = figures(whole)
     print(table.markdown(), end="")
     if given.update_docs:
-        found = measured_now("pace", ["hdl"], subject=SUBJECT, conclusion=conclusion(rows), tables=(table,))
+        said = conclusion(rows)
+        found = measured_now("pace", ["hdl"], subject=SUBJECT, conclusion=said, tables=(table,), data=asdict(whole))
         # The frequencies are those of the published table, and so is its age.
         publish(found if given.measured else replace(found, sources=read("fpga").sources))
     return 0

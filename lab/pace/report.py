@@ -1,8 +1,8 @@
-"""The table of paces: products per cycle, per second and per area, for every format and level, beside the peers."""
+"""The tables of paces: products per cycle, per second and per area, for every format and level, beside the peers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -13,10 +13,11 @@ from lab.fpga.units import Build, catalogue
 from lab.pace.peers import PEERS
 from tools.results import Table
 
-__all__ = ["SUBJECT", "Pace", "conclusion", "figures", "measured_units", "paces"]
+__all__ = ["SUBJECT", "Pace", "conclusion", "every_pace", "figures", "measured_units", "paces"]
 
 SUBJECT = "products per second"
 _HEADINGS = ("unit", "format", "level", "products per cycle", "MHz", "million products/s", "COMB", "… per 1000 COMB")
+_FOLDED = ("unit", "formats", "levels", "COMB", "MHz", "products per cycle", "million products/s", "… per 1000 COMB")
 
 
 @dataclass(frozen=True)
@@ -87,8 +88,8 @@ def conclusion(rows: list[Pace]) -> str:
     )
 
 
-def figures(rows: list[Pace]) -> Table:
-    """Return the table, the peers at its end."""
+def every_pace(rows: list[Pace]) -> Table:
+    """Return the table of all rows, which is kept and not shown, the peers at its end."""
     lines: list[tuple[object, ...]] = [
         (
             f"`{row.unit}`", row.format, row.level, f"{float(row.products_per_cycle):.2f}", f"{row.megahertz:.0f}",
@@ -104,3 +105,19 @@ def figures(rows: list[Pace]) -> Table:
         for peer in PEERS
     ]  # fmt: skip
     return Table(_HEADINGS, [tuple(map(str, line)) for line in lines], left=2)
+
+
+def figures(whole: Table) -> Table:
+    """Return the table that is shown: a row for each unit, with the numbers of its levels side by side.
+
+    Formats stand in one row as long as no number of theirs differs.
+    """
+    levels: dict[tuple[str, str, str, str], list[Sequence[str]]] = {}
+    for unit, fmt, level, pace, megahertz, rate, comb, density in whole.rows:
+        levels.setdefault((unit, fmt, comb, megahertz), []).append((level, pace, rate, density))
+    formats: dict[tuple[str, ...], list[str]] = {}
+    for (unit, fmt, comb, megahertz), numbers in levels.items():
+        level, pace, rate, density = map(" · ".join, zip(*numbers, strict=True))
+        formats.setdefault((unit, level, comb, megahertz, pace, rate, density), []).append(fmt)
+    rows = [(unit, ", ".join(names), *rest) for (unit, *rest), names in formats.items()]
+    return Table(_FOLDED, rows, left=3)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lab.release.contents import copy_sources, names, problems_of_sources, problems_of_wheel
+from tools.interrupts import ending_on_interrupt, whole_in_spite_of_interrupts
 from tools.paths import ROOT, folder_to_write
 
 __all__ = ["main"]
@@ -57,6 +58,7 @@ def _try(made: Path, folder: Path) -> None:
         print(_run(python, CHECK, *options, cwd=folder), end="", flush=True)
 
 
+@ending_on_interrupt("lab.release", "nothing is kept of this run")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; status 1 if a file lacks something, 2 if a command failed."""
     parser = argparse.ArgumentParser(prog="python -m lab.release", description=__doc__)
@@ -81,9 +83,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"{parser.prog}: {' '.join(error.cmd)}: ended with status {error.returncode}", file=sys.stderr)
             return 2
         given.output.mkdir(parents=True, exist_ok=True)
-        for made in files:
-            shutil.copy(made, given.output)
-            print(given.output / made.name)
+        with whole_in_spite_of_interrupts():
+            for made in files:
+                shutil.copy(made, given.output)
+                print(given.output / made.name)
     return 0
 
 

@@ -23,6 +23,7 @@ from lab.replay.recording import Product
 from lab.replay.report import draw, markdown, totals
 from lab.replay.training import EXAMPLES, recorded_products
 from tools.evidence import Means, Part, Record, note
+from tools.interrupts import ended_by_interrupts, ending_on_interrupt
 from tools.paths import folder_to_write
 
 __all__ = ["main"]
@@ -46,6 +47,7 @@ def enough_products(operand: FloatFormat, least: int) -> list[Product]:
         rows *= 2
 
 
+@ending_on_interrupt("lab.replay", "nothing is kept of this run")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line."""
     parser = argparse.ArgumentParser(prog="python -m lab.replay", description=__doc__)
@@ -76,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         console.print(f"training in {operand}, a few steps of {' and '.join(EXAMPLES)}")
         products += enough_products(operand, given.products)
     jobs = list(itertools.product(products, LEVELS))
-    with ThreadPoolExecutor(given.jobs) as pool:
+    with ThreadPoolExecutor(given.jobs) as pool, ended_by_interrupts(pool):
         verdicts = list(
             track(
                 pool.map(lambda job: judge(job[0], job[1], netlist, counters=given.counters), jobs),

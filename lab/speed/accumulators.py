@@ -14,6 +14,7 @@ import numpy as np
 import golden
 from golden import BF16, FLOAT8_E4M3FN, kernels
 from lab.speed.command import Measurement
+from tools.interrupts import ending_on_interrupt
 from tools.results import Table
 
 __all__ = ["Row", "main", "measure", "table"]
@@ -81,6 +82,7 @@ def table(rows: Sequence[Row], paths: Sequence[str]) -> Table:
     return Table(("preset", "operands", *paths, "wrong outputs"), cells, left=2)
 
 
+@ending_on_interrupt("lab.speed.accumulators", "nothing is kept of this run")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return 0 if nothing is wrong."""
     m, k, n = _TIMED

@@ -16,6 +16,7 @@ import golden
 from golden import FloatFormat, kernels
 from golden.formats import HALF_FORMATS
 from lab.speed.command import Measurement
+from tools.interrupts import ending_on_interrupt
 from tools.results import Table
 
 __all__ = ["REQUESTS", "CountingRow", "main", "measure_counting", "table"]
@@ -138,6 +139,7 @@ def table(rows: Sequence[CountingRow]) -> Table:
     return Table(columns, lines, left=2)
 
 
+@ending_on_interrupt("lab.speed.counting", "nothing is kept of this run")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return 0 if nothing is wrong."""
     m, k, n = _TIMED

@@ -16,6 +16,7 @@ import golden
 from golden import FloatFormat, Rounding, kernels
 from golden.formats import HALF_FORMATS
 from lab.speed.command import Measurement
+from tools.interrupts import ending_on_interrupt
 from tools.results import Table
 
 __all__ = ["MODES", "ModesRow", "main", "measure_modes", "table"]
@@ -123,6 +124,7 @@ def table(rows: Sequence[ModesRow]) -> Table:
     return Table(columns, lines, left=2)
 
 
+@ending_on_interrupt("lab.speed.modes", "nothing is kept of this run")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return 0 if nothing is wrong."""
     command = Measurement(

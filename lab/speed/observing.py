@@ -19,6 +19,7 @@ from golden import kernels
 from golden.torch.examples.gpt import CharacterGpt
 from golden.torch.examples.task import Task
 from lab.speed.command import Measurement
+from tools.interrupts import ending_on_interrupt
 from tools.results import Table
 
 __all__ = ["MODELS", "Row", "differing_weights", "main", "measure", "one_by_one", "parameter_count", "table"]
@@ -145,6 +146,7 @@ def table(rows: Sequence[Row]) -> Table:
     return Table(("model", "parameters", *of_times, "overhead", "weights that differ"), cells, left=1)
 
 
+@ending_on_interrupt("lab.speed.observing", "nothing is kept of this run")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return 0 if nothing is wrong."""
     torch.set_num_threads(1)

@@ -15,6 +15,7 @@ import golden.torch as cstorch
 from lab.speed import libraries
 from lab.speed.command import Measurement
 from lab.speed.observing import Row, differing_weights, one_by_one, parameter_count
+from tools.interrupts import ending_on_interrupt
 from tools.paths import ROOT
 from tools.results import Table
 
@@ -81,6 +82,7 @@ def table(rows: Sequence[Row]) -> Table:
     return Table((*heads, "weights that differ"), cells, left=1)
 
 
+@ending_on_interrupt("lab.speed.observing_libraries", "nothing is kept of this run")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return 0 if nothing is wrong."""
     torch.set_num_threads(1)

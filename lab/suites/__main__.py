@@ -24,6 +24,7 @@ from lab.suites.functions import FUNCTIONS, Function, Vectors
 from lab.suites.judge import Tally, judge
 from lab.suites.report import print_report
 from lab.suites.testfloat import read_testfloat
+from tools.interrupts import ending_on_interrupt
 
 __all__ = ["main"]
 
@@ -42,6 +43,7 @@ _FPGEN = ".fptest"
 _STANDARD_INPUT = "-"
 
 
+@ending_on_interrupt("lab.suites", "nothing is kept of this run")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return 0 if all vectors match, 1 if one does not or none could be run, 2 on bad input."""
     parser = _parser()

@@ -22,6 +22,7 @@ from golden.arrays.checks import code_dtype
 from golden.rounding import Rounding
 from lab.suites.designs import run_reference
 from lab.suites.functions import FUNCTIONS, Function
+from tools.interrupts import ending_on_interrupt
 
 __all__ = ["main", "operands_of_points", "write_lines"]
 
@@ -41,6 +42,7 @@ INSTRUCTIONS = {
 MODELS = range(1, 30)
 
 
+@ending_on_interrupt("lab.suites.isac", "the lines are not whole")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return 0, or 1 if no model gave a point, or 2 if riscv-isac is missing."""
     parser = argparse.ArgumentParser(

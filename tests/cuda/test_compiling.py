@@ -1,14 +1,17 @@
 """Kernels are compiled for every architecture, kept on disk, and made of the instructions that were meant."""
 
+import os
 import re
+import stat
 import sys
+import tempfile
 from collections import Counter
 from itertools import cycle
 
 import pytest
 
 from golden import BF16, CBFLOAT16, FP16, FP32, Rounding
-from golden.cuda import compiling, variants
+from golden.cuda import cache, compiling, variants
 from golden.cuda.compiling import ARCHITECTURES, Resources, architecture_for, cache_folder, compiled, ptx, resources_in
 from golden.cuda.scales import Steps, choose
 from golden.formats import SIXTEEN_BIT_FORMATS
@@ -150,6 +153,55 @@ def test_changed_header_is_compiled_again(nvrtc, small, folder):
     compiled.cache_clear()
     compiled(None, 90)
     assert len(list(folder.iterdir())) == 2
+
+
+@pytest.fixture
+def homeless(tmp_path, monkeypatch):
+    """A user without a home folder, and the folder that temporary ones of this user are made in."""
+
+    def unknown(_):
+        raise KeyError
+
+    for name in ("XDG_CACHE_HOME", "HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("pwd.getpwuid", unknown)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    cache._temporary.cache_clear()
+    yield tmp_path / f"cbfloat-{os.getuid()}"
+    cache._temporary.cache_clear()
+
+
+def test_cache_without_a_home_folder_is_a_temporary_one_of_the_user_with_one_warning(homeless):
+    # RuntimeError: Could not determine home directory.
+    with pytest.warns(UserWarning, match=r"^there is no home folder: compiled kernels are kept in .*XDG_CACHE") as said:
+        assert cache_folder() == cache_folder() == homeless / "cbfloat" / "cuda"
+    assert len(said) == 1
+    assert stat.S_IMODE(homeless.stat().st_mode) == 0o700
+    cache._temporary.cache_clear()
+    with pytest.warns(UserWarning, match="no home folder"):
+        assert cache_folder() == homeless / "cbfloat" / "cuda"  # of another process, the next time
+
+
+@pytest.mark.parametrize("kind", ["another user's", "writable by others", "link", "file"])
+def test_cache_without_a_home_folder_is_never_what_another_user_can_write(homeless, kind, monkeypatch):
+    if kind == "another user's":
+        homeless.mkdir(mode=0o700)
+        another = os.getuid() + 1
+        monkeypatch.setattr("os.getuid", lambda: another)
+        homeless = homeless.rename(homeless.with_name(f"cbfloat-{another}"))
+    elif kind == "file":
+        homeless.touch()
+    elif kind == "link":
+        (homeless.parent / "elsewhere").mkdir()
+        homeless.symlink_to(homeless.parent / "elsewhere")
+    else:
+        homeless.mkdir()
+        homeless.chmod(0o777)
+    with pytest.warns(UserWarning, match="no home folder"):
+        base = cache_folder().parents[1]
+    assert base != homeless
+    assert base.parent == homeless.parent
+    assert stat.S_IMODE(base.stat().st_mode) == 0o700
 
 
 def test_folder_that_cannot_be_written_keeps_nothing(nvrtc, small, monkeypatch, tmp_path):

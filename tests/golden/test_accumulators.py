@@ -1,10 +1,12 @@
 """Accumulators of other machines: kept results of outside judges, arrays against the reference, bad input."""
 
+import pickle
 import re
-from dataclasses import replace
+from dataclasses import FrozenInstanceError, fields, replace
 from functools import lru_cache
+from inspect import signature
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, get_type_hints
 
 import numpy as np
 import pytest
@@ -321,6 +323,26 @@ def test_machine_of_your_own_takes_names_of_modes_and_needs_no_provenance():
     assert mine == volta
     with pytest.raises(ValueError, match=r"must have 9 to 16 bits for the accumulator of your own machine; golden"):
         mine.check_operand(FLOAT8_E4M3FN)
+
+
+def test_fused_sum_says_in_its_types_that_names_of_modes_are_accepted_and_modes_are_kept():
+    # Type checkers refused the names that it accepts: both had the type of the field.
+    accepted, kept = get_type_hints(FusedSum.__init__), get_type_hints(FusedSum)
+    assert (accepted["cut"], accepted["rounding"]) == (Rounding | str, Rounding | str | None)
+    assert (kept["cut"], kept["rounding"]) == (Rounding, Rounding | None)
+    assert [field.name for field in fields(FusedSum)] == list(signature(FusedSum).parameters)
+    given = FusedSum(3, 24, "down", "to_odd", BF16, interleaved=True)
+    assert replace(given) == given == pickle.loads(pickle.dumps(given))
+    assert replace(given, cut="to_odd") == FusedSum(3, 24, Rounding.TO_ODD, Rounding.TO_ODD, BF16, interleaved=True)
+    with pytest.raises(FrozenInstanceError):
+        given.terms = 4
+
+
+@pytest.mark.parametrize("result", ["float32", None])
+def test_fused_sum_with_a_result_that_is_no_format_is_refused_by_name(result):
+    # It was an AttributeError: 'str' object has no attribute 'exponent_bits'.
+    with pytest.raises(TypeError, match=f"^result: got {result!r}, must be a FloatFormat"):
+        FusedSum(2, result=result)
 
 
 @pytest.mark.parametrize(

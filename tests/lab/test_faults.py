@@ -11,7 +11,7 @@ from amaranth.lib.wiring import In, Out
 from lab.faults.__main__ import main
 from lab.faults.campaign import Fate, Judged, Target, batches, judge
 from lab.faults.candidates import candidates, choose
-from lab.faults.design import Design, design_of
+from lab.faults.design import NOWHERE, Design, design_of
 from lab.faults.equivalence import Conjectures, Pair
 from lab.faults.fault import HOLDS, KINDS, Fault
 from lab.faults.gates import gates_of
@@ -88,6 +88,17 @@ def test_choice_leaves_no_kind_out_and_is_repeated_by_its_seed(found):
     assert {fault.kind for fault in chosen} == set(KINDS)
     assert len(set(chosen)) == len(chosen)
     assert chosen == choose(found, 3 * len(KINDS), 1) != choose(found, 3 * len(KINDS), 2)
+
+
+def test_fault_in_the_comparison_of_an_enumeration_is_placed_where_its_result_goes():
+    # The cell's own line is one of Amaranth: docs/faults.md counted eight such faults in a module called "?".
+    found = list(candidates(design_of(UNITS["mac_cbfloat16"].build())))
+    assert not [fault.name for fault in found if fault.file == NOWHERE]
+    without_line = [fault for fault in found if not fault.has_line]
+    assert {(fault.file, fault.group, fault.module) for fault in without_line} == {
+        ("mac/multiply_accumulate.py", "", "top")
+    }
+    assert len(without_line) == 4
 
 
 def test_candidates_of_the_mac_have_the_faults_that_an_outside_trial_found():

@@ -1,5 +1,6 @@
 """The pace of the units: what the table of the results page is made of."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -8,8 +9,8 @@ from hdl import MultiplyAccumulate, VectorMac
 from lab.fpga.report import published
 from lab.pace.measure import products_per_beat, products_per_cycle
 from lab.pace.peers import PEERS
-from lab.pace.report import Pace, figures, measured_units
-from tools.results import read
+from lab.pace.report import Pace, every_pace, figures, measured_units
+from tools.results import Table, read
 
 
 @pytest.mark.parametrize(("level", "pace"), [(0, 1), (1, Fraction(4, 5)), (2, Fraction(4, 5))])
@@ -32,9 +33,26 @@ def test_products_of_a_beat_are_one_or_as_many_as_lanes_of_the_level():
 def test_row_of_the_table_is_pace_times_frequency_and_that_by_area():
     row = Pace("mac", "cbfloat16", 1, Fraction(32, 33), 165.0, 1280)
     assert (row.rate, row.density) == (160.0, 125.0)
-    table = figures([row]).markdown()
+    table = every_pace([row]).markdown()
     assert "| `mac` | cbfloat16 | 1 | 0.97 | 165 | 160 | 1280 | 125 |" in table
     assert all(peer.name in table for peer in PEERS)
+
+
+def test_table_of_the_page_has_a_row_for_each_unit_unless_its_formats_differ():
+    same = [Pace("mac", fmt, level, Fraction(32, 32 + level), 165.0, 1280) for fmt in ("a", "b") for level in (0, 1)]
+    other = [replace(row, format="c", products_per_cycle=Fraction(1, 2)) for row in same[:2]]
+    table = figures(every_pace(same + other))
+    assert list(table.rows[:2]) == [
+        ("`mac`", "a, b", "0 · 1", "1280", "165", "1.00 · 0.97", "165 · 160", "129 · 125"),
+        ("`mac`", "c", "0 · 1", "1280", "165", "0.50 · 0.50", "82 · 82", "64 · 64"),
+    ]
+    assert [row[0] for row in table.rows[2:]] == [peer.name for peer in PEERS]
+
+
+def test_table_of_the_page_is_made_of_all_rows_that_are_kept():
+    kept = read("pace")
+    assert [list(row) for row in figures(Table(**kept.data)).rows] == kept.tables[0].rows
+    assert len(kept.tables[0].rows) < len(kept.data["rows"]) / 2
 
 
 def test_page_tells_the_pace_of_every_measured_unit():

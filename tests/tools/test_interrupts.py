@@ -1,6 +1,8 @@
 """Ctrl-C ends a command line with one line, and every process that it has started."""
 
+import ast
 import fcntl
+import inspect
 import os
 import signal
 import subprocess
@@ -10,6 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
+from types import FrameType
 
 import pytest
 
@@ -18,6 +21,24 @@ from tools import interrupts
 from tools.paths import ROOT
 
 PATIENCE = 30.0
+LAB = ROOT / "lab"
+#: Not a command line of this tree: a script that lab.release runs where nothing of the tree is found.
+OUTSIDE = "lab.release.check_installed"
+
+
+def command_lines() -> list[str]:
+    """Return every module of the laboratory that runs by its name and has a public ``main``."""
+    found = []
+    for file in sorted(LAB.rglob("*.py")):
+        text = file.read_text(encoding="utf-8")
+        if 'if __name__ == "__main__":' in text and "main(" in text.replace("_main(", ""):
+            found.append(".".join(file.relative_to(ROOT).with_suffix("").parts))
+    return [name for name in found if name != OUTSIDE]
+
+
+def opens_pool(item: ast.withitem) -> bool:
+    """Tell whether a ``with`` opens a pool of threads or processes."""
+    return isinstance(item.context_expr, ast.Call) and ast.unparse(item.context_expr.func).endswith("PoolExecutor")
 
 
 def wait_for(condition: Callable[[], bool]) -> bool:
@@ -104,3 +125,52 @@ def test_laboratory_stopped_by_ctrl_c_returns_130_and_says_one_line(
     said = capsys.readouterr().err
     assert "stopped by Ctrl-C; " in said
     assert said.strip().count("\n") == 0
+
+
+def test_command_lines_of_the_laboratory_are_all_found() -> None:
+    found = set(command_lines())
+    assert {"lab.__main__", "lab.mutants.__main__", "lab.suites.accumulators.keep", "lab.gpu.sanitized"} <= found
+    rooms = {".".join(file.relative_to(ROOT).with_suffix("").parts) for file in LAB.glob("*/__main__.py")}
+    assert rooms <= found
+
+
+@pytest.mark.parametrize("module", command_lines())
+def test_command_line_of_the_laboratory_interrupted_in_its_main_returns_130_and_says_one_line(
+    module: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main = import_module(module).main
+    body = inspect.unwrap(main).__code__
+
+    def interrupts_the_body(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and frame.f_code is body:
+            raise KeyboardInterrupt
+
+    before = sys.getprofile()
+    sys.setprofile(interrupts_the_body)
+    try:
+        status = main()
+    except KeyboardInterrupt:  # it would end the tests
+        status = "interrupted"
+    finally:
+        sys.setprofile(before)
+    assert status == 130
+    said = capsys.readouterr().err
+    assert said.startswith(f"\n{module.removesuffix('.__main__')}: stopped by Ctrl-C; ")
+    assert said.strip().count("\n") == 0
+
+
+def test_pool_of_the_laboratory_is_ended_by_ctrl_c() -> None:
+    opened, forgotten = 0, []
+    for file in sorted(LAB.rglob("*.py")):
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        called = [ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)]
+        ended = 0
+        for node in ast.walk(tree):
+            if isinstance(node, ast.With) and any(map(opens_pool, node.items)):
+                ended += ast.unparse(node.items[-1].context_expr) == "ended_by_interrupts(pool)"
+        pools = sum(name.endswith("PoolExecutor") for name in called)
+        opened += pools
+        if ended != pools:
+            forgotten.append(str(file.relative_to(ROOT)))
+    assert opened >= 6
+    assert not forgotten

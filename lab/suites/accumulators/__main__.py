@@ -20,6 +20,7 @@ from lab.suites.accumulators.mma_sim import INSTRUCTIONS, MmaSim
 from lab.suites.accumulators.processor import PROCESSOR_PRESETS, Processor
 from lab.suites.accumulators.qemu import QEMU_PRESETS, Qemu
 from lab.suites.accumulators.spike import SPIKE_PRESETS, Spike
+from tools.interrupts import ending_on_interrupt
 
 __all__ = ["compare", "main"]
 
@@ -62,6 +63,7 @@ def compare(
     return compared, wrong, shown
 
 
+@ending_on_interrupt("lab.suites.accumulators", "nothing is kept of this run")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return 0 if all cases match, 1 if one does not, 2 on bad input."""
     parser = argparse.ArgumentParser(prog="python -m lab.suites.accumulators", description=__doc__)

@@ -22,6 +22,7 @@ from lab.suites.accumulators.mma_sim import INSTRUCTIONS, MmaSim
 from lab.suites.accumulators.processor import Processor
 from lab.suites.accumulators.qemu import QEMU_PRESETS, Qemu
 from lab.suites.accumulators.spike import SPIKE_PRESETS, Spike
+from tools.interrupts import ending_on_interrupt
 
 __all__ = ["main"]
 
@@ -35,6 +36,7 @@ class _Kept(NamedTuple):
     result: int
 
 
+@ending_on_interrupt("lab.suites.accumulators.keep", "nothing is kept of this run")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line."""
     parser = argparse.ArgumentParser(
