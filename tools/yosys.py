@@ -5,6 +5,7 @@ To load Yosys takes ten times as long as to translate a small unit.
 
 from __future__ import annotations
 
+import atexit
 import importlib.util
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -99,4 +100,6 @@ def _program() -> tuple[Any, Any, Any]:
     engine = wasmtime.Engine(configuration)
     linker = wasmtime.Linker(engine)
     linker.define_wasi()
+    # Later, when Python takes its modules apart, wasmtime could no longer free them, and would say so in a traceback.
+    atexit.register(_program.cache_clear)
     return engine, linker, wasmtime.Module(engine, Path(found.origin).with_name("yosys.wasm").read_bytes())

@@ -1,5 +1,8 @@
 """Yosys within this process does what the one that Amaranth starts does."""
 
+import subprocess
+import sys
+
 import pytest
 from amaranth._toolchain.yosys import YosysError, _BuiltinYosys, find_yosys
 from amaranth.back import rtlil, verilog
@@ -7,6 +10,7 @@ from amaranth.back import rtlil, verilog
 from golden import CBFLOAT16, FP32
 from hdl import FloatConverter
 from tools import yosys
+from tools.paths import ROOT
 from tools.yosys import loaded_yosys, run_yosys
 
 
@@ -62,3 +66,17 @@ def test_missing_yosys_is_told_with_what_installs_it(monkeypatch):
     yosys._program.cache_clear()
     with pytest.raises(RuntimeError, match=r"Yosys is missing: pip install 'amaranth\[builtin-yosys\]'"):
         run_yosys("stat")
+
+
+ENDS = """
+import atexit
+from tools import yosys
+atexit.register(lambda: print(yosys._program.cache_info().currsize))  # what is registered last runs first
+yosys.load()
+"""
+
+
+def test_loaded_yosys_is_freed_before_python_takes_its_modules_apart():
+    # Else wasmtime wrote a traceback at the end of some runs: TypeError: 'NoneType' object is not callable.
+    done = subprocess.run([sys.executable, "-c", ENDS], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("0\n", "")
