@@ -163,7 +163,7 @@ class Accumulator:
     total_reach : int or None
         A total whose exponent is more than this below the largest of its join counts as 0; None: no such limit.
     zero_exponent : int or None
-        Exponent of a factor that is 0; None: a product that is 0 takes no part in the alignment.
+        Exponent of a factor that is 0, -1000 to 256; None: a product that is 0 takes no part in the alignment.
     products_overflow : bool
         A finite product of 2**128 and more is infinite, unless the block or the total has an infinity or a NaN.
     flush : str
@@ -171,7 +171,8 @@ class Accumulator:
         be below the smallest normal value if they were rounded with an unbounded exponent. ``"positive"``: subnormal
         operands and totals, and zeros among them, count as +0; results that are subnormal, as zeros of their sign.
     depth : int or None
-        Products of an instruction, a multiple of `block`: the total is flushed where one begins. None: at every block.
+        Products of an instruction, a multiple of `block`: the total is flushed where one begins, as it does anew after
+        each promotion. None: at every block.
     promote_every : int or None
         After this many products, a multiple of `block`, the total joins an outer float32 sum, rounded to nearest even,
         and starts from +0 again; None: never.
@@ -255,7 +256,7 @@ class Accumulator:
         for argument, least, most in (
             ("total_fraction_bits", 1, 40),
             ("total_reach", 1, 40),
-            ("zero_exponent", -1000, 1000),
+            ("zero_exponent", -1000, 256),
             ("nan", 0, 2**32 - 1),
         ):
             if getattr(self, argument) is not None:

@@ -241,3 +241,12 @@ def test_overlaps_of_infinities_and_beyond_the_range_are_results_without_a_warni
     with cstorch.precision(half, LEVEL):
         got = F.conv_transpose1d(given, torch.ones(1, 1, 2)).float()
     assert [each & 0xFFFFFFFF for each in got.view(torch.int32).flatten().tolist()] == list(wanted)
+
+
+@pytest.mark.parametrize("mode", ["up", "stochastic"])
+def test_overlaps_are_rounded_to_nearest_even_in_any_mode(mode):
+    # 1 + 2^-12: up would be 0x3E01.
+    x, weight = torch.tensor([[[2.0**-12, 1.0]]]), torch.ones(1, 1, 2)
+    with cstorch.precision("cbfloat16", rounding=mode, out_rounding=mode):
+        result = torch.nn.functional.conv_transpose1d(x, weight)
+    assert [int(code) for code in golden.encode(result.numpy(), "cbfloat16").ravel()] == [0x2600, 0x3E00, 0x3E00]

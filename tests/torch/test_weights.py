@@ -215,3 +215,15 @@ def test_rounding_is_an_argument_of_autocast_and_a_key_of_yaml():
         assert torch.equal(x @ x.T, wanted)
     with cstorch.precision("cbfloat16", 2):
         assert not torch.equal(x @ x.T, wanted)
+
+
+def test_weight_without_axes_keeps_its_shape():
+    # It was a RuntimeError: output with shape [] doesn't match the broadcast shape [1].
+    weight = nn.Parameter(torch.tensor(1.001))
+    optimizer = torch.optim.SGD([weight], lr=1.0)
+    keep_weights(optimizer, "cbfloat16", rounding="up")
+    assert golden.encode(weight.detach().numpy(), CBFLOAT16) == 0x3E01
+    weight.grad = torch.tensor(-(2.0**-20))
+    optimizer.step()
+    assert weight.shape == ()
+    assert golden.encode(weight.detach().numpy(), CBFLOAT16) == 0x3E02

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstring>
 #include <new>
-#include <numeric>
 
 #include "environment.h"
 #include "kernels.h"
@@ -67,9 +66,7 @@ public:
           rule_(rule_of(given.rule)),
           row_groups_((given.m + ROWS - 1) / ROWS),
           column_groups_((given.n + path.lanes - 1) / path.lanes) {
-        // Whole blocks and instructions, and whole promotions where they are short.
-        const int64_t unit = std::lcm<int64_t>(rule_.block, rule_.depth);
-        segment_ = (SEGMENT + unit - 1) / unit * unit;
+        segment_ = (SEGMENT + rule_.block - 1) / rule_.block * rule_.block;  // whole blocks
     }
 
     void run() {

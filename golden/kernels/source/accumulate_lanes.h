@@ -27,6 +27,7 @@ constexpr int UNROLLED = 1;
 constexpr double SMALLEST = 0x1p-126, BEYOND = 0x1p128, SHIFTER = 0x1p52;
 constexpr long long SIGN = -0x7FFFFFFFFFFFFFFF - 1;
 constexpr double LEAST_EXPONENT = -900;  // below that of every product; scales stay normal numbers
+constexpr double LARGEST_EXPONENT = 1000;  // that of an infinity is larger; likewise
 
 inline V magnitude(V value) { return with_bits(bits_of(value) & ~SIGN); }
 inline V choose(Bits mask, V yes, V no) { return with_bits((bits_of(yes) & mask) | (bits_of(no) & ~mask)); }
@@ -101,9 +102,9 @@ struct Terms {
 };
 
 // Of float32 values and of a product and a float32 value, doubles are added well enough to be rounded to nearest again;
-// of two products, and to round to odd, the sum has to tell what it lost.
-inline V added(V a, V b, const FusedSum &sum, bool products) {
-    return products || sum.rounding != CBFLOAT_NEAREST_EVEN ? sum_to_odd(a, b) : a + b;
+// of two products, of a term with more bits than a float has, and to round to odd, the sum has to tell what it lost.
+inline V added(V a, V b, const FusedSum &sum, bool wide) {
+    return wide || sum.rounding != CBFLOAT_NEAREST_EVEN ? sum_to_odd(a, b) : a + b;
 }
 
 class Block {
@@ -116,13 +117,17 @@ public:
         Lanes natural;
         if (rule_.products_overflow) natural = overflow(total);
         int count = rule_.block;
-        for (int number = 0; number < rule_.stages; number++) count = stage(rule_.stage[number], count, number == 0);
+        bool wide = !rule_.products_are_floats;
+        for (int number = 0; number < rule_.stages; number++) {
+            count = stage(rule_.stage[number], count, number == 0, wide);
+            wide = rule_.stage[number].rounding < 0;
+        }
         if (rule_.join.chain) {
-            for (int i = 0; i < count; i++) add(terms.value[place(i)], rule_.join, total);
+            for (int i = 0; i < count; i++) add(terms.value[i], rule_.join, wide, total);
         } else {
             terms.value[count] = total;
             if (rule_.join.fraction_bits >= 0) EACH terms.exponent[count].v[u] = exponent_of(total.v[u]);
-            total = sum(rule_.join, 0, 1, count == rule_.block && !rule_.stages, count).value;
+            total = sum(rule_.join, 0, 1, wide, count).value;
         }
         if (rule_.products_overflow)
             EACH total.v[u] = choose((natural.v[u] - natural.v[u]) == 0, total.v[u], natural.v[u]);
@@ -132,8 +137,6 @@ private:
     struct Made {
         Lanes value, exponent;
     };
-
-    int place(int i) const { return rule_.ordered ? rule_.order[i] : i; }
 
     // Finite products too large for float32 become infinite; return the sum without that.
     Lanes overflow(const Lanes &total) {
@@ -146,22 +149,23 @@ private:
         return natural;
     }
 
-    void add(const Lanes &term, const FusedSum &spec, Lanes &total) const {
-        EACH total.v[u] = finished(added(term.v[u], total.v[u], spec, !rule_.products_are_floats), spec, rule_.flush);
+    void add(const Lanes &term, const FusedSum &spec, bool wide, Lanes &total) const {
+        EACH total.v[u] = finished(added(term.v[u], total.v[u], spec, wide), spec, rule_.flush);
     }
 
-    int stage(const FusedSum &spec, int count, bool first) {
+    // `wide`: a term may have more bits than a float has.
+    int stage(const FusedSum &spec, int count, bool first, bool wide) {
         const int sums = count / spec.terms;
         Made made[MOST_PRODUCTS];
         for (int i = 0; i < sums; i++) {
             const int start = spec.interleaved ? i : i * spec.terms, step = spec.interleaved ? sums : 1;
             if (spec.chain) {
                 Lanes total{};
-                for (int j = 0; j < spec.terms; j++) add(terms.value[start + j * step], spec, total);
+                for (int j = 0; j < spec.terms; j++) add(terms.value[start + j * step], spec, wide, total);
                 made[i].value = total;
                 if (rule_.aligns) EACH made[i].exponent.v[u] = exponent_of(total.v[u]);
             } else {
-                made[i] = sum(spec, start, step, first, -1);
+                made[i] = sum(spec, start, step, first || wide, -1);
             }
         }
         for (int i = 0; i < sums; i++) {
@@ -172,15 +176,14 @@ private:
     }
 
     // The sum of the terms from `start` on; `total` is the number of the one that is the total, or -1.
-    Made sum(const FusedSum &spec, int start, int step, bool products, int total) const {
+    Made sum(const FusedSum &spec, int start, int step, bool wide, int total) const {
         Made made;
         if (spec.fraction_bits < 0) {
             const Lanes &a = terms.value[start];
             made.value = a;
             if (spec.terms == 2) {
                 const Lanes &b = terms.value[start + step];
-                const bool exactly = products && (total < 0 || !rule_.products_are_floats);
-                EACH made.value.v[u] = added(a.v[u], b.v[u], spec, exactly);
+                EACH made.value.v[u] = added(a.v[u], b.v[u], spec, wide);
             }
         } else {
             align(spec, start, step, total, made);
@@ -198,6 +201,7 @@ private:
         for (int j = 0; j < spec.terms; j++) EACH {
                 exponent.v[u] = largest(exponent.v[u], terms.exponent[start + j * step].v[u]);
             }
+        EACH exponent.v[u] = choose(exponent.v[u] > LARGEST_EXPONENT, all(LARGEST_EXPONENT), exponent.v[u]);
         EACH scale.v[u] = power(spec.fraction_bits - exponent.v[u]);
         const int others = total < 0 ? spec.terms : spec.terms - 1;
         for (int j = 0; j < others; j++) EACH {
@@ -250,9 +254,12 @@ inline void add_products(const AccumulatorRule &rule, int64_t k0, int64_t k1, co
             EACH promoted.v[u] = to_float(promoted.v[u] + total.v[u]);
             total = Lanes{};
         }
-        if (rule.flush != Flush::none && k % rule.depth == 0) EACH total.v[u] = flushed(total.v[u], rule.flush);
-        for (int j = 0; j < rule.block; j++)
-            factors.multiply(rule, k - k0 + j, block.terms.value[j], block.terms.exponent[j]);
+        const int64_t since = rule.promote ? k % rule.promote : k;  // instructions begin anew after a promotion
+        if (rule.flush != Flush::none && since % rule.depth == 0) EACH total.v[u] = flushed(total.v[u], rule.flush);
+        for (int j = 0; j < rule.block; j++) {
+            const int at = rule.ordered ? rule.order[j] : j;
+            factors.multiply(rule, k - k0 + at, block.terms.value[j], block.terms.exponent[j]);
+        }
         block.join(total);
     }
     totals = total;

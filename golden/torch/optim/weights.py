@@ -125,4 +125,4 @@ def _round(tensor: Tensor, fmt: FloatFormat, place: tuple[ReductionRounding, int
     values = tensor.detach().numpy(force=True)
     random = random_words(values.shape, rounding)(step) if rounding.is_random else None
     rounded = golden.quantize(values, fmt, rounding=rounding.out_rounding, random=random)
-    tensor.copy_(torch.from_numpy(np.ascontiguousarray(rounded)))
+    tensor.copy_(torch.from_numpy(np.asarray(rounded)))

@@ -6,7 +6,19 @@ import numpy as np
 import pytest
 
 import golden
-from golden import BF16, FLOAT8_E4M3FN, FP16, FloatFormat, FusedSum, Rounding, accumulators, kernels, reference
+from golden import (
+    BF16,
+    FLOAT8_E4M3FN,
+    FLOAT8_E5M2,
+    FP16,
+    Accumulator,
+    FloatFormat,
+    FusedSum,
+    Rounding,
+    accumulators,
+    kernels,
+    reference,
+)
 from golden.arrays import accumulators as accumulations
 from lab.suites.accumulators.cases import draw, draw_edges
 
@@ -152,3 +164,62 @@ def test_fault_in_the_numbers_of_a_rule_changes_the_results():
                if accumulators[name].operand_bits == 16]  # fmt: skip
     distinct = {each.tobytes() for each in results}
     assert len(distinct) >= 8
+
+
+def dot_on_arrays(a, b, total, fmt, rule):
+    codes = (np.array(each, np.uint8 if fmt.width <= 8 else np.uint16) for each in (a, b))
+    return int(golden.dot(*codes, operand=fmt, reduction=rule, initial=np.uint32(total)))
+
+
+def test_order_of_products_before_a_stage_is_that_of_the_rule(path):
+    # (1 + 2^-24) + (1 - 1). The kernels ordered what the stage had left, and gave 0x40000000.
+    rule = Accumulator(
+        operand_bits=16, block=4, order=(0, 2, 1, 3), stages=(FusedSum(2),), join=FusedSum(3, chain=True)
+    )
+    a, b = [0x3F80, 0x3F80, 0x3380, 0xBF80], [0x3F80] * 4
+    wanted = reference.dot(a, b, operand=BF16, reduction=rule)[0]
+    assert dot_on_arrays(a, b, 0, BF16, rule) == 0x3F800000 == wanted
+
+
+@pytest.mark.parametrize("join", [FusedSum(2), FusedSum(2, chain=True)], ids=["sum", "chain"])
+def test_total_beside_a_sum_that_is_not_rounded_is_rounded_once(path, join):
+    # 1 + 2^-24, a tie, and a total of 2^-60 above it. The kernels lost the total first and gave 0x3F800000.
+    rule = Accumulator(operand_bits=8, block=2, stages=(FusedSum(2, 40, rounding=None),), join=join)
+    codes = [0x3C, 0x0C]
+    wanted = reference.dot(codes, codes, operand=FLOAT8_E5M2, reduction=rule, initial=0x21800000)[0]
+    assert dot_on_arrays(codes, codes, 0x21800000, FLOAT8_E5M2, rule) == 0x3F800001 == wanted
+
+
+def test_instruction_after_a_promotion_begins_anew(path):
+    # The kernels flushed the total -0 of the fourth product before the fifth, and gave +0.
+    rule = Accumulator(operand_bits=16, block=1, join=FusedSum(2), flush="positive", depth=2, promote_every=3)
+    a, b = [0x1C80, 0, 0x1C80, 0x1C80, 0], [0x9C80] * 5
+    wanted = reference.dot(a, b, operand=BF16, reduction=rule, initial=0x80000000)[0]
+    assert dot_on_arrays(a, b, 0x80000000, BF16, rule) == 0x80000000 == wanted
+
+
+def test_instruction_of_two_billion_products_takes_no_memory_for_them(path):
+    # It was a MemoryError: no memory for the product of shapes (1, 1) and (1, 1).
+    rule = Accumulator(operand_bits=16, block=1, join=FusedSum(2), flush="signed", depth=2**31)
+    assert dot_on_arrays([0x3F80], [0x3F80], 0x00000001, BF16, rule) == 0x3F800000
+
+
+@pytest.mark.parametrize("cut", ["toward_zero", "down", "to_odd"])
+@pytest.mark.parametrize("length", [1, 2])
+def test_terms_beside_a_zero_of_the_largest_exponent_are_the_references(cut, length):
+    # With an exponent of 1000 (0 * 0: 2000) NumPy gave +0 where the rule says 0xFF800000: the limit is 256 since.
+    join = FusedSum(3, 8, cut=cut, rounding="toward_zero")
+    rule = Accumulator(operand_bits=16, block=2, join=join, zero_exponent=256)
+    a, b = [0x8001, 0x0001][:length], [0x0001, 0][:length]
+    wanted = reference.dot(a, b, operand=BF16, reduction=rule, initial=0x80000001)[0]
+    for path in kernels.paths():
+        with kernels.use(path):
+            assert dot_on_arrays(a, b, 0x80000001, BF16, rule) == wanted
+
+
+def test_infinity_that_a_stage_rounds_to_stays_one_where_the_next_cuts_to_one_bit(path):
+    # 2^127 * 2 is infinite after the first stage. The kernels scaled it by 0 and gave 0x7FC00000.
+    rule = Accumulator(operand_bits=16, block=1, stages=(FusedSum(1),), join=FusedSum(2, 1))
+    a, b = [0x7F00], [0x4000]
+    wanted = reference.dot(a, b, operand=BF16, reduction=rule)[0]
+    assert dot_on_arrays(a, b, 0, BF16, rule) == 0x7F800000 == wanted
