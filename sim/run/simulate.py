@@ -14,14 +14,12 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from golden.nearest import did_you_mean
 from hdl.catalogue import Kind, Unit
 from hdl.verilog import to_verilog
 from sim.bench.findings import Context
 from sim.bench.shell import TOP, shell
-from sim.port import Port
 from sim.run.compiled import Engine, run_compiled
 from sim.run.judge import judge
 from sim.run.outcome import Outcome
@@ -213,11 +211,6 @@ def prepare(unit: Unit, seed: int, effort: float) -> tuple[list[Scenario], set[s
     """Return the scenarios of a unit, the coverage bins that they must meet, and the names of the formats in them.
 
     They are kept: faults of a unit, one after the other in a process, are all judged with the same stimulus.
-
-    Raises
-    ------
-    ValueError
-        If there is no stimulus for a unit with such parameters.
     """
     component = unit.build()
     port = port_of(unit, component)
@@ -232,7 +225,6 @@ def prepare(unit: Unit, seed: int, effort: float) -> tuple[list[Scenario], set[s
     if unit.kind is Kind.MX_QUANTIZER:
         names = [component.source.name, component.element.name]
         return block_scenarios(component, port, rng, effort), required_block_bins(component), names
-    _check_stimulus(unit.name, component, port)
     if port.counters:
         return counting_scenarios(component, port, seed, unit.name, effort)
     if takes_modes_or_widens(component):
@@ -240,18 +232,6 @@ def prepare(unit: Unit, seed: int, effort: float) -> tuple[list[Scenario], set[s
         return rounded(component, port, seed, unit.name, effort)
     plain = vector_scenarios if unit.kind is Kind.VECTOR else mac_scenarios
     return plain(component, port, seed, unit.name, effort)
-
-
-def _check_stimulus(name: str, component: Any, port: Port) -> None:
-    """Refuse a multiply-accumulate unit whose expected results no scenario has."""
-    rounded = takes_modes_or_widens(component)
-    if port.counters and rounded:
-        lacking = "counters beside other rounding modes or narrow operands"
-    elif not rounded and any(fmt.width < 16 for fmt in getattr(component, "unit", component).operands):
-        lacking = "narrow operands that are not widened"
-    else:
-        return
-    raise ValueError(f"{name}: got {lacking}, for which sim/stimulus has no scenarios: write some, or give effort 0")
 
 
 def _keep(scenarios: list[Scenario], names: str) -> list[Scenario]:

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from golden import FP32, FloatFormat, encode
+from golden import FloatFormat, Reduction, Rounding
 from golden.exact_steps import Kind, Place, counted, reduced
+from golden.philox import FIRST_PROMOTION
 from golden.rounding import ReductionRounding
 from sim.counts import COUNTERS, as_numbers
 from sim.port import Port
 from sim.scenario import Scenario
+from sim.stimulus.counted_events import countable, event_reductions
 from sim.stimulus.mac import MacMaker
 from sim.stimulus.order import Beat, Beats
 from sim.stimulus.reductions import NO_ERROR, Chain, Segment
 from sim.stimulus.resets import EPISODES, cut_off
+from sim.stimulus.rounded import RoundedMaker, takes_modes_or_widens
+from sim.stimulus.rounded_vector import RoundedVectorMaker
 from sim.stimulus.rows import Row
 from sim.stimulus.schedule import interleave
 from sim.stimulus.vector import VectorMaker
@@ -34,16 +40,52 @@ def counting_scenarios(
     component: Any, port: Port, seed: int, unit: str, effort: float
 ) -> tuple[list[Scenario], set[str], list[str]]:
     """Return the scenarios, the coverage bins that must not be empty, and the names of the operand formats."""
-    kind = CountingVectorMaker if hasattr(component, "lanes") else CountingMaker
-    maker = kind(getattr(component, "unit", component), port, seed, unit, effort)
+    mac = getattr(component, "unit", component)
+    if takes_modes_or_widens(component):
+        kind = RoundedCountingVectorMaker if hasattr(mac, "lanes") else RoundedCountingMaker
+        rounded = kind(mac, port, seed, unit, effort)
+        return rounded.scenarios(), rounded.required(), rounded.format_names()
+    maker = (CountingVectorMaker if hasattr(mac, "lanes") else CountingMaker)(mac, port, seed, unit, effort)
     return maker.scenarios(), maker.required(), [fmt.name for fmt in maker.operands]
 
 
-def counts_of_segment(segment: Segment, operand: FloatFormat) -> list[int]:
+class _Brought(Place):
+    """The place of a result whose products bring modes and random numbers: a promotion has those of its last one."""
+
+    def __init__(self, segment: Segment, random_bits: int) -> None:
+        super().__init__(ReductionRounding(), 0)
+        self._segment, self._random_bits = segment, random_bits
+
+    def of_step(self, step: int) -> dict[str, Any]:
+        """Return how a step is rounded."""
+        segment, k, random = self._segment, step, self._segment.random
+        if step >= FIRST_PROMOTION:
+            length = len(segment.a)
+            k = min((step - FIRST_PROMOTION + 1) * (segment.chunk or length), length) - 1
+            random = segment.random_promotion
+        mode = Rounding(segment.modes[k])
+        if mode is not Rounding.STOCHASTIC:
+            return {"rounding": mode}
+        return {"rounding": mode, "random": random[k], "random_bits": self._random_bits}
+
+
+def counts_of_segment(
+    segment: Segment, operand: FloatFormat, inner: FloatFormat | None = None, random_bits: int = 0
+) -> list[int]:
     """Return what the steps of a segment are to add to the counters, by golden's exact reference.
 
     A segment without products is driven as one that changes nothing. Of one that is given up, the products of its last
     chunk are counted unless that was full, but no promotion of it.
+
+    Parameters
+    ----------
+    segment : Segment
+        Its products have modes, or all are rounded to nearest.
+    operand : FloatFormat
+    inner : FloatFormat, optional
+        What operands are widened to.
+    random_bits : int
+        Of the random numbers of its products.
     """
     if segment.error != NO_ERROR:
         return [0] * len(COUNTERS)
@@ -51,10 +93,9 @@ def counts_of_segment(segment: Segment, operand: FloatFormat) -> list[int]:
     plan, steps = reduced(
         a,
         b,
-        Place(ReductionRounding(), 0),
+        _Brought(segment, random_bits) if segment.modes else Place(ReductionRounding(), 0),
         operand=operand,
-        level=segment.level,
-        chunk=segment.chunk or None,
+        reduction=Reduction.for_level(segment.level, operand, chunk=segment.chunk or None, inner=inner or operand),
         initial=segment.initial,
     )
     is_open = not plan.is_chain and not segment.last and (not segment.chunk or len(a) % segment.chunk != 0)
@@ -68,6 +109,10 @@ class CountingMaker(MacMaker):
     The control and the steps are those of other units, which have more stimulus. These are about what is counted: every
     event at every level, refusals and reductions given up, and clears and resets in the middle of work.
     """
+
+    #: What operands are widened to, and the bits of a random number, in units that have them.
+    inner: FloatFormat | None = None
+    random_bits = 0
 
     def scenarios(self) -> list[Scenario]:
         """Return all scenarios."""
@@ -109,7 +154,7 @@ class CountingMaker(MacMaker):
         """Reduce what raises every event, in a product and in a promotion, several times in a row."""
         chains: list[Chain] = []
         for index, level in self.kinds:
-            for a, b, chunk in event_reductions(self.operands[index], level):
+            for a, b, chunk in event_reductions(self.operands[index], level, self.inner):
                 chains += [[Segment(index, level, a * times, b * times, chunk=chunk)] for times in (1, 3)]
         return chains
 
@@ -123,7 +168,8 @@ class CountingMaker(MacMaker):
                 continue
             seen.add(id(segment))
             for one in self.parts(segment):
-                numbers = counts_of_segment(one, self.operands[min(one.format, len(self.operands) - 1)])
+                operand = self.operands[min(one.format, len(self.operands) - 1)]
+                numbers = counts_of_segment(one, operand, self.inner, self.random_bits)
                 scenario.counts[at] += numbers
                 self.bins += _met(self.operands, one, numbers)
         return scenario
@@ -137,8 +183,13 @@ class CountingMaker(MacMaker):
         required = {"counters/cleared_while_counting"} if self.port.counters == "ports" else set()
         for index, level in self.kinds:
             operand = self.operands[index]
-            required |= {f"{operand}/level_{level}/counted/{name}" for name in countable(operand, level)}
+            heads = self.heads(f"{operand}/level_{level}")
+            required |= {f"{head}/counted/{name}" for head in heads for name in countable(operand, level, self.inner)}
         return required
+
+    def heads(self, kind: str) -> list[str]:
+        """Return the beginnings of the bins of what is counted of one kind of reduction."""
+        return [kind]
 
 
 class CountingVectorMaker(CountingMaker, VectorMaker):
@@ -150,44 +201,40 @@ class CountingVectorMaker(CountingMaker, VectorMaker):
         return segment.elements
 
 
-def countable(operand: FloatFormat, level: int) -> set[str]:
-    """Return which counters a reduction of these operands can move."""
-    names = {f"products.{event}" for event in ("steps", "inexact", "invalid", "swamped")}
-    if level or 2 * operand.emax >= FP32.emax:
-        names.add("products.overflow")
-    if level or 2 * (operand.emin - operand.fraction_bits) < FP32.emin - FP32.fraction_bits:
-        names.add("products.underflow")
-    if level:
-        names |= {f"promotions.{event}" for event in ("steps", "inexact", "invalid", "swamped")}
-        # A sum of two numbers of a format is never inexact where it is tiny.
-        names |= {"promotions.overflow"} if level == 2 or operand.emax >= FP32.emax else set()
-    return names
+class RoundedCountingMaker(CountingMaker, RoundedMaker):
+    """Makes the scenarios of one unit that rounds in other modes too, or has narrow operands: every event in each."""
+
+    def counted_events(self) -> list[Chain]:
+        """Do so in every mode; stochastically with the least random numbers and with the largest."""
+        top = (1 << self.random_bits) - 1
+        chains: list[Chain] = []
+        for (segment,), mode in itertools.product(super().counted_events(), self.modes):
+            count = len(segment.a)
+            for number in (0, top) if mode == Rounding.STOCHASTIC.value else (0,):
+                drawn = [number] * count
+                chains.append([replace(segment, modes=[mode] * count, random=drawn, random_promotion=drawn)])
+        return chains
+
+    def required(self) -> set[str]:
+        """Return the bins that must not be empty: also those of steps, where all of them are driven."""
+        rounded = RoundedMaker.required(self)
+        driven = rounded if self.port.counters == "ports" else {one for one in rounded if one.startswith("refused/")}
+        return super().required() | driven
+
+    def heads(self, kind: str) -> list[str]:
+        """Return one for every mode."""
+        return [f"{kind}/{Rounding(mode)}" for mode in self.modes]
 
 
-def event_reductions(operand: FloatFormat, level: int) -> Iterable[tuple[list[int], list[int], int]]:
-    """Yield factors and chunk lengths that raise, together, every event of `countable`."""
-    one, sign = operand.one, operand.sign_mask
-    largest, least, odd = operand.max_finite, operand.min_subnormal, operand.one | 1
-    chunks = (0, 1) if level else (0,)
-    for chunk in chunks:
-        # Overflow, and an infinity less itself; 0 times infinity; what is lost beside a large number.
-        yield [largest, largest], [largest, largest], chunk
-        yield [largest, largest], [one, one], chunk
-        yield [operand.inf, operand.inf | sign], [one, one], chunk
-        yield [0, one], [operand.inf, one], chunk
-        yield [one, least, least | sign], [one, one, one], chunk
-        yield [one, least, least | sign], [one, least, least], chunk
-        # Less than an ulp below a power of two, and more than its half: two codes below.
-        places = (operand if level else FP32).fraction_bits + 1
-        factors = [
-            int(encode(value, operand)) for value in (-1.875 * 2.0 ** -(places // 2), 2.0 ** -(places - places // 2))
-        ]
-        yield [one, factors[0]], [one, factors[1]], chunk
-        # Inexact, and tiny: the odd subnormal times almost 1.
-        yield [odd, odd], [odd, odd], chunk
-        yield [operand.min_normal | 1, operand.min_normal | 1], [operand.min_normal | 1, odd], chunk
+class RoundedCountingVectorMaker(RoundedCountingMaker, CountingVectorMaker, RoundedVectorMaker):
+    """Makes the scenarios of one such unit with several lanes."""
 
 
 def _met(operands: tuple[FloatFormat, ...], segment: Segment, numbers: list[int]) -> Counter[str]:
-    head = f"{operands[min(segment.format, len(operands) - 1)]}/level_{segment.level}/counted"
-    return Counter({f"{head}/{name}": number for name, number in zip(COUNTERS, numbers, strict=True) if number})
+    """Return the bins of what is counted of a segment; none if it is refused or its products differ in their modes."""
+    head = f"{operands[min(segment.format, len(operands) - 1)]}/level_{segment.level}"
+    if segment.modes:
+        if segment.error != NO_ERROR or len(set(segment.modes)) > 1:
+            return Counter()
+        head = f"{head}/{Rounding(segment.modes[0])}"
+    return Counter({f"{head}/counted/{name}": number for name, number in zip(COUNTERS, numbers, strict=True) if number})

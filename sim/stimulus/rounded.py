@@ -1,4 +1,4 @@
-"""The scenarios of units whose products bring rounding modes, and of those whose operands are widened."""
+"""The scenarios of units whose products bring rounding modes, and of those whose operands are narrow."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from golden import FP32, Flag, FloatFormat, Rounding, encode
+from hdl.mac.parameters import WORD_WIDTH
 from sim.port import Port
 from sim.scenario import Scenario
 from sim.stimulus.mac import MacMaker
@@ -30,9 +31,10 @@ _RANDOM = ("random", "random_promotion")
 
 
 def takes_modes_or_widens(component: Any) -> bool:
-    """Tell whether a unit needs these scenarios."""
-    mac = getattr(component, "unit", component)
-    return not mac.parameters.formats.is_nearest_even or mac.parameters.widened is not None
+    """Tell whether a unit needs these scenarios, as also one does whose narrow operands stay as they are."""
+    parameters = getattr(component, "unit", component).parameters
+    is_narrow = any(fmt.width < WORD_WIDTH for fmt in parameters.operands)
+    return not parameters.formats.is_nearest_even or parameters.widened is not None or is_narrow
 
 
 def rounded_scenarios(
@@ -58,8 +60,13 @@ class RoundedMaker(MacMaker):
         self.random_bits = int(parameters.random_bits)
 
     def format_names(self) -> list[str]:
-        """Return the names of the operand formats; last that which they are widened to, if they are."""
-        return [fmt.name for fmt in (*self.operands, *([self.inner] if self.inner else []))]
+        """Return the names of the operand formats; last that which they are widened to, or the narrowest of them.
+
+        So whoever explains a failure sees that an operand is widened: it is narrower than the last one.
+        """
+        narrowest = min(self.operands, key=lambda fmt: fmt.width)
+        last = self.inner or (narrowest if narrowest.width < self.operands[-1].width else None)
+        return [fmt.name for fmt in (*self.operands, *([last] if last else []))]
 
     def scenarios(self) -> list[Scenario]:
         """Return all scenarios."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from golden import FloatFormat, Rounding, encode, reference
+from hdl.mac.parameters import WORD_WIDTH
 from sim.stimulus.mac_coverage import accumulator_of
 from sim.stimulus.operands import random_codes, specials
 from sim.stimulus.step_operands import directed_steps
@@ -23,6 +24,9 @@ def rows_of_steps(operand: FloatFormat, level: int) -> Iterator[tuple[int, int, 
     minus, one, smallest, largest = operand.sign_mask, operand.one, operand.min_subnormal, operand.max_finite
     yield 0, one, largest | minus, largest
     yield largest | minus, one, largest | minus, one
+    if operand.width < WORD_WIDTH:
+        # Of a fraction of one bit, what lies below the smallest normal number is too little for the rows below.
+        yield 0, one, smallest | minus, smallest
     # Three of the smallest numbers by three quarters: in every mode two or three of them.
     for sign in (0, minus):
         yield 0, one, 3 * smallest | sign, one - (1 << operand.fraction_bits - 1)

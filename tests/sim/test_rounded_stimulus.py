@@ -8,7 +8,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from golden import CBFLOAT16, FLOAT8_E4M3FN, FLOAT8_E5M2, FP16, FP32, Reduction, Rounding, dot
+from golden import (
+    CBFLOAT16,
+    FLOAT4_E2M1FN,
+    FLOAT8_E4M3FN,
+    FLOAT8_E5M2,
+    FP16,
+    FP32,
+    FloatFormat,
+    Reduction,
+    Rounding,
+    dot,
+)
 from hdl.catalogue import Kind, Unit
 from sim.bench.explain_reduction import products
 from sim.run.compiled import Engine
@@ -24,6 +35,25 @@ NEW: dict[str, tuple[Kind, dict[str, Any]]] = {
     "axi_narrow": (Kind.AXI_STREAM, {"operands": (FLOAT8_E5M2,)}),
     "vector_narrow": (Kind.VECTOR, {"operands": (FLOAT8_E4M3FN, FLOAT8_E5M2), "lanes": 2}),
     "vector_float16": (Kind.VECTOR, {"operands": (FP16,), "lanes": 2, "roundings": tuple(Rounding)}),
+    # Counters beside modes and narrow operands, and narrow operands that stay as they are.
+    "mac_modes_counted": (Kind.MAC, {"operands": (CBFLOAT16,), "roundings": tuple(Rounding), "counters": True}),
+    "mac_narrow_counted": (
+        Kind.MAC,
+        {"operands": (FLOAT8_E4M3FN, FLOAT4_E2M1FN), "inner": FP16, "levels": (1,), "counters": True},
+    ),
+    "axi_up_counted": (Kind.AXI_STREAM, {"operands": (FLOAT8_E5M2,), "roundings": "up", "counters": True}),
+    "vector_narrow_counted": (
+        Kind.VECTOR,
+        {"operands": (FLOAT8_E5M2,), "lanes": 2, "levels": (1,), "roundings": ("down", "stochastic"), "counters": True},
+    ),
+    "mac_as_they_are": (
+        Kind.MAC,
+        {"operands": (FLOAT8_E5M2, FP16), "inner": "operand", "roundings": ("nearest_even", "to_odd")},
+    ),
+    "vector_as_they_are": (
+        Kind.VECTOR,
+        {"operands": (FLOAT8_E5M2,), "inner": "operand", "lanes": 2, "counters": True},
+    ),
 }
 NAMES = ("mac_any_rounding", "mac_narrow", "vector_mac_any_rounding")
 
@@ -63,18 +93,15 @@ def test_stimulus_of_float16_asks_for_no_promotion_that_there_is_not() -> None:
     assert required <= {key for scenario in scenarios for key, count in scenario.coverage.items() if count}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "lacking"),
-    [
-        ({"roundings": "up", "counters": True}, "counters beside other rounding modes or narrow operands"),
-        ({"operands": (FLOAT8_E5M2,), "counters": True}, "counters beside other rounding modes or narrow operands"),
-        ({"operands": (FLOAT8_E5M2,), "inner": "operand"}, "narrow operands that are not widened"),
-    ],
-)
-def test_unit_without_stimulus_is_refused_by_name(arguments: dict[str, Any], lacking: str) -> None:
-    for kind in (Kind.MAC, Kind.VECTOR):
-        with pytest.raises(ValueError, match=f"^one: got {lacking}, for which .* write some, or give effort 0$"):
-            prepare.__wrapped__(new_unit("one", kind, **arguments), 1, 0.03)
+@pytest.mark.parametrize("fmt", [FLOAT8_E5M2, FloatFormat("e4m1", 4, 1), FloatFormat("e8m3", 8, 3)], ids=str)
+def test_stimulus_of_narrow_operands_that_stay_as_they_are_meets_every_required_bin(fmt: FloatFormat) -> None:
+    # Seed 1 left e4m1 at level 2, rounded down, without an underflow to a negative number: 0x21 * 0x01 makes one.
+    arguments = {"operands": (fmt,), "inner": "operand", "roundings": tuple(Rounding)}
+    arguments |= {"inner": None} if fmt.width > 8 else {}
+    for seed in (1, 2, 3):
+        scenarios, required, _ = prepare.__wrapped__(new_unit("one", Kind.MAC, **arguments), seed, 0.01)
+        assert required
+        assert sorted(required - {key for scenario in scenarios for key in scenario.coverage}) == []
 
 
 @pytest.mark.parametrize("mode", Rounding, ids=str)
