@@ -9,9 +9,12 @@ import pytest
 from lab.mutants.faults import MUTANTS
 from lab.proofs import __main__ as command
 from lab.proofs import faults, mutants, proof, report
+from lab.proofs.catalogue import catalogue
+from lab.proofs.errors import cadical, version_of
 from lab.proofs.faults import PinnedFault
 from lab.proofs.mutants import CORES, CoreMutant
-from lab.proofs.proof import BITWUZLA, Answer, Proof, Verdict, prove
+from lab.proofs.proof import BITWUZLA, CVC5, Z3_CADICAL, Answer, Proof, Verdict, engine_version, prove
+from lab.proofs.trial_faults import TRIAL_FAULTS
 from tools.evidence import Means
 
 PROVEN, CAUGHT, EQUIVALENT, SURVIVED, REFUTED, UNKNOWN, TOOL_ERROR = Verdict
@@ -154,3 +157,24 @@ def test_evidence_counts_every_change_that_is_one_and_what_is_not_good_as_wrong(
     change = answer(verdict, unit="mutants", claim="mutant/step/first_half/0")
     found = [(one.kind, one.count, one.wrong) for one in report.evidence([change])]
     assert found == ([] if verdict is EQUIVALENT else [(Means.FAULTS, 1, int(verdict not in GOOD))])
+
+
+@pytest.mark.parametrize(("given", "is_whole"), [((), True), (("--tier", "fast"), False), (("step/0",), False)])
+def test_evidence_is_noted_of_a_whole_run_only(monkeypatch, tmp_path, given, is_whole):
+    noted = []
+    monkeypatch.setattr(command, "select", lambda tier, names: [Entry(PROVEN, 0)])
+    monkeypatch.setattr(command, "note", lambda tool, records: noted.append(tool))
+    assert command.main(["--folder", str(tmp_path), *given]) == 0
+    assert noted == (["formal"] if is_whole else [])
+
+
+def test_catalogue_has_every_fault_that_declares_a_proof():
+    wanted = [fault.name for fault in (*MUTANTS, *TRIAL_FAULTS) if fault.proofs]
+    assert [entry.fault.name for entry in catalogue() if isinstance(entry, PinnedFault)] == wanted
+
+
+def test_engine_version_names_each_part_of_the_engine():
+    # Answers are kept by it: an answer of another version must not count.
+    assert engine_version(BITWUZLA) == f"bitwuzla {version_of('bitwuzla')}"
+    assert engine_version(CVC5) == f"cvc5 {version_of('cvc5')}"
+    assert engine_version(Z3_CADICAL) == f"z3 {version_of('z3-solver')}, CaDiCaL {cadical()[1]}"
