@@ -95,3 +95,11 @@ def test_findings_counters_that_were_not_read_are_one() -> None:
     counts = np.zeros((2, len(COUNTERS)), np.int64)
     assert found([right(counts=[0] * len(COUNTERS))], counting, counts=counts) == []
     assert found([right()], counting, counts=counts) == ["the counters were not read"]
+
+
+@pytest.mark.parametrize("at", range(len(COUNTERS)))
+def test_findings_any_counter_that_miscounts_is_one(at: int) -> None:
+    counting = replace(CONTEXT, port=replace(PORT, counters="ports"))
+    wrong = [int(place == at) for place in range(len(COUNTERS))]
+    said = found([right(counts=wrong)], counting, counts=np.zeros((2, len(COUNTERS)), np.int64))
+    assert said == [f"{COUNTERS[at]} counts 1, must be 0"]
