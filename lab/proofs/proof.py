@@ -244,6 +244,9 @@ def _ask(engine: str, text: str, file: Path, timeout: int) -> dict[str, object]:
     try:
         answer: dict[str, object] = json.loads(out)
     except json.JSONDecodeError:
+        answer = {}
+    # An answer of an engine that then ends badly counts for nothing.
+    if not answer or (process.returncode != 0 and "error" not in answer):
         lines = said.strip().splitlines() or ["no message"]
         memory = (
             " (its memory may have been too little)" if process.returncode in (-signal.SIGKILL, -signal.SIGABRT) else ""

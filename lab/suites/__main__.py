@@ -45,7 +45,10 @@ _STANDARD_INPUT = "-"
 
 @ending_on_interrupt("lab.suites", "nothing is kept of this run")
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; return 0 if all vectors match, 1 if one does not or none could be run, 2 on bad input."""
+    """Run the command line; return 0 if all vectors match, 2 on bad input.
+
+    It returns 1 if a vector does not match, if none could be run, or if a file has none.
+    """
     parser = _parser()
     given = parser.parse_args(arguments)
     if given.show < 0:
@@ -54,10 +57,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(f"argument --rounding: got {given.rounding} for a {_FPGEN} file, must be near_even there")
     functions = {path: _function_of(path, given.operation, parser) for path in given.files}
     console = Console(width=None if sys.stdout.isatty() else 120)
-    tally = Tally()
+    tally, empty = Tally(), []
     try:
         with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress:
             for path, function in functions.items():
+                before = tally.read
                 for vectors in _read(path, function, tally, progress):
                     judge(
                         vectors,
@@ -67,11 +71,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
                         shown=given.show,
                         rounding=ROUNDINGS[given.rounding],
                     )
+                if tally.read == before:
+                    empty.append(path)
     except (VectorError, OSError, RuntimeError) as error:
         print(f"lab.suites: {error}", file=sys.stderr)
         return 2
     print_report(console, tally)
-    return 1 if tally.wrong.total() or not tally.applied else 0
+    for path in empty:
+        console.print(f"FAILED: {path}: no vector in it", style="bold red", highlight=False, markup=False)
+    return 1 if tally.wrong.total() or not tally.applied or empty else 0
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -41,6 +41,11 @@ class Tally:
     translated: Counter[str] = field(default_factory=Counter)
     examples: list[str] = field(default_factory=list)
 
+    @property
+    def read(self) -> int:
+        """Vectors that were run or left out."""
+        return self.applied + self.left_out.total()
+
 
 def judge(
     vectors: Vectors,

@@ -37,7 +37,7 @@ def print_report(console: Console, tally: Tally) -> None:
         console.print(f"... and {tally.wrong.total() - len(tally.examples):,} more")
     applied, left = tally.applied, tally.left_out.total()
     console.print(
-        f"{applied + left:,} vectors read, {applied:,} run, {left:,} left out, "
+        f"{tally.read:,} vectors read, {applied:,} run, {left:,} left out, "
         f"{tally.judged.total():,} comparisons, {tally.wrong.total():,} mismatches",
         highlight=False,
         style="red" if tally.wrong.total() or not applied else "green",

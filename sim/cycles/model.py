@@ -156,9 +156,10 @@ class Model:
         if self._port.counters == "ports":
             ran.counts, ran.met_clears = counts.tolist(), episode.met_clears
         ran.cycles = episode.last_cycle - episode.first_cycle + 1
-        for cycle, what in ((episode.fell, "valid fell"), (episode.changed, "the answer changed")):
+        fell, changed = "valid fell before the answer was taken", "the answer changed before it was taken"
+        for cycle, what in ((episode.fell, fell), (episode.changed, changed)):
             if cycle != _NOTHING:
-                ran.broken_promises.append(f"cycle {cycle}: {what} before the answer was taken")
+                ran.broken_promises.append(f"cycle {cycle}: {what}")
         return ran
 
 

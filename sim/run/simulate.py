@@ -131,8 +131,10 @@ def _run(job: Job, outcome: Outcome) -> None:
     }
     (job.folder / "manifest.json").write_text(json.dumps(manifest))
 
-    outcome.vectors = sum(len(scenario.answers) for scenario in kept)
-    outcome.bins = sum((Counter(scenario.coverage) for scenario in kept), Counter())
+    # The long scenarios run as machine code only: without it, they count for nothing.
+    tested = kept if Engine.COMPILED in job.engines else in_simulator if Engine.SIMULATOR in job.engines else []
+    outcome.vectors = sum(len(scenario.answers) for scenario in tested)
+    outcome.bins = sum((Counter(scenario.coverage) for scenario in tested), Counter())
     # A part of the scenarios, or of the stimulus, is not expected to reach everything.
     outcome.required = required if not job.scenarios and job.effort >= 1 else set()
     if not outcome.vectors:

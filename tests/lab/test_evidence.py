@@ -12,7 +12,7 @@ from lab.evidence.__main__ import main
 from lab.evidence.picture import draw
 from lab.evidence.publish import PICTURE
 from lab.mutants.faults import MUTANTS
-from tools.evidence import Means, Part, Record, collect, note, published, records_of, said
+from tools.evidence import Means, Part, Record, collect, conclusion, note, published, records_of, said
 from tools.results import kept, measured
 
 PROOFS = Record(Part.STEP, Means.PROVEN, 12, "proofs", 1, "up to 6 beats")
@@ -30,6 +30,14 @@ def test_evidence_of_a_new_run_replaces_what_was_published_of_that_tool_alone(tm
     note("formal", [PROOFS], folder=tmp_path)
     found = collect(tmp_path, published)
     assert {tool: records_of(result) for tool, result in found.items()} == {"formal": [PROOFS], "sim": [VECTORS]}
+
+
+@pytest.mark.parametrize("at", [0, 1, 2])
+def test_evidence_conclusion_counts_what_is_wrong_in_any_record(at: int) -> None:
+    means = (Means.PROVEN, Means.PROVEN, Means.FAULTS)
+    records = [Record(Part.STEP, kind, 10 + place, "things", 7 * (place == at)) for place, kind in enumerate(means)]
+    assert conclusion(records) == "21 proofs for every input, 12 deliberate faults tried: 7 wrong"
+    assert conclusion(records[:at]).endswith(": none wrong")
 
 
 def test_evidence_picture_shows_counts_limits_and_what_is_wrong(tmp_path: Path) -> None:

@@ -105,6 +105,27 @@ def test_exhaustive_source_changes_with_code_and_not_with_comments(tmp_path):
     assert len({first, second, kept.source_now(tmp_path)}) == 3
 
 
+def test_exhaustive_source_changes_with_the_compiled_kernels_and_their_path(tmp_path, monkeypatch):
+    # The same C++, compiled otherwise, is judged anew; and so is another path of it.
+    folder = tmp_path / "golden" / "kernels"
+    folder.mkdir(parents=True)
+    hashes = [kept.source_now(tmp_path)]
+    for name, content in (("native.a.so", b"1"), ("native.b.so", b"1"), ("native.a.so", b"2"), ("native.b.so", b"2")):
+        (folder / name).write_bytes(content)
+        hashes.append(kept.source_now(tmp_path))
+    monkeypatch.setattr(kept.kernels, "kernel_info", lambda: {"path": "another"})
+    assert len({*hashes, kept.source_now(tmp_path)}) == 6
+
+
+def test_exhaustive_comparison_of_fewer_inputs_is_not_joined():
+    whole = Comparison(64, 1, ["one"])
+    whole.add(Comparison(64, 2, ["two"]))
+    assert (whole.count, whole.wrong, whole.examples) == (64, 3, ["one", "two"])
+    for count in (0, 63, 65):
+        with pytest.raises(ValueError, match=f"other: got a comparison of {count} inputs, must be of the same 64"):
+            whole.add(Comparison(count))
+
+
 def test_exhaustive_publishes_only_what_has_passed(run, monkeypatch, capsys):
     told = []
     monkeypatch.setattr(command, "publish", told.append)

@@ -9,6 +9,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from lab.faults.__main__ import main
+from lab.faults.aig import Question
 from lab.faults.campaign import Fate, Judged, Target, batches, judge
 from lab.faults.candidates import candidates, choose
 from lab.faults.design import NOWHERE, Design, design_of
@@ -171,6 +172,21 @@ def test_faults_that_are_caught_are_never_proven_to_be_none(adder, found):
     assert [fault.name for told, lacking, fault in pairs if told is not Cause.SAME and not lacking] == []
 
 
+@pytest.mark.parametrize(("same", "guarded"), [(True, True), (True, False), (False, True)])
+def test_faults_that_are_caught_are_not_proven_to_be_none_by_conjectures_that_nothing_has_tried(
+    adder, found, same, guarded
+):
+    # No run has thinned them out: what does not follow one cycle later, induction must drop by itself.
+    chosen = [fault for fault in choose(found, 40, 5) if not fault.may_loop]
+    gates = gates_of(adder, chosen)
+    guards = [(at, value) for at, name in enumerate(gates.names) if name for value in (True, False)]
+    pair, registers = Pair(gates, Wires.of(gates.ports, axi_stream=False), guards), len(gates.registers)
+    given = Conjectures(np.full(registers, same), np.full((len(guards), registers), guarded))
+    seen = [fault for fault, told in zip(chosen, caught(adder, chosen), strict=True) if told is not Cause.SAME]
+    assert len(seen) > 20
+    assert [fault.name for fault in seen if not pair.missing(chosen.index(fault), given)] == []
+
+
 def test_sample_of_a_converter_is_judged_and_most_faults_are_told():
     (batch,) = batches([Target("cbfloat16_to_float32", 40)])
     judged, cycles, _ = judge(batch)
@@ -273,6 +289,53 @@ def test_fault_in_a_register_that_never_leaves_its_first_value_is_proven_to_be_n
     assert len(unseen) >= 4
     assert set(unseen) == {""}
     assert all(lacking for cause, lacking in zip(told, proofs, strict=True) if cause is not Cause.SAME)
+
+
+class Through(wiring.Component):
+    """What is offered and taken passes through, but not twice in a row: outputs of gates alone."""
+
+    i: In(stream.Signature(4))
+    o: Out(stream.Signature(4))
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        held = Signal(name="held")
+        m.d.sync += held.eq(self.i.valid & ~held)
+        m.d.comb += [self.o.valid.eq(self.i.valid & ~held), self.i.ready.eq(self.o.ready & ~held)]
+        m.d.comb += self.o.payload.eq(self.i.payload ^ held)
+        return m
+
+
+@pytest.mark.parametrize(
+    ("what", "name"),
+    [
+        ("i__ready without o__ready", "ready"),
+        ("o__valid without i__valid", "valid"),
+        ("o__payload, bit 3, is always 0", "an answer"),
+    ],
+)
+def test_fault_in_one_output_alone_is_not_proven_to_be_none(what, name, monkeypatch):
+    design = design_of(Through())
+    (fault,) = (each for each in candidates(design) if each.what == what)
+    gates = gates_of(design, [fault])
+    registers = len(gates.registers)
+    pair = Pair(gates, Wires.of(gates.ports, axi_stream=False), [])
+    every = Conjectures(np.ones(registers, np.bool_), np.ones((0, registers), np.bool_))
+    assert pair.missing(0, every) == f"{name} may differ"
+    monkeypatch.setattr(Question, "possible", lambda self, edges: None if edges else [])
+    assert pair.missing(0, every) == "not decided"
+
+
+def test_fault_of_which_the_solver_decides_nothing_is_not_proven_to_be_none(adder, found, monkeypatch):
+    # Outputs that are the same gates need no solver: what was not decided of the registers must not be passed over.
+    monkeypatch.setattr(Question, "possible", lambda self, edges: None if edges else [])
+    chosen = [fault for fault in choose(found, 40, 5) if not fault.may_loop]
+    gates = gates_of(adder, chosen)
+    registers = len(gates.registers)
+    pair = Pair(gates, Wires.of(gates.ports, axi_stream=False), [])
+    every = Conjectures(np.ones(registers, np.bool_), np.ones((0, registers), np.bool_))
+    told = {pair.missing(number, every) for number in sorted(gates.selects)}
+    assert told == {"not decided"}
 
 
 @pytest.mark.parametrize(("bit", "is_known"), [(0, True), (3, True), (13, False), (15, False)])

@@ -9,7 +9,8 @@ import pytest
 from lab.suites import testfloat
 from lab.suites.__main__ import main
 from lab.suites.errors import VectorError
-from lab.suites.functions import FUNCTIONS
+from lab.suites.functions import FUNCTIONS, Vectors
+from lab.suites.judge import Tally, judge
 
 ALL = ["--design", "golden", "--design", "reference", "--design", "netlist"]
 LINES = {
@@ -151,6 +152,28 @@ def test_testfloat_vectors_come_from_standard_input_too(monkeypatch, capsys):
 def test_testfloat_file_of_no_vectors_fails(tmp_path, capsys):
     assert main([write(tmp_path, "f16_add", []), "--design", "golden"]) == 1
     assert "FAILED: no vector" in capsys.readouterr().out
+
+
+def test_testfloat_file_of_no_vectors_beside_a_full_one_fails(tmp_path, capsys):
+    # A generator that stops at once leaves an empty file; what the others hold says nothing of its function.
+    paths = [write(tmp_path, "f16_add", []), write(tmp_path, "f16_mul", LINES["f16_mul"])]
+    assert main([*paths, "--design", "golden"]) == 1
+    out = capsys.readouterr().out
+    assert "5 vectors read, 5 run, 0 left out" in out
+    assert f"FAILED: {paths[0]}: no vector in it" in out.replace("\n", " ")
+
+
+def test_judge_float32_step_of_16_bit_operands_runs_on_the_step_of_each_format():
+    # 1 * 2 + 1 = 3; 0x3F801000 is a value of float16 and of no format of fewer fraction bits.
+    codes = [np.array(column, np.uint32) for column in ([0x3F800000, 0x3F801000], [0x40000000] * 2, [0x3F800000] * 2)]
+    results, flags = np.array([0x40400000, 0x40401000], np.uint32), np.zeros(2, np.uint8)
+    tally = Tally()
+    judge(Vectors(FUNCTIONS["f32_mulAdd"], codes, results, flags, np.arange(2)), ["golden"], "-", tally, shown=9)
+    assert tally.wrong.total() == 0
+    assert {unit: count for (_, unit, _), count in tally.judged.items()} == {
+        "float32 step into float32": 2, "float16 step into float32": 1, "bfloat16 step into float32": 1,
+        "cbfloat16 step into float32": 1, "cb16 step into float32": 1,
+    }  # fmt: skip
 
 
 def test_testfloat_file_of_an_unknown_function_is_refused(tmp_path, capsys):

@@ -12,6 +12,7 @@ from junitparser import JUnitXml
 
 import sim.__main__ as launcher
 from sim.run import pool, report, simulate
+from sim.run.compiled import Engine
 from sim.run.outcome import Outcome
 from sim.run.simulate import Job, prepare, run_unit
 
@@ -124,6 +125,14 @@ def test_waves_of_a_named_scenario_are_written_although_it_runs_as_machine_code(
     assert outcome.passed
     assert outcome.vectors > 2000
     assert len(list(small_job.folder.rglob("*.fst"))) == waveforms
+
+
+@pytest.mark.parametrize("engines", [(), (Engine.SIMULATOR,)], ids=["none", "simulator"])
+def test_unit_whose_scenarios_no_engine_runs_is_broken(small_job: Job, engines: tuple[Engine, ...]) -> None:
+    # Machine code alone runs all codes: its vectors were counted although a simulator had none of them.
+    outcome = run_unit(dataclasses.replace(small_job, scenarios="boundary_codes", engines=engines))
+    assert (outcome.vectors, outcome.passed, outcome.is_broken) == (0, False, True)
+    assert outcome.failures == ["no vectors: nothing was compared"]
 
 
 def test_unit_that_never_answers_fails(small_job: Job, tmp_path: Path) -> None:

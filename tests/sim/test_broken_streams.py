@@ -1,0 +1,83 @@
+"""A unit whose stream is wrong fails as machine code and in a simulator: each engine by itself."""
+
+from pathlib import Path
+
+import pytest
+
+from hdl.verilog import to_verilog
+from sim.run.compiled import Engine
+from sim.run.simulate import Job, run_unit
+from sim.units import UNITS
+
+UNIT = "float16_to_float32_stages_3"
+#: Around the right unit: what is between its answers and the bench. `count` and `left` count answers, `idle` cycles
+#: without one.
+WRAPPER = """
+module {unit}(
+  input clk, input rst, input [15:0] i__payload, input i__valid, output i__ready,
+  output [36:0] o__payload, output o__valid, input o__ready
+);
+  wire valid;
+  wire [36:0] answer;
+  reg phase = 0;
+  reg [7:0] count = 0;
+  reg [7:0] left = 8'd255;
+  reg [7:0] idle = 0;
+  wire shown = {shown};
+  wire swallowed = {swallowed};
+  reg again = 0;
+  wire taken = o__ready & shown | swallowed;
+  right right(
+    .clk(clk), .rst(rst), .i__payload(i__payload), .i__valid(i__valid), .i__ready(i__ready),
+    .o__payload(answer), .o__valid(valid), .o__ready(taken)
+  );
+  assign o__valid = valid & shown & ~swallowed | again;
+  assign o__payload = answer ^ {changed} ^ {{37{{left == 8'd0 | count == 8'd255}}}};
+  always @(posedge clk) begin
+    phase <= ~phase;
+    again <= {again} | again & ~o__ready;
+    if (valid & taken) begin count <= count + 8'd1; left <= left - 8'd1; end
+    if (valid) idle <= 8'd0;
+    else if (count != 8'd0 & idle != 8'd255) idle <= idle + 8'd1;
+  end
+endmodule
+"""
+RIGHT = {"shown": "1'b1", "swallowed": "1'b0", "again": "1'b0", "changed": "37'd0"}
+WRONG = {
+    "valid_falls": ({"shown": "phase"}, "valid fell before the answer was taken"),
+    "answer_changes": ({"changed": "{36'd0, phase}"}, "the answer changed before it was taken"),
+    "an_answer_too_many_30_cycles_later": ({"again": "idle == 8'd30"}, "answer that nobody expects"),
+    "last_answer_never_comes": ({"swallowed": "valid & count == 8'd29"}, "1 of 30 answers: unanswered"),
+    "flag_of_the_last_answer": ({"changed": "{count == 8'd29, 36'd0}"}, "1 of 30 answers: mismatches"),
+    "payloads_are_refused": ({"shown": "count != 8'd5"}, "of 30 payloads were accepted"),
+}
+
+
+def outcome_of(job: Job, folder: Path, engine: Engine, **fault: str):
+    wrong = folder / "wrong.v"
+    verilog = to_verilog(UNITS[UNIT].build(), UNIT)
+    assert verilog.count(f"module {UNIT}(") == 1
+    right = verilog.replace(f"module {UNIT}(", "module right(")
+    wrong.write_text(right + WRAPPER.format(unit=UNIT, **RIGHT | fault))
+    scenario = "stream_idle_none_backpressure_random"
+    return run_unit(Job(job.unit, 1, job.folder, effort=0.25, scenarios=scenario, verilog=wrong, engines=(engine,)))
+
+
+@pytest.mark.parametrize("engine", Engine)
+def test_unit_in_a_wrapper_that_changes_nothing_passes(small_job: Job, tmp_path: Path, engine: Engine) -> None:
+    outcome = outcome_of(small_job, tmp_path, engine)
+    assert (outcome.failures, outcome.vectors) == ([], 30)
+    if engine is Engine.COMPILED:
+        # 30 answers: no bit of 32 and more has been 1 in the one, or 0 in the other.
+        still = {name.rpartition(".")[2]: bits for name, bits in outcome.still.items()}
+        assert (still["count"], still["left"]) == ([5, 6, 7], [5, 6, 7])
+        assert "phase" not in still
+
+
+@pytest.mark.parametrize("engine", Engine)
+@pytest.mark.parametrize("fault", WRONG)
+def test_unit_with_a_broken_stream_fails(small_job: Job, tmp_path: Path, fault: str, engine: Engine) -> None:
+    change, said = WRONG[fault]
+    outcome = outcome_of(small_job, tmp_path, engine, **change)
+    assert not outcome.is_broken
+    assert said in "".join(outcome.failures)
