@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -34,3 +35,10 @@ def pytest_collection() -> Iterator[None]:
 def _no_evidence_from_tests(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep what tools find of the few inputs of a test from what they have found of the units."""
     monkeypatch.setattr("tools.evidence.BUILD", tmp_path_factory.getbasetemp() / "evidence")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _ctrl_c_counts() -> None:
+    """Let Ctrl-C count, which a shell ignores for what it starts in the background, and which this would hand on."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)

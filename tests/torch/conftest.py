@@ -3,8 +3,6 @@
 The defaults are float16, level 1 and no mixed precision.
 """
 
-import signal
-
 import pytest
 import torch
 
@@ -24,13 +22,6 @@ def defaults_of_the_process(monkeypatch):
     monkeypatch.setattr(levels._Process, "level", 1)
     monkeypatch.setattr(unscaled._Latest, "backward", -1)
     monkeypatch.setattr(unscaled._Latest, "other", -1)
-
-
-@pytest.fixture(autouse=True, scope="session")
-def ctrl_c_counts():
-    # A shell ignores Ctrl-C for what it starts in the background, and Trainer leaves an ignored signal ignored.
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
