@@ -174,9 +174,10 @@ $(BIN)/pip:
 	    -c .venv-oldest/constraints.txt
 	@touch $@
 
-# A change of the kernels' source repeats it, too: installing compiles them.
+# A change of the kernels' source repeats it, too: installing compiles them. Python compiles its modules when they are
+# first imported; most of PyTorch's never are.
 .venv/.installed-%: pyproject.toml constraints.txt $(wildcard golden/kernels/source/*) | $(BIN)/pip
 	@echo '==> Installing cbfloat[$*] into .venv'
-	@set -o pipefail; $(BIN)/python -m pip install --disable-pip-version-check -e '.[$*]' -c constraints.txt \
+	@set -o pipefail; $(BIN)/python -m pip install --disable-pip-version-check --no-compile -e '.[$*]' -c constraints.txt \
 	    | awk '/^Collecting/ {print "    " $$2; fflush()}'
 	@touch $@

@@ -71,6 +71,7 @@ def new_unit(name: str, kind: Kind, **arguments: Any) -> Unit:
     return Unit(name=name, kind=kind, arguments={"stages": 3, "registers": 8, **arguments}, effort=0.03)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", NEW)
 def test_new_unit_that_rounds_otherwise_or_widens_passes_and_meets_its_bins(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
