@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import itertools
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from multiprocessing import get_context
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tools.interrupts import ended_by_interrupts
+from tools.interrupts import ended_by_interrupts, unheard_interrupts
 
 __all__ = ["Check", "Checked", "Comparison", "compare_bits", "compare_operands", "run"]
 
@@ -65,11 +67,13 @@ class Check:
     against : str
         In words, what judges.
     compare : callable
-        ``compare(start, stop)`` compares the inputs from `start` up to `stop`; several threads call it.
+        ``compare(start, stop)`` compares the inputs from `start` up to `stop`; several threads or processes call it.
     piece : int
         Inputs of one call: a power of two, few enough that all that is computed from them stays in the caches.
     prepare : callable
         ``prepare()`` is called once, before the first comparison, to build what is compared.
+    by_processes : bool
+        Whether processes compare: for calls that hold Python's lock most of the time, as casts of ml_dtypes do.
     """
 
     name: str
@@ -78,6 +82,7 @@ class Check:
     compare: Callable[[int, int], Comparison]
     piece: int = 1 << 16
     prepare: Callable[[], object] = lambda: None
+    by_processes: bool = False
 
     def ranges(self) -> Iterator[tuple[int, int]]:
         """Cut all inputs into pieces."""
@@ -105,16 +110,44 @@ class Checked:
 
 
 def run(check: Check, jobs: int, advance: Callable[[int], object] = lambda _: None) -> Checked:
-    """Run a check on some threads; `advance` is told how many inputs each piece held."""
-    outcome = Checked(check)
+    """Run a check on some threads or processes; `advance` is told how many inputs each piece held."""
     check.prepare()
+    pool: Executor
+    if check.by_processes:  # copies of this one, which have what is prepared
+        with ProcessPoolExecutor(jobs, get_context("fork"), _take, (check,)) as pool, ended_by_interrupts(pool):
+            return _collect(check, pool, _compare, 4 * jobs, advance)
     with ThreadPoolExecutor(jobs) as pool, ended_by_interrupts(pool):
-        pieces = check.ranges()
-        # As many pieces at a time as keep the threads busy: a list of all would be as long as the check.
-        while batch := list(itertools.islice(pieces, 8 * jobs)):
-            for found in pool.map(lambda piece: check.compare(*piece), batch):
-                outcome.count += found.count
-                outcome.wrong += found.wrong
-                outcome.examples = (outcome.examples + found.examples)[:SHOWN]
-                advance(found.count)
+        return _collect(check, pool, check.compare, 4 * jobs, advance)
+
+
+def _collect(
+    check: Check,
+    pool: Executor,
+    compare: Callable[[int, int], Comparison],
+    at_a_time: int,
+    advance: Callable[[int], object],
+) -> Checked:
+    """Have a pool compare all pieces, a few at a time: a list of all would be as long as the check."""
+    outcome, pieces = Checked(check), check.ranges()
+    with unheard_interrupts():
+        under_way = deque(pool.submit(compare, *piece) for piece in itertools.islice(pieces, at_a_time))
+    while under_way:
+        found = under_way.popleft().result()
+        under_way.extend(pool.submit(compare, *piece) for piece in itertools.islice(pieces, 1))
+        outcome.count += found.count
+        outcome.wrong += found.wrong
+        outcome.examples = (outcome.examples + found.examples)[:SHOWN]
+        advance(found.count)
     return outcome
+
+
+#: The check that this process is a copy for.
+_taken: list[Check] = []
+
+
+def _take(check: Check) -> None:
+    _taken[:] = [check]
+
+
+def _compare(start: int, stop: int) -> Comparison:
+    return _taken[0].compare(start, stop)

@@ -1,5 +1,7 @@
 """The exhaustive checks: their independent rounding, their pieces, and that a difference or a gap fails a check."""
 
+import os
+
 import numpy as np
 import pytest
 from rich.console import Console
@@ -79,12 +81,30 @@ def test_pieces_cover_all_inputs_once_and_lie_in_one_exponent():
     assert (outcome.count, sum(told), outcome.passed) == (1000, 1000, True)
 
 
-def test_a_check_that_compares_too_little_or_too_much_has_not_passed():
+@pytest.mark.parametrize("by_processes", [False, True])
+def test_differences_of_all_pieces_are_counted_and_the_first_shown_in_order(by_processes):
+    prepared = []
+
+    def compare(start, stop):
+        assert prepared == ["here"]
+        return Comparison(stop - start, 1, [f"{start} by {os.getpid()}"])
+
+    check = Check("some", 1000, "nobody", compare, 64, lambda: prepared.append("here"), by_processes)
+    outcome = run(check, 2)
+    assert (outcome.count, outcome.wrong, outcome.complete, outcome.passed) == (1000, 16, True, False)
+    shown, processes = zip(*(each.split(" by ") for each in outcome.examples), strict=True)
+    assert shown == ("0", "64", "128", "192", "256")
+    assert (str(os.getpid()) in processes) != by_processes
+
+
+@pytest.mark.parametrize("by_processes", [False, True])
+def test_a_check_that_compares_too_little_or_too_much_has_not_passed(by_processes):
     for extra in (-1, 1):
-        check = Check(
-            "some", 100, "nobody", lambda start, stop, extra=extra: Comparison(stop - start + extra), piece=50
-        )
-        outcome = run(check, 1)
+
+        def compare(start, stop, extra=extra):
+            return Comparison(stop - start + extra)
+
+        outcome = run(Check("some", 100, "nobody", compare, piece=50, by_processes=by_processes), 1)
         assert (outcome.wrong, outcome.complete, outcome.passed) == (0, False, False)
 
 
