@@ -189,8 +189,9 @@ def prove(proof: Proof, folder: Path) -> Answer:
         cached = False
         if answer.get("answer") in ("sat", "unsat"):
             kept.parent.mkdir(parents=True, exist_ok=True)
-            kept.with_suffix(".new").write_text(json.dumps(answer), encoding="utf-8")
-            kept.with_suffix(".new").rename(kept)
+            mine = kept.with_suffix(f".{threading.get_native_id()}.new")
+            mine.write_text(json.dumps(answer), encoding="utf-8")
+            mine.replace(kept)
     if "error" in answer:
         return replace(result, verdict=Verdict.TOOL_ERROR, remark=answer["error"])
     result = replace(result, seconds=answer["seconds"], cached=cached)

@@ -3,6 +3,7 @@
 import ast
 import fcntl
 import inspect
+import multiprocessing.forkserver
 import os
 import signal
 import subprocess
@@ -92,6 +93,7 @@ def test_interrupt_waits_for_files_that_belong_together(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["spawn", "forkserver"])
 def test_process_of_a_pool_and_its_programs_hear_nothing_of_ctrl_c(kind: str) -> None:
+    multiprocessing.forkserver._forkserver._stop()  # type: ignore[attr-defined] # an earlier test's hears of it
     with pool_of(kind) as pool:
         with interrupts.unheard_interrupts():
             future = pool.submit(signal.pthread_sigmask, signal.SIG_BLOCK, ())

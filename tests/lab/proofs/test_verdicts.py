@@ -1,7 +1,10 @@
 """What the answers of the engines come to: only what is proven, caught or equivalent may count as good."""
 
 import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -178,3 +181,25 @@ def test_engine_version_names_each_part_of_the_engine():
     assert engine_version(BITWUZLA) == f"bitwuzla {version_of('bitwuzla')}"
     assert engine_version(CVC5) == f"cvc5 {version_of('cvc5')}"
     assert engine_version(Z3_CADICAL) == f"z3 {version_of('z3-solver')}, CaDiCaL {cadical()[1]}"
+
+
+def test_proofs_that_ask_the_same_at_once_are_both_answered_and_kept(monkeypatch, tmp_path):
+    # The second one could not rename the file that both had written, which ended the run with a FileNotFoundError.
+    both, write = threading.Barrier(2, timeout=10), Path.write_text
+
+    def write_beside_the_other(path, *given, **named):
+        write(path, *given, **named)
+        if path.suffix == ".new":
+            both.wait()
+
+    def ask_beside_the_other(*given):
+        both.wait()
+        return {"answer": "unsat", "seconds": 1.0}
+
+    monkeypatch.setattr(Path, "write_text", write_beside_the_other)
+    monkeypatch.setattr(proof, "_ask", ask_beside_the_other)
+    same = Proof("claim", "unit", "mode", "none", BITWUZLA, lambda folder: "same", 1)
+    with ThreadPoolExecutor(2) as pool:
+        told = [each.result() for each in [pool.submit(prove, same, tmp_path) for _ in range(2)]]
+    assert [each.verdict for each in told] == [PROVEN, PROVEN]
+    assert prove(same, tmp_path).cached
