@@ -39,6 +39,7 @@ def unit_of(kind: Kind, **arguments: Any) -> Unit:
     return Unit(name="one", kind=kind, arguments={"stages": 3, "registers": 8, **lanes, **arguments}, effort=0.03)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", [Kind.MAC, Kind.VECTOR])
 def test_counter_that_misses_one_event_in_one_mode_is_found(
     kind: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -50,6 +51,7 @@ def test_counter_that_misses_one_event_in_one_mode_is_found(
     assert "products.swamped counts" in found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", [Kind.MAC, Kind.VECTOR])
 def test_flag_of_narrow_operands_that_stay_as_they_are_and_is_lost_is_found(
     kind: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
