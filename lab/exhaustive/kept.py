@@ -14,7 +14,7 @@ from pathlib import Path
 
 from golden import kernels
 from lab.exhaustive.check import Check, Checked
-from tools.paths import ROOT
+from tools.paths import ROOT, write_whole
 from tools.results import commit
 from tools.sources import code_of
 
@@ -97,7 +97,6 @@ class Findings:
         path = self._path(outcome.check)
         path.unlink(missing_ok=True)
         if outcome.passed:
-            self.folder.mkdir(parents=True, exist_ok=True)
             row = {
                 "source": self.source,
                 "total": outcome.check.total,
@@ -106,9 +105,7 @@ class Findings:
                 "date": finding.date,
                 "commit": finding.commit,
             }
-            new = path.with_suffix(".new")
-            new.write_text(json.dumps(row) + "\n", encoding="utf-8")
-            new.replace(path)
+            write_whole(path, json.dumps(row).encode() + b"\n")
         return finding
 
     def _path(self, check: Check) -> Path:

@@ -30,7 +30,7 @@ from lab.proofs.catalogue import proofs
 from lab.proofs.errors import ToolError
 from lab.proofs.netlist import Netlist
 from lab.proofs.proof import Answer, Proof, Verdict, prove
-from tools.paths import ROOT
+from tools.paths import ROOT, write_whole
 
 __all__ = ["faulty", "judge_batch", "proofs_of", "try_proofs"]
 
@@ -98,9 +98,7 @@ def judge_batch(batch: Batch, *, proof_seconds: int) -> tuple[list[Judged], int,
     kept = FOLDER / "judged" / f"{key}.pickle"
     if not kept.is_file():
         answer = _judge_batch(batch, proof_seconds)
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        kept.with_suffix(".new").write_bytes(pickle.dumps(answer))
-        kept.with_suffix(".new").rename(kept)
+        write_whole(kept, pickle.dumps(answer))
     found: tuple[list[Judged], int, float] = pickle.loads(kept.read_bytes())
     return found
 

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from lab.proofs.conditions import that_fail
 from lab.proofs.errors import ToolError, cadical, version_of
+from tools.paths import write_whole
 
 __all__ = [
     "BITWUZLA",
@@ -188,10 +189,7 @@ def prove(proof: Proof, folder: Path) -> Answer:
         answer = _ask(proof.engine, text, file, proof.timeout)
         cached = False
         if answer.get("answer") in ("sat", "unsat"):
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            mine = kept.with_suffix(f".{threading.get_native_id()}.new")
-            mine.write_text(json.dumps(answer), encoding="utf-8")
-            mine.replace(kept)
+            write_whole(kept, json.dumps(answer).encode())
     if "error" in answer:
         return replace(result, verdict=Verdict.TOOL_ERROR, remark=answer["error"])
     result = replace(result, seconds=answer["seconds"], cached=cached)

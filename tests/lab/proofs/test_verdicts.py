@@ -185,7 +185,7 @@ def test_engine_version_names_each_part_of_the_engine():
 
 def test_proofs_that_ask_the_same_at_once_are_both_answered_and_kept(monkeypatch, tmp_path):
     # The second one could not rename the file that both had written, which ended the run with a FileNotFoundError.
-    both, write = threading.Barrier(2, timeout=10), Path.write_text
+    both, write = threading.Barrier(2, timeout=10), Path.write_bytes
 
     def write_beside_the_other(path, *given, **named):
         write(path, *given, **named)
@@ -196,7 +196,7 @@ def test_proofs_that_ask_the_same_at_once_are_both_answered_and_kept(monkeypatch
         both.wait()
         return {"answer": "unsat", "seconds": 1.0}
 
-    monkeypatch.setattr(Path, "write_text", write_beside_the_other)
+    monkeypatch.setattr(Path, "write_bytes", write_beside_the_other)
     monkeypatch.setattr(proof, "_ask", ask_beside_the_other)
     same = Proof("claim", "unit", "mode", "none", BITWUZLA, lambda folder: "same", 1)
     with ThreadPoolExecutor(2) as pool:
