@@ -13,21 +13,23 @@ from golden.cuda.plan import FLOAT32, THREADS, Launch, Matrix, ProductPlan, plan
 from golden.kernels.products import Formats
 from golden.rounding import ReductionRounding
 from tests.cuda.host import HostDevice
+from tests.cuda.ptx.device import PtxDevice
 
 Values = NDArray[np.float32]
 _ALIGNMENT = 256
 
 
-def run(device: HostDevice, launch: Launch) -> None:
-    """Run a launch."""
-    device.launch(device.kernel(launch.variant, launch.kernel), launch.blocks, THREADS, 0, launch.arguments)
+def run(device: HostDevice | PtxDevice, launch: Launch, *arrays: NDArray[Any]) -> None:
+    """Run a launch that may touch the memory of these arrays alone; without any, all of this machine's."""
+    with device.memory(arrays):
+        device.launch(device.kernel(launch.variant, launch.kernel), launch.blocks, THREADS, 0, launch.arguments)
 
 
-def run_plan(device: HostDevice, plan: ProductPlan) -> None:
-    """Run the launches of a product in a workspace that holds NaNs at first."""
+def run_plan(device: HostDevice | PtxDevice, plan: ProductPlan, *arrays: NDArray[Any]) -> None:
+    """Run the launches of a product of these arrays in a workspace that holds NaNs at first."""
     memory = np.full(plan.workspace_bytes + _ALIGNMENT, 0xFF, np.uint8)
     for launch in plan.launches(-(-memory.ctypes.data // _ALIGNMENT) * _ALIGNMENT):
-        run(device, launch)
+        run(device, launch, *([memory, *arrays] if arrays else []))
 
 
 def matrix(array: Values, batch: tuple[int, ...]) -> Matrix:
@@ -69,7 +71,7 @@ def multiply(
         formats, batch, (m, k, n), matrix(a, batch), matrix(b, batch), matrix(result, batch),
         None if start is None else matrix(start, batch), tile=tile, native=native,
     )  # fmt: skip
-    run_plan(device, plan)
+    run_plan(device, plan, a, b, result, *([] if start is None else [start]))
     return result
 
 

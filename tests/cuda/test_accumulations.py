@@ -62,7 +62,7 @@ def multiply(
     )  # fmt: skip
     memory = np.full(plan.workspace_bytes + 256, 0xFF, np.uint8)
     for launch in plan.launches(-(-memory.ctypes.data // 256) * 256):
-        run(device, launch)
+        run(device, launch, memory, x, y, result, *([] if initial is None else [initial]))
     return result
 
 

@@ -36,7 +36,7 @@ def rounded(
     launch = rounding_launch(
         x.ctypes.data, result.ctypes.data, x.size, FLOAT32, memory, fmt, modes, **place
     )  # fmt: skip
-    run(device, launch)
+    run(device, launch, x, result)
     return np.asarray(golden.decode(result, MEMORIES[memory]))
 
 
@@ -96,7 +96,7 @@ def test_rounding_of_any_count_writes_nothing_else(host_device: HostDevice, coun
             launch = rounding_launch(
                 start, whole.ctypes.data + at * whole.itemsize, count, FLOAT32, memory, CBFLOAT16
             )  # fmt: skip
-            run(host_device, launch)
+            run(host_device, launch, given, whole)
             expected = golden.encode(golden.quantize(x, CBFLOAT16), MEMORIES[memory])
             assert np.array_equal(whole[at : at + count], expected)
             assert np.all(whole[:at] == 7)
@@ -110,7 +110,7 @@ def test_rounding_of_every_element_of_sixteen_bits_is_golden_s(host_device: Host
         for result_memory in MEMORIES:
             result = np.zeros(codes.size, np.uint32 if result_memory == FLOAT32 else np.uint16)
             addresses = codes.ctypes.data, result.ctypes.data
-            run(host_device, rounding_launch(*addresses, codes.size, memory, result_memory, fmt))
+            run(host_device, rounding_launch(*addresses, codes.size, memory, result_memory, fmt), codes, result)
             expected = golden.quantize(golden.decode(codes, MEMORIES[memory]), fmt)
             assert np.array_equal(result, golden.encode(expected, MEMORIES[result_memory]))
 
@@ -122,7 +122,7 @@ def softmax(device: HostDevice, x: Values, fmt: FloatFormat) -> Values:
     table = np.ascontiguousarray(golden.decode(codes, fmt))
     rows, length = x.shape
     addresses = x.ctypes.data, result.ctypes.data, table.ctypes.data
-    run(device, softmax_launch(*addresses, rows, length, FLOAT32, FLOAT32, fmt))
+    run(device, softmax_launch(*addresses, rows, length, FLOAT32, FLOAT32, fmt), x, result, table)
     return result
 
 

@@ -26,7 +26,7 @@ def rounded(device: HostDevice, x: NDArray[np.generic], element: FloatFormat, bl
     """Round the rows of an array by the kernel, and return what the memory of the result then holds."""
     whole = np.full(x.size + 24, 7, x.dtype)
     result = whole[8 : 8 + x.size]
-    run(device, blocks_launch(x.ctypes.data, result.ctypes.data, *x.shape, block, memory, element))
+    run(device, blocks_launch(x.ctypes.data, result.ctypes.data, *x.shape, block, memory, element), x, result)
     assert np.all(whole[:8] == 7)
     assert np.all(whole[8 + x.size :] == 7)
     return np.asarray(golden.decode(result.view(f"u{x.itemsize}").reshape(x.shape), MEMORIES[memory]))

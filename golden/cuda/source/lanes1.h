@@ -159,9 +159,11 @@ struct WideLanes {
         return static_cast<uint64_t>(static_cast<uint32_t>(x)) * static_cast<uint32_t>(y);
     }
     static Words numbered() { return 0; }
+    // Which NaN a device returns in doubles is not said: of either sign, it may have bits that rounding would carry out of
+    // it. It is a quiet one, so that its upper half tells.
     static Words quieted(Words x) {
-        const int64_t nan = 0x7FF8000000000000, given = static_cast<int64_t>(x);
-        return static_cast<Words>(given < nan ? given : nan);
+        const uint32_t upper = static_cast<uint32_t>(x >> 32) & 0x7FFFFFFF;
+        return upper > 0x7FF00000 ? 0x7FF8000000000000 : x;
     }
     // Infinity of the sign of x where |x| >= limit; a NaN stays.
     static Doubles infinite_from(Doubles x, Doubles limit) {
