@@ -65,15 +65,20 @@ class _Machine:
         self._parameters = np.frombuffer(parameters, np.uint8)
         self._shared: SharedMemory
         self._local: LocalMemory
-        self._acts: list[list[Act]] = [[] for _ in kernel.blocks]
+        self._acts: list[list[Act]] = [[] for _ in kernel.blocks]  # of each block but for what ends it
         self._ends: list[Callable[[Lanes], dict[int, Lanes]]] = []
         self._thread = 0  # of all, the first one of these blocks
         self._line = ""
         for number, block in enumerate(kernel.blocks):
             last = block[-1] if block and block[-1].name[0] in ("bra", "ret", "bar") else None
-            for instruction in block[: -1 if last else None]:
-                self._acts[number].append(self._act(instruction))
-            self._ends.append(self._end(last, number + 1))
+            try:
+                self._acts[number] = [self._act(instruction) for instruction in block[: -1 if last else None]]
+                self._ends.append(self._end(last, number + 1))
+            except NotImplementedError as error:
+                raise NotImplementedError(
+                    f"{kernel.name}: got {error}, which this machine does not know yet; the instructions that compute "
+                    "stand in tests/cuda/ptx/arithmetic.py, those that move in machine.py"
+                ) from None
 
     def run(self, first: int, blocks: int) -> None:
         """Run the blocks from a first one."""
