@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from golden import CBFLOAT16, FP16, FP32, Flag, FloatFormat, Rounding, decode, multiply_accumulate
-from lab.exhaustive import converters, modes, steps_in_modes
+from hdl.cores.step_formats import StepFormats
+from lab.exhaustive import converters, modes, steps, steps_in_modes
 from lab.exhaustive.converters import converter_checks
 from lab.exhaustive.modes import ROUNDS, mode_checks
 from lab.exhaustive.operands import drawn_operands
@@ -102,6 +103,43 @@ def test_modes_give_every_code_in_every_round_and_other_random_numbers_in_each(m
         assert np.bitwise_or.reduce(random) == np.uint32(0xFFFF)
         assert np.bitwise_and.reduce(random) == np.uint32(0)
     assert len({random.tobytes() for *_, random in seen}) == len(ROUNDS)
+
+
+@pytest.mark.parametrize("name", ["bits", "flags", "error"])
+@pytest.mark.parametrize("destination", [FP16, FP32], ids=str)
+@pytest.mark.parametrize("number", [0, ROUNDS.index(7), len(ROUNDS) - 1])
+def test_modes_tell_one_wrong_bit_of_any_destination(monkeypatch, destination, name, number):
+    source = modes._Source(CBFLOAT16, [FP16, FP32])
+
+    def netlist(code, rounding, random):
+        right = {fmt: source._wanted(code, ROUNDS[number], random, fmt) for fmt in source.destinations}
+        ports = {f"to_{fmt}.{part}": np.array(each) for fmt, parts in right.items() for part, each in parts.items()}
+        ports[f"to_{destination}.{name}"][1234] ^= 1
+        return ports
+
+    source.netlist = netlist
+    found = source.compare(number << 16, (number + 1) << 16)
+    assert (found.count, found.wrong) == (1 << 16, 1)
+
+
+@pytest.mark.parametrize("name", ["o.bits", "o.flags"])
+@pytest.mark.parametrize("mode", [None, Rounding.UP, Rounding.STOCHASTIC], ids=str)
+def test_step_tells_one_wrong_bit_of_code_or_flags(name, mode):
+    formats, given = StepFormats((CBFLOAT16,), (CBFLOAT16, FP32), tuple(Rounding)), biased_operands(CBFLOAT16, FP32)
+    rounded = steps_in_modes._Step(formats, CBFLOAT16, FP32, mode, given) if mode else None
+    step = rounded or steps._Step(CBFLOAT16, FP32, formats, given)
+
+    def netlist(a, b, acc, random=None):
+        options = {"operand": CBFLOAT16, "accumulator": FP32, "rounding": mode or Rounding.NEAREST_EVEN}
+        options |= {} if random is None else {"random": random, "random_bits": formats.random_bits}
+        codes, flags = multiply_accumulate(a, b, acc, return_flags=True, **options)
+        ports = {"o.bits": np.array(codes), "o.flags": np.array(flags)}
+        ports[name][77] ^= 1
+        return ports
+
+    step.netlist, step.is_random = netlist, mode is Rounding.STOCHASTIC
+    found = step.compare(0, 500)
+    assert (found.count, found.wrong) == (500, 1)
 
 
 def test_sampled_operands_of_two_pieces_are_others_and_those_of_one_are_repeated():
