@@ -184,6 +184,16 @@ def test_unit_that_misses_coverage_fails_where_all_of_its_stimulus_is_run(
     assert [line.startswith(must) for line, must in zip(said, failures, strict=True)] == [True] * len(failures)
 
 
+def test_unit_of_which_no_coverage_is_required_is_broken(monkeypatch: pytest.MonkeyPatch, small_job: Job) -> None:
+    made, _, formats = prepare(UNITS[small_job.unit], small_job.seed, 0.05)
+    monkeypatch.setattr(simulate, "prepare", lambda *given: (made[-1:], set(), formats))
+    job = dataclasses.replace(small_job, scenarios="", engines=(Engine.COMPILED,))
+    assert run_unit(job).passed
+    outcome = run_unit(dataclasses.replace(job, effort=1.0))
+    assert outcome.failures == ["no coverage is required: whatever was driven would be enough"]
+    assert outcome.is_broken
+
+
 def test_stimulus_that_a_reset_cuts_off_covers_nothing(small_job: Job) -> None:
     # Its coverage is counted when it is made: of all payloads, though most are never driven.
     unit, compiled = UNITS[small_job.unit], (Engine.COMPILED,)
