@@ -133,7 +133,7 @@ def _run(job: Job, outcome: Outcome) -> None:
 
     # The long scenarios run as machine code only: without it, they count for nothing.
     tested = kept if Engine.COMPILED in job.engines else in_simulator if Engine.SIMULATOR in job.engines else []
-    outcome.vectors = sum(len(scenario.answers) for scenario in tested)
+    outcome.vectors = sum(scenario.due for scenario in tested)
     # What a reset cuts off may never have been driven: it covers nothing.
     driven = (scenario.coverage for scenario in tested if not scenario.episodes[:, 2].any())
     outcome.bins = sum(map(Counter, driven), Counter())

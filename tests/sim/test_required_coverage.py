@@ -227,8 +227,8 @@ def test_conversions_are_given_and_must_give_both_signs_of_everything(name: str)
         assert signed(scenario.payloads, source) >= set(product((False, True), CLASSES))
         bits, flags = (port.answer.get(scenario.answers, key) for key in ("bits", "flags"))
         assert signed(bits, destination) >= set(product((False, True), CLASSES[:4])) | {(False, "nan")}
-        # Flags of both signs, and ties to the even number below and above.
         minus = bits & np.uint64(destination.sign_mask) != 0
+        assert 0.3 < minus.mean() < 0.7
         for flag in (1, 2, 4):
             raised = flags & np.uint64(flag) != 0
             assert (raised & minus).any()
