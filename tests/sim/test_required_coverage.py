@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from golden import CBFLOAT16, decode
+from golden import BF16, CBFLOAT16, FP32, FloatFormat, decode
+from golden.arrays.checks import code_dtype
 from hdl.catalogue import Kind
 from sim.scenario import Scenario
 from sim.stimulus.converter import required_bins
@@ -15,6 +16,7 @@ from sim.stimulus.coverage import classes
 from sim.stimulus.long_chunks import _wrong_lengths
 from sim.stimulus.mac import MacMaker
 from sim.stimulus.mac_coverage import chunk_lengths
+from sim.stimulus.operands import with_exponents
 from sim.stimulus.patterns import PATTERNS
 from sim.stimulus.vector import VectorMaker
 from sim.units import UNITS, port_of
@@ -100,6 +102,25 @@ def test_products_at_the_edges_of_a_chunk_are_as_many_as_their_names_say() -> No
 def test_directed_reductions_must_meet_tininess_promotions_and_limits_at_both_levels_of_chunks() -> None:
     for level in (1, 2):
         assert required_of("mac_cbfloat16") >= directed(level)
+
+
+def test_sums_in_fp32_must_cancel_at_every_exponent_that_leaves_fewer_places_than_digits() -> None:
+    # Products of bfloat16 alone are as small as the smallest numbers of fp32.
+    wanted = {f"bfloat16/level_0/near_limit/{field}" for field in range(1, 25)}
+    assert required_of("mac_bfloat16") >= wanted | {
+        f"bfloat16/level_0/tininess/{side}_{at}_eighths_below_normal"
+        for side in ("less", "exactly", "more") for at in EIGHTHS
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("fmt", [CBFLOAT16, BF16, FP32], ids=str)
+def test_codes_of_given_exponents_have_them_below_the_normal_numbers_too(fmt: FloatFormat) -> None:
+    lowest = fmt.emin - fmt.fraction_bits
+    exponents = np.repeat(np.arange(lowest, fmt.emin + 4), 200)
+    codes = with_exponents(fmt, exponents, np.random.default_rng(1)).astype(code_dtype(fmt))
+    _, above = np.frexp(decode(codes, fmt).astype(np.float64))
+    assert (above - 1).tolist() == exponents.tolist()
+    assert (classes(codes, fmt)[exponents < fmt.emin] == "subnormal").all()
 
 
 @pytest.mark.parametrize("unit", ["mac_stages_1", "mac_stages_9", "mac_cbfloat16"])
