@@ -29,23 +29,23 @@ class Pin:
 
 
 def driven(
-    ready: str, span: range = range(len(PAYLOADS)), cycles: int = 12, **given: Any
+    ready: str, span: range = range(len(PAYLOADS)), cycles: int = 12, first: int = 0, **given: Any
 ) -> tuple[Driver, list[tuple[int, int | None, int]]]:
     """A driver, and what it shows in each cycle: its chunk length, the payload if it offers one, and how many it lost.
 
-    `ready` says in which cycles the unit accepts, again and again.
+    `ready` says in which cycles the unit accepts, again and again; `first` is the number of the first cycle.
     """
     words = np.array(PAYLOADS, np.uint64)
     scenario = Scenario("one", words, words, np.arange(4), **{key: np.array(each) for key, each in given.items()})
     dut = SimpleNamespace(accepted=Pin(), valid=Pin(), payload=Pin(), chunk=Pin())
     driver, shown, taken = Driver(dut, scenario, span), [], []
-    for cycle in range(cycles):
+    for cycle in range(first, first + cycles):
         went = driver.step(cycle)
         assert went == bool(dut.accepted.value)
         offers = bool(dut.valid.value)
         shown.append((int(dut.chunk.value), int(dut.payload.value) if offers else None, driver.accepted))
         accepts = offers and ready[cycle % len(ready)] == "1"
-        assert driver.is_blocked == (cycle > 0 and shown[-2][1] is not None and not dut.accepted.value)
+        assert driver.is_blocked == (cycle > first and shown[-2][1] is not None and not dut.accepted.value)
         taken += [int(dut.payload.value)] if accepts else []
         dut.accepted.value = Logic(accepts)
     assert taken == PAYLOADS[span.start : span.stop][: len(taken)]
