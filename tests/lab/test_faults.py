@@ -291,36 +291,6 @@ def test_fault_in_a_register_that_never_leaves_its_first_value_is_proven_to_be_n
     assert all(lacking for cause, lacking in zip(told, proofs, strict=True) if cause is not Cause.SAME)
 
 
-class Slow(wiring.Component):
-    """A register that may make each answer 100 cycles late; it never does without a fault."""
-
-    i: In(stream.Signature(4))
-    o: Out(stream.Signature(4))
-
-    def elaborate(self, platform: object) -> Module:
-        m = Module()
-        slow, busy, left = Signal(name="slow"), Signal(), Signal(7)
-        m.d.sync += slow.eq(slow & self.i.payload[0])
-        m.d.comb += [self.i.ready.eq(~busy), self.o.valid.eq(busy & (left == 0))]
-        with m.If(busy & (left != 0)):
-            m.d.sync += left.eq(left - 1)
-        with m.If(self.o.valid & self.o.ready):
-            m.d.sync += busy.eq(0)
-        with m.If(self.i.valid & ~busy):
-            m.d.sync += [busy.eq(1), left.eq(Mux(slow, 100, 0)), self.o.payload.eq(self.i.payload)]
-        return m
-
-
-def test_copy_that_is_slower_and_no_slower_than_the_bench_waits_is_not_caught():
-    # `make sim` waits 400 cycles, so it would not catch it.
-    design = design_of(Slow())
-    faults = [each for each in candidates(design) if each.what == "slow is always 1"]
-    words = np.array([3, 8, 15], np.uint64)
-    driven = scenario(payloads=words, answers=words, case=np.arange(3))
-    assert faults
-    assert set(caught(design, faults, driven)) == {Cause.SAME}
-
-
 class Through(wiring.Component):
     """What is offered and taken passes through, but not twice in a row: outputs of gates alone."""
 
