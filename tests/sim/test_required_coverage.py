@@ -10,6 +10,7 @@ import pytest
 from golden import BF16, CBFLOAT16, FP32, FloatFormat, decode
 from golden.arrays.checks import code_dtype
 from hdl.catalogue import Kind
+from sim.run.simulate import prepare
 from sim.scenario import Scenario
 from sim.stimulus.converter import required_bins
 from sim.stimulus.coverage import classes
@@ -196,10 +197,8 @@ def test_conversions_must_meet_every_class_and_way_to_round(name: str, names: se
     assert required_bins(component.source, component.destination, component.latency + 1) >= always | names
 
 
-def scenarios_of(name: str, effort: float) -> list[Scenario]:
-    from sim.run.simulate import prepare
-
-    made: list[Scenario] = prepare.__wrapped__(UNITS[name], 1, effort)[0]
+def scenarios_of(name: str, effort: float, seed: int = 1) -> list[Scenario]:
+    made: list[Scenario] = prepare.__wrapped__(UNITS[name], seed, effort)[0]
     return made
 
 
@@ -231,6 +230,21 @@ def test_full_queue_is_left_alone_for_longer_than_it_takes_to_fill_it(name: str)
     takes = next(each for each in scenarios_of(name, 0.01) if each.name == "full_queue").takes
     waits = "".join("01"[take] for take in takes.astype(int)).split("1")
     assert max(map(len, waits)) > 2 * maker_of(name).mac.parameters.results
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "name",
+    ["float32_to_cbfloat16", "float8_e4m3fn_to_float8_e4m3fnuz", "mx_quantize_float8_e4m3fn", "mac_level_2",
+     "mac_counters", "vector_mac_any_rounding"],
+)  # fmt: skip
+def test_seed_of_the_command_line_reaches_every_scenario_but_those_without_chance(name: str) -> None:
+    one, other = (
+        {scenario.name: scenario.payloads.tolist() for scenario in scenarios_of(name, 0.01, seed)} for seed in (5, 6)
+    )
+    assert one.keys() == other.keys()
+    same = {scenario for scenario in one if one[scenario] == other[scenario]}
+    assert same <= {"neighbours", "watched_over_resets", "counted_events", "lanes_apart"}
 
 
 def signed(codes: Any, fmt: Any) -> set[tuple[bool, str]]:
