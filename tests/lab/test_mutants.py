@@ -111,3 +111,15 @@ def test_command_fails_if_a_mutant_survives_or_the_unit_itself_fails(
         judge, "judge_mutant", lambda mutant, job, original: Trial(mutant.name, job.unit, of_the_mutant, 0.0, "")
     )
     assert main(["--mutants", MUTANTS[0].name, "--jobs", "1"]) == status
+
+
+def test_unit_as_it_is_meets_every_scenario_in_which_a_fault_is_judged() -> None:
+    # A scenario that the right unit fails would catch any fault.
+    whole = judge._every_stimulus(MUTANTS)
+    for mutant in MUTANTS:
+        alike = [
+            one for one in whole if (one.unit, one.effort, one.engine) == (mutant.unit, mutant.effort, mutant.engine)
+        ]
+        assert len(alike) == 1
+        wanted, met = (set(filter(None, one.scenarios.split(","))) for one in (mutant, alike[0]))
+        assert not met or (wanted and wanted <= met), mutant.name

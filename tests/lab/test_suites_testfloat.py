@@ -6,6 +6,7 @@ import sys
 import numpy as np
 import pytest
 
+from golden import FP16
 from lab.suites import testfloat
 from lab.suites.__main__ import main
 from lab.suites.errors import VectorError
@@ -161,6 +162,28 @@ def test_testfloat_file_of_no_vectors_beside_a_full_one_fails(tmp_path, capsys):
     out = capsys.readouterr().out
     assert "5 vectors read, 5 run, 0 left out" in out
     assert f"FAILED: {paths[0]}: no vector in it" in out.replace("\n", " ")
+
+
+def tally_of(*changes, design="golden"):
+    """What the judge says of 1 + 1 in float16, once for each change of its result and its flags."""
+    tally, ones = Tally(), [np.array([FP16.one], np.uint16)] * 2
+    for result, flags in changes:
+        wanted = np.array([0x4000 ^ result], np.uint16), np.array([flags], np.uint8)
+        judge(Vectors(FUNCTIONS["f16_add"], ones, *wanted, np.arange(1)), [design], "-", tally, shown=0)
+    return tally
+
+
+@pytest.mark.parametrize("design", ["golden", "reference", "netlist", "shared-netlist"])
+def test_judge_tells_every_bit_of_result_and_flags_by_itself(design):
+    bits = [(1 << bit, 0) for bit in range(16)] + [(0, 1 << bit) for bit in range(5)]
+    for change in bits:
+        assert tally_of(change, design=design).wrong.total() == 1, change
+
+
+def test_judge_adds_up_what_is_wrong_in_all_parts_of_a_file():
+    # A right block behind a wrong one must not hide it.
+    tally = tally_of((0, 0), (1, 0), (0, 16), (0, 0))
+    assert (tally.applied, tally.judged.total(), tally.wrong.total()) == (4, 4, 2)
 
 
 def test_judge_float32_step_of_16_bit_operands_runs_on_the_step_of_each_format():

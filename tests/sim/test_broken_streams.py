@@ -46,6 +46,7 @@ RIGHT = {"shown": "1'b1", "swallowed": "1'b0", "again": "1'b0", "changed": "37'd
 WRONG = {
     "valid_falls": ({"shown": "phase"}, "valid fell before the answer was taken"),
     "answer_changes": ({"changed": "{36'd0, phase}"}, "the answer changed before it was taken"),
+    "top_bit_of_an_answer_changes": ({"changed": "{phase, 36'd0}"}, "the answer changed before it was taken"),
     "an_answer_too_many_30_cycles_later": ({"again": "idle == 8'd30"}, "answer that nobody expects"),
     "last_answer_never_comes": ({"swallowed": "valid & count == 8'd29"}, "1 of 30 answers: unanswered"),
     "flag_of_the_last_answer": ({"changed": "{count == 8'd29, 36'd0}"}, "1 of 30 answers: mismatches"),

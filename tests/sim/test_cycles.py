@@ -18,6 +18,7 @@ from sim.cycles.registers import Register, never_seen, registers_of
 from sim.fields import Fields
 from sim.port import Port
 from sim.run.compiled import Engine, run_compiled
+from sim.run.compiled import _resets as resets_met
 from sim.run.coverage import write_coverage
 from sim.run.outcome import Outcome
 from sim.run.simulate import Job, run_unit
@@ -189,3 +190,26 @@ def test_run_compiled_ends_early_with_the_first_failure(compiled: tuple[Model, P
     run_compiled(sources, [wrong, wrong], context, Kind.CONVERTER, FOLDER / "again", outcome, stops_early=True)
     assert len(outcome.failures) == 1
     assert not outcome.is_broken
+
+
+def test_reset_is_counted_in_the_state_in_which_it_met_the_unit() -> None:
+    # Three payloads an episode, each of which has an answer; the last one runs to its end and counts for nothing.
+    scenario = conversions(port_of(UNITS[UNIT], UNITS[UNIT].build()), [0] * 12, [0] * 12)
+    scenario.episodes = np.array([[0, 0, 9], [3, 3, 9], [6, 6, 9], [9, 9, 0]])
+
+    def states(**first: object) -> dict[str, int]:
+        return dict(resets_met(scenario, [Ran(**first), Ran(), Ran(), Ran([0] * 3, accepted=3, is_answered=True)]))
+
+    assert states() == {}
+    assert states(answers=[0], accepted=1) == {"reset/in_operation": 1}
+    assert states(accepted=1, is_answered=True) == {"reset/in_operation": 1, "reset/answer_waits": 1}
+    on_its_way = {"reset/in_operation": 1, "reset/answers_on_their_way": 1}
+    assert states(accepted=1) == on_its_way
+    assert states(answers=[0], accepted=2) == on_its_way
+    held = {"reset/payload_refused": 1, "reset/held_payload_with_answer": 1}
+    assert states(accepted=1, is_blocked=True) == on_its_way | held
+    scenario.ends = scenario.ends + 1
+    assert states(accepted=1) == {"reset/in_operation": 1, "reset/nothing_due": 1}
+    assert states(accepted=1, is_blocked=True) == {
+        "reset/in_operation": 1, "reset/nothing_due": 1, "reset/payload_refused": 1,
+    }  # fmt: skip

@@ -77,6 +77,13 @@ def test_findings_broken_promise_names_its_episode() -> None:
     assert found(ran, episodes=episodes) == ["cycle 3: valid fell (episode 1 of 2)"]
 
 
+@pytest.mark.parametrize("at", [0, 1])
+def test_findings_broken_promise_of_any_episode_is_told(at: int) -> None:
+    ran = [right(answers=[], accepted=0), right()]
+    ran[at].broken_promises.append("cycle 3: valid fell")
+    assert found(ran, episodes=np.array([[0, 0, 5], [0, 0, 0]])) == [f"cycle 3: valid fell (episode {at} of 2)"]
+
+
 def test_findings_scenario_that_expects_nothing_is_one() -> None:
     nothing = np.zeros(0, np.uint64)
     ran = [Ran(accepted=2, cycles=2)]
@@ -95,6 +102,16 @@ def test_findings_counters_that_were_not_read_are_one() -> None:
     counts = np.zeros((2, len(COUNTERS)), np.int64)
     assert found([right(counts=[0] * len(COUNTERS))], counting, counts=counts) == []
     assert found([right()], counting, counts=counts) == ["the counters were not read"]
+
+
+def test_findings_counter_that_miscounts_behind_an_episode_that_was_cut_off_is_one() -> None:
+    counting = replace(CONTEXT, port=replace(PORT, counters="ports"))
+    one = [1, *[0] * (len(COUNTERS) - 1)]
+    ran = [Ran(), right(counts=one)]
+    said = found(
+        ran, counting, counts=np.zeros((2, len(COUNTERS)), np.int64), episodes=np.array([[0, 0, 5], [0, 0, 0]])
+    )
+    assert said == [f"{COUNTERS[0]} counts 1, must be 0 (episode 1 of 2)"]
 
 
 @pytest.mark.parametrize("at", range(len(COUNTERS)))

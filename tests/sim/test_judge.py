@@ -47,3 +47,24 @@ def test_judge_failed_test_tells_comparison_from_crash(tmp_path: Path, error_typ
     judgement = judge(results(tmp_path, failed), ["steps"])
     assert "3 answers" in judgement.failures[0]
     assert judgement.is_broken is is_broken
+
+
+@pytest.mark.parametrize("other", ["steps_sampled", "all_steps"])
+def test_judge_scenario_of_a_longer_name_does_not_stand_for_a_missing_one(tmp_path: Path, other: str) -> None:
+    judgement = judge(results(tmp_path, PASSED.replace("steps", other)), [other, "steps"])
+    assert judgement.failures == ["1 of 2 scenarios did not run: steps"]
+
+
+def test_judge_test_that_ended_with_an_error_fails(tmp_path: Path) -> None:
+    ended = PASSED.replace("/>", '><error message="it ended" type="AssertionError">text</error></testcase>')
+    judgement = judge(results(tmp_path, ended), ["steps"])
+    assert "it ended" in judgement.failures[0]
+    assert judgement.is_broken
+
+
+def test_judge_every_failure_of_every_suite_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "results.xml"
+    wrong = PASSED.replace("/>", '><failure message="wrong" type="AssertionError"/></testcase>')
+    suites = (f'<testsuite name="{name}">{PASSED}{wrong}</testsuite>' for name in ("one", "two"))
+    path.write_text(f"<testsuites>{''.join(suites)}</testsuites>")
+    assert judge(path, ["steps"]).failures == ["t/scenario=steps: wrong"] * 2

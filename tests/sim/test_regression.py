@@ -15,6 +15,8 @@ from sim.run import pool, report, simulate
 from sim.run.compiled import Engine
 from sim.run.outcome import Outcome
 from sim.run.simulate import Job, prepare, run_unit
+from sim.scenario import Scenario
+from sim.units import UNITS
 
 SMALL = [
     "--units",
@@ -133,6 +135,76 @@ def test_unit_whose_scenarios_no_engine_runs_is_broken(small_job: Job, engines: 
     outcome = run_unit(dataclasses.replace(small_job, scenarios="boundary_codes", engines=engines))
     assert (outcome.vectors, outcome.passed, outcome.is_broken) == (0, False, True)
     assert outcome.failures == ["no vectors: nothing was compared"]
+
+
+@pytest.mark.parametrize(
+    ("status", "result", "failures", "is_broken"),
+    [
+        (0, "", [], False),
+        (1, "", ["the simulator ended with status 1; see simulation.log"], True),
+        (-11, "", ["the simulator ended with status -11; see simulation.log"], True),
+        (1, '<failure message="1 of 2 answers" type="AssertionError"/>', ["t/scenario=one: 1 of 2 answers"], False),
+        (0, '<failure message="1 of 2 answers" type="AssertionError"/>', ["t/scenario=one: 1 of 2 answers"], False),
+        (1, '<error message="it ended"/>', ["t/scenario=one: it ended\n"], True),
+    ],
+)
+def test_simulator_that_ends_badly_fails_and_so_does_a_scenario_that_does(
+    monkeypatch: pytest.MonkeyPatch, small_job: Job, status: int, result: str, failures: list[str], is_broken: bool
+) -> None:
+    small_job.folder.mkdir()
+    suite = f'<testsuite name="tb"><testcase name="t/scenario=one">{result}</testcase></testsuite>'
+    (small_job.folder / "results.xml").write_text(f"<testsuites>{suite}</testsuites>")
+    monkeypatch.setattr(simulate, "_simulate", lambda *given: (status, 1.0))
+    outcome = Outcome("unit")
+    simulate._run_simulator(small_job, UNITS[small_job.unit], [], ["one"], outcome)
+    assert (outcome.failures, outcome.is_broken, outcome.passed) == (failures, is_broken, not failures)
+
+
+@pytest.mark.parametrize(
+    ("unit", "effort", "scenarios", "failures"),
+    [
+        ("float16_to_bfloat16", 1.0, "", ["coverage: register bits that never change: a[0]", "coverage: 1 of 1 bins"]),
+        # Little stimulus need not move every register bit; the bins that are required are asked of it all the same.
+        ("float16_to_float32_stages_3", 1.0, "", ["coverage: 1 of 1 bins"]),
+        ("float16_to_float32_stages_3", 0.9, "", []),
+        ("float16_to_float32_stages_3", 1.0, "stream*", []),
+    ],
+)
+def test_unit_that_misses_coverage_fails_where_all_of_its_stimulus_is_run(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, unit: str, effort: float, scenarios: str, failures: list[str]
+) -> None:
+    def short(*given: object) -> tuple[list[Scenario], set[str], list[str]]:
+        made, _, formats = prepare(*given)  # type: ignore[arg-type]
+        return [one for one in made if one.name == "stream_idle_none_backpressure_none"], {"never/met"}, formats
+
+    monkeypatch.setattr(simulate, "prepare", short)
+    monkeypatch.setattr(Outcome, "stuck", ["a[0]"])
+    job = Job(unit, 1, tmp_path / "run", effort=effort, scenarios=scenarios, engines=(Engine.COMPILED,))
+    said = run_unit(job).failures
+    assert [line.startswith(must) for line, must in zip(said, failures, strict=True)] == [True] * len(failures)
+
+
+def test_unit_of_which_no_coverage_is_required_is_broken(monkeypatch: pytest.MonkeyPatch, small_job: Job) -> None:
+    made, _, formats = prepare(UNITS[small_job.unit], small_job.seed, 0.05)
+    monkeypatch.setattr(simulate, "prepare", lambda *given: (made[-1:], set(), formats))
+    job = dataclasses.replace(small_job, scenarios="", engines=(Engine.COMPILED,))
+    assert run_unit(job).passed
+    outcome = run_unit(dataclasses.replace(job, effort=1.0))
+    assert outcome.failures == ["no coverage is required: whatever was driven would be enough"]
+    assert outcome.is_broken
+
+
+def test_stimulus_that_a_reset_cuts_off_covers_nothing_and_is_not_counted(small_job: Job) -> None:
+    # Its coverage is counted when it is made: of all payloads, though most are never driven.
+    unit, compiled = UNITS[small_job.unit], (Engine.COMPILED,)
+    scenarios, *_ = prepare(unit, small_job.seed, unit.effort)
+    resets = next(scenario for scenario in scenarios if scenario.name == "resets")
+    outcome = run_unit(dataclasses.replace(small_job, scenarios="resets", effort=1.0, engines=compiled))
+    assert outcome.passed
+    assert resets.coverage
+    # Of its 32 episodes the last one runs to its end: the others' answers need not have come.
+    assert (len(resets.answers), resets.due, outcome.vectors) == (3200, 100, 100)
+    assert {name for name in outcome.bins if not name.startswith("reset/")} == set()
 
 
 def test_unit_that_never_answers_fails(small_job: Job, tmp_path: Path) -> None:

@@ -46,6 +46,31 @@ def test_scoreboard_surplus_answer_fails() -> None:
     assert not scoreboard.is_clean
 
 
+def test_scoreboard_answer_of_a_register_that_expects_none_fails() -> None:
+    # Behind a reset nothing need be answered: there the right answer, which is missing, tells nothing.
+    rows = words((1, 0, 0), (1, 0, 5))
+    scoreboard = compared(rows[:1], rows)
+    assert scoreboard.unexpected == rows[1:]
+    assert not scoreboard.is_clean
+
+
+def test_scoreboard_two_answers_with_unknown_bits_in_one_place_fail() -> None:
+    rows = words((1, 0, 0))
+    scoreboard = compared(rows, [None, None])
+    assert [mismatch.index for mismatch in scoreboard.mismatches] == [0]
+    assert scoreboard.unexpected == [None]
+
+
+def test_scoreboard_answer_missing_in_an_earlier_episode_is_still_missing() -> None:
+    rows = np.array(words((1, 0, 0), (2, 0, 1), (3, 0, 2)), np.uint64)
+    scenario = Scenario("three", np.zeros(3, np.uint64), rows, np.arange(3), ends=np.arange(3))
+    scenario.episodes = np.array([[0, 0, 0], [1, 1, 9], [2, 2, 0]])
+    scoreboard = Scoreboard(PORT)
+    for at, answers in enumerate(([], [int(rows[1])], [])):
+        scoreboard.compare(scenario, Ran(answers, accepted=1), at)
+    assert scoreboard.unanswered == [0, 2]
+
+
 def test_scoreboard_wrong_bit_fails_with_both_words() -> None:
     rows = words((1, 0, 0), (2, 0, 1))
     wrong = words((2, 0, 1), (3, 0, 0))

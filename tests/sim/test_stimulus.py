@@ -138,6 +138,23 @@ def test_scenario_with_wide_words_is_read_as_it_was_written(tmp_path: Path, word
     assert loaded.answers.tolist() == [1, 2]
 
 
+def test_scenario_in_a_simulator_has_every_pause_chunk_and_episode_that_it_was_made_with(tmp_path: Path) -> None:
+    # What is lost on the way is not driven in a simulator, where nothing asks for coverage.
+    every = {
+        "offers": np.array([True, False]), "takes": np.array([False, True, True]), "chunks": np.array([3, 2]),
+        "gaps": np.array([1, 5]), "pauses": np.array([0, 7]), "episodes": np.array([[0, 0, 9], [1, 1, 0]]),
+        "ends": np.array([0, 1]), "counts": np.array([[1, 2], [3, 4]]), "clears": np.array([True, False, False]),
+    }  # fmt: skip
+    words = np.array([1, 2], np.uint64)
+    Scenario("one", words, words + np.uint64(2), np.arange(2), cycles=4, **every).save(tmp_path)
+    loaded = Scenario.load(tmp_path, "one")
+    assert {name: getattr(loaded, name).tolist() for name in every} == {
+        key: each.tolist() for key, each in every.items()
+    }
+    assert (loaded.payloads.tolist(), loaded.answers.tolist(), loaded.case.tolist()) == ([1, 2], [3, 4], [0, 1])
+    assert loaded.cycles == 4
+
+
 def test_vector_answers_are_laid_out_as_the_tables_of_the_unit_say() -> None:
     unit = UNITS["vector_mac"]
     component = unit.build()
