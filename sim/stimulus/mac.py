@@ -18,7 +18,7 @@ from sim.stimulus.mac_coverage import accumulator_of, chunk_lengths, count_steps
 from sim.stimulus.maker import Maker
 from sim.stimulus.neighbours import neighbours
 from sim.stimulus.operands import one_of_each_class, specials
-from sim.stimulus.patterns import PATTERNS, pattern
+from sim.stimulus.patterns import PATTERNS, pattern, takes_on_sight
 from sim.stimulus.reductions import REFUSED_ALIGNMENT, UNSUPPORTED, Chain, Segment
 from sim.stimulus.schedule import POLICIES
 from sim.stimulus.step_operands import Steps, directed_steps, one_ulp_left, step_operands
@@ -221,6 +221,7 @@ class MacMaker(Maker):
             policy = POLICIES[(at + at // 3) % len(POLICIES)]
             scenario = self.make(name, lambda: self.mixed(int(30 * self.effort) + 10), policy)
             scenario.offers, scenario.takes = pattern(idle, self.rng), pattern(backpressure, self.rng)
+            scenario.on_sight = takes_on_sight(backpressure)
             scenarios.append(scenario)
         return scenarios
 

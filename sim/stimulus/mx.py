@@ -16,7 +16,7 @@ from sim.port import Port
 from sim.scenario import Scenario
 from sim.stimulus.coverage import classes, count_bins, rounding_cases
 from sim.stimulus.operands import Codes, random_codes, specials, with_exponents
-from sim.stimulus.patterns import PATTERNS, pattern
+from sim.stimulus.patterns import PATTERNS, pattern, takes_on_sight
 from sim.stimulus.resets import required_resets
 
 __all__ = ["block_scenarios", "required_block_bins"]
@@ -45,6 +45,7 @@ def block_scenarios(component: MxQuantizer, port: Port, rng: np.random.Generator
         for backpressure in PATTERNS:
             scenario = maker.scenario(f"stream_idle_{idle}_backpressure_{backpressure}", rng.choice(blocks, count))
             scenario.offers, scenario.takes = pattern(idle, rng), pattern(backpressure, rng)
+            scenario.on_sight = takes_on_sight(backpressure)
             if idle == backpressure == "none":
                 scenario.cycles = len(scenario.payloads)  # a beat in every cycle
             scenarios.append(scenario)
