@@ -9,7 +9,7 @@ import numpy as np
 
 from sim.port import Port
 from sim.scenario import Scenario
-from sim.stimulus.control import distances, port_changes, required_control, resets
+from sim.stimulus.control import distances, full_queue_over_resets, port_changes, required_control, resets
 from sim.stimulus.directed import directed_segments, required_directed
 from sim.stimulus.generators import generator_for
 from sim.stimulus.kept import kept_over_resets, watched_over_resets
@@ -56,7 +56,7 @@ class MacMaker(Maker):
         """Return scenarios of resets, of the port `chunk`, of when products come, and of what comes next to each."""
         changes = [port_changes(self)] if self.mac.parameters.has_chunks else []
         long = [self.long_chunks()] if self.mac.parameters.has_chunks else []
-        over_resets = [*resets(self), kept_over_resets(self), watched_over_resets(self)]
+        over_resets = [*resets(self), full_queue_over_resets(self), kept_over_resets(self), watched_over_resets(self)]
         return [*over_resets, distances(self), *neighbours(self), *changes, *long]
 
     def long_chunks(self) -> Scenario:
