@@ -56,7 +56,8 @@ class MultiplyAccumulate(wiring.Component):
     ``random_promotion``.
 
     A reset loses what is in the pipeline and in the queue of results. A register for which nothing is in flight keeps
-    what it holds, and its reduction may continue. Start all others with ``first``.
+    what it holds, and its reduction may continue. Start all others with ``first``. A product that ``ready`` meets in a
+    cycle of the reset is lost, too; with up to 8 stages it counts as in flight.
 
     Attributes
     ----------

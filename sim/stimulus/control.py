@@ -117,7 +117,8 @@ def port_changes(maker: Maker) -> Scenario:
     lengths = [chunk for chunk in (1, 2, 3, 5, 8, 0) if chunk < 1 << maker.mac.chunk_bits]
     chunked = [kind for kind in maker.kinds if kind[1]]
     chains: list[Chain] = []
-    for _ in range(24 + int(100 * maker.effort)):
+    # Where two beats are held, few reductions show that the one ahead of the last sees another length.
+    for _ in range((24 if maker.mac.parameters.widened is None else 150) + int(100 * maker.effort)):
         index, level = chunked[int(maker.rng.integers(len(chunked)))]
         chunk = int(maker.rng.choice(lengths))
         chain = [maker.segment(index, level, int(maker.rng.integers(2, 10)), chunk=chunk)]
