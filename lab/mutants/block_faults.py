@@ -60,13 +60,6 @@ BLOCK_FAULTS = (
         "resets_in_every_cycle",
         "mx/stream/beats_1/invariant/bitwuzla",
     ),
-    # Drained, as the proofs see it, the unit gives every result.
-    _stream(
-        "block_waits_for_its_receiver",
-        "moves = ~self.o.valid | self.o.ready",
-        "moves = self.o.ready",
-        "stream_idle_none_backpressure_none",
-    ),
     _stream("last_beat_not_told", '"scaled_last", is_last, ', '"scaled_last", ~is_last, ', "all_blocks", _ADDED),
     _stream(
         "scale_of_the_next_beat",

@@ -160,15 +160,6 @@ CONTROL_FAULTS = (
         scenarios="port_changes",
         proofs=CONTROL,
     ),
-    Mutant(
-        "chunk_port_does_not_wait_for_the_rank_that_widens",
-        "mac/widen.py",
-        'widening.o, rank(m, "widened_chunk", chunk, widening.i.ready)',
-        "widening.o, chunk",
-        "mac_float8_e4m3fn",
-        "port_changes",
-        effort=1.0,
-    ),
     # -- a receiver that waits
     Mutant(
         "converter_valid_waits_for_ready",
