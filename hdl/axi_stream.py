@@ -83,7 +83,7 @@ class AxiStreamMac(wiring.Component):
     m_axis_tdata : unsigned(32), out
         ``result``, zero-extended.
     m_axis_tuser : struct of 16 bits, out
-        - ``register``: bits 7:0
+        - ``register``: bits 7:0; of a refused register its low bits, as many as the unit's registers need
         - ``flags``: bits 12:8; 0 in a unit without flags
         - ``error``: bits 14:13
     m_axis_tlast : out

@@ -215,7 +215,7 @@ def _macs() -> Iterator[Unit]:
     yield mac("mac_narrow", FLOAT8_E4M3FN, FLOAT8_E5M2, FLOAT4_E2M1FN, effort=0.1, stages=3)
     directed = tuple(mode for mode in Rounding if mode is not Rounding.STOCHASTIC)
     yield mac(f"mac_{one}_directed_roundings", one, measured=True, roundings=directed)
-    yield mac("mac_float8_e4m3fn", FLOAT8_E4M3FN, measured=True)
+    yield mac("mac_float8_e4m3fn", FLOAT8_E4M3FN, effort=0.1, measured=True)
     yield _unit("mac_axi_stream", Kind.AXI_STREAM, released=True, effort=0.4, operands=several)
     yield _unit("mac_axi_counters", Kind.AXI_STREAM, effort=0.1, operands=(one,), stages=3, counters=True)
 

@@ -31,6 +31,8 @@ class Scenario:
         For every answer, which row of `details` explains it.
     offers, takes : arrays of bool
         Whether the driver offers, and the monitor takes, in a cycle; repeated for as long as the test runs.
+    on_sight : bool
+        The monitor takes only what it sees: its ``ready`` waits for ``valid``, which must not wait in turn.
     chunks : array of int, optional
         Chunk length that goes with every payload.
     gaps : array of int, optional
@@ -63,6 +65,7 @@ class Scenario:
     case: NDArray[Any]
     offers: NDArray[np.bool_] = field(default_factory=lambda: _ALWAYS)
     takes: NDArray[np.bool_] = field(default_factory=lambda: _ALWAYS)
+    on_sight: bool = False
     chunks: NDArray[Any] | None = None
     gaps: NDArray[Any] | None = None
     pauses: NDArray[Any] | None = None
@@ -110,6 +113,7 @@ class Scenario:
             "takes": self.takes,
             "episodes": self.episodes,
             "cycles": np.asarray(self.cycles),
+            "on_sight": np.asarray(self.on_sight),
         }
         optional = {key: getattr(self, key) for key in ("chunks", "gaps", "pauses", "ends", "counts", "clears")}
         arrays |= {key: values for key, values in optional.items() if values is not None}
@@ -123,4 +127,5 @@ class Scenario:
             arrays = {key: file[key] for key in file.files}
         arrays |= {key: from_limbs(arrays[key]) for key in ("payloads", "answers")}
         details = {key.removeprefix("detail_"): arrays.pop(key) for key in list(arrays) if key.startswith("detail_")}
-        return cls(name=name, details=details, **arrays | {"cycles": int(arrays["cycles"])})
+        arrays |= {"cycles": int(arrays["cycles"]), "on_sight": bool(arrays["on_sight"])}
+        return cls(name=name, details=details, **arrays)

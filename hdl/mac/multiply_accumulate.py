@@ -56,7 +56,8 @@ class MultiplyAccumulate(wiring.Component):
     ``random_promotion``.
 
     A reset loses what is in the pipeline and in the queue of results. A register for which nothing is in flight keeps
-    what it holds, and its reduction may continue. Start all others with ``first``.
+    what it holds, and its reduction may continue. Start all others with ``first``. A product that ``ready`` meets in a
+    cycle of the reset is lost, too; with up to 8 stages it counts as in flight.
 
     Attributes
     ----------
@@ -88,7 +89,8 @@ class MultiplyAccumulate(wiring.Component):
         - ``error``: 0, or why the product was refused
         - ``register``: the accumulator that the result is from
     chunk : unsigned(chunk_bits), in
-        Products in a chunk; 0 is one chunk of any length. Keep it during a reduction.
+        Products in a chunk; 0 is one chunk of any length. Keep it from the first product of a
+        reduction until its last one is accepted.
     counts : counts_layout, out
         Only with ``counters``: what was counted since the last reset or clear, each counter in 32 bits. A counter stops
         at 2^32 - 1. A step of a reduction is counted no later than two cycles after its result is offered.
@@ -162,12 +164,12 @@ class MultiplyAccumulate(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.control, m.submodules.accumulator = control, accumulator = self.control, self.accumulator
-        i = widened(m, self.parameters, self.i, control.i.payload.shape())
+        i, chunk = widened(m, self.parameters, self.i, self.chunk, control.i.payload.shape())
         m.d.comb += [
             control.i.payload.eq(i.payload),
             control.i.valid.eq(i.valid),
             i.ready.eq(control.i.ready),
-            control.chunk.eq(self.chunk),
+            control.chunk.eq(chunk),
             accumulator.a.eq(control.a[0]),
             accumulator.b.eq(control.b[0]),
             accumulator.issued_flags.eq(control.issued_flags[0]),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth import C, Cat, Module, Mux
+from amaranth import C, Cat, Module, Mux, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -85,8 +85,12 @@ class Widening(wiring.Component):
         return m
 
 
-def widened(m: Module, parameters: MacParameters, beats: Any, wide: data.StructLayout) -> Any:
-    """Return a stream of beats with operands in the inner format; the stream itself if there is none.
+def widened(
+    m: Module, parameters: MacParameters, beats: Any, chunk: Value, wide: data.StructLayout
+) -> tuple[Any, Value]:
+    """Return a stream of beats with operands in the inner format, and the chunk length that goes with them.
+
+    They are the stream and the port themselves if there is no inner format.
 
     Parameters
     ----------
@@ -94,15 +98,18 @@ def widened(m: Module, parameters: MacParameters, beats: Any, wide: data.StructL
     parameters : MacParameters
     beats : stream
         Of what comes in.
+    chunk : Value
+        The port.
     wide : StructLayout
         Of what the unit behind takes.
     """
     if not parameters.widened:
-        return beats
+        return beats, chunk
     m.submodules.widening = widening = Widening(parameters, beats.payload.shape(), wide)
     m.d.comb += [
         widening.i.payload.eq(beats.payload),
         widening.i.valid.eq(beats.valid),
         beats.ready.eq(widening.i.ready),
     ]
-    return widening.o
+    # The port is free again once the last beat is in the rank, while the one ahead of it may wait to be issued.
+    return widening.o, rank(m, "widened_chunk", chunk, widening.i.ready)

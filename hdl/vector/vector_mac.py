@@ -106,7 +106,8 @@ class VectorMac(wiring.Component):
         - ``register``: the row that the results are from
         - ``part``: 1 in the second beat of a result at level 1
     chunk : unsigned(chunk_bits), in
-        Products of a lane in a chunk; 0 is one chunk of any length. Keep it during a reduction.
+        Products of a lane in a chunk; 0 is one chunk of any length. Keep it from the first product of a
+        reduction until its last one is accepted.
     counts, clear_counts : counts_layout, out; in
         Only with ``counters``: those of all lanes together, as in `hdl.MultiplyAccumulate`. A step is counted no
         later than two cycles after its result is offered.
@@ -188,12 +189,12 @@ class VectorMac(wiring.Component):
         m = Module()
         parameters, control, registers = self.parameters, self.control, self.register_file
         m.submodules.control, m.submodules.registers = control, registers
-        i = widened(m, self.parameters, self.i, control.i.payload.shape())
+        i, chunk = widened(m, self.parameters, self.i, self.chunk, control.i.payload.shape())
         m.d.comb += [
             control.i.payload.eq(i.payload),
             control.i.valid.eq(i.valid),
             i.ready.eq(control.i.ready),
-            control.chunk.eq(self.chunk),
+            control.chunk.eq(chunk),
             self.o.payload.eq(control.o.payload),
             self.o.valid.eq(control.o.valid),
             control.o.ready.eq(self.o.ready),

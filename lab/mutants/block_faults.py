@@ -53,6 +53,13 @@ BLOCK_FAULTS = (
         "scale_without_the_last_beat", "w_en.eq(self.is_complete)", "w_en.eq(self.completes)", "all_blocks", _ADDED
     ),
     _stream("block_leaves_with_its_first_beat", "leaves & is_last)", "leaves)", "all_blocks", _ADDED),
+    _stream(
+        "block_that_was_complete_at_a_reset_leaves",
+        "Signal(), Signal(), Signal(), Signal()",
+        "Signal(), Signal(), Signal(), Signal(reset_less=True)",
+        "resets_in_every_cycle",
+        "mx/stream/beats_1/invariant/bitwuzla",
+    ),
     _stream("last_beat_not_told", '"scaled_last", is_last, ', '"scaled_last", ~is_last, ', "all_blocks", _ADDED),
     _stream(
         "scale_of_the_next_beat",

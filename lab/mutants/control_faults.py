@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lab.mutants.mutant import Mutant
-from lab.mutants.proofs import AXI_STREAM, CONTROL, STREAM, STREAM_OF_3, control
+from lab.mutants.proofs import AXI_STREAM, CONTROL, STREAM, STREAM_OF_3, VECTOR_ORDER, control
 
 __all__ = ["CONTROL_FAULTS"]
 
@@ -86,6 +86,38 @@ CONTROL_FAULTS = (
         proofs=CONTROL,
     ),
     _reset(
+        "place_freed_at_a_reset_is_free_twice",
+        "mac/results.py",
+        "self.reserving, self.taking = Signal(), Signal()",
+        "self.reserving, self.taking = Signal(), Signal(reset_less=True)",
+        scenarios="full_queue_over_resets",
+        proofs=control(11),
+    ),
+    _reset(
+        "vector_place_freed_at_a_reset_is_free_twice",
+        "vector/results.py",
+        "Signal(range(places + 1)), Signal()",
+        "Signal(range(places + 1)), Signal(reset_less=True)",
+        _VECTOR,
+        proofs=VECTOR_ORDER,
+    ),
+    _reset(
+        "vector_held_promotion_survives_reset",
+        "vector/promotions.py",
+        "Signal(self.entry), Signal(), Signal()",
+        "Signal(self.entry), Signal(reset_less=True), Signal()",
+        _VECTOR,
+        proofs=VECTOR_ORDER,
+    ),
+    _reset(
+        "widened_beat_survives_reset",
+        "mac/widen.py",
+        "self.i.valid, enable, reset=True)",
+        "self.i.valid, enable)",
+        "mac_narrow",
+        proofs=("widening/mac/bitwuzla",),
+    ),
+    _reset(
         "converter_result_survives_reset",
         "converter.py",
         'rank(m, "result_valid", valid, enable, reset=True)',
@@ -127,6 +159,16 @@ CONTROL_FAULTS = (
         "length = self._later(m, self._later(m, self.chunk))",
         scenarios="port_changes",
         proofs=CONTROL,
+    ),
+    # -- a receiver that waits
+    Mutant(
+        "converter_valid_waits_for_ready",
+        "converter.py",
+        "enable = ~self.o.valid | self.o.ready",
+        "enable = self.o.ready",
+        "float32_to_cbfloat16_stages_3",
+        "stream_idle_none_backpressure_none",
+        proofs=STREAM,
     ),
     # -- AXI4-Stream
     Mutant(

@@ -17,7 +17,7 @@ class Monitor:
 
     def __init__(self, dut: Any, scenario: Scenario) -> None:
         self._answered, self._answer, self._take = dut.answered, dut.answer, dut.take
-        self._takes = scenario.takes.tolist()
+        self._takes, self._on_sight = scenario.takes.tolist(), scenario.on_sight
         self._is_taking: bool | None = None
         self._refused: tuple[int | None] | None = None
         self.answers: list[int | None] = []
@@ -27,11 +27,11 @@ class Monitor:
 
     def step(self, cycle: int) -> bool:
         """Decide whether to take in the coming edge and, if an answer is there then, take it; tell whether it was."""
-        takes = self._takes[cycle % len(self._takes)]
+        self.is_answered = is_high(self._answered, "valid of the output")
+        takes = self._takes[cycle % len(self._takes)] and (self.is_answered or not self._on_sight)
         if takes != self._is_taking:
             self._take.value = Immediate(int(takes))
             self._is_taking = takes
-        self.is_answered = is_high(self._answered, "valid of the output")
         if not self.is_answered:
             if self._refused is not None:
                 self.broken_promises.append(f"cycle {cycle}: valid fell before the answer was taken")

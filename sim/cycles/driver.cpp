@@ -53,7 +53,7 @@ struct Episode {
     // in: what is driven, of payloads `next` to `stop`; pauses and chunks may be absent
     const uint32_t *payloads, *chunks, *gaps, *pauses;
     const uint8_t *offers, *takes, *clears;
-    uint64_t next, stop, offer_count, take_count, clear_count, expected, cut, patience, surplus;
+    uint64_t next, stop, offer_count, take_count, clear_count, expected, cut, patience, surplus, on_sight;
     // out
     uint32_t *answers;
     uint64_t *counts;
@@ -91,9 +91,9 @@ extern "C" void run(void *given, Episode *episode) {
     for (uint64_t cycle = 1;; cycle++) {
         bool active = false;
         // The sink decides for the coming edge.
-        const bool takes = e.takes[cycle % e.take_count];
-        top.p_take.set<bool>(takes);
         e.answered = now(top.p_answered).data[0];
+        const bool takes = e.takes[cycle % e.take_count] && (e.answered || !e.on_sight);
+        top.p_take.set<bool>(takes);
         const uint32_t *answer = now(top.p_answer).data;
         if (e.answered) {
             if (refused && std::memcmp(held, answer, sizeof held) && e.changed == NOTHING)
@@ -143,7 +143,10 @@ extern "C" void run(void *given, Episode *episode) {
         }
         quiet = active ? 0 : quiet + 1;
         const bool is_cut = e.cut && cycle == e.cut;
-        const bool ends = is_cut || quiet >= (e.next == e.stop && e.answer_count >= e.expected ? e.surplus : e.patience);
+        const bool is_done = e.next == e.stop && e.answer_count >= e.expected;
+        // A unit that never stops answering would never be quiet.
+        const bool ends =
+            is_cut || quiet >= (is_done ? e.surplus : e.patience) || e.answer_count > e.expected + e.surplus;
 #if COUNTERS
         // What is shown when the counters are cleared, and at the end, is added up.
         const bool clears = !ends && e.clears[cycle % e.clear_count];

@@ -26,7 +26,9 @@ _DRIVER = Path(__file__).with_name("driver.cpp")
 _WORD_BITS = 32
 _NOTHING = (1 << 64) - 1
 _POINTERS = ("payloads", "chunks", "gaps", "pauses", "offers", "takes", "clears")
-_NUMBERS = ("next", "stop", "offer_count", "take_count", "clear_count", "expected", "cut", "patience", "surplus")
+_NUMBERS = (
+    "next", "stop", "offer_count", "take_count", "clear_count", "expected", "cut", "patience", "surplus", "on_sight",
+)  # fmt: skip
 _RESULTS = (
     "answer_room", "answer_count", "accepted", "first_cycle", "last_cycle", "fell", "changed", "blocked", "answered",
     "met_clears",
@@ -143,7 +145,8 @@ class Model:
         episode = _Episode(
             **pointers, next=span.start, stop=span.stop, offer_count=len(scenario.offers),
             take_count=len(scenario.takes), clear_count=len(clears), expected=len(expected), cut=cut,
-            patience=PATIENCE, surplus=SURPLUS, answers=words.ctypes.data, counts=counts.ctypes.data, answer_room=room,
+            patience=PATIENCE, surplus=SURPLUS, on_sight=scenario.on_sight,
+            answers=words.ctypes.data, counts=counts.ctypes.data, answer_room=room,
         )  # fmt: skip
         self._library.run(bench, ctypes.byref(episode))
         came = min(episode.answer_count, room)

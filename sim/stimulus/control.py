@@ -16,9 +16,9 @@ from sim.stimulus.order import Beat
 from sim.stimulus.patterns import pattern
 from sim.stimulus.reductions import Chain, Segment
 from sim.stimulus.resets import EPISODES, cut_off, required_resets
-from sim.stimulus.schedule import POLICIES, interleave
+from sim.stimulus.schedule import DRAINED, POLICIES, interleave
 
-__all__ = ["distances", "port_changes", "required_control", "resets"]
+__all__ = ["distances", "full_queue_over_resets", "port_changes", "required_control", "resets"]
 
 
 #: With fewer registers, none is left for reductions of level 0 beside the others.
@@ -26,8 +26,11 @@ _LEAST_REGISTERS = 4
 
 
 def resets(maker: Maker) -> list[Scenario]:
-    """Reset the unit in the middle of mixed reductions, again and again; after it they start anew."""
-    many = _resets(maker, "resets", 6 * EPISODES)
+    """Reset the unit in the middle of mixed reductions, again and again; after it they start anew.
+
+    Every other episode runs to its end: one that is cut off would not show that the unit stands still after a reset.
+    """
+    many = _resets(maker, "resets", 12 * EPISODES)
     many.is_bulk = True
     return [many, _resets(maker, "resets_sampled", EPISODES)]
 
@@ -46,7 +49,34 @@ def _resets(maker: Maker, name: str, episodes: int) -> Scenario:
         beats += interleave(episode, maker.mac.registers, maker.rng, POLICIES[at % len(POLICIES)], maker.paired)
     scenario = maker.to_scenario(name, beats)
     scenario.offers, scenario.takes = pattern("random", maker.rng), pattern("bursts", maker.rng)
-    return cut_off(scenario, starts, maker.rng)
+    cut_off(scenario, starts, maker.rng)
+    scenario.episodes[1::2, 2] = 0
+    return scenario
+
+
+def full_queue_over_resets(maker: Maker) -> Scenario:
+    """Reset the unit while answers leave and products enter; in the next episode its queue fills up.
+
+    A place that is counted at the reset, and was not taken or did not become free, is then missing or there twice.
+    """
+    name = "full_queue_over_resets"
+    maker.start(name)
+    places = int(maker.mac.parameters.results)
+    kinds = [maker.kinds[at % len(maker.kinds)] for at in range(max(len(maker.kinds), 3)) for _ in range(2)]
+    drawn = [[[maker.segment(*kind, 1)] for _ in range(2 * places)] for kind in kinds]
+    maker.complete(name, every := [chain for chains in drawn for chain in chains])
+    completed, beats, starts = iter(every), list[Beat](), list[int]()
+    for chains in drawn:
+        starts.append(len(beats))
+        beats += interleave([next(completed) for _ in chains], maker.mac.registers, maker.rng, "rotation", maker.paired)
+    scenario = cut_off(maker.to_scenario(name, beats), starts, maker.rng)
+    # Longer than it takes to fill the queue, then as long as it takes to empty it.
+    full = 4 * places + DRAINED
+    scenario.takes = np.repeat([False, True], [full, 8 * places])
+    scenario.episodes[:, 2] = full + maker.rng.integers(2, places, len(starts))
+    scenario.episodes[1::2, 2] = 0
+    scenario.is_bulk = True
+    return scenario
 
 
 def distances(maker: Maker) -> Scenario:
@@ -87,7 +117,8 @@ def port_changes(maker: Maker) -> Scenario:
     lengths = [chunk for chunk in (1, 2, 3, 5, 8, 0) if chunk < 1 << maker.mac.chunk_bits]
     chunked = [kind for kind in maker.kinds if kind[1]]
     chains: list[Chain] = []
-    for _ in range(24 + int(100 * maker.effort)):
+    # Where two beats are held, few reductions show that the one ahead of the last sees another length.
+    for _ in range((24 if maker.mac.parameters.widened is None else 150) + int(100 * maker.effort)):
         index, level = chunked[int(maker.rng.integers(len(chunked)))]
         chunk = int(maker.rng.choice(lengths))
         chain = [maker.segment(index, level, int(maker.rng.integers(2, 10)), chunk=chunk)]

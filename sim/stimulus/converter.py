@@ -12,7 +12,7 @@ from sim.port import Port
 from sim.scenario import Scenario
 from sim.stimulus.coverage import classes, count_bins, rounding_cases
 from sim.stimulus.operands import Codes, boundary, random_codes, specials
-from sim.stimulus.patterns import PATTERNS, pattern
+from sim.stimulus.patterns import PATTERNS, pattern, takes_on_sight
 from sim.stimulus.resets import EPISODES, required_resets, stalled_and_cut_off
 
 __all__ = ["converter_scenarios", "required_bins"]
@@ -45,6 +45,7 @@ def converter_scenarios(
             name = f"stream_idle_{idle}_backpressure_{backpressure}"
             scenario = _scenario(name, few, source, destination, port)
             scenario.offers, scenario.takes = pattern(idle, rng), pattern(backpressure, rng)
+            scenario.on_sight = takes_on_sight(backpressure)
             scenarios.append(scenario)
     return scenarios
 

@@ -14,7 +14,7 @@ from sim.port import Port
 from sim.scenario import Scenario
 from sim.stimulus.coverage import classes, count_bins
 from sim.stimulus.operands import Codes, boundary, random_codes, specials
-from sim.stimulus.patterns import PATTERNS, pattern
+from sim.stimulus.patterns import PATTERNS, pattern, takes_on_sight
 from sim.stimulus.resets import EPISODES, required_resets, stalled_and_cut_off
 
 __all__ = ["mode_scenarios", "required_mode_bins"]
@@ -51,6 +51,7 @@ def mode_scenarios(component: FloatConverter, port: Port, rng: np.random.Generat
             few = rng.choice(codes, int(_STREAM_VECTORS * min(effort, 1.0)))
             scenario = maker.scenario(f"stream_idle_{idle}_backpressure_{backpressure}", few)
             scenario.offers, scenario.takes = pattern(idle, rng), pattern(backpressure, rng)
+            scenario.on_sight = takes_on_sight(backpressure)
             scenarios.append(scenario)
     return scenarios
 

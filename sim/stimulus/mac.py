@@ -9,7 +9,7 @@ import numpy as np
 
 from sim.port import Port
 from sim.scenario import Scenario
-from sim.stimulus.control import distances, port_changes, required_control, resets
+from sim.stimulus.control import distances, full_queue_over_resets, port_changes, required_control, resets
 from sim.stimulus.directed import directed_segments, required_directed
 from sim.stimulus.generators import generator_for
 from sim.stimulus.kept import kept_over_resets, watched_over_resets
@@ -18,7 +18,7 @@ from sim.stimulus.mac_coverage import accumulator_of, chunk_lengths, count_steps
 from sim.stimulus.maker import Maker
 from sim.stimulus.neighbours import neighbours
 from sim.stimulus.operands import one_of_each_class, specials
-from sim.stimulus.patterns import PATTERNS, pattern
+from sim.stimulus.patterns import PATTERNS, pattern, takes_on_sight
 from sim.stimulus.reductions import REFUSED_ALIGNMENT, UNSUPPORTED, Chain, Segment
 from sim.stimulus.schedule import POLICIES
 from sim.stimulus.step_operands import Steps, directed_steps, one_ulp_left, step_operands
@@ -56,7 +56,7 @@ class MacMaker(Maker):
         """Return scenarios of resets, of the port `chunk`, of when products come, and of what comes next to each."""
         changes = [port_changes(self)] if self.mac.parameters.has_chunks else []
         long = [self.long_chunks()] if self.mac.parameters.has_chunks else []
-        over_resets = [*resets(self), kept_over_resets(self), watched_over_resets(self)]
+        over_resets = [*resets(self), full_queue_over_resets(self), kept_over_resets(self), watched_over_resets(self)]
         return [*over_resets, distances(self), *neighbours(self), *changes, *long]
 
     def long_chunks(self) -> Scenario:
@@ -221,6 +221,7 @@ class MacMaker(Maker):
             policy = POLICIES[(at + at // 3) % len(POLICIES)]
             scenario = self.make(name, lambda: self.mixed(int(30 * self.effort) + 10), policy)
             scenario.offers, scenario.takes = pattern(idle, self.rng), pattern(backpressure, self.rng)
+            scenario.on_sight = takes_on_sight(backpressure)
             scenarios.append(scenario)
         return scenarios
 

@@ -16,7 +16,7 @@ from sim.port import Port
 from sim.scenario import Scenario
 from sim.stimulus.coverage import classes, count_bins, rounding_cases
 from sim.stimulus.operands import Codes, random_codes, specials, with_exponents
-from sim.stimulus.patterns import PATTERNS, pattern
+from sim.stimulus.patterns import PATTERNS, pattern, takes_on_sight
 from sim.stimulus.resets import required_resets
 
 __all__ = ["block_scenarios", "required_block_bins"]
@@ -40,11 +40,12 @@ def block_scenarios(component: MxQuantizer, port: Port, rng: np.random.Generator
     every.is_bulk = True
     count = max(1, _STREAM_BEATS // component.beats)
     scenarios = [every, maker.scenario("sampled_blocks", rng.choice(blocks, max(4, _SAMPLE // component.beats)))]
-    scenarios.append(_resets(maker, blocks))
+    scenarios += [_resets(maker, blocks), _resets_in_every_cycle(maker, blocks)]
     for idle in PATTERNS:
         for backpressure in PATTERNS:
             scenario = maker.scenario(f"stream_idle_{idle}_backpressure_{backpressure}", rng.choice(blocks, count))
             scenario.offers, scenario.takes = pattern(idle, rng), pattern(backpressure, rng)
+            scenario.on_sight = takes_on_sight(backpressure)
             if idle == backpressure == "none":
                 scenario.cycles = len(scenario.payloads)  # a beat in every cycle
             scenarios.append(scenario)
@@ -63,6 +64,22 @@ def _resets(maker: _Maker, blocks: Codes) -> Scenario:
     starts = np.arange(len(cuts) + 1) * each * unit.beats
     # The last episode runs to its end.
     scenario.episodes = np.stack([starts, starts, np.append(cuts, 0)], 1)
+    return scenario
+
+
+def _resets_in_every_cycle(maker: _Maker, blocks: Codes) -> Scenario:
+    """Reset the unit in each of so many cycles; each time, a block that follows tells whether anything was left.
+
+    In some of these cycles a block is complete, which only a register or two remember.
+    """
+    unit, rng = maker.unit, maker.rng
+    cuts = np.arange(_EARLIEST, 2 * unit.beats + unit.latency + _EARLIEST)
+    # Of the first block and the next one; and one that runs to its end.
+    each = -(-int(cuts[-1]) // unit.beats) + 1
+    scenario = maker.scenario("resets_in_every_cycle", rng.choice(blocks, len(cuts) * (each + 1)))
+    starts = unit.beats * (np.arange(len(cuts))[:, np.newaxis] * (each + 1) + [0, each]).ravel()
+    scenario.episodes = np.stack([starts, starts, np.stack([cuts, 0 * cuts], 1).ravel()], 1)
+    scenario.is_bulk = True
     return scenario
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["PATTERNS", "pattern"]
+__all__ = ["PATTERNS", "pattern", "takes_on_sight"]
 
 #: Never pausing; pausing at random; long pauses and long runs.
 PATTERNS = ("none", "random", "bursts")
@@ -37,3 +37,12 @@ def pattern(name: str, rng: np.random.Generator) -> NDArray[np.bool_]:
         values = (np.arange(_LENGTH) % 2 == 0) == starts_high
         return np.repeat(values, lengths)[: 4 * _LENGTH]
     raise ValueError(f"name: got {name!r}, must be one of {', '.join(PATTERNS)}")
+
+
+def takes_on_sight(backpressure: str) -> bool:
+    """Tell whether a sink of the stream matrix takes only what it sees.
+
+    The one that never pauses does: nothing is slower for it, and a unit whose ``valid`` waits for ``ready`` stops. In
+    other scenarios a sink takes blindly.
+    """
+    return backpressure == "none"

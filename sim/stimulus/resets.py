@@ -13,7 +13,7 @@ __all__ = ["EPISODES", "cut_off", "required_resets", "stalled_and_cut_off"]
 
 #: Episodes of a scenario; the last one runs to its end.
 EPISODES = 32
-#: After how many cycles, in turn: soon, and when much is under way.
+#: After how many cycles, two each in turn: soon, and when much is under way.
 _EARLIEST, _SOON, _LATEST = 2, 14, 90
 #: Cycles after which a unit is surely full, beyond its latency.
 _SPARE = 6
@@ -31,7 +31,7 @@ def cut_off(scenario: Scenario, starts: Sequence[int], rng: np.random.Generator)
     rng : numpy.random.Generator
     """
     assert scenario.ends is not None
-    cuts = rng.integers(_EARLIEST, np.resize([_SOON, _LATEST], len(starts)))
+    cuts = rng.integers(_EARLIEST, np.resize([_SOON, _SOON, _LATEST, _LATEST], len(starts)))
     cuts[-1] = 0
     scenario.episodes = np.stack([np.asarray(starts), np.searchsorted(scenario.ends, starts), cuts], 1)
     return scenario

@@ -12,6 +12,7 @@ from golden import FP32, Flag, FloatFormat, Rounding, encode
 from hdl.mac.parameters import WORD_WIDTH
 from sim.port import Port
 from sim.scenario import Scenario
+from sim.stimulus.control import port_changes, resets
 from sim.stimulus.mac import MacMaker
 from sim.stimulus.mac_coverage import accumulator_of
 from sim.stimulus.order import Beats
@@ -48,8 +49,8 @@ def rounded_scenarios(
 class RoundedMaker(MacMaker):
     """Makes the scenarios of one unit.
 
-    The control around the lanes is that of other units, which have scenarios for all of it. These are about what a
-    product brings, and which step gets it: every product has a mode and random numbers of its own.
+    The control around the lanes is that of other units, which have scenarios for all of it but a rank that widens.
+    These are about what a product brings, and which step gets it: each has a mode and random numbers of its own.
     """
 
     def __init__(self, *given: Any) -> None:
@@ -79,7 +80,16 @@ class RoundedMaker(MacMaker):
         sampled.offers, sampled.takes = pattern("bursts", self.rng), pattern("random", self.rng)
         refusals = self.make("refusals", self.refusals, policy="random")
         refusals.is_bulk = True
-        return [*self.all_steps(), *mixed, sampled, refusals]
+        made = [*self.all_steps(), *mixed, sampled, refusals]
+        return [*made, *self.in_front()] if self.inner else made
+
+    def in_front(self) -> list[Scenario]:
+        """Return scenarios of the rank that widens, which other units have not: pauses, pace, resets and the port."""
+        made = [*self.streams(), *self.throughput(), *resets(self)]
+        made += [port_changes(self)] if self.mac.parameters.has_chunks else []
+        for scenario in made:
+            scenario.is_bulk = True
+        return made
 
     # -- what products bring
 

@@ -20,6 +20,7 @@ __all__ = [
     "DRAINED",
     "POLICIES",
     "Table",
+    "beats_ahead",
     "cycles_of_rotation",
     "details_of",
     "interleave",
@@ -195,6 +196,11 @@ class Table:
         return self.of_products([segment.pauses or [0] * max(1, len(segment.a)) for segment in self.segments])
 
 
+def beats_ahead(mac: Any) -> int:
+    """Return how many beats a unit holds before they are issued: in the rank that widens, and in that of the beat."""
+    return int(mac.parameters.has_input_rank) + (mac.parameters.widened is not None)
+
+
 def cycles_of_rotation(mac: Any, ends_chunk: Sequence[bool]) -> int:
     """Return the cycles from the first accepted product to the last, both counted, of products that never wait.
 
@@ -216,8 +222,9 @@ def cycles_of_rotation(mac: Any, ends_chunk: Sequence[bool]) -> int:
         if ends:
             promotions.add(cycle + mac.stages - holds_beat)
         cycle += 1
-    # A beat that is held is accepted when the one before it is issued, the first one in the cycle before its issue.
-    return issued[-2] + 2 if holds_beat else issued[-1] + 1
+    # A beat behind those that are held is accepted when the first of them is issued.
+    ahead = beats_ahead(mac)
+    return issued[-1 - ahead] + 1 + ahead
 
 
 def to_scenario(

@@ -20,7 +20,7 @@ from sim.stimulus.order import Beats
 from sim.stimulus.piled import piled_promotions, required_piled_promotions
 from sim.stimulus.reductions import NO_ERROR, UNSUPPORTED, Chain, Segment
 from sim.stimulus.rows import Row, answers_of, words_of
-from sim.stimulus.schedule import Table, details_of
+from sim.stimulus.schedule import Table, beats_ahead, details_of
 
 __all__ = ["VectorMaker", "vector_scenarios"]
 
@@ -261,8 +261,8 @@ class VectorMaker(MacMaker):
             if ends:
                 ready.append(cycle + self.mac.promotion_latency)
             cycle += 1
-        # A beat that is held is accepted when the one before it is issued, the first one in the cycle before its issue.
-        return issued[-2] + 2 if self.mac.parameters.has_input_rank else issued[-1] + 1
+        ahead = beats_ahead(self.mac)
+        return issued[-1 - ahead] + 1 + ahead
 
     def throughput(self) -> list[Scenario]:
         """Add answers as fast as promotions let them come, those of level 1 in two parts."""

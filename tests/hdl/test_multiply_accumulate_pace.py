@@ -128,6 +128,18 @@ def test_product_of_another_level_does_not_wait_for_a_chain(stages, level):
     assert done.accepted_at == [0, 1, 3 if promotion_cycles(unit) == 1 else 2]
 
 
+@pytest.mark.parametrize("stages", [3, 11])
+def test_product_without_a_result_enters_while_the_queue_of_results_is_full(stages):
+    unit = unit_of(MultiplyAccumulate, stages=stages)
+    places, further = unit.parameters.results, 24
+    answered = [ONE._replace(register=2 * (at % 8)) for at in range(places)]
+    silent = [ONE._replace(register=2 * (at % 8), first=False, last=False) for at in range(further)]
+    done = run(unit, [*answered, *silent, ONE], take=lambda cycle: cycle >= 70)
+    assert done.accepted_at[: places + further] == list(range(places + further))
+    assert len(done.results) == places + 1
+    assert min(done.left_at) == 70
+
+
 @pytest.mark.parametrize("stages", STAGES)
 @pytest.mark.parametrize("level", [0, 1, 2])
 def test_result_refused_for_long_loses_nothing(stages, level):

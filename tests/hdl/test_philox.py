@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from amaranth import ClockDomain, Module, ResetSignal, Signal
 from amaranth.sim import Simulator
 
 from golden.philox import philox4x32_10
@@ -69,6 +70,47 @@ def test_philox_that_waits_loses_nothing():
     given = drawn(60, 1)
     results, _ = run(Philox4x32(), given, takes=[1, 0, 0, 1, 1, 0, 1])
     assert results == [philox4x32_10(*each) for each in given]
+
+
+@pytest.mark.parametrize("stages", [1, 3, 10])
+def test_philox_result_is_offered_before_anybody_is_ready_for_it_and_a_reset_drops_it(stages):
+    before, behind = drawn(2, 2)
+    unit = Philox4x32(stages=stages)
+    offered = []
+
+    async def bench(ctx):
+        async def offer(counter, key):
+            ctx.set(unit.i.payload, {"counter": counter, "key": key})
+            ctx.set(unit.i.valid, 1)
+            await ctx.tick()
+            ctx.set(unit.i.valid, 0)
+            await ctx.tick().repeat(unit.latency)
+            offered.append(tuple(ctx.get(unit.o.payload)) if ctx.get(unit.o.valid) else None)
+
+        await offer(*before)
+        # So that there is something behind each rank.
+        ctx.set(unit.i.valid, 1)
+        ctx.set(unit.o.ready, 1)
+        await ctx.tick().repeat(unit.latency)
+        ctx.set(unit.o.ready, 0)
+        ctx.set(reset, 1)
+        ctx.set(unit.i.valid, 0)
+        await ctx.tick()
+        ctx.set(reset, 0)
+        for _ in range(unit.latency + 1):
+            assert not ctx.get(unit.o.valid)
+            await ctx.tick()
+        await offer(*behind)
+
+    top, reset = Module(), Signal()
+    top.domains.sync = ClockDomain()
+    top.submodules.unit = unit
+    top.d.comb += ResetSignal().eq(reset)
+    simulator = Simulator(top)
+    simulator.add_clock(1e-6)
+    simulator.add_testbench(bench)
+    simulator.run()
+    assert offered == [philox4x32_10(*each) for each in (before, behind)]
 
 
 @pytest.mark.parametrize("stages", [0, 11, "10"])

@@ -11,7 +11,7 @@ from sim.units import UNITS
 
 UNIT = "float16_to_float32_stages_3"
 #: Around the right unit: what is between its answers and the bench. `count` and `left` count answers, `idle` cycles
-#: without one.
+#: without one; `asked` says that somebody was ready since the last one was taken.
 WRAPPER = """
 module {unit}(
   input clk, input rst, input [15:0] i__payload, input i__valid, output i__ready,
@@ -23,6 +23,7 @@ module {unit}(
   reg [7:0] count = 0;
   reg [7:0] left = 8'd255;
   reg [7:0] idle = 0;
+  reg asked = 0;
   wire shown = {shown};
   wire swallowed = {swallowed};
   reg again = 0;
@@ -35,6 +36,7 @@ module {unit}(
   assign o__payload = answer ^ {changed} ^ {{37{{left == 8'd0 | count == 8'd255}}}};
   always @(posedge clk) begin
     phase <= ~phase;
+    asked <= (o__ready | asked) & ~(valid & taken);
     again <= {again} | again & ~o__ready;
     if (valid & taken) begin count <= count + 8'd1; left <= left - 8'd1; end
     if (valid) idle <= 8'd0;
@@ -50,17 +52,19 @@ WRONG = {
     "an_answer_too_many_30_cycles_later": ({"again": "idle == 8'd30"}, "answer that nobody expects"),
     "last_answer_never_comes": ({"swallowed": "valid & count == 8'd29"}, "1 of 30 answers: unanswered"),
     "flag_of_the_last_answer": ({"changed": "{count == 8'd29, 36'd0}"}, "1 of 30 answers: mismatches"),
+    "answers_for_ever": ({"again": "count == 8'd30"}, "answer that nobody expects"),
+    "valid_waits_for_ready": ({"shown": "asked"}, "30 of 30 answers: unanswered"),
     "payloads_are_refused": ({"shown": "count != 8'd5"}, "of 30 payloads were accepted"),
 }
 
 
-def outcome_of(job: Job, folder: Path, engine: Engine, **fault: str):
+def outcome_of(job: Job, folder: Path, engine: Engine, backpressure: str = "random", **fault: str):
     wrong = folder / "wrong.v"
     verilog = to_verilog(UNITS[UNIT].build(), UNIT)
     assert verilog.count(f"module {UNIT}(") == 1
     right = verilog.replace(f"module {UNIT}(", "module right(")
     wrong.write_text(right + WRAPPER.format(unit=UNIT, **RIGHT | fault))
-    scenario = "stream_idle_none_backpressure_random"
+    scenario = f"stream_idle_none_backpressure_{backpressure}"
     return run_unit(Job(job.unit, 1, job.folder, effort=0.25, scenarios=scenario, verilog=wrong, engines=(engine,)))
 
 
@@ -79,6 +83,7 @@ def test_unit_in_a_wrapper_that_changes_nothing_passes(small_job: Job, tmp_path:
 @pytest.mark.parametrize("fault", WRONG)
 def test_unit_with_a_broken_stream_fails(small_job: Job, tmp_path: Path, fault: str, engine: Engine) -> None:
     change, said = WRONG[fault]
-    outcome = outcome_of(small_job, tmp_path, engine, **change)
+    backpressure = "none" if fault == "valid_waits_for_ready" else "random"
+    outcome = outcome_of(small_job, tmp_path, engine, backpressure, **change)
     assert not outcome.is_broken
     assert said in "".join(outcome.failures)

@@ -34,6 +34,8 @@ NEW: dict[str, tuple[Kind, dict[str, Any]]] = {
     "axi_down": (Kind.AXI_STREAM, {"operands": (CBFLOAT16,), "roundings": "down"}),
     "axi_narrow": (Kind.AXI_STREAM, {"operands": (FLOAT8_E5M2,)}),
     "vector_narrow": (Kind.VECTOR, {"operands": (FLOAT8_E4M3FN, FLOAT8_E5M2), "lanes": 2}),
+    # Deep enough that two beats are held: the port `chunk` belongs to the second one.
+    "vector_narrow_deep": (Kind.VECTOR, {"operands": (FLOAT8_E4M3FN,), "lanes": 2, "stages": 9, "registers": 16}),
     "vector_float16": (Kind.VECTOR, {"operands": (FP16,), "lanes": 2, "roundings": tuple(Rounding)}),
     # Counters beside modes and narrow operands, and narrow operands that stay as they are.
     "mac_modes_counted": (Kind.MAC, {"operands": (CBFLOAT16,), "roundings": tuple(Rounding), "counters": True}),
