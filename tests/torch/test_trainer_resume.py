@@ -95,6 +95,16 @@ def test_second_call_of_fit_goes_on_with_the_epoch(tmp_path, stop):
     assert (before + trainer.fit(data, steps=9), bits(trainer)) == expected
 
 
+@pytest.mark.parametrize("stop", [2, 4])
+def test_run_resumed_where_steps_per_epoch_end_an_epoch_begins_the_next_one(tmp_path, stop):
+    loop = TrainingLoop(max_steps=7, steps_per_epoch=2)  # of data with 4 batches
+    whole, data = run(tmp_path / "whole", loop=loop, checkpoint_steps=1)
+    expected = whole.fit(data)[stop:], bits(whole)
+    second, data = run(tmp_path / "run", loop=loop)
+    assert second.fit(data, resume=tmp_path / "whole" / "checkpoints" / f"step_{stop:08}") == expected[0]
+    assert bits(second) == expected[1]
+
+
 def test_run_resumed_by_epochs_ends_where_one_by_steps_does(tmp_path):
     expected = whole_run(tmp_path / "whole", 12)
     trainer, data = run(tmp_path / "run")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -59,7 +60,8 @@ class Epochs:
         trainer, now, loop = self.trainer, self.position, self.loop
         index = now.epoch
         trainer.call("on_train_start", trainer.model, self.loader, loop, index)
-        feed = groups(self.loader, now, resumed, loop.grad_accum_steps, self.override)
+        most = math.inf if loop.steps_per_epoch is None else loop.steps_per_epoch
+        feed = groups(self.loader, now, resumed, loop.grad_accum_steps, self.override, most)
         ends = False
         while not ends and not self.signal and now.step < self.ending.step:
             try:
@@ -74,8 +76,6 @@ class Epochs:
                 ends = True
             else:
                 self._step(group, bar)
-                done = -(-now.batch // loop.grad_accum_steps)
-                ends = loop.steps_per_epoch is not None and done >= loop.steps_per_epoch
         if ends:
             now.epoch, now.batch, now.epoch_start, now.digest = now.epoch + 1, 0, None, None
         trainer.call("on_train_end", trainer.model, loop, index)
