@@ -52,6 +52,21 @@ def test_second_unscale_is_refused_and_divides_nothing(scaler, tensor, optimizer
     assert tensor.grad.tolist() == [1.0, 1.0]
 
 
+def test_iteration_that_an_error_has_ended_can_be_abandoned(scaler, tensor, optimizer):
+    scaler.scale(tensor.sum()).backward()
+    scaler.unscale_(optimizer)
+    scale = scaler.get_scale()
+    scaler.abandon()
+    with pytest.raises(RuntimeError, match="no loss has been scaled"):
+        scaler.unscale_(optimizer)
+    scaler.load_state_dict(scaler.state_dict())
+    optimizer.zero_grad()
+    scaler.scale(tensor.sum()).backward()
+    scaler.step(optimizer)
+    scaler.update()
+    assert (tensor.tolist(), scaler.get_scale()) == ([-1.0, -1.0], scale)
+
+
 def test_unscale_after_step_is_refused(scaler, tensor, optimizer):
     scaler.scale(tensor.sum()).backward()
     scaler.step(optimizer)

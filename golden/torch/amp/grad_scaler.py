@@ -333,6 +333,13 @@ class GradScaler:
         if scopes.observation is not None:
             scopes.observation.note_update(self.get_num_skipped_steps())
 
+    def abandon(self) -> None:
+        """Forget what was scaled, unscaled and stepped since the last update, after an error in the middle of a step.
+
+        The scale and its counters stay as they are; clear the gradients before the next step.
+        """
+        self._iteration = Iteration()
+
     def state_dict(self) -> dict[str, float | int]:
         """Return what a checkpoint has to keep, nothing when scaling is disabled.
 
@@ -364,7 +371,10 @@ class GradScaler:
         if not self._enabled:
             return
         if self._iteration.scaled or self._iteration.norms:
-            raise RuntimeError("state_dict: an iteration is under way; load before scale() or after update()")
+            raise RuntimeError(
+                "state_dict: an iteration is under way; load before scale() or after update(), or call abandon() if an "
+                "error has ended it"
+            )
         self._scale.load({name: _number(each) for name, each in state_dict.items()})
 
     def _norm(self, optimizer: Optimizer) -> float:

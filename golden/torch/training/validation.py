@@ -24,21 +24,27 @@ __all__ = ["measured", "validate"]
 
 
 @contextlib.contextmanager
-def _aside(model: nn.Module, loader: Iterable[Any]) -> Iterator[Callable[[], None]]:
-    """Run a model in evaluation mode; put back the mode of each of its modules and all random generators.
+def _aside(trainer: Run, loader: Iterable[Any]) -> Iterator[Callable[[], None]]:
+    """Run the model in evaluation mode; put back the mode of each of its modules and all random generators.
 
     The generators of the loader are among them: the training may draw from the same. The function that this gives puts
     back the generators at once.
     """
-    modes, states = {each: each.training for each in model.modules()}, capture(loader)
-    model.eval()
+    modes, states = {each: each.training for each in trainer.model.modules()}, capture(loader)
+    around = trainer.under_way
+
+    def put_back_generators() -> None:
+        restore(states, loader)
+        trainer.under_way = around
+
+    trainer.model.eval()
     try:
         with torch.no_grad():
-            yield lambda: restore(states, loader)
+            yield put_back_generators
     finally:
         for each, was_training in modes.items():
             each.training = was_training
-        restore(states, loader)
+        put_back_generators()
 
 
 def validate(
@@ -48,7 +54,7 @@ def validate(
 
     The random generators are put back, so that a run draws the same numbers whether it validates or not.
     """
-    with _aside(trainer.model, loader) as put_back_generators:
+    with _aside(trainer, loader) as put_back_generators:
         try:
             result = _validated(trainer, loader, loop, interruption, visible)
             put_back_generators()  # a checkpoint that a callback saves now is one of the training
@@ -66,6 +72,7 @@ def _validated(
     for each in metrics.values():
         each.reset()
     trainer.call("on_validate_start", model, loader, loop)
+    trainer.under_way = trainer.under_way or "a validation"
     # Float64 holds every sum of losses closely enough; the number of batches travels with it.
     total = message([0.0, 0.0], torch.float64) if world_size() > 1 else torch.zeros(2, dtype=torch.float64)
     batches = itertools.islice(loader, loop.eval_steps)
@@ -89,7 +96,7 @@ def _validated(
 def measured(trainer: Run, loader: Iterable[Any], measure: Callable[[Any, Any], Tensor], visible: bool) -> float:
     """Return the mean of a measure of outputs and targets over batches, in the precision of the training."""
     model = trainer.model
-    with _aside(model, loader), trainer.precision.autocast(model):
+    with _aside(trainer, loader), trainer.precision.autocast(model):
         values = [
             measure(model(inputs), targets).double().reshape(-1)
             for batch in shown(loader, "evaluating", visible=visible and rank() == 0)
