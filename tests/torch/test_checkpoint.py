@@ -4,6 +4,7 @@ import os
 import re
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import safetensors.torch
 import torch
@@ -11,7 +12,7 @@ from torch import nn
 
 from golden.torch import MixedPrecision, Trainer
 from golden.torch.runs import checkpoint
-from golden.torch.runs.checkpoint import newest_checkpoint
+from golden.torch.runs.checkpoint import newest_checkpoint, read_checkpoint, write_checkpoint
 
 from .runs import PRECISION, bits, model, run
 
@@ -188,3 +189,16 @@ def test_process_killed_between_two_checkpoints_of_one_step_leaves_one(trained, 
     rewriting.fit(data, steps=6, resume=folder(trained, 2))
     assert sorted(os.listdir(trained / "checkpoints")) == [f"step_{step:08}" for step in (2, 4, 6)]
     assert bits(rewriting)[:4] == bits(trainer)[:4]
+
+
+def test_checkpoint_keeps_the_arrays_of_a_callback_and_refuses_at_once_what_it_could_not_read(tmp_path):
+    state = {"best": np.float32(0.5), "counts": np.arange(3), "names": np.array(["a", "b"])}
+    path = write_checkpoint(tmp_path, 1, nn.Linear(2, 2), state, {})
+    found = read_checkpoint(path, nn.Linear(2, 2)).state
+    assert {name: (type(each), each.dtype, each.tolist()) for name, each in found.items()} == {
+        name: (type(each), each.dtype, each.tolist()) for name, each in state.items()
+    }
+    for wrong, named in ((tmp_path, "pathlib.PosixPath"), (np.array([None]), "an array of objects")):
+        with pytest.raises(TypeError, match=f"^checkpoint: its state has {named} in it, must be tensors"):
+            write_checkpoint(tmp_path, 2, nn.Linear(2, 2), {"best": wrong}, {})
+    assert newest_checkpoint(tmp_path) == path
