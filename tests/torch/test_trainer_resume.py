@@ -96,6 +96,18 @@ def test_second_call_of_fit_goes_on_with_the_epoch(tmp_path, stop):
     assert (before + trainer.fit(data, steps=9), bits(trainer)) == expected
 
 
+@pytest.mark.parametrize("stop", [4, 6])  # an epoch has 4 batches
+def test_run_resumed_with_persistent_workers_equals_an_uninterrupted_one_bit_for_bit(tmp_path, stop):
+    def kept():
+        return DataLoader(Noisy(), batch_size=3, shuffle=True, num_workers=1, persistent_workers=True)
+
+    whole, data = run(tmp_path / "whole", loader=kept(), checkpoint_steps=2)
+    expected = whole.fit(data, steps=9)[stop:], bits(whole)
+    second, data = run(tmp_path / "run", loader=kept())
+    path = tmp_path / "whole" / "checkpoints" / f"step_{stop:08}"
+    assert (second.fit(data, steps=9, resume=path), bits(second)) == expected
+
+
 @pytest.mark.parametrize("stop", [2, 4])
 def test_run_resumed_where_steps_per_epoch_end_an_epoch_begins_the_next_one(tmp_path, stop):
     loop = TrainingLoop(max_steps=7, steps_per_epoch=2)  # of data with 4 batches

@@ -86,6 +86,9 @@ def _at_the_right_batch(
         set_epoch = getattr(getattr(loader, owner, None), "set_epoch", None)
         if set_epoch is not None:
             set_epoch(now.epoch)
+    if getattr(loader, "persistent_workers", False):
+        # Workers kept from the epoch before have generators that no checkpoint holds, and draw one number less.
+        loader._iterator = None  # type: ignore[attr-defined]
     batches = iter(loader)
     now.iterator = batches if batches is loader else None
     first, seen = None, 0
