@@ -163,6 +163,34 @@ def test_tied_weights_come_back_tied(tmp_path):
     assert second.model[2].weight is second.model[0].weight
 
 
+class Counting(nn.Module):
+    """Counts its calls where no parameter and no buffer is."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer, self.calls = nn.Linear(4, 3), 0
+
+    def forward(self, x):
+        self.calls += 1
+        return self.layer(x) * (1 + 0.01 * self.calls)
+
+    def get_extra_state(self):
+        return {"calls": self.calls}
+
+    def set_extra_state(self, state):
+        self.calls = state["calls"]
+
+
+def test_extra_state_of_a_model_is_in_its_checkpoint(tmp_path):
+    torch.manual_seed(1)
+    whole, data = run(tmp_path / "whole", net=Counting(), checkpoint_steps=2)
+    expected = whole.fit(data, steps=4)[2:], bits(whole)
+    second, data = run(tmp_path / "run", net=Counting())
+    path = tmp_path / "whole" / "checkpoints" / "step_00000002"
+    assert (second.fit(data, steps=4, resume=path), bits(second)) == expected
+    assert second.model.calls == 4
+
+
 def test_run_over_the_checkpoints_of_another_is_refused(trained):
     trainer, data = run(trained)
     with pytest.raises(FileExistsError, match=r"^model_dir: .* has the checkpoints of a run; pass resume=True"):
