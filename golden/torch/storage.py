@@ -7,10 +7,19 @@ import pickle
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
-__all__ = ["load", "save"]
+__all__ = ["load", "read", "save"]
 
+#: What NumPy's numbers and arrays are pickled as. A learning rate easily becomes a number of NumPy, as in a LambdaLR.
+_OF_NUMPY: list[Any] = [
+    np.float64(0).__reduce__()[0],
+    np.empty(0).__reduce__()[0],
+    np.ndarray,
+    np.dtype,
+    *{type(np.dtype(code)) for code in np.typecodes["All"] if code not in "OV"},
+]
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 
 
@@ -22,7 +31,7 @@ def save(state_dict: Any, ckpt_path: str | Path) -> None:
     Parameters
     ----------
     state_dict : object
-        Dictionaries, lists, tuples and sets of tensors, numbers, strings and None.
+        Dictionaries, lists, tuples and sets of tensors, arrays, numbers, strings and None.
     ckpt_path : path
         The file; an older one is replaced.
 
@@ -64,8 +73,8 @@ def load(ckpt_path: str | Path, map_location: Any = None, **kwargs: Any) -> Any:
     map_location : object, optional
         As for ``torch.load``; ``"cache"``, of the original, has no effect.
     **kwargs
-        For ``torch.load``. Nothing but tensors and plain values is read unless ``weights_only=False`` is given, which
-        runs what the file says: only for files that you trust.
+        For ``torch.load``. Nothing but tensors, arrays and plain values is read unless ``weights_only=False`` is given,
+        which runs what the file says: only for files that you trust.
 
     Raises
     ------
@@ -85,13 +94,19 @@ def load(ckpt_path: str | Path, map_location: Any = None, **kwargs: Any) -> Any:
             )
         file.seek(0)
         try:
-            return torch.load(file, map_location=None if map_location == "cache" else map_location, **kwargs)
+            return read(file, map_location=None if map_location == "cache" else map_location, **kwargs)
         except (RuntimeError, EOFError, ValueError, KeyError) as error:
             raise ValueError(f"ckpt_path: {path} is damaged, or was not written by save") from error
         except Exception as error:  # pickle.UnpicklingError, whose own text advises to switch the check off
             raise ValueError(
-                f"ckpt_path: {path} is damaged, or has objects in it that are no tensors and plain values"
+                f"ckpt_path: {path} is damaged, or has objects in it that are no tensors, arrays and plain values"
             ) from error
+
+
+def read(file: Any, **kwargs: Any) -> Any:
+    """Read by ``torch.load``, which runs nothing of the file: tensors, plain values, NumPy's numbers and arrays."""
+    with torch.serialization.safe_globals(_OF_NUMPY):
+        return torch.load(file, **kwargs)
 
 
 def _path(given: Any) -> Path:

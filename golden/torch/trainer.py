@@ -16,7 +16,7 @@ from golden.torch.observing.observation import as_settings
 from golden.torch.observing.report import ObservationReport
 from golden.torch.runs.checkpoint import read_checkpoint
 from golden.torch.runs.devices import device_of_kind, state_to
-from golden.torch.runs.random_state import RandomState, capture, seed_everything
+from golden.torch.runs.random_state import RandomState, capture, restore, seed_everything
 from golden.torch.runs.ranks import rank
 from golden.torch.settings.configuration import MixedPrecision
 from golden.torch.tensorflow_era import NotOfTensorFlow
@@ -159,6 +159,7 @@ class Trainer(NotOfTensorFlow):
         self._settings.note_schedulers(self.schedulers)
         self.losses: list[float] = []
         self.last_validation: tuple[int, dict[str, float]] | None = None  # its step and its result
+        self.under_way: str | None = None  # what is in its middle, where no checkpoint can be written
         self._progress, self._position = progress, Position()
         self._about: dict[str, Any] = {}
         self._loader: Any = ()
@@ -201,9 +202,23 @@ class Trainer(NotOfTensorFlow):
                 each.log_metrics(metrics, self.step)
 
     def save_checkpoint(self) -> None:
-        """Write a checkpoint of the step that is done, within `fit` (from a callback) or after it."""
+        """Write a checkpoint of the step that is done, within `fit` (from a callback) or after it.
+
+        Raises
+        ------
+        ValueError
+            If there is no `model_dir`.
+        RuntimeError
+            In the middle of a step or a validation, from where no run goes on with the same bits.
+        """
         if self.model_dir is None:
             raise ValueError("model_dir: got None, must be a folder to save a checkpoint in")
+        if self.under_way is not None:
+            raise RuntimeError(
+                f"save_checkpoint: {self.under_way} is not complete, a run that goes on from here would have other "
+                "bits; call it after a step, as in on_train_step_end once trainer.step has grown, or in "
+                "on_validate_end. torch.save(trainer.model.state_dict(), ...) keeps the weights alone"
+            )
         save(self, self._position, self._loader, self._about)
 
     def load_weights(self, ckpt_path: bool | str | Path) -> Path:
@@ -277,6 +292,8 @@ class Trainer(NotOfTensorFlow):
         loop = as_loop(self.loop, steps, epochs)
         path = self._where_from(ckpt_path, resume)
         self._loader, self.losses = loader, []
+        self.under_way = None
+        self.scaler.abandon()  # an error may have ended the latest step in its middle
         self._about = self._settings.about(self, loader, loop.grad_accum_steps)
         with ExitStack() as stack, Interruption() as interruption:
             stack.callback(self._flush)
@@ -358,6 +375,8 @@ class Trainer(NotOfTensorFlow):
         """Load a checkpoint or begin afresh; return the state of the generators to go on from."""
         if path is not None:
             self._position, where = go_on(self, path, loader, self._about, override)
+            if where is not None:
+                restore(where, loader)  # callbacks may save before the first step
             return where or capture(loader)
         if self.step == 0:
             begin_afresh(self.model, self.model_dir, self._settings.seed)

@@ -143,3 +143,14 @@ def test_audit_puts_buffers_and_random_generators_back():
 def test_audit_of_bad_arguments_names_them(arguments, message):
     with pytest.raises(TypeError, match=message):
         cstorch.audit(**arguments)
+
+
+@pytest.mark.parametrize("backward", [True, False])
+def test_audit_within_a_stochastic_precision_takes_no_random_bits(backward):
+    model, x = torch.nn.LSTM(3, 4), torch.ones(2, 1, 3)
+    context = cstorch.precision("cbfloat16", level=2, rounding="stochastic")
+    with context:
+        model(x)
+        before = context.products
+        cstorch.audit(model, x, backward=backward, show=False)
+        assert context.products == before > 0

@@ -4,6 +4,7 @@ import os
 import re
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import safetensors.torch
 import torch
@@ -11,7 +12,7 @@ from torch import nn
 
 from golden.torch import MixedPrecision, Trainer
 from golden.torch.runs import checkpoint
-from golden.torch.runs.checkpoint import newest_checkpoint
+from golden.torch.runs.checkpoint import newest_checkpoint, read_checkpoint, write_checkpoint
 
 from .runs import PRECISION, bits, model, run
 
@@ -162,6 +163,34 @@ def test_tied_weights_come_back_tied(tmp_path):
     assert second.model[2].weight is second.model[0].weight
 
 
+class Counting(nn.Module):
+    """Counts its calls where no parameter and no buffer is."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer, self.calls = nn.Linear(4, 3), 0
+
+    def forward(self, x):
+        self.calls += 1
+        return self.layer(x) * (1 + 0.01 * self.calls)
+
+    def get_extra_state(self):
+        return {"calls": self.calls}
+
+    def set_extra_state(self, state):
+        self.calls = state["calls"]
+
+
+def test_extra_state_of_a_model_is_in_its_checkpoint(tmp_path):
+    torch.manual_seed(1)
+    whole, data = run(tmp_path / "whole", net=Counting(), checkpoint_steps=2)
+    expected = whole.fit(data, steps=4)[2:], bits(whole)
+    second, data = run(tmp_path / "run", net=Counting())
+    path = tmp_path / "whole" / "checkpoints" / "step_00000002"
+    assert (second.fit(data, steps=4, resume=path), bits(second)) == expected
+    assert second.model.calls == 4
+
+
 def test_run_over_the_checkpoints_of_another_is_refused(trained):
     trainer, data = run(trained)
     with pytest.raises(FileExistsError, match=r"^model_dir: .* has the checkpoints of a run; pass resume=True"):
@@ -188,3 +217,16 @@ def test_process_killed_between_two_checkpoints_of_one_step_leaves_one(trained, 
     rewriting.fit(data, steps=6, resume=folder(trained, 2))
     assert sorted(os.listdir(trained / "checkpoints")) == [f"step_{step:08}" for step in (2, 4, 6)]
     assert bits(rewriting)[:4] == bits(trainer)[:4]
+
+
+def test_checkpoint_keeps_the_arrays_of_a_callback_and_refuses_at_once_what_it_could_not_read(tmp_path):
+    state = {"best": np.float32(0.5), "counts": np.arange(3), "names": np.array(["a", "b"])}
+    path = write_checkpoint(tmp_path, 1, nn.Linear(2, 2), state, {})
+    found = read_checkpoint(path, nn.Linear(2, 2)).state
+    assert {name: (type(each), each.dtype, each.tolist()) for name, each in found.items()} == {
+        name: (type(each), each.dtype, each.tolist()) for name, each in state.items()
+    }
+    for wrong, named in ((tmp_path, "pathlib.PosixPath"), (np.array([None]), "an array of objects")):
+        with pytest.raises(TypeError, match=f"^checkpoint: its state has {named} in it, must be tensors"):
+            write_checkpoint(tmp_path, 2, nn.Linear(2, 2), {"best": wrong}, {})
+    assert newest_checkpoint(tmp_path) == path

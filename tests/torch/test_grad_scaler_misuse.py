@@ -52,6 +52,21 @@ def test_second_unscale_is_refused_and_divides_nothing(scaler, tensor, optimizer
     assert tensor.grad.tolist() == [1.0, 1.0]
 
 
+def test_iteration_that_an_error_has_ended_can_be_abandoned(scaler, tensor, optimizer):
+    scaler.scale(tensor.sum()).backward()
+    scaler.unscale_(optimizer)
+    scale = scaler.get_scale()
+    scaler.abandon()
+    with pytest.raises(RuntimeError, match="no loss has been scaled"):
+        scaler.unscale_(optimizer)
+    scaler.load_state_dict(scaler.state_dict())
+    optimizer.zero_grad()
+    scaler.scale(tensor.sum()).backward()
+    scaler.step(optimizer)
+    scaler.update()
+    assert (tensor.tolist(), scaler.get_scale()) == ([-1.0, -1.0], scale)
+
+
 def test_unscale_after_step_is_refused(scaler, tensor, optimizer):
     scaler.scale(tensor.sum()).backward()
     scaler.step(optimizer)
@@ -182,3 +197,21 @@ def test_optimizer_step_with_a_limit_that_is_not_positive_is_refused(scaler, ten
 def test_optimizer_step_without_a_scaler_says_what_to_pass(tensor, optimizer):
     with pytest.raises(TypeError, match=r"^grad_scaler: got None, must be a GradScaler; GradScaler\(None\)"):
         amp.optimizer_step(tensor.sum(), optimizer, None)
+
+
+def test_parameter_of_two_optimizers_is_refused_and_divided_once(scaler, tensor, optimizer):
+    other = torch.optim.SGD([nn.Parameter(torch.zeros(3)), tensor], lr=1.0)
+    scaler.scale(tensor.sum()).backward()
+    scaler.unscale_(optimizer)
+    with pytest.raises(
+        RuntimeError, match=r"^optimizer: the gradient of its parameter 1 of shape \(2,\) is that of ano"
+    ):
+        scaler.step(other)
+    assert tensor.grad.tolist() == [1.0, 1.0]
+    tensor.grad = None  # a gradient of its own is another matter
+    scaler.scale(tensor.sum()).backward()
+    scaler.step(other)
+    assert tensor.tolist() == [-1.0, -1.0]
+    scaler.update()
+    scaler.scale(tensor.sum()).backward()
+    scaler.step(other)

@@ -338,6 +338,17 @@ def test_second_derivatives_of_recurrent_layers_come_near_those_of_pytorch(packe
         assert (got - wanted).abs().max() <= 0.02 * max(wanted.abs().max(), 1e-6)
 
 
+@pytest.mark.parametrize("name", CELLS)
+@pytest.mark.parametrize("shape", [(1, 6), (2, 1), (6,)])
+def test_recurrent_cell_with_a_state_of_another_shape_is_refused(name, shape):
+    cell, x = CELLS[name][3](5, 6), torch.ones(2, 5)
+    number = 1 if name == "LSTM" else 0
+    hx = (torch.zeros(2, 6), torch.zeros(shape)) if name == "LSTM" else torch.zeros(shape)
+    function = getattr(recurrent, {"tanh": "rnn_tanh_cell", "relu": "rnn_relu_cell"}.get(name, f"{name.lower()}_cell"))
+    with pytest.raises(ValueError, match=rf"^hx\[{number}\]: got shape \({shape[0]},.*, must be \(2, 6\) for this"):
+        function(x, hx, *cell.parameters())
+
+
 W, H = torch.ones(4, 1), torch.zeros(1, 2, 1)
 
 

@@ -10,6 +10,7 @@ from torch.utils.checkpoint import checkpoint
 import golden
 import golden.torch as cstorch
 from golden import CBFLOAT16, Rounding
+from golden.torch.operators import windows
 from golden.torch.operators.draws import branched
 from golden.torch.operators.format_text import format_of, rounding_of, text_of
 
@@ -128,6 +129,57 @@ def test_products_of_one_call_have_random_bits_of_their_own():
             batch = torch.cat([batch, groups(alike.contiguous().bfloat16(), b.bfloat16()).float()])
     rows = batch.detach().numpy().reshape(-1, 50)
     assert len(np.unique(rows, axis=0)) == len(rows)
+
+
+@pytest.mark.parametrize("name", ["matmul", "conv1d", "conv_transpose1d"])
+def test_gradient_that_is_the_same_product_again_has_random_bits_of_its_own(name):
+    # A symmetrical weight, and the input as the gradient from above: the sums of both passes are the same.
+    (x, weight) = tensors((1, 6, 50), (6, 6), seed=10)
+    weight = (weight + weight.mT).detach()
+    with precision(level=2, seed=11):
+        if name == "matmul":
+            result = (x.mT @ weight).mT
+        else:
+            result = getattr(torch.nn.functional, name)(x, weight[:, :, None])
+    (gradient,) = torch.autograd.grad(result, x, x.detach())
+    same = (result == gradient).double().mean().item()
+    assert 0 < same < 0.9, same
+
+
+class ManyProducts(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lstm = nn.LSTM(4, 4, bidirectional=True, proj_size=3)
+        self.gru, self.cell = nn.GRU(6, 4), nn.RNNCell(4, 4)
+        self.apart, self.together = nn.Conv1d(4, 4, 2, groups=2), nn.ConvTranspose1d(4, 4, 2)
+        self.attention, self.bilinear = nn.MultiheadAttention(4, 2), nn.Bilinear(4, 4, 4)
+
+    def forward(self, x):
+        x = self.gru(self.lstm(x)[0])[0]
+        x = self.attention(x, x, x)[0]
+        x = self.together(self.apart(x.permute(1, 2, 0))).mean(-1)
+        return self.cell(self.bilinear(x, x)) + nn.functional.linear(x, x @ x.mT, x[:, 0])
+
+
+def test_products_of_a_training_step_have_different_random_bits_in_both_passes(monkeypatch):
+    drawn = []
+
+    def noting(function):
+        def run(*given, **named):
+            drawn.append((named["seed"], named["call"]))
+            return function(*given, **named)
+
+        return run
+
+    monkeypatch.setattr(golden, "matmul_values", noting(golden.matmul_values))
+    monkeypatch.setattr(windows, "indexed_values", noting(windows.indexed_values))
+    (x,) = tensors((3, 4, 4), seed=12)
+    with precision(level=2, seed=13):
+        result = ManyProducts()(x)
+    forward = len(drawn)
+    result.float().square().sum().backward()
+    assert len(drawn) > 2 * forward > 40
+    assert len(set(drawn)) == len(drawn)
 
 
 def test_branches_of_a_product_are_apart():

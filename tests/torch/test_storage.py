@@ -2,6 +2,7 @@
 
 import datetime
 
+import numpy as np
 import pytest
 import torch
 
@@ -45,3 +46,10 @@ def test_file_that_is_not_a_checkpoint_is_told(tmp_path):
         cstorch.save({}, tmp_path / "nowhere" / "x")
     with pytest.raises(TypeError, match=r"^ckpt_path: got 3, must be a path"):
         cstorch.load(3)
+
+
+def test_load_of_numbers_and_arrays_of_numpy_gives_them_back(tmp_path):
+    cstorch.save({"lr": np.float64(0.1), "counts": np.arange(3, dtype=np.uint16)}, tmp_path / "file")
+    found = cstorch.load(tmp_path / "file")
+    assert (type(found["lr"]), found["lr"]) == (np.float64, 0.1)
+    assert (found["counts"].dtype, found["counts"].tolist()) == (np.uint16, [0, 1, 2])

@@ -141,6 +141,17 @@ def test_evaluate_is_the_mean_over_examples_in_the_precision_of_the_training():
     [
         ({"model": 3}, TypeError, r"^model: got 3, must be a torch.nn.Module"),
         ({"optimizer": "SGD"}, TypeError, r"^optimizer: got 'SGD', must be a torch.optim.Optimizer"),
+        ({"optimizer": torch.optim.SGD}, TypeError, r"^optimizer: got the class SGD, must be an optimizer, or a fun"),
+        (
+            {"optimizer": lambda model: torch.optim.LBFGS(model.parameters())},
+            TypeError,
+            r"^optimizer: got LBFGS, whose step\(\) needs a closure, must be one",
+        ),
+        (
+            {"schedulers": [torch.optim.lr_scheduler.ReduceLROnPlateau]},
+            TypeError,
+            r"^schedulers: got ReduceLROnPlateau, whose step\(\) needs metrics, must be one",
+        ),
         ({"loss": 3}, TypeError, r"^loss: got 3, must be callable"),
         ({"precision": "cbfloat16"}, TypeError, r"^precision: got 'cbfloat16', must be a MixedPrecision"),
         ({"log_steps": 0}, ValueError, r"^log_steps: got 0, must be at least 1"),
@@ -201,3 +212,36 @@ def test_repeated_batch_is_learnt():
     net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
     losses = trainer(net).fit(batches(1), steps=60)
     assert losses[-1] < 0.1 * losses[0]
+
+
+@pytest.mark.parametrize(
+    ("batch", "got"),
+    [
+        ({"inputs": 1, "targets": 2}, "a dict"),
+        ((1, 2, 3), "a tuple of 3"),
+        (torch.ones(5), "a Tensor"),
+    ],
+)
+def test_batch_that_is_no_pair_is_refused_by_the_loader_that_gave_it(batch, got):
+    done = trainer(nn.Linear(4, 3))
+    message = f"^{{}}_dataloader: got a batch that is {got}, must be a pair of inputs and targets"
+    with pytest.raises(ValueError, match=message.format("train")):
+        done.fit([batch], steps=1)
+    with pytest.raises(ValueError, match=message.format("val")):
+        done.validate([batch])
+
+
+@pytest.mark.parametrize("loss", [lambda y, _: y.detach().sum(), lambda y, _: y.argmax()])
+def test_loss_that_depends_on_no_parameter_is_refused_with_the_likely_causes(loss):
+    message = "^loss: got a tensor that depends on no parameter .* are all parameters frozen, is it made of integers"
+    with pytest.raises(ValueError, match=message):
+        Trainer(nn.Linear(4, 3), lambda model: torch.optim.SGD(model.parameters()), loss).fit(batches(), steps=1)
+    net, scaler = nn.Linear(4, 3), cstorch.amp.GradScaler(1.0)
+    optimizer = torch.optim.SGD(net.parameters())
+    with cstorch.precision("cbfloat16"):
+        outputs = net(torch.ones(2, 4))
+    with pytest.raises(ValueError, match=message):
+        cstorch.amp.optimizer_step(loss(outputs, None), optimizer, scaler)
+    with pytest.raises(ValueError, match=r"^loss: got a tensor of shape \(2, 3\), must have one element"):
+        cstorch.amp.optimizer_step(outputs, optimizer, scaler)
+    cstorch.amp.optimizer_step(outputs.sum(), optimizer, scaler)  # nothing is left of the refused ones

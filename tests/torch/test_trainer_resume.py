@@ -7,6 +7,7 @@ import shutil
 import numpy as np
 import pytest
 import torch
+from torch.optim.lr_scheduler import LambdaLR
 from torch.utils.data import DataLoader, RandomSampler
 
 from golden.torch.training.loop import TrainingLoop
@@ -93,6 +94,42 @@ def test_second_call_of_fit_goes_on_with_the_epoch(tmp_path, stop):
     trainer, data = run(None)
     before = trainer.fit(data, steps=stop)
     assert (before + trainer.fit(data, steps=9), bits(trainer)) == expected
+
+
+@pytest.mark.parametrize("stop", [4, 6])  # an epoch has 4 batches
+def test_run_resumed_with_persistent_workers_equals_an_uninterrupted_one_bit_for_bit(tmp_path, stop):
+    def kept():
+        return DataLoader(Noisy(), batch_size=3, shuffle=True, num_workers=1, persistent_workers=True)
+
+    whole, data = run(tmp_path / "whole", loader=kept(), checkpoint_steps=2)
+    expected = whole.fit(data, steps=9)[stop:], bits(whole)
+    second, data = run(tmp_path / "run", loader=kept())
+    path = tmp_path / "whole" / "checkpoints" / f"step_{stop:08}"
+    assert (second.fit(data, steps=9, resume=path), bits(second)) == expected
+
+
+@pytest.mark.parametrize("stop", [2, 4])
+def test_run_resumed_where_steps_per_epoch_end_an_epoch_begins_the_next_one(tmp_path, stop):
+    loop = TrainingLoop(max_steps=7, steps_per_epoch=2)  # of data with 4 batches
+    whole, data = run(tmp_path / "whole", loop=loop, checkpoint_steps=1)
+    expected = whole.fit(data)[stop:], bits(whole)
+    second, data = run(tmp_path / "run", loop=loop)
+    assert second.fit(data, resume=tmp_path / "whole" / "checkpoints" / f"step_{stop:08}") == expected[0]
+    assert bits(second) == expected[1]
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+def test_run_whose_learning_rate_is_a_number_of_numpy_resumes_bit_for_bit(tmp_path, kind):
+    def schedule(optimizer):
+        return LambdaLR(optimizer, lambda step: kind(0.5 + 0.5 * np.cos(np.pi * step / 20)))
+
+    whole, data = run(tmp_path / "whole", schedulers=[schedule])
+    expected = whole.fit(data, steps=5)[3:], bits(whole)
+    assert isinstance(whole.optimizer.param_groups[0]["lr"], np.floating)
+    first, data = run(tmp_path / "run", schedulers=[schedule])
+    first.fit(data, steps=3)
+    second, data = run(tmp_path / "run", schedulers=[schedule])
+    assert (second.fit(data, steps=5, resume=True), bits(second)) == expected
 
 
 def test_run_resumed_by_epochs_ends_where_one_by_steps_does(tmp_path):

@@ -162,3 +162,54 @@ def test_compiled_transformation_is_an_error_and_loses_no_derivative(transformed
     with cstorch.precision(HALF), pytest.raises(Exception, match=r"torch.func: got an exact product within"):
         compiled(x)
     assert_same_tensors(compiled(x), transformed(x))
+
+
+@pytest.mark.parametrize("layer", [torch.nn.LSTM, torch.nn.GRU, torch.nn.RNN])
+@pytest.mark.parametrize("rounding", ["nearest_even", "stochastic"])
+def test_recurrent_layer_within_torch_func_has_the_gradients_of_autograd(layer, rounding):
+    torch.manual_seed(21)
+    model, x = layer(5, 6, 2, bidirectional=True), normal(3, 2, 5, seed=22)
+    params = {key: each.detach() for key, each in model.named_parameters()}
+
+    def loss(params, x):
+        output, states = func.functional_call(model, params, (x,))
+        return output.square().sum() + sum(each.square().sum() for each in states)
+
+    with cstorch.precision(HALF, level=2, rounding=rounding):
+        of_params, of_x = func.grad(loss, (0, 1))(params, x)
+    leaves, x = {key: each.clone().requires_grad_() for key, each in params.items()}, x.clone().requires_grad_()
+    with cstorch.precision(HALF, level=2, rounding=rounding):
+        wanted = torch.autograd.grad(loss(leaves, x), [*leaves.values(), x])
+    for one, other in zip([*of_params.values(), of_x], wanted, strict=True):
+        assert_same_tensors(one, other)
+
+
+def test_recurrent_layer_within_jacrev_and_a_second_grad_has_the_derivatives_of_autograd():
+    torch.manual_seed(23)
+    model, x = torch.nn.LSTM(3, 4), normal(3, 2, 3, seed=24)
+    weight = model.weight_hh_l0.detach().clone()
+
+    def last(weight):
+        return func.functional_call(model, {"weight_hh_l0": weight}, (x,))[0][-1, 0]
+
+    def penalty(weight):
+        return func.grad(lambda each: last(each).sum())(weight).square().sum()
+
+    leaf = weight.clone().requires_grad_()
+    with cstorch.precision(HALF, level=2):
+        rows = last(leaf)
+        assert_same_tensors(
+            func.jacrev(last)(weight),
+            torch.stack([torch.autograd.grad(each, leaf, retain_graph=True)[0] for each in rows]),
+        )
+        (slope,) = torch.autograd.grad(rows.sum(), leaf, create_graph=True)
+        assert_same_tensors(func.grad(penalty)(weight), torch.autograd.grad(slope.square().sum(), leaf)[0])
+
+
+def test_recurrent_layer_within_vmap_is_refused_and_its_cell_is_not():
+    model, cell, x = torch.nn.GRU(3, 4), torch.nn.GRUCell(3, 4), normal(5, 2, 3, seed=25)
+    with cstorch.precision(HALF):
+        with pytest.raises(NotImplementedError, match=r"^torch\.vmap: got a recurrent layer .* must be a cell"):
+            func.vmap(model)(x)
+        got = func.vmap(cell)(x)
+        assert_same_tensors(got, torch.stack([cell(each) for each in x]))

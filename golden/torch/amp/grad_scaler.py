@@ -13,7 +13,16 @@ from torch.optim import Optimizer
 from golden.loss_scaling import as_loss_scale
 from golden.torch.amp.conditional import note_step
 from golden.torch.amp.exactness import LossCheck
-from golden.torch.amp.gradients import clip_by_norm, common_norm, describe_overflow, divide, l2_norm, parameters_of
+from golden.torch.amp.gradients import (
+    clip_by_norm,
+    common_norm,
+    describe_overflow,
+    divide,
+    l2_norm,
+    names_of,
+    number_of,
+    parameters_of,
+)
 from golden.torch.amp.iteration import Iteration, as_optimizer, as_optimizers
 from golden.torch.amp.scale import LossScale
 from golden.torch.guarding.unscaled import scaled_step
@@ -103,7 +112,7 @@ class GradScaler:
         )
         self._enabled = self._scale.enabled
         self._max_gradient_norm = max_gradient_norm
-        self._names = _names_of(named_parameters)
+        self._names = names_of(named_parameters)
         self._iteration = Iteration()
         self._skip_reason: str | None = None
         self._check_loss = LossCheck()
@@ -321,7 +330,7 @@ class GradScaler:
         """
         if not self._enabled:
             return
-        scale = None if new_scale is None else as_loss_scale(_number(new_scale), "new_scale")
+        scale = None if new_scale is None else as_loss_scale(number_of(new_scale), "new_scale")
         if scale is None and not self._iteration.updated:
             self._iteration.check_may_update(())
         if self._iteration.norms:
@@ -332,6 +341,13 @@ class GradScaler:
             self._iteration = Iteration()
         if scopes.observation is not None:
             scopes.observation.note_update(self.get_num_skipped_steps())
+
+    def abandon(self) -> None:
+        """Forget what was scaled, unscaled and stepped since the last update, after an error in the middle of a step.
+
+        The scale and its counters stay as they are; clear the gradients before the next step.
+        """
+        self._iteration = Iteration()
 
     def state_dict(self) -> dict[str, float | int]:
         """Return what a checkpoint has to keep, nothing when scaling is disabled.
@@ -364,8 +380,10 @@ class GradScaler:
         if not self._enabled:
             return
         if self._iteration.scaled or self._iteration.norms:
-            raise RuntimeError("state_dict: an iteration is under way; load before scale() or after update()")
-        self._scale.load({name: _number(each) for name, each in state_dict.items()})
+            raise RuntimeError(
+                "state_dict: an iteration is under way; load before scale(), after update() or abandon()"
+            )
+        self._scale.load({name: number_of(each) for name, each in state_dict.items()})
 
     def _norm(self, optimizer: Optimizer) -> float:
         """Return the norm of the gradients of an optimizer, infinity if it is not finite on another process."""
@@ -380,19 +398,3 @@ class GradScaler:
             reason = f"the gradients are not finite on rank {where}"
         self._skip_reason = self._skip_reason or reason
         return norm if where == rank() else math.inf
-
-
-def _number(given: Any) -> Any:
-    """Turn a tensor of one element into a number."""
-    return given.item() if isinstance(given, Tensor) and given.numel() == 1 else given
-
-
-def _names_of(named_parameters: Any) -> dict[Tensor, str]:
-    try:
-        pairs = [] if named_parameters is None else [(name, parameter) for name, parameter in named_parameters]
-    except (TypeError, ValueError):
-        pairs = [("", None)]
-    for name, parameter in pairs:
-        if not isinstance(name, str) or not isinstance(parameter, Tensor):
-            raise TypeError(f"named_parameters: got {named_parameters!r}, must be what model.named_parameters() gives")
-    return {parameter: name for name, parameter in pairs if parameter is not None}

@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-__all__ = ["clip_by_norm", "clip_by_value", "common_norm", "describe_overflow", "divide", "l2_norm", "parameters_of"]
+__all__ = [
+    "clip_by_norm",
+    "clip_by_value",
+    "common_norm",
+    "describe_overflow",
+    "divide",
+    "l2_norm",
+    "names_of",
+    "number_of",
+    "parameters_of",
+]
 
 
 def parameters_of(optimizer: Optimizer) -> list[Tensor]:
@@ -85,6 +96,23 @@ def clip_by_value(parameters: list[Tensor], max_value: float) -> None:
     """Clamp every gradient to the interval from ``-max_value`` to ``max_value``."""
     for gradient in _gradients_of(parameters):
         gradient.clamp_(-max_value, max_value)
+
+
+def number_of(given: Any) -> Any:
+    """Turn a tensor of one element into a number."""
+    return given.item() if isinstance(given, Tensor) and given.numel() == 1 else given
+
+
+def names_of(named_parameters: Any) -> dict[Tensor, str]:
+    """Return the names of parameters by what ``model.named_parameters()`` gives; raise TypeError for anything else."""
+    try:
+        pairs = [] if named_parameters is None else [(name, parameter) for name, parameter in named_parameters]
+    except (TypeError, ValueError):
+        pairs = [("", None)]
+    for name, parameter in pairs:
+        if not isinstance(name, str) or not isinstance(parameter, Tensor):
+            raise TypeError(f"named_parameters: got {named_parameters!r}, must be what model.named_parameters() gives")
+    return {parameter: name for name, parameter in pairs if parameter is not None}
 
 
 def describe_overflow(optimizers: Iterable[Optimizer], names: Mapping[Tensor, str]) -> str | None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from torch import Tensor
 from torch.optim import Optimizer
 
-from golden.torch.amp.gradients import common_norm
+from golden.torch.amp.gradients import common_norm, parameters_of
 
 __all__ = ["Iteration", "as_optimizer", "as_optimizers"]
 
@@ -49,6 +49,7 @@ class Iteration:
 
     scaled: bool = False
     norms: dict[Optimizer, float] = field(default_factory=dict)  # of the unscaled gradients
+    unscaled: dict[Optimizer, list[Tensor]] = field(default_factory=dict)  # these gradients
     clipped: set[Optimizer] = field(default_factory=set)
     stepped: set[Optimizer] = field(default_factory=set)
     updated: bool = False  # update_scale() has been called
@@ -67,7 +68,7 @@ class Iteration:
         return any(each.loss() is loss and each.backward_has_run for each in self._losses)
 
     def check_may_unscale(self, optimizer: Optimizer) -> None:
-        """Raise an error unless a loss has been scaled and the optimizer's gradients are not unscaled."""
+        """Raise an error unless a loss has been scaled and none of the optimizer's gradients is unscaled."""
         if optimizer in self.norms:
             done = "step()" if optimizer in self.stepped else "unscale_()"
             raise RuntimeError(f"optimizer: {done} was called on it since the last update() already; {_UPDATE_MISSING}")
@@ -76,6 +77,17 @@ class Iteration:
                 "optimizer: no loss has been scaled since the last update(); was backward() called on the loss itself "
                 "instead of on scaler.scale(loss)?"
             )
+        gradients = [each.grad for each in parameters_of(optimizer) if each.grad is not None]
+        others = [those for other, those in self.unscaled.items() if other is not optimizer]
+        done_before = {id(each) for those in others for each in those}
+        for number, gradient in enumerate(gradients, 1):
+            if id(gradient) in done_before:
+                raise RuntimeError(
+                    f"optimizer: the gradient of its parameter {number} of shape {tuple(gradient.shape)} is that of "
+                    "another optimizer, too, which is unscaled already, and would be divided twice; give each "
+                    "parameter, also a tied one, to one optimizer"
+                )
+        self.unscaled[optimizer] = gradients
 
     def check_may_step(self, optimizer: Optimizer) -> None:
         """Raise an error unless the optimizer is unscaled and has not stepped."""
@@ -102,6 +114,7 @@ class Iteration:
         """Begin anew for these optimizers."""
         for optimizer in list(optimizers):
             del self.norms[optimizer]
+            self.unscaled.pop(optimizer, None)
             self.clipped.discard(optimizer)
             self.stepped.discard(optimizer)
         self.scaled = bool(self.norms)

@@ -13,7 +13,7 @@ from golden.torch.amp.gradients import clip_by_norm, clip_by_value, l2_norm, par
 from golden.torch.amp.iteration import as_optimizers
 from golden.torch.guarding.provenance import backward_has_run
 
-__all__ = ["check_clipping", "clip_gradients", "optimizer_step"]
+__all__ = ["check_clipping", "check_has_gradient", "clip_gradients", "optimizer_step"]
 
 
 def check_clipping(max_gradient_norm: float | None, max_gradient_value: float | None) -> None:
@@ -25,6 +25,19 @@ def check_clipping(max_gradient_norm: float | None, max_gradient_value: float | 
         raise ValueError(
             f"max_gradient_norm: got {max_gradient_norm} beside max_gradient_value {max_gradient_value}, must be None "
             "then; gradients are clipped by norm or by value"
+        )
+
+
+def check_has_gradient(loss: Tensor) -> None:
+    """Raise an error, which says what may be the cause, unless a loss is a number that depends on a parameter."""
+    if loss.numel() != 1:
+        raise ValueError(
+            f"loss: got a tensor of shape {tuple(loss.shape)}, must have one element; take its mean, or its sum"
+        )
+    if not loss.requires_grad:
+        raise ValueError(
+            "loss: got a tensor that depends on no parameter with requires_grad, must depend on one; are all "
+            "parameters frozen, is it made of integers, or was it detached or computed under torch.no_grad()?"
         )
 
 
@@ -101,6 +114,7 @@ def optimizer_step(
     if backward is None:
         backward = not (grad_scaler.backward_has_run(loss) or backward_has_run(loss))
     if backward:
+        check_has_gradient(loss)
         grad_scaler.scale(loss).backward()
     elif not grad_scaler.backward_has_run(loss):
         grad_scaler.take_unscaled_gradients()

@@ -18,7 +18,7 @@ from golden.torch.functions.gradients import (
     plan_of_gradients,
 )
 from golden.torch.operators import registered as operators
-from golden.torch.operators.draws import branched
+from golden.torch.operators.draws import FIRST_PART, branched
 from golden.torch.operators.format_text import format_of, operand_of, rounding_of, text_of
 from golden.torch.settings.half_type import HalfType
 
@@ -57,7 +57,7 @@ def _grouped_product(
         else:
             left, right, place = a[:, part], b[part], result[group]
         if rounding.is_random:
-            half = text_of(fmt, branched(rounding, 1 + group), operand_of(half))
+            half = text_of(fmt, branched(rounding, FIRST_PART + group), operand_of(half))
         place.copy_(operators.multiply(left, right, None, half, level, chunk, dtype))
     return result
 

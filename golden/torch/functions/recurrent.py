@@ -17,9 +17,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from golden.torch.functions.gradients import branch_of, exact_product, plan_of_gradients, round_to_half, summed
+from golden.torch.functions.gradients import round_to_half
 from golden.torch.functions.products import ELIGIBLE, check_tensors, current_plan, linear
-from golden.torch.operators.registered import gradient_of, multiply, note_node
+from golden.torch.functions.stepwise import Stepwise
 from golden.torch.settings.scopes import scopes
 
 __all__ = ["gru", "gru_cell", "lstm", "lstm_cell", "rnn_relu", "rnn_relu_cell", "rnn_tanh", "rnn_tanh_cell"]
@@ -49,69 +49,6 @@ def _relu(x: Tensor, h: Tensor, state: _State) -> _State:
     return ((x + h).relu(),)
 
 
-class _Collected(torch.autograd.Function):
-    """Places, one row for each row of the steps, in which the steps leave what the gradient of their weight is made of.
-
-    A place has no value. Its gradient is the row's gradient, followed by the row that was multiplied (see `_Step`), so
-    that the gradient of the weight is one product of all rows, which can be differentiated again.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, weight: Tensor, bias: Tensor | None, rows: int, plan: tuple[Any, ...]) -> Tensor:
-        ctx.plan, ctx.widths, ctx.dtype = plan_of_gradients(plan), list(weight.shape), weight.dtype
-        ctx.bias = None if bias is None else (bias.shape, bias.dtype)
-        note_node()
-        return weight.new_zeros((), dtype=torch.float32).expand(rows, sum(weight.shape))
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Any) -> Any:
-        gradient, operands = gradients[0].split(ctx.widths, -1)
-        weight = bias = gradient_of(None)
-        if ctx.needs_input_grad[0]:
-            weight = exact_product(gradient.mT, operands, None, branch_of(ctx.plan, 1), ctx.dtype)
-        if ctx.bias is not None and ctx.needs_input_grad[1]:
-            shape, dtype = ctx.bias
-            bias = summed(gradient, shape, dtype, branch_of(ctx.plan, 2))
-        return weight, bias, None, None
-
-
-class _Step(torch.autograd.Function):
-    """An exact linear layer with a result in fp32; `place` collects the gradient of its weight and bias."""
-
-    @staticmethod
-    def forward(ctx: Any, operand: Tensor, weight: Tensor, bias: Tensor | None, place: Tensor) -> Tensor:
-        half, fwd, _, chunk = plan = current_plan()
-        ctx.plan = plan_of_gradients(plan)
-        ctx.save_for_backward(operand, weight)
-        return multiply(operand, weight.mT, bias, half.text, fwd, chunk, half.dtype).float()
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Any) -> Any:
-        (gradient,), (operand, weight) = gradients, ctx.saved_tensors
-        rounded = gradient.to(ctx.plan[0].dtype)
-        for_operand = None
-        if ctx.needs_input_grad[0]:
-            plan = branch_of(ctx.plan, 1)
-            for_operand = exact_product(rounded, weight, None, plan, gradient_of(operand).dtype)
-        return for_operand, None, None, torch.cat([gradient, operand.float()], -1)
-
-
-class _Stepwise:
-    """A linear layer applied step by step, the gradient of whose weight is one reduction over the rows of all steps."""
-
-    def __init__(self, weight: Tensor, bias: Tensor | None, sizes: list[int]) -> None:
-        self.weight, self.bias = weight, bias
-        self.places: Sequence[Tensor] = ()
-        plan = current_plan()  # also where nothing is differentiated: products have the same numbers then
-        if torch.is_grad_enabled() and any(each is not None and each.requires_grad for each in (weight, bias)):
-            self.places = _Collected.apply(weight, bias, sum(sizes), plan).split(sizes)
-
-    def __call__(self, operand: Tensor, step: int) -> Tensor:
-        if not self.places:
-            return linear(operand, self.weight, self.bias).float()
-        return _Step.apply(operand, self.weight, self.bias, self.places[step])
-
-
 def _direction(
     rows: Tensor, sizes: list[int], start: _State, weights: Sequence[Tensor], cell: _Cell, biased: bool, reverse: bool
 ) -> tuple[Tensor, _State]:
@@ -120,8 +57,8 @@ def _direction(
     b_ih, b_hh = rest[:2] if biased else (None, None)
     order = list(range(len(sizes)))[:: -1 if reverse else 1]
     inputs = linear(rows, w_ih, b_ih).float().split(sizes)
-    recurrent = _Stepwise(w_hh, b_hh, sizes)
-    projection = _Stepwise(rest[-1], None, sizes) if len(rest) % 2 else None
+    recurrent = Stepwise(w_hh, b_hh, sizes)
+    projection = Stepwise(rest[-1], None, sizes) if len(rest) % 2 else None
     half = current_plan()[0]
     start = (round_to_half(start[0], half, half.dtype), *(each.float() for each in start[1:]))
     state, ended, results = tuple(each[: sizes[order[0]]] for each in start), [], [rows] * len(sizes)
@@ -259,6 +196,10 @@ def _cell(
     cell: _Cell, x: Tensor, state: _State, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None, b_hh: Tensor | None
 ) -> _State:
     check_tensors(input=x, **{f"hx[{number}]": each for number, each in enumerate(state)})
+    wanted = (*x.shape[:-1], w_hh.shape[-1])
+    for number, each in enumerate(state):
+        if each.shape != wanted:  # it would broadcast, one state to all rows
+            raise ValueError(f"hx[{number}]: got shape {tuple(each.shape)}, must be {wanted} for this input and weight")
     half = current_plan()[0]
     hidden = round_to_half(state[0], half, half.dtype)
     gates = linear(x, w_ih, b_ih).float(), linear(hidden, w_hh, b_hh).float()

@@ -12,7 +12,7 @@ from golden.cuda.plan import Matrix
 from golden.torch.gpu.elementwise import rounded
 from golden.torch.gpu.memory import MEMORY, check_device, constant, readable
 from golden.torch.gpu.products import is_served, matrix_product, multiply, operand_values
-from golden.torch.operators.draws import branched
+from golden.torch.operators.draws import FIRST_PART, branched
 from golden.torch.operators.windows import MOST_VALUES, Geometry, Summing, tables
 
 __all__ = ["Windows", "convolution", "kernel_product", "padded", "transposed"]
@@ -144,7 +144,7 @@ def transposed(
     result = torch.empty((len(g), groups * channels, *size), dtype=torch.float32, device=g.device)
     for first in range(0, len(g), items):
         part = g[first : first + items].reshape(-1, groups, outputs, count)
-        sums = summing._replace(rounding=branched(summing.rounding, 1 + first))
+        sums = summing._replace(rounding=branched(summing.rounding, FIRST_PART + first))
         each = matrix_product(matrices, part, None, sums, torch.float32)
         assert each is not None
         each = each.reshape(len(part), groups * channels, *lengths, *counts)

@@ -19,6 +19,7 @@ from golden.torch.guarding.guard import unwatch, watch
 from golden.torch.guarding.operator_kinds import operator_name
 from golden.torch.guarding.provenance import nodes
 from golden.torch.guarding.timeline import Timeline
+from golden.torch.operators.draws import rewound, taken
 from golden.torch.runs.random_state import capture, restore
 from golden.torch.settings.precision import precision
 from golden.torch.settings.scopes import Settings, scopes
@@ -243,7 +244,7 @@ def _set_aside(leaves: list[Tensor]) -> Iterator[None]:
 
 @contextmanager
 def unchanged(model: nn.Module | None, args: Any, kwargs: Any) -> Iterator[None]:
-    """Put back what a run changes: gradients, buffers, random generators."""
+    """Put back what a run changes: gradients, buffers, random generators and the numbers of stochastic products."""
     leaves = [each for each in _tensors((args, kwargs)) if each.is_leaf and each.requires_grad]
     modules = [] if model is None else list(model.modules())
     leaves += [] if model is None else list(model.parameters())
@@ -252,12 +253,13 @@ def unchanged(model: nn.Module | None, args: Any, kwargs: Any) -> Iterator[None]
         for module in modules
         for name, each in module._buffers.items()
     ]
-    state = capture(())
+    state, numbers = capture(()), taken()
     with _set_aside(list({id(each): each for each in leaves}.values())):
         try:
             yield
         finally:
             restore(state, ())
+            rewound(numbers)
             for module, name, buffer, values in buffers:
                 module._buffers[name] = buffer
                 if buffer is not None and values is not None:

@@ -11,11 +11,13 @@ from weakref import WeakSet
 
 from golden.rounding import DEFAULT_RANDOM_BITS, ReductionRounding, Rounding
 
-__all__ = ["Draws", "branched", "rewound", "taken"]
+__all__ = ["FIRST_PART", "Draws", "branched", "rewound", "taken"]
 
 _SEEDS = 2**32
 _CALLS = 2**32
 _SPREAD = 2654435761  # 2^32 divided by the golden ratio: multiples of it are far apart
+#: The branch of the first of several parts of a product; those before it are its gradients, and sums of these.
+FIRST_PART = 5
 
 
 class Draws:

@@ -20,7 +20,7 @@ from golden.formats import FloatFormat
 from golden.kernels.products import Indexed
 from golden.reduction import Reduction
 from golden.rounding import NEAREST, ReductionRounding
-from golden.torch.operators.draws import branched
+from golden.torch.operators.draws import FIRST_PART, branched
 
 __all__ = ["MOST_VALUES", "Geometry", "Summing", "convolution", "kernel_product", "padded", "tables", "transposed"]
 
@@ -175,7 +175,7 @@ def transposed(
         part = g[first : first + items].reshape(-1, groups, outputs, count)
         each = golden.matmul_values(
             matrices, part, operand=summing.operand, reduction=summing.reduction, out=summing.half,
-            **vars(branched(summing.rounding, 1 + first)),
+            **vars(branched(summing.rounding, FIRST_PART + first)),
         )  # fmt: skip
         each = each.reshape(len(part), groups * channels, *lengths, *counts)
         total = np.zeros((len(part), groups * channels, *whole), np.float32)

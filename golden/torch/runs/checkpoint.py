@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import pickle
 import re
 import shutil
 from collections.abc import Mapping
@@ -19,11 +20,14 @@ from typing import Any
 import safetensors.torch
 import torch
 from torch import nn
+from torch.serialization import get_unsafe_globals_in_checkpoint
 
+from golden.torch.storage import read
 from golden.torch.training.identity import differences
 
 __all__ = ["CheckpointContent", "newest_checkpoint", "prune_checkpoints", "read_checkpoint", "write_checkpoint"]
 
+_EXTRA = "model"  # what get_extra_state() of the model's modules returned and is no tensor, within the state
 _WEIGHTS, _STATE, _ABOUT = "weights.safetensors", "state.pt", "checkpoint.json"
 _NAME = re.compile(r"step_\d{8,}")
 _FIRST_VERSION = ("optimizer", "ranks", "precision")
@@ -44,18 +48,28 @@ def write_checkpoint(folder: Path, step: int, model: nn.Module, state: Any, abou
     model : nn.Module
         Whose state dictionary is written; tied weights are written once for each name.
     state : object
-        Tensors and plain Python containers.
+        Tensors, arrays, numbers, texts, and plain Python containers of them; a dictionary if the model has an extra
+        state that is no tensor.
     about : mapping
         What ``checkpoint.json`` shall tell, besides the step.
+
+    Raises
+    ------
+    TypeError
+        If something else is in the state; then nothing bears the name of a checkpoint.
     """
     whole = folder / f"step_{step:08}"
     partial, old = whole.with_suffix(".partial"), whole.with_suffix(".old")
     for leftover in (partial, old):
         shutil.rmtree(leftover, ignore_errors=True)
     partial.mkdir(parents=True)
-    weights = {name: tensor.detach().clone().contiguous() for name, tensor in model.state_dict().items()}
+    of_model = model.state_dict()
+    weights = {name: each.detach().clone().contiguous() for name, each in of_model.items() if _is_tensor(each)}
     safetensors.torch.save_file(weights, partial / _WEIGHTS)
+    if extra := {name: each for name, each in of_model.items() if not _is_tensor(each)}:
+        state = {**state, _EXTRA: extra}
     torch.save(state, partial / _STATE)
+    _check_readable(partial / _STATE)
     hashes = {name: _hash(partial / name) for name in (_WEIGHTS, _STATE)}
     text = json.dumps({"step": step, **about, "sha256": hashes}, indent=2)
     (partial / _ABOUT).write_text(text + "\n", encoding="utf-8")
@@ -67,6 +81,21 @@ def write_checkpoint(folder: Path, step: int, model: nn.Module, state: Any, abou
     _flush(folder)
     shutil.rmtree(old, ignore_errors=True)
     return whole
+
+
+def _check_readable(path: Path) -> None:
+    """Refuse a state now that no run could go on from later."""
+    try:
+        read(path, map_location="cpu", mmap=True, weights_only=True)
+    except pickle.UnpicklingError as error:
+        names = sorted(each for each in get_unsafe_globals_in_checkpoint(path) if not each.startswith("numpy.")) or [
+            "an array of objects"
+        ]
+        raise TypeError(
+            f"checkpoint: its state has {', '.join(names)} in it, must be tensors, arrays, numbers, texts and "
+            "containers of them; look at the on_save_checkpoint of callbacks, the get_extra_state of the model, and "
+            "the settings and state of the optimizer and of schedulers"
+        ) from error
 
 
 def newest_checkpoint(folder: Path) -> Path:
@@ -147,8 +176,8 @@ def read_checkpoint(
             f"resume: {path} is of another run: {'; '.join(told)}; go on with what the run had, or start a new one, or "
             "pass override=True to go on with what is here"
         )
-    state = torch.load(path / _STATE, map_location="cpu", weights_only=True)
-    model.load_state_dict(weights)
+    state = read(path / _STATE, map_location="cpu", weights_only=True)
+    model.load_state_dict(weights | (state.get(_EXTRA, {}) if isinstance(state, dict) else {}))
     return CheckpointContent(state, found["step"], found, tuple(told))
 
 
@@ -202,8 +231,12 @@ def _whole_before(path: Path) -> str:
     return "; no checkpoint before it is whole: start a new run"
 
 
-def _shapes(weights: Mapping[str, torch.Tensor]) -> dict[str, str]:
-    return {name: f"{each.dtype} of shape {tuple(each.shape)}" for name, each in weights.items()}
+def _is_tensor(given: Any) -> bool:
+    return isinstance(given, torch.Tensor)
+
+
+def _shapes(state: Mapping[str, Any]) -> dict[str, str]:
+    return {name: f"{each.dtype} of shape {tuple(each.shape)}" for name, each in state.items() if _is_tensor(each)}
 
 
 def _hash(path: Path) -> str:

@@ -120,7 +120,7 @@ class Callback:
         """Run when a validation ends with an error; the error goes on after it."""
 
     def on_save_checkpoint(self, trainer: Any, state_dict: dict[str, Any]) -> None:
-        """Put tensors and plain Python objects into `state_dict`, under a key of your own."""
+        """Put tensors, arrays and plain Python objects into `state_dict`, under a key of your own."""
 
     def on_after_save_checkpoint(self, trainer: Any, ckpt_path: Any) -> None:
         """Run when a checkpoint is written; `ckpt_path` is its folder."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -59,9 +60,11 @@ class Epochs:
         trainer, now, loop = self.trainer, self.position, self.loop
         index = now.epoch
         trainer.call("on_train_start", trainer.model, self.loader, loop, index)
-        feed = groups(self.loader, now, resumed, loop.grad_accum_steps, self.override)
+        most = math.inf if loop.steps_per_epoch is None else loop.steps_per_epoch
+        feed = groups(self.loader, now, resumed, loop.grad_accum_steps, self.override, most)
         ends = False
         while not ends and not self.signal and now.step < self.ending.step:
+            trainer.under_way = f"step {now.step + 1}"  # and stays so if an error ends it
             try:
                 group = next(feed, None)
             except RuntimeError:
@@ -74,8 +77,7 @@ class Epochs:
                 ends = True
             else:
                 self._step(group, bar)
-                done = -(-now.batch // loop.grad_accum_steps)
-                ends = loop.steps_per_epoch is not None and done >= loop.steps_per_epoch
+        trainer.under_way = None
         if ends:
             now.epoch, now.batch, now.epoch_start, now.digest = now.epoch + 1, 0, None, None
         trainer.call("on_train_end", trainer.model, loop, index)
@@ -85,6 +87,7 @@ class Epochs:
         trainer, now, started = self.trainer, self.position, time.perf_counter()
         loss, outputs, signal = train_step(trainer, group, now.batch, self.interruption.signal)
         mark_trained(now, group)
+        trainer.under_way = None
         trainer.losses.append(loss)
         trainer.call("on_train_step_end", trainer.model, outputs, group[-1])
         trainer.call("on_train_batch_end", trainer.model, outputs, group[-1], now.batch - 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -18,7 +19,12 @@ __all__ = ["groups", "mark_trained"]
 
 
 def groups(
-    loader: Iterable[Any], now: Position, resumed: RandomState | None, size: int, override: bool = False
+    loader: Iterable[Any],
+    now: Position,
+    resumed: RandomState | None,
+    size: int,
+    override: bool = False,
+    most: float = math.inf,
 ) -> Iterator[list[Any]]:
     """Give the batches of an epoch that are not yet trained on, in groups of `size`; the last one may be smaller.
 
@@ -34,6 +40,8 @@ def groups(
         Batches of a step.
     override : bool
         Whether the batches before may be others than those that the run has trained on.
+    most : float
+        Groups of the whole epoch at most, those that the run has trained on included.
 
     Raises
     ------
@@ -43,6 +51,8 @@ def groups(
     batches = _at_the_right_batch(loader, now, resumed, override)
     is_first = now.batch == 0
     for number in itertools.count():
+        if -(-now.batch // size) >= most:
+            return
         group = list(itertools.islice(batches, size))
         _check_equal_on_all_ranks(now, len(group))
         if not group:
@@ -76,6 +86,9 @@ def _at_the_right_batch(
         set_epoch = getattr(getattr(loader, owner, None), "set_epoch", None)
         if set_epoch is not None:
             set_epoch(now.epoch)
+    if getattr(loader, "persistent_workers", False):
+        # Workers kept from the epoch before have generators that no checkpoint holds, and draw one number less.
+        loader._iterator = None  # type: ignore[attr-defined]
     batches = iter(loader)
     now.iterator = batches if batches is loader else None
     first, seen = None, 0

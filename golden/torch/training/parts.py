@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -45,14 +46,25 @@ def optimizer_of(given: Optimizer | Callable[[nn.Module], Optimizer] | None, mod
     """Return an optimizer, or what a function makes of the model."""
     if given is None:
         return None
-    return as_optimizer(given(model) if callable(given) and not isinstance(given, Optimizer) else given)
+    if isinstance(given, type) and "params" in inspect.signature(given).parameters:
+        raise TypeError(
+            f"optimizer: got the class {given.__name__}, must be an optimizer, or a function that makes one of the "
+            f"model: lambda model: {given.__name__}(model.parameters(), ...)"
+        )
+    made = as_optimizer(given(model) if callable(given) and not isinstance(given, Optimizer) else given)
+    if _needs(made.step, "closure"):
+        raise TypeError(
+            f"optimizer: got {type(made).__name__}, whose step() needs a closure, must be one whose step() needs none: "
+            "the gradients that a closure computes would stay scaled"
+        )
+    return made
 
 
 def as_schedulers(given: Any, optimizer: Optimizer | None) -> list[Any]:
     """Return the schedulers of an optimizer, each given itself or as a function of the optimizer."""
     made = []
     for each in one_or_several(given):
-        if not hasattr(each, "state_dict"):
+        if isinstance(each, type) or not hasattr(each, "state_dict"):
             if not callable(each) or optimizer is None:
                 raise TypeError(
                     f"schedulers: got {each!r}, must be schedulers, or functions that make one of the optimizer"
@@ -60,8 +72,19 @@ def as_schedulers(given: Any, optimizer: Optimizer | None) -> list[Any]:
             each = each(optimizer)
         if not all(callable(getattr(each, name, None)) for name in ("step", "state_dict", "load_state_dict")):
             raise TypeError(f"schedulers: got {each!r}, must have step, state_dict and load_state_dict")
+        if _needs(each.step, "metrics"):
+            raise TypeError(
+                f"schedulers: got {type(each).__name__}, whose step() needs metrics, must be one whose step() needs "
+                "none; call this one in the on_validate_end of a callback"
+            )
         made.append(each)
     return made
+
+
+def _needs(function: Callable[..., Any], argument: str) -> bool:
+    """Tell whether a function cannot be called without an argument of this name."""
+    found = inspect.signature(function).parameters.get(argument)
+    return found is not None and found.default is inspect.Parameter.empty
 
 
 def as_checkpoint(given: Checkpoint | None, steps: int | None, model_dir: str | Path | None) -> Checkpoint:

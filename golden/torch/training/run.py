@@ -27,6 +27,8 @@ class Run(Protocol):
         The loss of every step of this `fit`.
     last_validation : tuple of int and dict, or None
         The step of the latest validation, and its result.
+    under_way : str or None
+        What has drawn random numbers and is not complete: no checkpoint of this moment could be gone on from.
     """
 
     model: nn.Module
@@ -42,6 +44,7 @@ class Run(Protocol):
     loggers: list[Logger]
     losses: list[float]
     last_validation: tuple[int, dict[str, float]] | None
+    under_way: str | None
 
     @property
     def step(self) -> int:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from golden.torch.amp.optimizer_step import clip_gradients
+from golden.torch.amp.optimizer_step import check_has_gradient, clip_gradients
 from golden.torch.runs.devices import batch_for
 from golden.torch.runs.ranks import average_gradients, message, world_size
 from golden.torch.training.callback import outputs_of
@@ -21,7 +22,7 @@ __all__ = ["forward", "loss_of", "train_step"]
 def forward(trainer: Run, batch: Any) -> dict[str, Any]:
     """Run the model, and the loss function if there is one; call it within the precision."""
     batch = batch_for(trainer.model, batch)
-    inputs, targets = (batch, None) if trainer.loss is None else _pair(batch)
+    inputs, targets = (batch, None) if trainer.loss is None else _pair(trainer, batch)
     arguments, keywords = [inputs], dict[str, Any]()
     trainer.call("on_before_forward", trainer.model, batch, arguments, keywords)
     result = trainer.model(*arguments, **keywords)
@@ -79,6 +80,7 @@ def train_step(trainer: Run, group: list[Any], first: int, signal: int) -> tuple
         with trainer.autocast:
             outputs = forward(trainer, batch)
             loss = loss_of(outputs)
+            check_has_gradient(loss)
             part = loss if len(group) == 1 else loss / len(group)
             trainer.call("on_before_backward", model, outputs)
             # Inside the context, for models that compute parts of the forward pass again (activation checkpointing).
@@ -114,12 +116,16 @@ def _step_schedulers(trainer: Run) -> None:
         trainer.call("on_after_scheduler_step", trainer.model, trainer.optimizer, each)
 
 
-def _pair(batch: Any) -> tuple[Any, Any]:
+def _pair(trainer: Run, batch: Any) -> tuple[Any, Any]:
     try:
+        if isinstance(batch, Mapping):  # which would give its keys
+            raise TypeError
         inputs, targets = batch
     except (TypeError, ValueError):
+        length = f" of {len(batch)}" if isinstance(batch, tuple | list) else ""
         raise ValueError(
-            f"train_dataloader: got a batch that is a {type(batch).__name__}, must be a pair of inputs and targets "
-            "when the Trainer has a loss function"
+            f"{'train' if trainer.model.training else 'val'}_dataloader: got a batch that is a {type(batch).__name__}"
+            f"{length}, must be a pair of inputs and targets when the Trainer has a loss function; without one, the "
+            "model is given the batch and returns the loss"
         ) from None
     return inputs, targets

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
@@ -22,7 +23,30 @@ from golden.torch.training.step import forward, loss_of
 __all__ = ["measured", "validate"]
 
 
-@torch.no_grad()
+@contextlib.contextmanager
+def _aside(trainer: Run, loader: Iterable[Any]) -> Iterator[Callable[[], None]]:
+    """Run the model in evaluation mode; put back the mode of each of its modules and all random generators.
+
+    The generators of the loader are among them: the training may draw from the same. The function that this gives puts
+    back the generators at once.
+    """
+    modes, states = {each: each.training for each in trainer.model.modules()}, capture(loader)
+    around = trainer.under_way
+
+    def put_back_generators() -> None:
+        restore(states, loader)
+        trainer.under_way = around
+
+    trainer.model.eval()
+    try:
+        with torch.no_grad():
+            yield put_back_generators
+    finally:
+        for each, was_training in modes.items():
+            each.training = was_training
+        put_back_generators()
+
+
 def validate(
     trainer: Run, loader: Iterable[Any], loop: ValidationLoop, interruption: Interruption | None, visible: bool
 ) -> dict[str, float]:
@@ -30,54 +54,54 @@ def validate(
 
     The random generators are put back, so that a run draws the same numbers whether it validates or not.
     """
-    model, was_training, states = trainer.model, trainer.model.training, capture(())
-    model.eval()
-    metrics = _metrics(model)
+    with _aside(trainer, loader) as put_back_generators:
+        try:
+            result = _validated(trainer, loader, loop, interruption, visible)
+            put_back_generators()  # a checkpoint that a callback saves now is one of the training
+            trainer.call("on_validate_end", trainer.model, loop)
+            return result
+        except Exception as error:
+            trainer.call("on_validate_exception", error)
+            raise
+
+
+def _validated(
+    trainer: Run, loader: Iterable[Any], loop: ValidationLoop, interruption: Interruption | None, visible: bool
+) -> dict[str, float]:
+    model, metrics = trainer.model, _metrics(trainer.model)
     for each in metrics.values():
         each.reset()
     trainer.call("on_validate_start", model, loader, loop)
+    trainer.under_way = trainer.under_way or "a validation"
     # Float64 holds every sum of losses closely enough; the number of batches travels with it.
     total = message([0.0, 0.0], torch.float64) if world_size() > 1 else torch.zeros(2, dtype=torch.float64)
-    try:
-        batches = itertools.islice(loader, loop.eval_steps)
-        for number, batch in enumerate(shown(batches, "validating", visible and rank() == 0)):
-            if interruption is not None and interruption.signal:
-                break
-            trainer.call("on_validate_batch_start", model, batch, number)
-            with trainer.precision.autocast(model):
-                outputs = forward(trainer, batch)
-            total += torch.tensor([loss_of(outputs).item(), 1.0], dtype=torch.float64, device=total.device)
-            trainer.call("on_validate_batch_end", model, outputs, batch, number)
-        if world_size() > 1:
-            dist.all_reduce(total)
-        stopped = interruption is not None and interruption.signal
-        if not total[1] and not stopped:
-            raise ValueError("val_dataloader: it gives no batch, must give at least one")
-        result = {"val_loss": (total[0] / total[1]).item()}
-        if not stopped:
-            result |= {name: float(each.compute()) for name, each in metrics.items()}
-        trainer.call("on_validate_end", model, loop)
-        return result
-    except Exception as error:
-        trainer.call("on_validate_exception", error)
-        raise
-    finally:
-        model.train(was_training)
-        restore(states, ())
+    batches = itertools.islice(loader, loop.eval_steps)
+    for number, batch in enumerate(shown(batches, "validating", visible and rank() == 0)):
+        if interruption is not None and interruption.signal:
+            break
+        trainer.call("on_validate_batch_start", model, batch, number)
+        with trainer.precision.autocast(model):
+            outputs = forward(trainer, batch)
+        total += torch.tensor([loss_of(outputs).item(), 1.0], dtype=torch.float64, device=total.device)
+        trainer.call("on_validate_batch_end", model, outputs, batch, number)
+    if world_size() > 1:
+        dist.all_reduce(total)
+    stopped = interruption is not None and interruption.signal
+    if not total[1] and not stopped:
+        raise ValueError("val_dataloader: it gives no batch, must give at least one")
+    result = {"val_loss": (total[0] / total[1]).item()}
+    return result if stopped else result | {name: float(each.compute()) for name, each in metrics.items()}
 
 
-@torch.no_grad()
 def measured(trainer: Run, loader: Iterable[Any], measure: Callable[[Any, Any], Tensor], visible: bool) -> float:
     """Return the mean of a measure of outputs and targets over batches, in the precision of the training."""
-    model, was_training = trainer.model, trainer.model.training
-    model.eval()
-    with trainer.precision.autocast(model):
+    model = trainer.model
+    with _aside(trainer, loader), trainer.precision.autocast(model):
         values = [
             measure(model(inputs), targets).double().reshape(-1)
             for batch in shown(loader, "evaluating", visible=visible and rank() == 0)
             for inputs, targets in (batch_for(model, batch),)
         ]
-    model.train(was_training)
     return torch.cat(values).mean().item()
 
 
