@@ -36,7 +36,7 @@ module {unit}(
   assign o__payload = answer ^ {changed} ^ {{37{{left == 8'd0 | count == 8'd255}}}};
   always @(posedge clk) begin
     phase <= ~phase;
-    asked <= (o__ready | asked) & ~(valid & taken);
+    asked <= ~rst & (o__ready | asked) & ~(valid & taken);  // nobody drives o__ready at the first edge
     again <= {again} | again & ~o__ready;
     if (valid & taken) begin count <= count + 8'd1; left <= left - 8'd1; end
     if (valid) idle <= 8'd0;

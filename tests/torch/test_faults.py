@@ -115,7 +115,7 @@ def precision_of_an_evaluation(trainer_class):
 
 def test_trainer_evaluate_runs_in_the_precision(monkeypatch):
     precision_of_an_evaluation(cstorch.Trainer)
-    evaluation = "with trainer.precision.autocast(model):\n        values"
-    fault = changed(validation.__name__, evaluation, "if True:\n        values")
+    evaluation = "with _aside(trainer, loader), trainer.precision.autocast(model):\n        values"
+    fault = changed(validation.__name__, evaluation, "with _aside(trainer, loader):\n        values")
     monkeypatch.setattr(sys.modules[cstorch.Trainer.__module__], "measured", fault.measured)
     assert not holds(precision_of_an_evaluation, cstorch.Trainer)
