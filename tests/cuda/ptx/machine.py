@@ -177,7 +177,8 @@ class _Machine:
             def store(lanes: Lanes) -> None:
                 self._line = line
                 values = np.stack([source(lanes) for source in sources], axis=1)
-                self._memory(space, address(lanes)).store(address(lanes), self._named(space, lanes), values)
+                at = address(lanes)
+                self._memory(space, at).store(at, self._named(space, lanes), values)
 
             return store
         registers = [self._registers.named[name] for name in names]
@@ -191,11 +192,9 @@ class _Machine:
                 found = self._memory(space, at).load(at, self._named(space, lanes), size, count)
             for i, register in enumerate(registers):
                 column = found[:, i]
-                register[lanes] = (
-                    column.view(f"i{size}").astype(f"i{register.itemsize}").view(register.dtype)
-                    if (kind[0] == "s")
-                    else column
-                )
+                if kind[0] == "s":
+                    column = column.view(f"i{size}").astype(f"i{register.itemsize}").view(register.dtype)
+                register[lanes] = column
 
         return load
 

@@ -54,6 +54,7 @@ class Registers:
             "%tid.x": (lanes % THREADS).astype(np.uint32),
             "%ntid.x": np.full(len(lanes), THREADS, np.uint32),
         }
+        self.name_blocks(0, 0)
 
     def name_blocks(self, first: int, blocks: int) -> None:
         """Say which blocks of how many the threads are of."""
@@ -70,7 +71,7 @@ class Registers:
             narrow = bits if 1 < bits < register.itemsize * 8 else 0
             return (lambda lanes: register[lanes].astype(unsigned(narrow))) if narrow else lambda lanes: register[lanes]
         if text.startswith("%"):
-            if text not in ("%tid.x", "%ntid.x", "%ctaid.x", "%nctaid.x"):
+            if text not in self._special:
                 raise NotImplementedError(text)
             return lambda lanes: self._special[text][lanes]
         number = self._constant(text, bits)
