@@ -44,6 +44,7 @@ from golden.torch.training.parts import (
 from golden.torch.training.persistence import Position, Settings, go_on, save
 from golden.torch.training.saving import Checkpoint
 from golden.torch.training.validation import measured, validate
+from golden.torch.training.zoo_callbacks import LoadCheckpointStates
 
 __all__ = ["Trainer"]
 
@@ -161,6 +162,7 @@ class Trainer(NotOfTensorFlow):
         self.last_validation: tuple[int, dict[str, float]] | None = None  # its step and its result
         self.under_way: str | None = None  # what is in its middle, where no checkpoint can be written
         self._progress, self._position = progress, Position()
+        self._step_of_weights: int | None = None  # of the checkpoint that they come from, until the run goes on
         self._about: dict[str, Any] = {}
         self._loader: Any = ()
         own = [] if self.model_dir is None else [CsvLogger()]
@@ -198,8 +200,9 @@ class Trainer(NotOfTensorFlow):
     def log_metrics(self, **metrics: Any) -> None:
         """Hand figures to the loggers, as of the step that is done."""
         if rank() == 0:
+            step = self.step if self._step_of_weights is None else self._step_of_weights
             for each in self.loggers:
-                each.log_metrics(metrics, self.step)
+                each.log_metrics(metrics, step)
 
     def save_checkpoint(self) -> None:
         """Write a checkpoint of the step that is done, within `fit` (from a callback) or after it.
@@ -225,7 +228,7 @@ class Trainer(NotOfTensorFlow):
         """Load the weights of a checkpoint, of any run; True is the newest in `model_dir`. Return its folder."""
         path = self._where_from(..., ckpt_path)
         assert path is not None
-        read_checkpoint(path, self.model)
+        self._step_of_weights = read_checkpoint(path, self.model).step
         return path
 
     def fit(
@@ -292,7 +295,7 @@ class Trainer(NotOfTensorFlow):
         loop = as_loop(self.loop, steps, epochs)
         path = self._where_from(ckpt_path, resume)
         self._loader, self.losses = loader, []
-        self.under_way = None
+        self.under_way = self._step_of_weights = None
         self.scaler.abandon()  # an error may have ended the latest step in its middle
         self._about = self._settings.about(self, loader, loop.grad_accum_steps)
         with ExitStack() as stack, Interruption() as interruption:
@@ -373,6 +376,10 @@ class Trainer(NotOfTensorFlow):
 
     def _begin(self, loader: Iterable[Any], path: Path | None, override: bool) -> RandomState:
         """Load a checkpoint or begin afresh; return the state of the generators to go on from."""
+        partly = [each for each in self.callbacks if isinstance(each, LoadCheckpointStates)]
+        if path is not None and not all(each.takes_all(path, self.model_dir) for each in partly):
+            read_checkpoint(path, self.model)
+            path = None
         if path is not None:
             self._position, where = go_on(self, path, loader, self._about, override)
             if where is not None:

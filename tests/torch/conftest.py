@@ -15,6 +15,7 @@ from golden.torch.settings import half, levels
 @pytest.fixture(autouse=True)
 def defaults_of_the_process(monkeypatch):
     monkeypatch.setattr(half._Process, "half", half.half_named("float16"))
+    monkeypatch.setattr(half._Process, "half_is_set", False)
     monkeypatch.setattr(half._Process, "mixed_precision", False)
     monkeypatch.setattr(half._Process, "initialized", None)
     monkeypatch.setattr(current._Process, "backend", None)

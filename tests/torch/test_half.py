@@ -46,6 +46,43 @@ def test_set_half_dtype_asks_for_mixed_precision_and_turns_nothing_on():
     assert cstorch.enable_mixed_precision()
 
 
+def in_a_context(x):
+    with cstorch.precision(level=0):
+        return x @ x
+
+
+def on_csx(x):
+    cstorch.backend("CSX")
+    return cstorch.compile(torch.nn.Linear(2, 2))(x)
+
+
+@pytest.mark.parametrize(
+    "way",
+    [
+        in_a_context,
+        on_csx,
+        lambda x: cstorch.amp.initialize(torch.nn.Linear(2, 2))(x),
+        lambda x: cstorch.matmul(x, x),
+    ],
+)
+def test_half_type_that_nobody_chose_is_said_once_when_products_run(caplog, way):
+    with cstorch.precision(enabled=False), cstorch.precision("bfloat16"):
+        torch.eye(2) @ torch.eye(2)
+    cstorch.amp.initialize(torch.nn.Linear(2, 2), enabled=False)(torch.eye(2))
+    assert caplog.messages == []
+    for _ in range(2):
+        way(torch.eye(2))
+    (said,) = caplog.messages
+    assert said.startswith("half type: none was chosen, so products run in float16; cstorch.amp.set_half_dtype(")
+
+
+def test_half_type_that_was_chosen_runs_without_a_word(caplog):
+    cstorch.set_half_dtype("float16")
+    for way in (in_a_context, on_csx):
+        way(torch.eye(2))
+    assert caplog.messages == []
+
+
 def test_set_half_dtype_is_what_products_outside_a_context_use():
     cstorch.set_half_dtype("cbfloat16")
     assert cstorch.matmul(torch.tensor([[1e9]]), torch.ones(1, 1)).item() == 954 * 2.0**20  # finite, nine fraction bits

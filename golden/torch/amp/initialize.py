@@ -15,7 +15,7 @@ from torch.optim import Optimizer
 
 from golden.reduction import DEFAULT_CHUNK
 from golden.torch.amp.iteration import as_optimizers
-from golden.torch.settings.half import _Process, current_half
+from golden.torch.settings.half import _Process, running_half
 from golden.torch.settings.half_type import HalfType, half_named
 from golden.torch.settings.level_map import LevelMap
 from golden.torch.settings.mapped import in_map
@@ -196,7 +196,7 @@ def initialize(
     if is_initialized(model):
         raise RuntimeError("model: it has been initialised already; a forward pass has one precision")
     settings: dict[str, Any] = {
-        "half": current_half() if half is None else half,
+        "half": running_half(enabled) if half is None else half,
         "level": level,
         "chunk": chunk,
         "enabled": enabled,

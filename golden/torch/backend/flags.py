@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from golden.torch.backend.kinds import check_names
 from golden.torch.notices import say_once
 from golden.torch.settings import levels
 
-__all__ = ["backends"]
+__all__ = ["backends", "swap_flags"]
 
 
 class _Group:
@@ -95,3 +96,24 @@ _CSX = _Group(
 
 #: ``backends.csx.precision.optimization_level`` is the model-wide level; others are accepted and reported once.
 backends = _Group("backends", csx=_CSX)
+
+
+def swap_flags(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Set flags by their paths below `backends`, such as ``csx.debug.drop_data``; return what they were.
+
+    Raises
+    ------
+    TypeError
+        If there is no such flag.
+    """
+    before = {}
+    for path, value in given.items():
+        group: Any = backends
+        *groups, name = path.split(".")
+        for each in groups:
+            check_names([each], [name for name, flag in group._first.items() if isinstance(flag, _Group)], group._path)
+            group = getattr(group, each)
+        check_names([name], group._first, group._path)
+        before[path] = getattr(group, name)
+        setattr(group, name, value)
+    return before

@@ -12,7 +12,7 @@ import torch
 from golden.reduction import DEFAULT_CHUNK
 from golden.torch.functions.gradients import exact_product
 from golden.torch.operators.registered import unwatched
-from golden.torch.settings.half import current_half
+from golden.torch.settings.half import current_half, running_half
 from golden.torch.settings.half_type import HalfType
 from golden.torch.settings.levels import current_pol
 from golden.torch.settings.mapped import note_maps
@@ -30,7 +30,7 @@ def current_plan() -> tuple[HalfType, int, int, int | None]:
     if scopes.maps:
         note_maps()
     if not scopes.precisions:
-        return current_half(), fwd, bwd, _chunk(DEFAULT_CHUNK)
+        return running_half(), fwd, bwd, _chunk(DEFAULT_CHUNK)
     settings, half = scopes.precisions[-1], current_half()
     if half.accumulator is not None and scopes.pols:
         raise ValueError(

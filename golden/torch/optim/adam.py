@@ -127,12 +127,13 @@ class Adam(AdamBase):
         eps: float = 1e-6,
         weight_decay: float = 0.0,
         amsgrad: bool = False,
+        correct_bias: bool = True,
     ) -> None:
         check_least(weight_decay=weight_decay)
         if not isinstance(params, Tensor):
             params = check_items(params, "params", "parameters, or of groups of them")
             params = [_as_l2(each) if isinstance(each, dict) else each for each in params]
-        super().__init__(params, lr, betas, eps, 0.0, weight_decay, True, amsgrad)
+        super().__init__(params, lr, betas, eps, 0.0, weight_decay, correct_bias, amsgrad)
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take over a state, also one of PyTorch's Adam."""

@@ -34,16 +34,16 @@ def is_import_path(name: str) -> bool:
     return ":" in name
 
 
-def find(name: Any, places: Sequence[ModuleType], where: str) -> list[Callable[..., Any]]:
+def find(name: Any, places: Sequence[ModuleType | Mapping[str, type]], where: str) -> list[Callable[..., Any]]:
     """Return the classes that some modules offer under this name, or what an import path names.
 
     Parameters
     ----------
     name : str
         The name, as a file has it.
-    places : sequence of modules
+    places : sequence of modules or mappings
         Where to look for a name without a colon; all that is found is returned. A module offers the classes of its
-        ``__all__``, or those defined in it and below it; not what it merely imports.
+        ``__all__``, or those defined in it and below it; not what it merely imports. A mapping has classes by names.
     where : str
         Its place in the file, for errors.
 
@@ -179,8 +179,10 @@ def _called(target: Callable[..., Any], where: str, *arguments: Any, **settings:
         raise ValueError(f"{where}: {getattr(target, '__name__', target)} refuses its settings: {error}") from error
 
 
-def _classes(place: ModuleType) -> dict[str, type]:
-    """Return the classes that a module offers."""
+def _classes(place: ModuleType | Mapping[str, type]) -> Mapping[str, type]:
+    """Return the classes that a module or a mapping offers."""
+    if isinstance(place, Mapping):
+        return place
     listed = getattr(place, "__all__", None)
     names = [name for name in vars(place) if not name.startswith("_")] if listed is None else listed
     classes = {name: getattr(place, name) for name in names if inspect.isclass(getattr(place, name))}

@@ -48,6 +48,7 @@ class _AdamW(Section):
     betas: tuple[NonNegativeFloat, NonNegativeFloat] = (0.9, 0.999)
     eps: PositiveFloat = 1e-8
     weight_decay: NonNegativeFloat = 1e-2
+    correct_bias: bool = True  # which golden.torch.optim.AdamW takes, and PyTorch's does not
     amsgrad: bool = False
     maximize: bool = False
 
@@ -90,6 +91,8 @@ class _Loop(Section):
 
 
 class _Checkpoint(Section):
+    without_effect = ("checkpoint_name", "checkpoint_root", "disable_strict_checkpoint_loading", "strict_version")
+
     steps: NonNegativeInt | None = None
     keep: PositiveInt | None = None
     autoload_last_checkpoint: bool = False  # unlike in Python: the command line goes on with --resume
@@ -101,6 +104,8 @@ class _Checkpoint(Section):
 
 
 class _Logging(Section):
+    without_effect = ("enable_act_frequency", "log_level", "wsc_log_level")
+
     log_steps: PositiveInt = 1
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -20,9 +20,10 @@ from golden.torch.runs.file import Dataloader, ImportedModel, Init
 from golden.torch.runs.ranks import world_size
 from golden.torch.runs.schedules import is_ours
 from golden.torch.settings.yaml_configuration import unknown_key
-from golden.torch.training import divergence, loggers, saving
+from golden.torch.training import divergence, loggers
 from golden.torch.training.callback import Callback
 from golden.torch.training.parts import one_or_several
+from golden.torch.training.zoo_callbacks import CALLBACKS
 
 __all__ = ["Parts", "callbacks_of", "data_from", "loggers_of", "optimizer_from", "parts_of"]
 
@@ -111,6 +112,7 @@ def optimizer_from(init: Init, model: nn.Module) -> Optimizer:
         settings = checked.model_dump(exclude_unset=True)
     else:
         name, settings = single({name: checked}, where)
+        name = {each.lower(): each for each in optim.__all__}.get(name.lower(), name)
         if "learning_rate" in settings:
             settings["lr"] = settings.pop("learning_rate")
     # A schedule of cerebras.pytorch sets the rate itself, of an optimizer of its kind.
@@ -125,7 +127,8 @@ def optimizer_from(init: Init, model: nn.Module) -> Optimizer:
 
 def callbacks_of(init: Init) -> list[Callback]:
     """Build the callbacks of ``trainer.init.callbacks``; one with the value false is left out."""
-    return _several(init.callbacks, (divergence, saving), "trainer.init.callbacks", Callback)
+    of_zoo = {name: each for name, each in CALLBACKS.items() if isinstance(each, type) and issubclass(each, Callback)}
+    return _several(init.callbacks, (divergence, of_zoo), "trainer.init.callbacks", Callback)
 
 
 def loggers_of(init: Init) -> list[loggers.Logger]:
@@ -136,12 +139,14 @@ def loggers_of(init: Init) -> list[loggers.Logger]:
     ]
 
 
-def _several(given: Any, places: Iterable[ModuleType], where: str, kind: type) -> list[Any]:
+def _several(given: Any, places: Iterable[ModuleType | Mapping[str, type]], where: str, kind: type) -> list[Any]:
     made = []
     for entry in one_or_several(given):
         if isinstance(entry, dict) and list(entry.values()) == [False]:
             continue
         name, settings = single(entry, where)
+        if isinstance(why := CALLBACKS.get(name), str):
+            raise ValueError(f"{where}.{name}: is not provided here: {why}")
         each = build(find(name, list(places), where), settings, f"{where}.{name}")
         if not isinstance(each, kind):
             raise ValueError(f"{where}.{name}: makes {each!r}, must make an object of a subclass of {kind.__name__}")

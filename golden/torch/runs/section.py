@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import difflib
-from typing import Any, TypeVar, get_args
+from typing import Any, ClassVar, TypeVar, get_args
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic.fields import FieldInfo
 
+from golden.torch.notices import say_once
 from golden.torch.settings.yaml_configuration import unknown_key
 
 __all__ = ["Section", "parse"]
@@ -22,9 +23,20 @@ Parsed = TypeVar("Parsed", bound="Section")
 
 
 class Section(BaseModel):
-    """Base of a section: its fields are the known keys, another key is an error."""
+    """Base of a section: its fields are the known keys, another key is an error; some are reported once, and left."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+    without_effect: ClassVar[tuple[str, ...]] = ()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _leave_out(cls, given: Any) -> Any:
+        if not isinstance(given, dict):
+            return given
+        for name in cls.without_effect:
+            if name in given:
+                say_once(f"{name}: is for the Model Zoo's own files; accepted, and without effect here")
+        return {name: each for name, each in given.items() if name not in cls.without_effect}
 
 
 def _unknown(place: str, key: str, section: type[Section], names: list[str]) -> str:

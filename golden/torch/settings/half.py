@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import torch
+
+from golden.torch.notices import say_once
 from golden.torch.settings.half_type import HalfType, half_named
 from golden.torch.settings.scopes import scopes
 
@@ -10,6 +13,7 @@ __all__ = [
     "enable_mixed_precision",
     "expected_half",
     "mixed_precision",
+    "running_half",
     "set_half",
     "wants_mixed_precision",
 ]
@@ -19,13 +23,14 @@ class _Process:
     """The defaults of the process; a precision context overrides them in its thread."""
 
     half = half_named("float16")
+    half_is_set = False
     mixed_precision = False
     initialized: HalfType | None = None  # that of the model initialised last
 
 
 def set_half(half: HalfType) -> None:
     """Set the half type of the process, and ask for mixed precision."""
-    _Process.half = half
+    _Process.half, _Process.half_is_set = half, True
     _Process.mixed_precision = True
     _Process.initialized = None
 
@@ -38,6 +43,16 @@ def current_half() -> HalfType:
             if scope.half is not None:
                 return scope.half.rounded_by(half.rounding).summed_by(half.accumulator)
     return half
+
+
+def running_half(enabled: bool = True) -> HalfType:
+    """Return the half type in force where products begin to run; if nobody has chosen one, say once which it is."""
+    if enabled and not (_Process.half_is_set or scopes.precisions or torch.compiler.is_compiling()):
+        say_once(
+            f"half type: none was chosen, so products run in {_Process.half.name}; "
+            "cstorch.amp.set_half_dtype('cbfloat16') chooses another"
+        )
+    return current_half()
 
 
 def expected_half() -> HalfType:

@@ -21,7 +21,7 @@ from golden.torch.compiling.frames import run_as_written
 from golden.torch.guarding.guard import unwatch, watch
 from golden.torch.guarding.mode import Interception
 from golden.torch.operators.draws import Draws
-from golden.torch.settings.half import current_half
+from golden.torch.settings.half import current_half, running_half
 from golden.torch.settings.half_type import HalfType, half_named
 from golden.torch.settings.level_map import LevelMap
 from golden.torch.settings.levels import model_level
@@ -182,7 +182,7 @@ class precision(Interception):
         if accumulator is None and self._level is None:
             accumulator = current_half().accumulator
         settings = Settings(
-            half=(self._half or current_half()).rounded_by(self._rounding).summed_by(accumulator),
+            half=(self._half or running_half(self._enabled)).rounded_by(self._rounding).summed_by(accumulator),
             level=model_level() if self._level is None else self._level,
             chunk=self._chunk,
             enabled=self._enabled,

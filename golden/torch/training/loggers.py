@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
@@ -68,7 +69,8 @@ class CsvLogger(Logger):
         if self._folder is None:
             return
         if self._metrics is None:
-            self._metrics = RunLog(self._folder / "metrics.csv", ("step", "name", "value"), step)
+            # All rows stay: a validation of an older checkpoint comes after those of later steps.
+            self._metrics = RunLog(self._folder / "metrics.csv", ("step", "name", "value"), sys.maxsize)
         for name, value in metrics.items():
             self._metrics.write(step=step, name=name, value=value)
 
