@@ -13,9 +13,11 @@ import io
 import json
 import re
 import tokenize
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.util import resolve_name
+from itertools import chain
 from pathlib import Path
 
 from tools.paths import ROOT
@@ -110,7 +112,7 @@ def _reached_from(module: str, root: Path) -> frozenset[str]:
         about = [node for node in _tree(path).body if _is_about(node)]
         handed_on = {each.value for node in about for each in ast.walk(node) if isinstance(each, ast.Constant)}
         imports = _imports(path, module.rstrip("/"))
-        return frozenset(_definer(name, root) for local, name in imports.items() if local not in handed_on)
+        return frozenset(_definer(name, root) for local in imports.keys() - handed_on for name in imports[local])
     parts = module.split(".")
     on_the_way = (f"{'.'.join(parts[:count])}/" for count in range(1, len(parts)))
     return frozenset([*on_the_way, *(_definer(name, root) for name in _names(path, module))])
@@ -138,8 +140,8 @@ def _definer(name: str, root: Path) -> str:
     while names and (path := _path(module, root)) and path.name == "__init__.py":
         if _path(f"{module}.{names[0]}", root):
             module = f"{module}.{names.pop(0)}"
-        elif names[0] in (imports := _imports(path, module)):
-            return _definer(".".join([imports[names[0]], *names[1:]]), root)
+        elif len(origins := _imports(path, module).get(names[0], ())) == 1:
+            return _definer(".".join([*origins, *names[1:]]), root)
         else:
             break
     return module
@@ -161,22 +163,23 @@ def _beside(package: Path) -> tuple[Path, ...]:
 
 
 @cache
-def _imports(path: Path, module: str) -> Mapping[str, str]:
-    """Return what imports of the project bind: full names, by the name in this file."""
+def _imports(path: Path, module: str) -> Mapping[str, set[str]]:
+    """Return what imports of the project bind: full names, by the name in this file, which functions may share."""
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
-    found = {}
+    found = defaultdict[str, set[str]](set)
     for node in ast.walk(_tree(path)):
         if isinstance(node, ast.Import):
             for alias in node.names:
-                found[alias.asname or alias.name] = alias.name
+                found[alias.asname or alias.name].add(alias.name)
                 if not alias.asname:
                     top = alias.name.partition(".")[0]
-                    found[top] = top
+                    found[top].add(top)
         elif isinstance(node, ast.ImportFrom):
             origin = resolve_name("." * node.level + (node.module or ""), package)
             for alias in node.names:
-                found[alias.asname or alias.name] = f"{origin}.{alias.name}"
-    return {local: name for local, name in found.items() if name.split(".")[0] in _PROJECT}
+                found[alias.asname or alias.name].add(f"{origin}.{alias.name}")
+    inside = {local: {name for name in names if name.split(".")[0] in _PROJECT} for local, names in found.items()}
+    return {local: names for local, names in inside.items() if names}
 
 
 @cache
@@ -184,19 +187,19 @@ def _names(path: Path, module: str) -> frozenset[str]:
     """Return the full names of all that a file uses of the project: ``golden.matmul`` of a package, not all of it."""
     imports = _imports(path, module)
     used = set(_used(_tree(path), imports))
-    unused = {name for name in imports.values() if not any(f"{each}.".startswith(f"{name}.") for each in used)}
+    unused = {name for name in chain(*imports.values()) if not any(f"{each}.".startswith(f"{name}.") for each in used)}
     return frozenset(used | unused)
 
 
-def _used(node: ast.AST, imports: Mapping[str, str]) -> Iterator[str]:
+def _used(node: ast.AST, imports: Mapping[str, set[str]]) -> Iterator[str]:
     """Give the longest dotted names below a node that begin with an import."""
     names, inner = list[str](), node
     while isinstance(inner, ast.Attribute):
         names.insert(0, inner.attr)
         inner = inner.value
     if isinstance(inner, ast.Name):
-        if inner.id in imports:
-            yield ".".join([imports[inner.id], *names])
+        for name in imports.get(inner.id, ()):
+            yield ".".join([name, *names])
     else:
         for child in ast.iter_child_nodes(node):
             yield from _used(child, imports)

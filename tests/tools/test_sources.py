@@ -19,10 +19,14 @@ __all__ = ["formats", "matmul", "show"]
     "golden/products.py": """
 from .kernels import run
 def matmul():
-    from golden.late import threads
-    return run(threads)
+    from golden.late import threads as number
+    return run(number)
+def dot():
+    from golden.single import one as number
+    return run(number)
 """,
     "golden/late.py": "threads = 1\n",
+    "golden/single.py": "one = 1\n",
     "golden/page.py": "def show(): pass\n",
     "golden/kernels/__init__.py": "def run(threads): pass\n",
     "golden/kernels/source/plan.cpp": '#include "plan.h"\nint plan = 1;\n',
@@ -68,10 +72,11 @@ def ages(program: str, changed: dict[str, str], folder: Path) -> bool:
 @pytest.mark.parametrize(
     ("program", "inside"),
     [
-        ("lab.speed", ("products", "late", "kernels/__init__", "kernels/source/plan.cpp", "kernels/source/plan.h")),
-        ("lab.train", ("torch/trainer", "torch/patches", "torch/__init__", "products", "late", "kernels/__init__",
-                       "kernels/source/plan.cpp", "kernels/source/plan.h")),
-        ("lab.every", ("formats", "page", "products", "late", "kernels/__init__",
+        ("lab.speed", ("products", "late", "single", "kernels/__init__", "kernels/source/plan.cpp",
+                       "kernels/source/plan.h")),
+        ("lab.train", ("torch/trainer", "torch/patches", "torch/__init__", "products", "late", "single",
+                       "kernels/__init__", "kernels/source/plan.cpp", "kernels/source/plan.h")),
+        ("lab.every", ("formats", "page", "products", "late", "single", "kernels/__init__",
                        "kernels/source/plan.cpp", "kernels/source/plan.h")),
         ("sim", ("formats", "hdl/released.json")),
         ("golden.torch.page.*", ("torch/page/__init__", "torch/page/template/page.html.jinja", "torch/patches",
