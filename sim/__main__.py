@@ -85,12 +85,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for waveform in sorted(path for job in jobs for path in job.folder.rglob("*.fst")):
         console.print(f"waveform: {waveform}", highlight=False, soft_wrap=True)
     if len(units) == len(UNITS) and not given.scenarios:
-        note("sim", _evidence(outcomes))
+        note("sim", _evidence(outcomes), ["sim"])
     if given.update_docs:
         publish(
             measured(
                 "regression",
-                ["golden", "hdl"],
+                ["sim"],
                 subject=SUBJECT,
                 conclusion=conclusion(outcomes),
                 note=f"{heading}.",

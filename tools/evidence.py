@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 from tools.paths import ROOT
 from tools.results import FOLDER, Result, keep, kept, measured
@@ -92,11 +93,11 @@ class Record:
 def note(
     tool: str,
     records: Sequence[Record],
-    sources: Iterable[str] = ("golden", "hdl"),
+    sources: Iterable[str],
     folder: Path | None = None,
     *,
     pictures: Sequence[str] = (),
-    **when: str,
+    **when: Any,
 ) -> None:
     """Store the findings of a tool's full run, in place of those of an earlier one.
 
@@ -105,17 +106,18 @@ def note(
     tool : str
     records : sequence of Record
     sources : iterable of str
-        What was judged: names of `tools.sources.AREAS`.
+        What was judged, as `tools.results.measured` takes it.
     folder : Path, optional
         `BUILD` if it is not given.
     pictures : sequence of str
         Files of docs/figures that the run has drawn.
     **when
-        ``date`` and ``commit`` of findings that an earlier run of the same source has left; now if they are not given.
+        ``date``, ``commit`` and ``seconds`` of findings that an earlier run of the same source has left; those of this
+        run if they are not given.
     """
     data = [asdict(record) for record in records]
     result = measured(tool, sources, data=data, pictures=pictures)
-    keep(replace(result, **when), folder or BUILD)  # type: ignore[arg-type]
+    keep(replace(result, **when), folder or BUILD)
 
 
 def records_of(result: Result) -> list[Record]:

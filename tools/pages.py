@@ -99,6 +99,6 @@ def _origins(results: Mapping[str, Result], judged: Mapping[str, Result]) -> Tab
     named = dict(results) | {f"evidence: {tool}": result for tool, result in judged.items()}
     rows = []
     for name, result in named.items():
-        source = f"older: {', '.join(result.changed)} changed" if result.changed else "this tree"
+        source = "older" if result.changed else "this tree"
         rows.append((name, result.date, result.commit, f"`{result.command}`", source))
     return Table(("figures", "measured on", "at commit", "with", "source"), rows, left=5)

@@ -11,6 +11,7 @@ import os
 import platform
 import subprocess
 import sys
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -19,12 +20,13 @@ from typing import Any
 
 from tools.interrupts import whole_in_spite_of_interrupts
 from tools.paths import ROOT
-from tools.sources import hash_of
+from tools.sources import hash_of, unit_of
 
 __all__ = ["FOLDER", "Result", "Table", "keep", "kept", "measured", "read"]
 
 #: Where the published results are.
 FOLDER = ROOT / "docs" / "results"
+_STARTED = time.monotonic()
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,9 @@ class Result:
     machine : str
         Processor and operating system.
     sources : mapping of str to str
-        What was measured: areas that `tools.sources` knows, each with the hash of its code at that time.
+        What was measured, as `tools.sources.hash_of` takes it, each with the hash at that time.
+    seconds : float
+        How long the run took; 0 if that is not known.
     subject, conclusion : str
         A row of the front page's table of conclusions; empty for none.
     note : str
@@ -90,6 +94,7 @@ class Result:
     commit: str
     machine: str
     sources: Mapping[str, str]
+    seconds: float = 0
     subject: str = ""
     conclusion: str = ""
     note: str = ""
@@ -105,7 +110,7 @@ class Result:
     @property
     def changed(self) -> list[str]:
         """The sources that have changed since; empty if the figures are those of the working tree."""
-        return [area for area, known in self.sources.items() if hash_of(area) != known]
+        return [source for source, known in self.sources.items() if hash_of(source) != known]
 
     @property
     def provenance(self) -> str:
@@ -116,9 +121,10 @@ class Result:
     @property
     def age(self) -> str:
         """The note on figures that are older than the working tree; empty if they are not."""
-        changed = [f"`{area}`" for area in self.changed]
-        names = " and ".join([", ".join(changed[:-1]), changed[-1]] if changed[1:] else changed)
-        return f"Measured on an older source: the code of {names} has changed since." if names else ""
+        units = [f"`{unit_of(source)}`" for source in self.changed if unit_of(source)]
+        changed = [f"the code that `{source}` runs" for source in self.changed if not unit_of(source)]
+        changed += [f"the Verilog of {', '.join(units)}"] if units else []
+        return f"Measured on an older source: {' and '.join(changed)} has changed since." if changed else ""
 
     def markdown(self) -> str:
         """Return everything that a page shows: provenance, conditions, tables."""
@@ -133,20 +139,28 @@ def measured(tool: str, sources: Iterable[str], command: str | None = None, **fo
     ----------
     tool : str
     sources : iterable of str
-        Names of areas, as `tools.sources.hash_of` takes them.
+        What it measured, as `tools.sources.hash_of` takes it: usually the program.
     command : str, optional
         The command line of this process if it is not given.
     **found
         The rest of `Result`.
+
+    Raises
+    ------
+    ValueError
+        If a source is not there.
     """
+    hashes = {source: hash_of(source) for source in sources}
+    if absent := [source for source, found in hashes.items() if not found]:
+        raise ValueError(f"sources: got {', '.join(absent)}, must be modules that run code of golden or hdl")
     return Result(
         tool=tool,
         command=command or command_line(),
         date=datetime.now(UTC).date().isoformat(),
         commit=commit(),
         machine=f"{platform.machine()}, {os.cpu_count()} processors, {platform.system()}",
-        sources={area: hash_of(area) for area in sources},
-        **found,
+        sources=hashes,
+        **{"seconds": round(time.monotonic() - _STARTED)} | found,
     )
 
 

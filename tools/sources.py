@@ -1,7 +1,8 @@
-"""A hash of what figures were measured on: of a model's code, and of the Verilog that the RTL generates.
+"""A hash of what figures were measured on: of the model's files that a program runs, and of the Verilog of the RTL.
 
-It changes with the code, not with comments and docstrings; that of the RTL changes when a released unit does, and that
-of a unit that is measured on an FPGA when its own Verilog does.
+Those files are the closure of the program's imports, at the top of a file or inside a function, with the C++ and
+templates beside them. The program's own files do not count, nor do comments and docstrings. The RTL counts as what it
+generates: the hash changes when the Verilog of a released unit does, or that of the one unit measured on an FPGA.
 """
 
 from __future__ import annotations
@@ -12,76 +13,207 @@ import io
 import json
 import re
 import tokenize
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from functools import cache
+from importlib.util import resolve_name
+from itertools import chain
+from pathlib import Path
 
 from tools.paths import ROOT
 
-__all__ = ["AREAS", "MEASURED", "RELEASED", "code_of", "hash_of", "is_area", "unit_area"]
+__all__ = ["MEASURED", "RELEASED", "code_of", "files_of", "hash_of", "unit_of", "unit_source"]
 
-#: What figures are measured on, by name: a folder of the repository, and what there does not count, or a file. What
-#: `hdl` generates is in a file, which a test compares with the code (tests/hdl/test_released_verilog.py).
-AREAS: dict[str, tuple[str, tuple[str, ...]]] = {
-    "golden": ("golden", ("golden/cuda", "golden/torch", "golden/modelzoo")),
-    "golden.cuda": ("golden/cuda", ()),
-    "golden.torch": ("golden/torch", ()),
-    "hdl": ("hdl/released.json", ()),
-}
 #: The hash of the Verilog of every released unit, header included; a test compares it.
 RELEASED = ROOT / "hdl" / "released.json"
 #: The hash of the Verilog of every unit that is measured on an FPGA; a test compares it, too.
 MEASURED = ROOT / "hdl" / "measured.json"
 _UNIT = "hdl:"
-_SUFFIXES = (".py", ".cpp", ".cu", ".h", ".json")
-_CPP_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_PROJECT = {"golden", "hdl", "lab", "sim", "tests", "tools"}
+_C = (".cpp", ".cu", ".h")
+_BESIDE = (*_C, ".css", ".jinja", ".js", ".json", ".yaml")
+_C_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 
 
-def unit_area(unit: str) -> str:
-    """Return the name of the area that is one unit of `MEASURED`."""
+def unit_source(unit: str) -> str:
+    """Return the name for `hash_of` of one unit of `MEASURED`."""
     return f"{_UNIT}{unit}"
 
 
-def is_area(area: str) -> bool:
-    """Tell whether `hash_of` knows an area. Any unit is one: there may be none of that name any more."""
-    return area in AREAS or area.startswith(_UNIT)
+def unit_of(source: str) -> str:
+    """Return the unit that a source is the Verilog of; empty for a program."""
+    return source.removeprefix(_UNIT) if source.startswith(_UNIT) else ""
 
 
-def hash_of(area: str) -> str:
-    """Return the hash of an area's code.
+@cache
+def hash_of(source: str, root: Path = ROOT) -> str:
+    """Return the hash of what a program measures.
 
     Parameters
     ----------
-    area : str
-        A name of `AREAS`, or of `unit_area`.
+    source : str
+        A module, as after ``python -m``; ``golden.*`` for every module of a package; or what `unit_source` returns. A
+        module that a program imports by a name in a text is not seen: it is a source of its own.
+    root : Path
+        The repository.
 
     Returns
     -------
     str
-        16 hexadecimal digits: of the files' paths and of what `code_of` leaves of them. Of a unit, that of its Verilog;
-        empty if there is no such unit.
-
-    Raises
-    ------
-    ValueError
-        If there is no such area.
+        16 hexadecimal digits; empty if there is no such module or unit.
     """
-    if area.startswith(_UNIT):
-        known: dict[str, str] = json.loads(MEASURED.read_text(encoding="utf-8"))
-        return known.get(area.removeprefix(_UNIT), "")
-    if area not in AREAS:
-        raise ValueError(f"area: got {area!r}, must be one of {', '.join(AREAS)}")
-    folder, apart = AREAS[area]
+    if unit := unit_of(source):
+        known: dict[str, str] = json.loads((root / MEASURED.relative_to(ROOT)).read_text(encoding="utf-8"))
+        return known.get(unit, "")
+    files = files_of(source, root)
     digest = hashlib.sha256()
-    for path, text in sorted(_files(folder)):
-        if path.endswith(_SUFFIXES) and not path.startswith(tuple(f"{each}/" for each in apart)):
-            digest.update(f"{path}\0{code_of(path, text)}\0".encode())
-    return digest.hexdigest()[:16]
+    for path, code in sorted(files.items()):
+        digest.update(f"{path}\0{code}\0".encode())
+    return digest.hexdigest()[:16] if files else ""
+
+
+@cache
+def files_of(source: str, root: Path = ROOT) -> Mapping[str, str]:
+    """Return the code of the files that `hash_of` hashes, by path."""
+    package = source.removesuffix(".*")
+    if package != source:
+        paths = (root / package.replace(".", "/")).rglob("*.py")
+        todo = [".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__") for path in paths]
+    else:
+        todo = [f"{source}.__main__" if _path(f"{source}.__main__", root) else source]
+    reached, files = set[str](), dict[str, str]()
+    while todo:
+        if (module := todo.pop()) not in reached and _path(module.rstrip("/"), root):
+            reached.add(module)
+            todo += _reached_from(module, root)
+    # A package as a whole comes after the same on the way: it holds more.
+    for module in sorted(reached, key=lambda module: not module.endswith("/")):
+        files |= _files(module, root)
+    return files
+
+
+@cache
+def _path(module: str, root: Path) -> Path | None:
+    """Return the file of a module; None if there is none."""
+    path = root.joinpath(*module.split("."))
+    return next((each for each in (path / "__init__.py", path.with_suffix(".py")) if each.is_file()), None)
+
+
+@cache
+def _reached_from(module: str, root: Path) -> frozenset[str]:
+    """Return the modules that a module imports, and with a slash at the end the packages on the way to it.
+
+    Such a package is run, but the names that it hands on count only where they are used.
+    """
+    path = _path(module.rstrip("/"), root)
+    if path is None or module.startswith("hdl"):
+        return frozenset()
+    if module.endswith("/"):
+        about = [node for node in _tree(path).body if _is_about(node)]
+        handed_on = {each.value for node in about for each in ast.walk(node) if isinstance(each, ast.Constant)}
+        imports = _imports(path, module.rstrip("/"))
+        return frozenset(_definer(name, root) for local in imports.keys() - handed_on for name in imports[local])
+    parts = module.split(".")
+    on_the_way = (f"{'.'.join(parts[:count])}/" for count in range(1, len(parts)))
+    return frozenset([*on_the_way, *(_definer(name, root) for name in _names(path, module))])
+
+
+@cache
+def _files(module: str, root: Path) -> Mapping[str, str]:
+    """Return the code that counts of a module: none of a program's, the Verilog in place of the RTL."""
+    path = root / RELEASED.relative_to(ROOT) if module.startswith("hdl") else _path(module.rstrip("/"), root)
+    if path is None or not module.startswith(("golden", "hdl")):
+        return {}
+    if module.endswith("/") and module.startswith("golden"):
+        apart = (ast.Import, ast.ImportFrom, ast.Expr)
+        own = [ast.unparse(node) for node in _tree(path).body if not isinstance(node, apart) and not _is_about(node)]
+        return {path.relative_to(root).as_posix(): "\n".join(own)} if own else {}
+    paths = [path, *(_beside(path.parent) if module.startswith("golden") else ())]
+    names = {each.relative_to(root).as_posix(): each for each in paths}
+    return {name: code_of(name, each.read_text(encoding="utf-8")) for name, each in names.items()}
+
+
+@cache
+def _definer(name: str, root: Path) -> str:
+    """Return the module that defines a dotted name, which packages may hand on; a package if it names one."""
+    module, *names = name.split(".")
+    while names and (path := _path(module, root)) and path.name == "__init__.py":
+        if _path(f"{module}.{names[0]}", root):
+            module = f"{module}.{names.pop(0)}"
+        elif len(origins := _imports(path, module).get(names[0], ())) == 1:
+            return _definer(".".join([*origins, *names[1:]]), root)
+        else:
+            break
+    return module
+
+
+@cache
+def _tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
+def _beside(package: Path) -> tuple[Path, ...]:
+    """Return the files of a package that are not Python, without those of packages below it."""
+
+    def home(path: Path) -> Path:
+        return next(folder for folder in path.parents if (folder / "__init__.py").is_file())
+
+    return tuple(path for path in package.rglob("*") if path.suffix in _BESIDE and home(path) == package)
+
+
+@cache
+def _imports(path: Path, module: str) -> Mapping[str, set[str]]:
+    """Return what imports of the project bind: full names, by the name in this file, which functions may share."""
+    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+    found = defaultdict[str, set[str]](set)
+    for node in ast.walk(_tree(path)):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                found[alias.asname or alias.name].add(alias.name)
+                if not alias.asname:
+                    top = alias.name.partition(".")[0]
+                    found[top].add(top)
+        elif isinstance(node, ast.ImportFrom):
+            origin = resolve_name("." * node.level + (node.module or ""), package)
+            for alias in node.names:
+                found[alias.asname or alias.name].add(f"{origin}.{alias.name}")
+    inside = {local: {name for name in names if name.split(".")[0] in _PROJECT} for local, names in found.items()}
+    return {local: names for local, names in inside.items() if names}
+
+
+@cache
+def _names(path: Path, module: str) -> frozenset[str]:
+    """Return the full names of all that a file uses of the project: ``golden.matmul`` of a package, not all of it."""
+    imports = _imports(path, module)
+    used = set(_used(_tree(path), imports))
+    unused = {name for name in chain(*imports.values()) if not any(f"{each}.".startswith(f"{name}.") for each in used)}
+    return frozenset(used | unused)
+
+
+def _used(node: ast.AST, imports: Mapping[str, set[str]]) -> Iterator[str]:
+    """Give the longest dotted names below a node that begin with an import."""
+    names, inner = list[str](), node
+    while isinstance(inner, ast.Attribute):
+        names.insert(0, inner.attr)
+        inner = inner.value
+    if isinstance(inner, ast.Name):
+        for name in imports.get(inner.id, ()):
+            yield ".".join([name, *names])
+    else:
+        for child in ast.iter_child_nodes(node):
+            yield from _used(child, imports)
+
+
+def _is_about(node: ast.stmt) -> bool:
+    """Return whether a statement sets a name such as ``__all__``."""
+    return isinstance(node, ast.Assign) and ast.unparse(node.targets[0]).startswith("__")
 
 
 @cache
 def code_of(path: str, text: str) -> str:
     """Return the lines of a file that are code: without comments, docstrings, empty lines and blanks at the end."""
-    lines = _CPP_COMMENT.sub("", text).splitlines() if path.endswith((".cpp", ".cu", ".h")) else text.splitlines()
+    lines = _C_COMMENT.sub("", text).splitlines() if path.endswith(_C) else text.splitlines()
     if path.endswith(".py"):
         for token in tokenize.generate_tokens(io.StringIO(text).readline):
             if token.type == tokenize.COMMENT:
@@ -97,10 +229,3 @@ def _docstrings(tree: ast.Module) -> Iterator[tuple[int, int]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             yield node.lineno, node.end_lineno or node.lineno
-
-
-def _files(folder: str) -> Iterator[tuple[str, str]]:
-    """Give the files of a folder, or the one file, with their texts."""
-    for path in [ROOT / folder, *(ROOT / folder).rglob("*")]:
-        if path.suffix in _SUFFIXES:
-            yield path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8")

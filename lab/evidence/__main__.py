@@ -15,11 +15,12 @@ from rich.table import Table
 
 from lab.evidence.picture import draw
 from lab.evidence.publish import publish
-from tools.evidence import BUILD, Record, collect, records_of, said
+from lab.evidence.stale import listed, renew, stale
+from tools.evidence import BUILD, Record, collect, published, records_of, said
 from tools.interrupts import ending_on_interrupt
 from tools.pages import refresh
 from tools.paths import ROOT, file_to_write
-from tools.results import Result
+from tools.results import Result, kept
 
 __all__ = ["main"]
 
@@ -45,12 +46,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "-o", "--output", type=file_to_write, default=BUILD / "evidence.svg", help="default: %(default)s"
     )
     parser.add_argument("--update-docs", action="store_true", help="keep it for the documentation, and its picture")
+    parser.add_argument("--stale", action="store_true", help="only list what is older, and what renews it")
+    parser.add_argument(
+        "--refresh-stale",
+        type=float,
+        metavar="MINUTES",
+        nargs="?",
+        const=10,
+        help="only run what renews it, where that takes no longer than this (%(const)s), and write it into the pages",
+    )
     parser.add_argument(
         "--refresh", action="store_true", help="only write the kept figures into the pages, with their age, and stop"
     )
     given = parser.parse_args(arguments)
     if given.refresh:
         print("\n".join(str(page.relative_to(ROOT)) for page in refresh()) or "all pages are as they should be")
+        return 0
+    if given.stale or given.refresh_stale is not None:
+        runs = stale({**kept(), **{f"evidence: {tool}": result for tool, result in published().items()}})
+        if given.refresh_stale is not None:
+            return renew(runs, 60 * given.refresh_stale)
+        Console(width=None if sys.stdout.isatty() else 150).print(listed(runs))
         return 0
     results = collect()
     if not results:

@@ -161,7 +161,8 @@ def _note(findings: Sequence[Finding], groups: Mapping[str, Sequence[Check]]) ->
             first = oldest(its)
             record = Record(unit, kind, count, "inputs", wrong, limit)
             tools.append(f"exhaustive-{group}")
-            note(tools[-1], [record], date=first.date, commit=first.commit)
+            seconds = round(sum(one.seconds for one in its))
+            note(tools[-1], [record], ["lab.exhaustive"], date=first.date, commit=first.commit, seconds=seconds)
     return tools
 
 

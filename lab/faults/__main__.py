@@ -90,7 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.update_docs:
         facts = f"{_facts(given.units, cycles, seconds)}\n\n**{summary(judged)}.**"
         tables, lines = figures(judged), survivors(judged)
-        publish(measured("faults", ["golden", "hdl"], note=facts, tables=tables, data={"survivors": lines}))
+        publish(measured("faults", ["lab.faults"], note=facts, tables=tables, data={"survivors": lines}))
         return 0
     known = read("faults").data["survivors"]
     return _tell_new(console, [line for line in survivors(judged) if line not in known])

@@ -59,7 +59,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             highlight=False,
         )
     if given.update_docs:
-        publish(measured("figures", ["golden", "golden.torch"], pictures=tuple(f"{name}.svg" for name in NAMES)))
+        sources = [f"lab.figures.{name}" for name in NAMES]
+        publish(measured("figures", sources, pictures=tuple(f"{name}.svg" for name in NAMES)))
     return 0
 
 

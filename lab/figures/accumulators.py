@@ -153,7 +153,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(table(rows).markdown(), end="")
     if given.update_docs:
         draw(rows, ROOT / "docs" / "figures" / _PICTURE)
-        publish(measured(_TOOL, ["golden"], tables=[table(rows)], pictures=(_PICTURE,)))
+        publish(measured(_TOOL, ["lab.figures.accumulators"], tables=[table(rows)], pictures=(_PICTURE,)))
     return 0
 
 

@@ -28,7 +28,7 @@ from tools.interrupts import ended_by_interrupts, ending_on_interrupt, whole_in_
 from tools.pages import check, publish
 from tools.paths import ROOT, folder_to_write
 from tools.programs import versions
-from tools.sources import MEASURED, RELEASED, unit_area
+from tools.sources import MEASURED, RELEASED, unit_source
 
 __all__ = ["main"]
 
@@ -100,7 +100,7 @@ def _update_docs(newer: Report) -> None:
         report = published().updated(newer, catalogue())
         # Each unit is as old as its own Verilog.
         known = dict(results.read("fpga").sources)
-    known |= {unit_area(result.name): source_of(catalogue()[result.name]) for result in newer.results}
+    known |= {unit_source(result.name): source_of(catalogue()[result.name]) for result in newer.results}
     found = results.measured(
         "fpga",
         ["hdl"],
@@ -111,7 +111,7 @@ def _update_docs(newer: Report) -> None:
         pictures=(PICTURE,) if has_picture(report) else (),
         data=report.to_json(),
     )
-    areas = [unit_area(result.name) for result in report.results]
+    areas = [unit_source(result.name) for result in report.results]
     with whole_in_spite_of_interrupts():
         publish(replace(found, sources={area: known.get(area, "") for area in areas}))
         if found.pictures:

@@ -15,7 +15,8 @@ from tools.results import Table, measured
 
 __all__ = ["about", "architecture", "earlier", "keep", "skipped"]
 
-_SOURCES = ("golden", "golden.cuda", "golden.torch")
+#: What each result measures: the first runs all tests.
+_SOURCES = {"gpu-card": "golden.*", "gpu-speed": "lab.gpu.speed"}
 
 
 def skipped(what: str) -> bool:
@@ -51,7 +52,7 @@ def keep(tool: str, data: dict[str, Any], tables: Sequence[Table], folder: Path 
     on = about()
     name = on["card"]["name"] if on["card"] else "no card"
     note = f"{name}, driver {on['driver']}, NVRTC {on['nvrtc']}, PyTorch {on['torch']}."
-    result = measured(tool, _SOURCES, note=note, tables=tables, data={"about": on, **data})
+    result = measured(tool, [_SOURCES[tool]], note=note, tables=tables, data={"about": on, **data})
     return results.keep(result, folder)
 
 

@@ -86,7 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     found = table(outcomes, lost)
     print(found.markdown(), end="")
     if given.update_docs:
-        publish(measured(_TOOL, ["golden", "golden.torch"], note=_NOTE, tables=[found]))
+        publish(measured(_TOOL, ["lab.gpu.example"], note=_NOTE, tables=[found]))
     return 0
 
 

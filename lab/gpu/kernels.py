@@ -65,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(table.markdown())
     print(conclusion(taken))
     if given.update_docs:
-        publish(measured("gpu-kernels", ["golden", "golden.cuda"], note=conclusion(taken), tables=tables))
+        publish(measured("gpu-kernels", ["lab.gpu.kernels"], note=conclusion(taken), tables=tables))
     return 0
 
 

@@ -212,7 +212,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         table.add_row(verdict.name, verdict.unit, verdict.result, f"{verdict.seconds:.1f}", style=style)
     console.print(table)
     if len(mutants) == len(MUTANTS):
-        note("mutants", _evidence(verdicts))
+        note("mutants", _evidence(verdicts), ["lab.mutants"])
     bad = [verdict.name for verdict in verdicts if not verdict.is_good]
     if bad:
         console.print(f"FAILED: {', '.join(bad)} (seed {given.seed})", style="bold red", highlight=False)

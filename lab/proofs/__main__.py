@@ -90,11 +90,11 @@ def _finish(given: argparse.Namespace, console: Console, outcomes: Sequence[Answ
         (given.folder / "formal.md").write_text(report.markdown(outcomes), encoding="utf-8")
         console.print(f"also in {given.folder / 'formal.md'} and {given.folder / 'formal.json'}", highlight=False)
         if given.tier == "full" and not given.proofs:
-            note("formal", report.evidence(outcomes))
+            note("formal", report.evidence(outcomes), ["lab.proofs"])
     if given.update_docs and not failed:
         found = measured(
             "proofs",
-            ["hdl"],
+            ["lab.proofs"],
             subject=report.SUBJECT,
             conclusion=report.conclusion(outcomes),
             note=report.note(outcomes),

@@ -93,7 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.products >= _ENOUGH and not given.counters:
         records = [Record(Part.MAC, Means.REPLAYED, count, "products", differ)]
         pictures = (_PICTURE.name,) if given.update_docs else ()
-        note("replay", records, ("golden", "golden.torch", "hdl"), pictures=pictures)
+        note("replay", records, ["lab.replay"], pictures=pictures)
     given.output.mkdir(parents=True, exist_ok=True)
     (given.output / "replay.md").write_text(table, encoding="utf-8")
     draw(verdicts, given.output / "replay.svg")

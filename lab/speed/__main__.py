@@ -108,7 +108,7 @@ def _finish(given: argparse.Namespace, rows: list[Row], quantising: list[Quantis
     if given.update_docs:
         found = measured(
             "speed",
-            ["golden"],
+            ["lab.speed"],
             subject=report.SUBJECT,
             conclusion=report.conclusion(rows),
             note=note,

@@ -38,8 +38,6 @@ class Measurement(Generic[Row]):
         How many numbers of a row are wrong.
     note : str
         What the figures are, in the page; the machine is added.
-    sources : tuple of str
-        The packages whose code they are about.
     repetitions : int
         Unless the command line says otherwise.
     """
@@ -51,7 +49,6 @@ class Measurement(Generic[Row]):
     table: Callable[[Sequence[Row]], Table]
     wrong: Callable[[Row], int]
     note: str
-    sources: tuple[str, ...] = ("golden",)
     repetitions: int = 5
 
     def main(self, description: str | None, arguments: Sequence[str] | None) -> int:
@@ -76,5 +73,5 @@ class Measurement(Generic[Row]):
         print(self.table(rows).markdown(), end="")
         if given.update_docs:
             note = f"{self.note}; {machine()}."
-            publish(measured(self.result, list(self.sources), note=note, tables=[self.table(rows)]))
+            publish(measured(self.result, [f"lab.speed.{self.module}"], note=note, tables=[self.table(rows)]))
         return int(not rows or any(self.wrong(row) for row in rows))

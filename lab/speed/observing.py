@@ -161,7 +161,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         table=table,
         wrong=lambda row: row.differing,
         note="processor time of the training's thread, with one thread for everything",
-        sources=("golden", "golden.torch"),
     )
     return command.main(__doc__, arguments)
 

@@ -97,7 +97,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         table=table,
         wrong=lambda row: row.differing,
         note="Processor time of the training's thread, with one thread for everything; random weights and inputs",
-        sources=("golden", "golden.torch"),
         repetitions=2,
     )
     return command.main(__doc__, arguments)

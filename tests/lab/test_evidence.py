@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -11,9 +11,11 @@ import pytest
 from lab.evidence.__main__ import main
 from lab.evidence.picture import draw
 from lab.evidence.publish import PICTURE
+from lab.evidence.stale import Run, listed, renew, stale
 from lab.mutants.faults import MUTANTS
 from tools.evidence import Means, Part, Record, collect, conclusion, note, published, records_of, said
-from tools.results import kept, measured
+from tools.results import Result, kept, measured
+from tools.sources import unit_source
 
 PROOFS = Record(Part.STEP, Means.PROVEN, 12, "proofs", 1, "up to 6 beats")
 VECTORS = Record(Part.MAC, Means.SAMPLED, 2_500_000, "vectors")
@@ -21,13 +23,13 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_evidence_written_then_read_is_the_same(tmp_path: Path) -> None:
-    note("formal", [PROOFS], folder=tmp_path)
+    note("formal", [PROOFS], ["hdl"], tmp_path)
     assert {tool: records_of(result) for tool, result in kept(tmp_path).items()} == {"formal": [PROOFS]}
 
 
 def test_evidence_of_a_new_run_replaces_what_was_published_of_that_tool_alone(tmp_path: Path) -> None:
     published = {tool: measured(tool, ["hdl"], data=[asdict(VECTORS)]) for tool in ("formal", "sim")}
-    note("formal", [PROOFS], folder=tmp_path)
+    note("formal", [PROOFS], ["hdl"], tmp_path)
     found = collect(tmp_path, published)
     assert {tool: records_of(result) for tool, result in found.items()} == {"formal": [PROOFS], "sim": [VECTORS]}
 
@@ -46,6 +48,50 @@ def test_evidence_picture_shows_counts_limits_and_what_is_wrong(tmp_path: Path) 
     for shown in ("12 proofs", "1 wrong", "up to 6 beats", "2.5 M vectors", *Part):
         assert shown.split("-")[0] in text, shown
     assert "#c0392b" in text
+
+
+def aged(result: Result, *sources: str) -> Result:
+    """Return a result as it would be after a change of what it measured."""
+    return replace(result, sources={**result.sources, **dict.fromkeys(sources, "0" * 16)})
+
+
+def test_stale_results_are_listed_by_the_command_that_renews_them() -> None:
+    proofs = measured("proofs", ["hdl"], "python -m lab.proofs", seconds=2400)
+    units = dict.fromkeys(map(unit_source, ("mac", "vector_mac", "gone")), "0" * 16)
+    known = {
+        "proofs": aged(proofs, "hdl"),
+        "speed": measured("speed", ["hdl"], "python -m lab.speed", seconds=60),
+        "fpga": replace(proofs, tool="fpga", sources=units),
+        "evidence: formal": aged(replace(proofs, seconds=2500), "hdl"),
+        "evidence: suites": aged(replace(proofs, command="python -m lab.suites FILE...", seconds=0), "hdl"),
+    }
+    runs = stale(known)
+    assert [(run.command, run.results, run.seconds) for run in runs] == [
+        ("python -m lab.proofs", ("proofs", "evidence: formal"), 2500),
+        ("python -m lab.fpga mac vector_mac --update-docs", ("fpga",), 2400),
+        ("python -m lab.suites FILE...", ("evidence: suites",), 0),
+    ]
+    assert list(listed(runs).columns[2].cells) == ["41.7", "40.0", "by hand"]
+
+
+def test_refresh_of_stale_results_runs_what_is_short_and_publishes_its_evidence(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    kept_of: list[list[str]] = []
+    monkeypatch.setattr("lab.evidence.stale.publish", kept_of.append)
+    runs = [
+        Run("python -m platform", ("regression", "evidence: sim"), 100),
+        Run("python -m platform --long", ("proofs",), 101),
+        Run("python -m platform --unknown", ("figures",), 0),
+        Run("python -m platform FILE...", ("suites",), 1),
+    ]
+    assert renew(runs, 100) == 0
+    assert kept_of == [["sim"]]
+    said = capfd.readouterr().out.splitlines()
+    assert said[0] == "==> python -m platform"
+    assert [line for line in said if line.startswith("left out")] == [f"left out: {run.command}" for run in runs[1:]]
+    assert renew([Run("python -m no_such_module", ("evidence: sim",), 1), runs[0]], 100) == 1
+    assert kept_of == [["sim"], ["sim"]]
 
 
 def test_evidence_command_fails_if_something_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

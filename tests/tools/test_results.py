@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tools import sources
+from tools import results
 from tools.results import Result, Table, keep, kept, measured, read
-from tools.sources import AREAS, code_of, hash_of
+from tools.sources import unit_source
 
 TABLE = Table(("unit", "MHz"), (("`mac`", "170"), ("`vector`", "131")))
 FOUND = {"conclusion": "170 MHz", "note": "Three seeds.", "tables": (TABLE,), "data": {"units": [1, 2]}}
@@ -29,7 +29,7 @@ def test_result_without_provenance_is_an_error(name: str) -> None:
 
 
 def test_result_of_the_tree_as_it_is_hides_nothing() -> None:
-    result = measured("fpga", ["hdl", "golden"], "make fpga", **FOUND)
+    result = measured("fpga", ["hdl", "sim"], "make fpga", **FOUND)
     assert result.changed == []
     assert "older" not in result.markdown()
     assert "`make fpga`" in result.provenance
@@ -37,33 +37,24 @@ def test_result_of_the_tree_as_it_is_hides_nothing() -> None:
 
 
 def test_result_of_an_older_source_says_so_and_names_it() -> None:
-    now = measured("fpga", ["hdl", "golden"], "make fpga")
-    older: Result = replace(now, sources={**now.sources, "golden": "0" * 16})
-    assert older.changed == ["golden"]
-    assert older.markdown().count("**Measured on an older source: the code of `golden` has changed since.**") == 1
+    now = measured("fpga", ["hdl", "sim"], "make fpga")
+    older: Result = replace(now, sources={**now.sources, "sim": "0" * 16})
+    assert older.changed == ["sim"]
+    assert older.markdown().count("**Measured on an older source: the code that `sim` runs has changed since.**") == 1
 
 
-@pytest.mark.parametrize("area", AREAS)
-def test_hash_of_an_area_changes_with_any_line_of_code(area: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    files = sorted(sources._files(AREAS[area][0]))
-    assert files
-    before = hash_of(area)
-    (path, text) = next(file for file in files if file[0].endswith(("__init__.py", ".json")))
-    changed = [(path, text + "\nMORE = 1\n"), *(file for file in files if file[0] != path)]
-    monkeypatch.setattr(sources, "_files", lambda folder: iter(changed))
-    assert hash_of(area) != before
+def test_result_of_units_of_an_older_verilog_names_them() -> None:
+    known = dict.fromkeys((unit_source("mac"), unit_source("vector_mac")), "0" * 16)
+    older = replace(measured("fpga", ["hdl"], "make fpga"), sources=known)
+    assert older.age == "Measured on an older source: the Verilog of `mac`, `vector_mac` has changed since."
 
 
-def test_hash_of_unknown_area_is_an_error() -> None:
-    with pytest.raises(ValueError, match="area: got 'sim', must be one of golden"):
-        hash_of("sim")
+def test_result_of_a_program_that_is_not_there_is_an_error() -> None:
+    with pytest.raises(ValueError, match=r"^sources: got lab.nothing, must be modules that run code of golden or hdl"):
+        measured("nothing", ["sim", "lab.nothing"])
 
 
-def test_code_of_python_has_no_comments_and_docstrings() -> None:
-    text = '"""Say."""\n\nX = "# no comment"  # one\n\n\ndef f():\n    """Say.\n\n    More.\n    """\n'
-    text += '    return """text"""\n'
-    assert code_of("a.py", text) == 'X = "# no comment"\ndef f():\n    return """text"""'
-
-
-def test_code_of_cpp_has_no_comments() -> None:
-    assert code_of("a.h", "int a; // one\n/* two\n lines */\nint b;\n") == "int a;\nint b;"
+def test_result_says_how_long_the_run_took(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(results.time, "monotonic", lambda: results._STARTED + 90.4)
+    assert measured("fpga", ["hdl"]).seconds == 90
+    assert measured("fpga", ["hdl"], seconds=5).seconds == 5

@@ -89,7 +89,7 @@ def test_page_with_units_of_an_older_source_says_so_until_all_are_measured(folde
     older_report = replace(published(), results=(first, replace(second, latency=99)))
     results.keep(replace(older, data=older_report.to_json()))
     assert cli.main([*CONVERTERS[:1], "--update-docs"]) == 0
-    assert f"the code of `hdl:{CONVERTERS[1]}` has changed" in (folder / "docs" / "fpga.md").read_text()
+    assert f"the Verilog of `{CONVERTERS[1]}` has changed" in (folder / "docs" / "fpga.md").read_text()
     assert cli.main([*CONVERTERS, "--update-docs"]) == 0
     assert "older source" not in (folder / "docs" / "fpga.md").read_text()
 

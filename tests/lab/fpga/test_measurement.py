@@ -19,7 +19,7 @@ from tests.lab.fpga.samples import TOOLS
 from tools import programs
 from tools.errors import PlacementFailed, SynthesisFailed, ToolMissing
 from tools.programs import NEXTPNR, Tool
-from tools.sources import MEASURED, hash_of, unit_area
+from tools.sources import MEASURED, hash_of, unit_source
 
 Run = Callable[[Tool, list[str], Path, str], None]
 
@@ -111,7 +111,7 @@ def test_missing_tool_says_how_to_install_it() -> None:
 @pytest.mark.long
 def test_source_of_every_measured_unit_is_the_one_that_pages_compare() -> None:
     now = {name: source_of(build) for name, build in catalogue().items()}
-    changed = [name for name, known in now.items() if hash_of(unit_area(name)) != known]
+    changed = [name for name, known in now.items() if hash_of(unit_source(name)) != known]
     assert changed == [], "run: python -m lab.fpga --sources"
     assert list(now) == list(json.loads(MEASURED.read_text(encoding="utf-8")))
     assert len(set(now.values())) > len(now) // 2
@@ -120,4 +120,4 @@ def test_source_of_every_measured_unit_is_the_one_that_pages_compare() -> None:
 def test_source_of_a_unit_changes_with_a_parameter_and_a_unit_that_is_gone_has_none() -> None:
     one, other = (UNITS[f"float32_to_float16_stages_{stages}"].build for stages in (1, 2))
     assert source_of(one) != source_of(other)
-    assert hash_of(unit_area("no_such_unit")) == ""
+    assert hash_of(unit_source("no_such_unit")) == ""

@@ -1,0 +1,142 @@
+"""What a program measures: the files that its imports reach, and no others."""
+
+from pathlib import Path
+
+import pytest
+
+from tools.sources import MEASURED, code_of, files_of, hash_of, unit_source
+
+#: A project in which `lab.speed` times products, `lab.train` trains, and `sim` judges the RTL.
+PROJECT = {
+    "golden/__init__.py": """
+from golden import formats
+from golden.page import show
+from golden.products import matmul
+__version__ = "1"
+__all__ = ["formats", "matmul", "show"]
+""",
+    "golden/formats.py": "WIDTH = 16\n",
+    "golden/products.py": """
+from .kernels import run
+def matmul():
+    from golden.late import threads as number
+    return run(number)
+def dot():
+    from golden.single import one as number
+    return run(number)
+""",
+    "golden/late.py": "threads = 1\n",
+    "golden/single.py": "one = 1\n",
+    "golden/page.py": "def show(): pass\n",
+    "golden/kernels/__init__.py": "def run(threads): pass\n",
+    "golden/kernels/source/plan.cpp": '#include "plan.h"\nint plan = 1;\n',
+    "golden/kernels/source/plan.h": "int rows = 1;\n",
+    "golden/torch/__init__.py": """
+from golden.torch import patches
+from golden.torch.page import write
+from golden.torch.trainer import Trainer
+LIMIT = 3
+__all__ = ["Trainer", "write"]
+""",
+    "golden/torch/patches.py": "PATCHED = True\n",
+    "golden/torch/trainer.py": "import golden\nclass Trainer:\n    product = golden.matmul\n",
+    "golden/torch/page/__init__.py": "def write(): pass\n",
+    "golden/torch/page/template/page.html.jinja": "<p>\n",
+    "hdl/__init__.py": "UNIT = 1\n",
+    "hdl/released.json": '{"mac": "0"}\n',
+    "lab/__init__.py": "",
+    "lab/speed/__init__.py": "",
+    "lab/speed/__main__.py": "from lab.speed.timing import seconds\n",
+    "lab/speed/timing.py": "import golden as model\ndef seconds():\n    return model.matmul()\n",
+    "lab/train.py": "import golden.torch as cstorch\ntrainer = cstorch.Trainer()\n",
+    "lab/every.py": "import golden\nfound = [getattr(golden, name) for name in golden.__all__]\n",
+    "sim/__main__.py": "from hdl import UNIT\nfrom golden.formats import WIDTH\n",
+}
+_MORE = {".py": "MORE = 1\n", ".cpp": "int more;\n", ".h": "int more;\n", ".json": "1\n", ".jinja": "<b>\n"}
+
+
+def written(folder: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+    return folder
+
+
+def ages(program: str, changed: dict[str, str], folder: Path) -> bool:
+    """Return whether new texts of files change what a program measures."""
+    before, after = written(folder / "before", PROJECT), written(folder / "after", PROJECT | changed)
+    assert hash_of(program, before)
+    return hash_of(program, before) != hash_of(program, after)
+
+
+@pytest.mark.parametrize(
+    ("program", "inside"),
+    [
+        ("lab.speed", ("products", "late", "single", "kernels/__init__", "kernels/source/plan.cpp",
+                       "kernels/source/plan.h")),
+        ("lab.train", ("torch/trainer", "torch/patches", "torch/__init__", "products", "late", "single",
+                       "kernels/__init__", "kernels/source/plan.cpp", "kernels/source/plan.h")),
+        ("lab.every", ("formats", "page", "products", "late", "single", "kernels/__init__",
+                       "kernels/source/plan.cpp", "kernels/source/plan.h")),
+        ("sim", ("formats", "hdl/released.json")),
+        ("golden.torch.page.*", ("torch/page/__init__", "torch/page/template/page.html.jinja", "torch/patches",
+                                 "torch/__init__")),
+    ],
+)  # fmt: skip
+def test_change_of_a_file_ages_exactly_the_results_of_programs_that_reach_it(
+    program: str, inside: tuple[str, ...], tmp_path: Path
+) -> None:
+    paths = {name if "." in name else f"{name}.py" for name in inside}
+    paths = {name if name.startswith("hdl") else f"golden/{name}" for name in paths}
+    aged = {
+        name
+        for at, (name, text) in enumerate(PROJECT.items())
+        if ages(program, {name: text + _MORE[Path(name).suffix]}, tmp_path / str(at))
+    }
+    # What a package itself does runs for everyone.
+    assert aged == paths | {"golden/__init__.py"}
+
+
+@pytest.mark.parametrize(
+    ("changed", "is_aged"),
+    [
+        ({"golden/__init__.py": PROJECT["golden/__init__.py"].replace('"1"', '"2"')}, False),
+        ({"golden/__init__.py": PROJECT["golden/__init__.py"].replace("show", "display")}, False),
+        ({"golden/__init__.py": PROJECT["golden/__init__.py"] + "import golden.fast\n", "golden/fast.py": ""}, True),
+        ({"golden/__init__.py": PROJECT["golden/__init__.py"].replace("products", "late")}, True),
+        ({"golden/products.py": '"""Say."""\n' + PROJECT["golden/products.py"] + "# more\n"}, False),
+        ({"golden/kernels/source/fast.h": "int fast;\n"}, True),
+        ({"golden/kernels/native.so": "machine code"}, False),
+    ],
+)
+def test_hash_follows_names_that_a_package_hands_on(changed: dict[str, str], is_aged: bool, tmp_path: Path) -> None:
+    assert ages("lab.speed", changed, tmp_path) == is_aged
+
+
+def test_speed_of_products_does_not_depend_on_the_layer_for_pytorch() -> None:
+    files = files_of("lab.speed")
+    assert {"golden/arrays/products.py", "golden/kernels/source/product.cpp"} <= set(files)
+    assert not [name for name in files if name.startswith(("golden/torch", "golden/cuda", "hdl", "lab"))]
+    trained = set(files_of("lab.speed.observing"))
+    assert "golden/torch/observing/observer.py" in trained
+    assert not [name for name in trained if name.startswith("golden/torch/report/")]
+
+
+def test_regression_depends_on_the_verilog_and_not_on_the_python_that_generates_it() -> None:
+    assert [name for name in files_of("sim") if name.startswith("hdl")] == ["hdl/released.json"]
+
+
+@pytest.mark.parametrize("source", ["lab.nothing", "nothing.*", "lab.release.trial", unit_source("no_such_unit")])
+def test_hash_of_what_is_not_there_or_measures_nothing_is_empty(source: str) -> None:
+    assert MEASURED.is_file()
+    assert hash_of(source) == ""
+
+
+def test_code_of_python_has_no_comments_and_docstrings() -> None:
+    text = '"""Say."""\n\nX = "# no comment"  # one\n\n\ndef f():\n    """Say.\n\n    More.\n    """\n'
+    text += '    return """text"""\n'
+    assert code_of("a.py", text) == 'X = "# no comment"\ndef f():\n    return """text"""'
+
+
+def test_code_of_cpp_has_no_comments() -> None:
+    assert code_of("a.h", "int a; // one\n/* two\n lines */\nint b;\n") == "int a;\nint b;"
