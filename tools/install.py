@@ -1,7 +1,7 @@
-"""Install an extra of the project with the pinned versions: ``.venv/bin/python tools/install.py EXTRA [REQUIREMENT...]``.
+"""Install an extra of the project with the pinned versions: ``.venv/bin/python tools/install.py EXTRA``.
 
-This runs before anything is installed, so it needs nothing but the standard library. ``TORCH_WHEELS`` names a folder or an
-index that holds a CPU build of PyTorch. The whole output of pip is kept in ``install.log``, in the environment.
+This runs before anything is installed, so it needs nothing but the standard library. ``TORCH_WHEELS`` names a folder or
+an index that holds a CPU build of PyTorch. The environment keeps the whole output of pip in ``install.log``.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def cpu_build(wheels: str, constraints: Path) -> list[str]:
     if "://" in wheels:
         return [pin, "--no-deps", "--index-url", wheels]
     raise SystemExit(
-        f"install: TORCH_WHEELS: got {wheels}, must be a folder with a wheel of {pin}, or the address of an index that has one"
+        f"install: TORCH_WHEELS: got {wheels}, must be a folder with a wheel of {pin}, or the address of an index"
     )
 
 
@@ -103,11 +103,11 @@ def advice(log: str) -> str:
     if "No space left on device" in log:
         return "the disk is full: free some space (an environment for the tests takes 6 GB), then run make again"
     if re.search(r"NewConnectionError|NameResolutionError|ConnectTimeout|ProxyError|after connection broken by", log):
-        return "the package index cannot be reached: check the network (or HTTPS_PROXY, PIP_INDEX_URL), then run make again"
+        return "the package index cannot be reached: check the network, or HTTPS_PROXY, then run make again"
     if re.search(r"ResolutionImpossible|No matching distribution|Could not find a version", log):
         return (
-            "the pinned versions do not fit what pip finds: they are resolved for Python 3.11 to 3.14 on Linux and macOS 15 "
-            "from the public index alone; if your pip has indexes or local wheels of its own, try PIP_CONFIG_FILE=/dev/null"
+            "pip does not find the pinned versions, which the public index has for Python 3.11 to 3.14 on Linux and "
+            "macOS 15; if your pip has indexes or wheels of its own, try PIP_CONFIG_FILE=/dev/null"
         )
     return "the whole output of pip is in the log"
 
@@ -129,8 +129,8 @@ def _install(arguments: list[str], log: Path) -> None:
         raise SystemExit(f"{reason(text)}\ninstall: {advice(text)} ({log})")
 
 
-def main(extra: str, *more: str) -> None:
-    """Install an extra, and further requirements, into the environment of this interpreter."""
+def main(extra: str) -> None:
+    """Install an extra into the environment of this interpreter."""
     root, environment = Path(__file__).parents[1], Path(sys.prefix)
     log, constraints = environment / "install.log", root / "constraints.txt"
     for name in remove_half_installed(next((environment / "lib").glob("python3*/site-packages"))):
@@ -139,7 +139,7 @@ def main(extra: str, *more: str) -> None:
     wheels = os.environ.get("TORCH_WHEELS")
     if wheels and "train" in extras_within(extra, project["optional-dependencies"]):
         _install(cpu_build(wheels, constraints), log)
-    _install(["-e", f"{root}[{extra}]", "-c", str(constraints), *more], log)
+    _install(["-e", f"{root}[{extra}]", "-c", str(constraints)], log)
 
 
 if __name__ == "__main__":
