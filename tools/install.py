@@ -6,6 +6,7 @@ an index that holds a CPU build of PyTorch. The environment keeps the whole outp
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
@@ -14,10 +15,12 @@ import sys
 import tomllib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import TextIO
 
 __all__ = ["advice", "cpu_build", "extras_within", "main", "progress", "reason", "remove_half_installed"]
 
 _PIP = (sys.executable, "-m", "pip", "install", "--disable-pip-version-check", "--no-compile", "--progress-bar", "off")
+_FULL = "the disk is full: free some space (an environment for the tests takes 6 GB), then run make again"
 _FETCHED = re.compile(r"\s*(?:Downloading|Using cached) (?:\S*/)?([\w.-]+?)-(\d[\w.!+]*)\S*\.(?:whl|tar\.gz) \((.+)\)")
 
 
@@ -101,7 +104,7 @@ def reason(log: str) -> str:
 def advice(log: str) -> str:
     """Return what a person can do about a failure of pip."""
     if "No space left on device" in log:
-        return "the disk is full: free some space (an environment for the tests takes 6 GB), then run make again"
+        return _FULL
     if re.search(r"NewConnectionError|NameResolutionError|ConnectTimeout|ProxyError|after connection broken by", log):
         return "the package index cannot be reached: check the network, or HTTPS_PROXY, then run make again"
     if re.search(r"ResolutionImpossible|No matching distribution|Could not find a version", log):
@@ -113,20 +116,22 @@ def advice(log: str) -> str:
 
 
 def _install(arguments: list[str], log: Path) -> None:
-    with log.open("w", encoding="utf-8") as kept:
-        pip = subprocess.Popen([*_PIP, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        assert pip.stdout is not None
-
-        def output() -> Iterator[str]:
-            for line in pip.stdout or ():
-                kept.write(line)
-                yield line
-
-        for told in progress(output()):
+    command = [*_PIP, *arguments]
+    with (
+        log.open("w", encoding="utf-8") as kept,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as pip,
+    ):
+        for told in progress(_copied(pip.stdout or (), kept)):
             print(told, flush=True)
-    if pip.wait():
+    if pip.returncode:
         text = log.read_text(encoding="utf-8")
         raise SystemExit(f"{reason(text)}\ninstall: {advice(text)} ({log})")
+
+
+def _copied(lines: Iterable[str], file: TextIO) -> Iterator[str]:
+    for line in lines:
+        file.write(line)
+        yield line
 
 
 def main(extra: str) -> None:
@@ -143,4 +148,9 @@ def main(extra: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    try:
+        main(*sys.argv[1:])
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        raise SystemExit(f"install: {_FULL}") from None
