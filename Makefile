@@ -41,6 +41,7 @@ help: ## print this list
 #>         ## dist (python -m lab.release) and docs (python -m sphinx)
 #> BOARD   ## board of bitstream: ulx3s (the default), ulx3s-12f, -25f, -45f, -85f or icepi-zero
 #> PYTHON  ## interpreter that makes .venv (default: python3)
+#> TORCH_WHEELS ## folder or index with a CPU build of PyTorch, for machines without an NVIDIA card
 
 sim: prepare-simulator $(SIMULATOR_EXTRAS) ## run the RTL regression against the golden model
 	@echo '==> RTL regression'
@@ -141,7 +142,9 @@ dist: prepare-compiler .venv/.installed-dist ## make sources and wheel of a rele
 	@$(BIN)/python -m lab.release $(ARGS)
 
 # mypy reads the types of what the code imports, so the packages of simulation and training belong to its input.
-lint: .venv/.installed-sim .venv/.installed-lint ## check style, formatting and types
+lint: .venv/.installed-sim .venv/.installed-lint ## check style, formatting, types and pinned versions
+	@echo '==> pinned versions'
+	@$(BIN)/python -m tools.pins
 	@echo '==> ruff check'
 	@$(BIN)/ruff check
 	@echo '==> ruff format'
@@ -162,6 +165,14 @@ prepare-simulator:
 prepare-compiler:
 	@$(PREPARE) venv compiler
 
+# A first run that was killed leaves half of it, and an update of the system can remove the Python that it points to.
+ifneq ($(wildcard .venv),)
+ifneq ($(shell .venv/bin/python -c 'import pip; print(0)' 2>/dev/null),0)
+$(info ==> .venv does not work: making it anew)
+$(shell rm -rf .venv)
+endif
+endif
+
 $(BIN)/pip:
 	@$(PREPARE) venv
 	@echo '==> Creating .venv'
@@ -172,7 +183,7 @@ $(BIN)/pip:
 	@$(PREPARE) venv compiler
 	@echo '==> Installing cbfloat[test] with PyTorch $(OLDEST_TORCH) into .venv-oldest'
 	@$(PYTHON) -m venv .venv-oldest
-	@grep -vE '^(torch|torchvision|setuptools)==' constraints.txt > .venv-oldest/constraints.txt
+	@grep -vE '^(torch|torchvision|triton|setuptools|cuda-toolkit|nvidia-.*)==' constraints.txt > .venv-oldest/constraints.txt
 	@.venv-oldest/bin/python -m pip install -q --disable-pip-version-check -e '.[test]' torch==$(OLDEST_TORCH) \
 	    -c .venv-oldest/constraints.txt
 	@touch $@
@@ -181,6 +192,5 @@ $(BIN)/pip:
 # first imported; most of PyTorch's never are.
 .venv/.installed-%: pyproject.toml constraints.txt $(wildcard golden/kernels/source/*) | $(BIN)/pip
 	@echo '==> Installing cbfloat[$*] into .venv'
-	@set -o pipefail; $(BIN)/python -m pip install --disable-pip-version-check --no-compile -e '.[$*]' -c constraints.txt \
-	    | awk '/^Collecting/ {print "    " $$2; fflush()}'
+	@$(BIN)/python tools/install.py '$*'
 	@touch $@

@@ -74,9 +74,10 @@ if [ -n "$missing" ]; then
     [ -n "$as_root" ] && sudo -n true 2>/dev/null && as_root='sudo -n'
     if command -v apt-get >/dev/null && [ "$as_root" != no ]; then
         echo "==> Installing system packages: $(packages debian)"
-        $as_root apt-get update -qq
+        $as_root apt-get update -qq || stop "apt-get cannot reach its mirrors: check the network, then run make again"
         # shellcheck disable=SC2046  # several packages
-        $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(packages debian) >/dev/null
+        $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(packages debian) >/dev/null ||
+            stop "apt-get could not install $(packages debian): mend what it says above, then run make again"
         find_missing "$@"
     else
         stop "missing:$missing. Install with one of:" \

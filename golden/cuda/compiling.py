@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 #: Architectures that are compiled for and tested; each also serves later ones of the same major number.
-ARCHITECTURES = (70, 75, 80, 86, 89, 90, 100, 120)
+ARCHITECTURES = (75, 80, 86, 89, 90, 100, 120)
 
 #: Of kernels.cu and its headers.
 FOLDERS = Path(__file__).parent / "source", Path(__file__).parents[1] / "kernels" / "source"
@@ -84,7 +84,8 @@ def architecture_for(capability: tuple[int, int]) -> int:
     major, minor = capability
     fitting = [number for number in ARCHITECTURES if number // 10 == major and number % 10 <= minor]
     if not fitting:
-        known = ", ".join(sorted({f"{number // 10}.x" for number in ARCHITECTURES}, key=lambda text: int(text[:-2])))
+        oldest = {number // 10: number % 10 for number in reversed(ARCHITECTURES)}
+        known = ", ".join(f"{family}.{first or 'x'}" for family, first in sorted(oldest.items()))
         raise RuntimeError(
             f"device: got compute capability {major}.{minor}, must be one of {known}; move the tensors to the CPU with "
             ".to('cpu')"
@@ -166,7 +167,7 @@ def _nvrtc() -> tuple[Any, list[int]]:
 
 
 def nvrtc_version() -> str | None:
-    """Return the version of the compiler, such as ``"12.9"``; None if it is not installed."""
+    """Return the version of the compiler, such as ``"13.0"``; None if it is not installed."""
     try:
         return ".".join(map(str, _nvrtc()[1]))
     except ImportError:

@@ -23,7 +23,7 @@ _IN_EVERY_MODE = (
     ("counted", "none"),
 )
 _NATIVE = (("float16", "single"), ("float16", "scaled"), ("bfloat16", "single"), ("bfloat16", "scaled"))
-_OLDEST = 70
+_OLDEST = 75
 
 #: The oldest architecture with fused steps of its own in bfloat16.
 WITH_NATIVE_BFLOAT16 = 80

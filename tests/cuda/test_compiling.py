@@ -87,23 +87,31 @@ def test_bfloat16_steps_of_the_card_begin_with_sm_80(architecture):
 
 @pytest.mark.parametrize(
     ("capability", "architecture"),
-    [((7, 0), 70), ((7, 2), 70), ((7, 5), 75), ((8, 0), 80), ((8, 7), 86), ((8, 9), 89), ((9, 0), 90), ((10, 3), 100),
-     ((12, 0), 120), ((12, 1), 120)],
-)  # fmt: skip
+    [
+        ((7, 5), 75),
+        ((8, 0), 80),
+        ((8, 7), 86),
+        ((8, 9), 89),
+        ((9, 0), 90),
+        ((10, 3), 100),
+        ((12, 0), 120),
+        ((12, 1), 120),
+    ],
+)
 def test_architecture_for_a_card_is_the_latest_that_it_runs(capability, architecture):
     assert architecture_for(capability) == architecture
 
 
-@pytest.mark.parametrize("capability", [(6, 1), (11, 0), (13, 0)])
+@pytest.mark.parametrize("capability", [(6, 1), (7, 0), (11, 0), (13, 0)])
 def test_architecture_for_a_card_that_runs_none_says_which_there_are(capability):
     with pytest.raises(
-        RuntimeError, match=r"device: got compute capability .*, must be one of 7\.x, 8\.x, 9\.x, 10\.x"
+        RuntimeError, match=r"device: got compute capability .*, must be one of 7\.5, 8\.x, 9\.x, 10\.x, 12\.x;"
     ):
         architecture_for(capability)
 
 
 def test_compiled_for_an_unknown_architecture_says_which_there_are():
-    with pytest.raises(ValueError, match="architecture: got 60, must be one of 70, 75"):
+    with pytest.raises(ValueError, match="architecture: got 60, must be one of 75, 80"):
         compiled(None, 60)
     with pytest.raises(ValueError, match="architecture: got 75 for nearest_even-bfloat16-single, must be at least 80"):
         compiled(Steps(EVEN, "bfloat16", "single"), 75)

@@ -24,8 +24,8 @@ LISTING = """
 """
 SCALED = Steps(Rounding.NEAREST_EVEN, "scaled", "single")
 TAKEN = {
-    (None, 70): {"pack": Resources(32, 0, 0, 17536)},
-    (SCALED, 70): {"multiply_128": Resources(185, 0, 0, 32768), "multiply_64": Resources(80, 36, 8, 16384)},
+    (None, 75): {"pack": Resources(32, 0, 0, 17536)},
+    (SCALED, 75): {"multiply_128": Resources(185, 0, 0, 32768), "multiply_64": Resources(80, 36, 8, 16384)},
     (SCALED, 90): {"multiply_128": Resources(168, 0, 0, 32768), "multiply_64": Resources(80, 0, 0, 16384)},
 }
 
@@ -36,7 +36,7 @@ def test_instructions_of_a_listing_are_counted_with_and_without_predicates():
 
 def test_table_of_resources_has_spilled_bytes_in_brackets_and_gaps_where_nothing_was_compiled():
     table = kernels.resources(TAKEN)
-    assert table.columns == ("variant", "kernels", "bytes shared", "sm_70", "sm_90")
+    assert table.columns == ("variant", "kernels", "bytes shared", "sm_75", "sm_90")
     assert list(table.rows) == [
         ("`common`", "`pack`", "17536", "32", ""),
         (
@@ -52,14 +52,14 @@ def test_table_of_resources_has_spilled_bytes_in_brackets_and_gaps_where_nothing
 def test_conclusion_names_the_kernels_that_spill():
     assert kernels.conclusion(TAKEN) == (
         "5 kernels in 3 cubins; 1 of them keep registers in memory: multiply_64 of nearest_even-scaled-single for "
-        "sm_70 (36 bytes)."
+        "sm_75 (36 bytes)."
     )
-    assert kernels.conclusion({(None, 70): TAKEN[None, 70]}).endswith("none of them keep registers in memory.")
+    assert kernels.conclusion({(None, 75): TAKEN[None, 75]}).endswith("none of them keep registers in memory.")
 
 
 def test_table_of_instructions_has_their_sum_and_the_names_on_the_last_architecture():
     counts = {
-        70: {step: {"FFMA": Fraction(2)} for step in COUNTED},
+        75: {step: {"FFMA": Fraction(2)} for step in COUNTED},
         90: {step: {"LOP3": Fraction(3, 2)} for step in COUNTED},
     }
     table = kernels.instructions(counts)

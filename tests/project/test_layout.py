@@ -1,6 +1,7 @@
 """The house rules that hold the project together, checked on its source."""
 
 import ast
+import re
 import tomllib
 from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import cache
@@ -199,7 +200,8 @@ def test_every_folder_with_modules_is_a_package(package: str) -> None:
 
 
 def test_every_dependency_is_pinned_exactly() -> None:
-    lines = [line.split("#")[0].strip() for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()]
+    text = (ROOT / "constraints.txt").read_text(encoding="utf-8")
+    lines = [re.split("[;#]", line)[0].strip() for line in text.splitlines()]
     assert [line for line in lines if line and line.count("==") != 1] == []
     pinned = {line.split("==")[0].lower().replace("_", "-") for line in lines if line}
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]

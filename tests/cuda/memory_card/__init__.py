@@ -48,8 +48,10 @@ def build(library: Path) -> None:
 
 def insert(library: Path) -> None:
     """Put the card into this process, which must not have imported PyTorch yet."""
-    for each in ("libc10.so", "libtorch_cpu.so"):
-        ctypes.CDLL(str(_torch() / "lib" / each), ctypes.RTLD_GLOBAL)
+    # A PyTorch for CUDA registers its own kernels when it is loaded, and whoever registers last is called.
+    for each in ("libc10.so", "libtorch_cpu.so", "libtorch_cuda.so"):
+        if (_torch() / "lib" / each).is_file():
+            ctypes.CDLL(str(_torch() / "lib" / each), ctypes.RTLD_GLOBAL)
     ctypes.CDLL(str(library))
     import torch
 

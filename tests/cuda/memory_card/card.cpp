@@ -177,7 +177,8 @@ struct Quiet final : c10::WarningHandler {
 }  // namespace
 
 namespace at {
-REGISTER_CUDA_HOOKS(CUDAHooks)
+// Before those of a PyTorch for CUDA.
+C10_REGISTER_CLASS_WITH_PRIORITY(CUDAHooksRegistry, CUDAHooks, c10::REGISTRY_PREFERRED, CUDAHooks)
 }
 
 // Each by itself: some of those that serve every device ask for kernels of the device's own.

@@ -23,7 +23,7 @@ pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed: pip i
 Check = Callable[[PtxDevice], None]
 
 #: From 8.0 on copies into shared memory are not waited for, and bfloat16 has fused steps.
-OLDEST, USUAL, NEWEST = 70, 80, 120
+OLDEST, USUAL, NEWEST = 75, 80, 120
 
 
 @pytest.fixture(scope="module")
