@@ -66,8 +66,13 @@ def l2_norm(parameters: Iterable[Tensor]) -> float:
         0 without gradients; NaN or infinity if a gradient has them, or if fp32 does not reach up to the norm.
     """
     return common_norm(
-        _read([torch.linalg.vector_norm(each, dtype=torch.float64) for each in _gradients_of(parameters)])
+        _read([_whole(torch.linalg.vector_norm(each, dtype=torch.float64)) for each in _gradients_of(parameters)])
     )
+
+
+def _whole(tensor: Tensor) -> Tensor:
+    """Return a DTensor as a tensor that every process has; item() would give the part of this process."""
+    return tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
 
 
 def _read(numbers: list[Tensor]) -> Iterator[float]:
@@ -125,15 +130,16 @@ def describe_overflow(optimizers: Iterable[Optimizer], names: Mapping[Tensor, st
     names : mapping of Tensor to str
         Names of parameters; one without a name is called by its place in the optimizer.
     """
+    found = None
     for optimizer in optimizers:
         for at, group in enumerate(optimizer.param_groups):
             for index, parameter in enumerate(group["params"]):
                 if parameter.grad is None:
                     continue
-                (gradient,) = _gradients_of([parameter])
+                gradient = _whole(*_gradients_of([parameter]))  # by all processes, whatever one of them has found
                 wrong = ~torch.isfinite(gradient)
-                if wrong.any():
+                if found is None and wrong.any():
                     name = names.get(parameter, f"parameter {index} of parameter group {at}")
                     first = gradient[wrong][0].item()
-                    return f"the gradient of {name} is {first} in {int(wrong.sum())} of {gradient.numel()} places"
-    return None
+                    found = f"the gradient of {name} is {first} in {int(wrong.sum())} of {gradient.numel()} places"
+    return found

@@ -87,7 +87,7 @@ def scaled_dot_product_attention(
     factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
     scores = _scores(query, key) * factor
     if is_causal:
-        seen = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).tril()
+        seen = scores.new_ones(scores.shape[-2:], dtype=torch.bool).tril()
         scores = scores.masked_fill(seen.logical_not(), -math.inf)
     hidden = None
     if attn_mask is not None:

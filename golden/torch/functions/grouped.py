@@ -20,6 +20,7 @@ from golden.torch.functions.gradients import (
 from golden.torch.operators import registered as operators
 from golden.torch.operators.draws import FIRST_PART, branched
 from golden.torch.operators.format_text import format_of, operand_of, rounding_of, text_of
+from golden.torch.operators.sharding import shardable
 from golden.torch.settings.half_type import HalfType
 
 __all__ = ["grouped", "grouped_product"]
@@ -71,7 +72,7 @@ def _(a: Tensor, b: Tensor, ends: Tensor, *given: Any) -> Tensor:
     return a.new_empty(_shape(a, b, ends), dtype=given[-1])
 
 
-grouped = torch.ops.cbfloat.grouped_product.default
+grouped = shardable(torch.ops.cbfloat.grouped_product.default)
 
 
 def _multiply(a: Tensor, b: Tensor, ends: Tensor, *given: Any) -> Tensor:

@@ -66,6 +66,7 @@ class _Node(NamedTuple):
 
 
 def _memory(tensor: Tensor) -> int:
+    tensor = getattr(tensor, "_local_tensor", tensor)  # what a DTensor has here
     return int(tensor.untyped_storage().data_ptr())
 
 
@@ -97,7 +98,9 @@ class Attribution:
         """Take the operand whose gradient is computed next, None for a parameter that is not at hand."""
         node = torch._C._current_autograd_node()
         number = -1 if node is None else node._sequence_nr()
-        self._towards = number, None if operand is None else _memory(operand)
+        # FSDP gathers a parameter for the backward pass into other memory than for the forward pass.
+        is_parameter = operand is None or isinstance(operand if operand._base is None else operand._base, nn.Parameter)
+        self._towards = number, None if is_parameter or operand is None else _memory(operand)
 
     def note_node(self) -> None:
         """Take the place of a node that is being made."""

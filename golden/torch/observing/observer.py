@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -23,6 +23,7 @@ from golden.torch.observing.samples import (
 )
 from golden.torch.observing.tallies import Key, Tally
 from golden.torch.operators.format_text import format_of, rounding_of, sums_of
+from golden.torch.operators.registered import values_of
 from golden.torch.operators.windows import Geometry, Summing
 from golden.torch.settings.scopes import Settings, scopes
 
@@ -68,7 +69,7 @@ class Observer:
         if card := _card_of(result, summing):
             self._on_card(card.of_matrices(a, b, initial), result, summing, level)
             return
-        x, y, start = _values(a), _values(b), None if initial is None else _values(initial)
+        x, y, start = values_of(a), values_of(b), None if initial is None else values_of(initial)
         self._product(
             (a, b), (x, y), result, summing, level,
             lambda rows: of_matrices(x, y, start, rows),
@@ -90,7 +91,7 @@ class Observer:
         if card := _card_of(result, summing):
             self._on_card(card.of_convolution(x, weight, bias, geometry), result, summing, level)
             return
-        data, kernels, start = _values(x), _values(weight), None if bias is None else _values(bias)
+        data, kernels, start = values_of(x), values_of(weight), None if bias is None else values_of(bias)
 
         def bad(values: Values) -> NDArray[np.bool_]:
             each = values.reshape(len(values), geometry.groups, -1, int(np.prod(values.shape[2:])))
@@ -109,7 +110,7 @@ class Observer:
         if card := _card_of(result, summing):
             self._on_card(card.of_transposed(x, weight, geometry), result, summing, level)
             return
-        data, kernels = _values(x), _values(weight)
+        data, kernels = values_of(x), values_of(weight)
         self._product(
             (x, weight), (data, kernels), result, summing, level,
             lambda rows: of_transposed(data, kernels, geometry, rows), None,
@@ -130,7 +131,7 @@ class Observer:
         if card := _card_of(result, summing):
             self._on_card(card.of_kernels(gradient, x, size, geometry), result, summing, level)
             return
-        g, data = _values(gradient), _values(x)
+        g, data = values_of(gradient), values_of(x)
 
         def bad(values: Values) -> NDArray[np.bool_]:
             each = values.reshape(geometry.groups, len(values) // geometry.groups, -1)
@@ -155,7 +156,7 @@ class Observer:
         tally = self._tally(operands, shape, summing, level)
         if tally is None:
             return
-        results, not_finite = _values(result), tally.output.not_finite
+        results, not_finite = values_of(result), tally.output.not_finite
         tally.left.add(values[0])
         tally.right.add(values[1])
         tally.output.add(results)
@@ -211,8 +212,3 @@ def _card_of(result: Tensor, summing: Summing) -> ModuleType | None:
     from golden.torch.observing import card_samples
 
     return card_samples if is_counted(summing, result.numel()) else None
-
-
-def _values(tensor: Tensor) -> Any:
-    """Return the values as float32, whatever the strides."""
-    return tensor.detach().float().numpy(force=True)

@@ -6,8 +6,9 @@ They are registered, with shapes for the compiler, so that torch.compile keeps t
 from __future__ import annotations
 
 import contextlib
+import sys
 from contextlib import AbstractContextManager
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import torch
@@ -18,6 +19,7 @@ from golden import mx
 from golden.torch.guarding.unscaled import note_product
 from golden.torch.operators import direct, windows
 from golden.torch.operators.format_text import format_of, rounding_of, sums_of
+from golden.torch.operators.sharding import shardable
 from golden.torch.operators.windows import Geometry, Summing
 from golden.torch.settings.scopes import scopes
 
@@ -34,6 +36,7 @@ __all__ = [
     "rounded_to_blocks",
     "softmax16",
     "unwatched",
+    "values_of",
 ]
 
 Operand = TypeVar("Operand", bound=torch.Tensor | None)
@@ -51,8 +54,11 @@ _library.define("rounded_to_blocks(Tensor x, str element, int axis, int block) -
 _library.define("softmax16(Tensor x, str half, ScalarType dtype) -> Tensor")
 
 
-def _values(tensor: torch.Tensor) -> NDArray[np.float32]:
+def values_of(tensor: torch.Tensor) -> NDArray[np.float32]:
     """Return the values as float32, without a copy where they are float32 already, whatever the strides."""
+    if "torch.distributed.fsdp" in sys.modules and tensor.is_cpu:
+        # FSDP frees the memory of a gathered weight after its use; numpy() would forbid that for ever.
+        return cast("NDArray[np.float32]", np.from_dlpack(tensor.detach().to(torch.float32).resolve_neg()))
     return tensor.to(torch.float32).numpy(force=True)
 
 
@@ -99,9 +105,9 @@ def _matrix_product(
 def _product_of_values(
     a: torch.Tensor, b: torch.Tensor, initial: torch.Tensor | None, half: str, level: int, chunk: int | None
 ) -> NDArray[np.float32]:
-    x, y = _values(a), _values(b)
+    x, y = values_of(a), values_of(b)
     # The bias is a 16-bit tensor, as every input of a product; the total starts from it.
-    start = None if initial is None else golden.quantize(_values(initial), format_of(half))
+    start = None if initial is None else golden.quantize(values_of(initial), format_of(half))
     operand, plan = sums_of(half, level, chunk)
     modes = vars(rounding_of(half))
     return golden.matmul_values(x, y, operand=operand, reduction=plan, initial=start, out=format_of(half), **modes)
@@ -126,8 +132,8 @@ def _convolution(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | Non
     settings, dtype = _settings(*given[:-1]), given[-1]
     done = _on_a_card("convolution", x, weight, bias, *settings, dtype)
     if done is None:
-        start = None if bias is None else _values(bias)
-        done = _tensor(windows.convolution(_values(x), _values(weight), start, *settings), dtype).to(x.device)
+        start = None if bias is None else values_of(bias)
+        done = _tensor(windows.convolution(values_of(x), values_of(weight), start, *settings), dtype).to(x.device)
     if scopes.observer is not None:
         scopes.observer.convolution(x, weight, bias, settings, *given[4:6], done)
     return done
@@ -139,8 +145,8 @@ def _convolution_transposed(
     settings, dtype = _settings(*given[:-1]), given[-1]
     done = _on_a_card("transposed", x, weight, bias, tuple(size), *settings, dtype)
     if done is None:
-        start = None if bias is None else _values(bias)
-        values = windows.transposed(_values(x), _values(weight), start, tuple(size), *settings)
+        start = None if bias is None else values_of(bias)
+        values = windows.transposed(values_of(x), values_of(weight), start, tuple(size), *settings)
         done = _tensor(values, dtype).to(x.device)
     if scopes.observer is not None:
         scopes.observer.transposed(x, weight, settings, *given[4:6], done)
@@ -151,7 +157,7 @@ def _convolution_of_kernels(gradient: torch.Tensor, x: torch.Tensor, size: _Ints
     settings, dtype = _settings(*given[:-1]), given[-1]
     done = _on_a_card("kernel_product", gradient, x, tuple(size), *settings, dtype)
     if done is None:
-        values = windows.kernel_product(_values(gradient), _values(x), tuple(size), *settings)
+        values = windows.kernel_product(values_of(gradient), values_of(x), tuple(size), *settings)
         done = _tensor(values, dtype).to(x.device)
     if scopes.observer is not None:
         scopes.observer.kernel_product(gradient, x, tuple(size), settings, *given[4:6], done)
@@ -161,7 +167,7 @@ def _convolution_of_kernels(gradient: torch.Tensor, x: torch.Tensor, size: _Ints
 def _rounded(x: torch.Tensor, half: str, dtype: torch.dtype) -> torch.Tensor:
     fmt = format_of(half)
     done = _on_a_card("rounded", x, fmt, dtype)
-    return _tensor(golden.quantize(_values(x), fmt), dtype) if done is None else done
+    return _tensor(golden.quantize(values_of(x), fmt), dtype) if done is None else done
 
 
 def _rounded_to_blocks(x: torch.Tensor, element: str, axis: int, block: int) -> torch.Tensor:
@@ -172,7 +178,7 @@ def _rounded_to_blocks(x: torch.Tensor, element: str, axis: int, block: int) -> 
     done = _on_a_card("rounded_to_blocks", moved, fmt, block)
     if done is not None:
         return done.movedim(-1, axis)
-    given = _values(moved)
+    given = values_of(moved)
     length = given.shape[-1]
     block = min(block, length)  # zeros behind a shorter block change nothing
     filled = np.zeros((*given.shape[:-1], -(-length // block) * block), np.float32)
@@ -188,7 +194,7 @@ def _softmax16(x: torch.Tensor, half: str, dtype: torch.dtype) -> torch.Tensor:
     done = _on_a_card("softmax16", x, fmt, dtype)
     if done is not None:
         return done
-    return _tensor(golden.decode(golden.softmax(golden.encode(_values(x), fmt), fmt), fmt), dtype)
+    return _tensor(golden.decode(golden.softmax(golden.encode(values_of(x), fmt), fmt), fmt), dtype)
 
 
 for _key in ("CPU", "CUDA"):
@@ -236,13 +242,14 @@ def _(x: torch.Tensor, element: str, axis: int, block: int) -> torch.Tensor:
     return moved.new_empty(moved.shape).movedim(-1, axis)
 
 
-convolution = torch.ops.cbfloat.convolution.default
-convolution_transposed = torch.ops.cbfloat.convolution_transposed.default
-convolution_of_kernels = torch.ops.cbfloat.convolution_of_kernels.default
-matrix_product = torch.ops.cbfloat.matrix_product.default
-rounded = torch.ops.cbfloat.rounded.default
-rounded_to_blocks = torch.ops.cbfloat.rounded_to_blocks.default
-softmax16 = torch.ops.cbfloat.softmax16.default
+_ours = torch.ops.cbfloat
+convolution = shardable(_ours.convolution.default)
+convolution_transposed = shardable(_ours.convolution_transposed.default)
+convolution_of_kernels = shardable(_ours.convolution_of_kernels.default)
+matrix_product = shardable(_ours.matrix_product.default)
+rounded = shardable(_ours.rounded.default)
+rounded_to_blocks = shardable(_ours.rounded_to_blocks.default)
+softmax16 = shardable(_ours.softmax16.default)
 
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
