@@ -154,3 +154,12 @@ def test_audit_within_a_stochastic_precision_takes_no_random_bits(backward):
         before = context.products
         cstorch.audit(model, x, backward=backward, show=False)
         assert context.products == before > 0
+
+
+def test_audit_between_backward_and_step_does_not_make_the_step_in_fp32_be_refused():
+    # The guard of unscaled steps shall remember no product of a run that is no training.
+    model = torch.nn.Linear(6, 2)
+    model(X).sum().backward()
+    with cstorch.precision("cbfloat16"):
+        cstorch.audit(Net(), X, show=False)
+    torch.optim.SGD(model.parameters(), lr=0.1).step()

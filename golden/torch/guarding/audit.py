@@ -19,12 +19,13 @@ from golden.torch.guarding.guard import unwatch, watch
 from golden.torch.guarding.operator_kinds import operator_name
 from golden.torch.guarding.provenance import nodes
 from golden.torch.guarding.timeline import Timeline
+from golden.torch.guarding.unscaled import unnoted
 from golden.torch.operators.draws import rewound, taken
 from golden.torch.runs.random_state import capture, restore
 from golden.torch.settings.precision import precision
 from golden.torch.settings.scopes import Settings, scopes
 
-__all__ = ["Audit", "AuditRow", "Recorder", "audit", "unchanged"]
+__all__ = ["Audit", "AuditRow", "Recorder", "audit", "is_compiled", "unchanged"]
 
 _OF_A_LEAF = 2**64 - 1
 
@@ -132,7 +133,7 @@ class Recorder:
             self._now(self.around.pop())
 
         hooks = []
-        if not any(_is_compiled(each) for each in names):  # compiled code has no modules
+        if not any(is_compiled(each) for each in names):  # compiled code has no modules
             hooks = [
                 nn.modules.module.register_module_forward_pre_hook(enter),
                 nn.modules.module.register_module_forward_hook(leave, always_call=True),
@@ -203,7 +204,8 @@ def audit(target: Callable[..., Any], *args: Any, backward: bool = True, show: b
     return found
 
 
-def _is_compiled(module: nn.Module) -> bool:
+def is_compiled(module: nn.Module) -> bool:
+    """Tell whether torch.compile runs a module."""
     return hasattr(module, "_orig_mod") or getattr(module, "_compiled_call_impl", None) is not None
 
 
@@ -244,7 +246,7 @@ def _set_aside(leaves: list[Tensor]) -> Iterator[None]:
 
 @contextmanager
 def unchanged(model: nn.Module | None, args: Any, kwargs: Any) -> Iterator[None]:
-    """Put back what a run changes: gradients, buffers, random generators and the numbers of stochastic products."""
+    """Put back what a run changes: gradients, buffers, random generators, numbers of products, notes of the guard."""
     leaves = [each for each in _tensors((args, kwargs)) if each.is_leaf and each.requires_grad]
     modules = [] if model is None else list(model.modules())
     leaves += [] if model is None else list(model.parameters())
@@ -254,7 +256,7 @@ def unchanged(model: nn.Module | None, args: Any, kwargs: Any) -> Iterator[None]
         for name, each in module._buffers.items()
     ]
     state, numbers = capture(()), taken()
-    with _set_aside(list({id(each): each for each in leaves}.values())):
+    with unnoted(), _set_aside(list({id(each): each for each in leaves}.values())):
         try:
             yield
         finally:

@@ -19,7 +19,7 @@ from golden.torch.operators.format_text import ACCUMULATOR, MODES
 from golden.torch.settings.half import current_half, wants_mixed_precision
 from golden.torch.settings.scopes import Process
 
-__all__ = ["note_product", "scaled_step", "watch_steps"]
+__all__ = ["note_product", "scaled_step", "unnoted", "watch_steps"]
 
 
 _REMEDY = (
@@ -70,6 +70,16 @@ def scaled_step() -> Iterator[None]:
         yield
     finally:
         _steps.scaled = before
+
+
+@contextlib.contextmanager
+def unnoted() -> Iterator[None]:
+    """Forget at the end which products ran and which precisions were entered: those of a run that is no training."""
+    before = Process.entered, Process.latest, Process.products, _Latest.backward, _Latest.other
+    try:
+        yield
+    finally:
+        Process.entered, Process.latest, Process.products, _Latest.backward, _Latest.other = before
 
 
 def _check(optimizer: Any, args: Any, kwargs: Any) -> None:

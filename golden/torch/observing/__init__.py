@@ -3,7 +3,7 @@
 Exact products pass by an `Observer` in the steps that are observed, and by nothing else in the others. It finds the
 place of a product (`attribution`), takes a few rows of it (`samples`), counts what occurs in them (`counting`), and the
 exponents of all values (`histograms`). What is gathered in a step (`tallies`) is summed over the processes, judged
-(`causes`), and written (`rows`, `file`, `board`).
+(`causes`), and written (`rows`, `file`, `board`). At the end, the levels that the report advises are tried (`trial`).
 """
 
 from golden.torch.observing.file import NAME
@@ -18,6 +18,7 @@ from golden.torch.observing.rows import (
     RunRow,
     StepRow,
     TensorsRow,
+    TrialRow,
     read_rows,
 )
 
@@ -34,6 +35,7 @@ __all__ = [
     "RunRow",
     "StepRow",
     "TensorsRow",
+    "TrialRow",
     "WorstPlace",
     "as_settings",
     "observe",

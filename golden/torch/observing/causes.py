@@ -19,12 +19,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from golden.torch.observing.tallies import Tally
+from golden.torch.report.limits import MOST_LOST, MOST_RELATIVE, MOST_SWAMPED
 
 __all__ = ["Cause", "cause_of"]
-
-_MOST_LOST = 0.5
-_MOST_SWAMPED = 0.25
-_MOST_RELATIVE = 0.1
 
 Evidence = dict[str, str | int | float | None]
 
@@ -58,11 +55,11 @@ def cause_of(tally: Tally) -> Cause | None:
         results: Evidence = {"results": tally.output.not_finite, "format": tally.summing.half.name}
         return Cause("overflow of the result", results)
     counted = tally.counted
-    if counted.lost > _MOST_LOST * counted.results:
+    if counted.lost > MOST_LOST * counted.results:
         return Cause("underflow to zero", {"lost": counted.lost, "results": counted.results})
     events, distance = counted.counts.products + counted.counts.promotions, counted.distance.record()
     relative = 0.0 if distance is None else distance["relative"]
-    if events.swamped > _MOST_SWAMPED * events.steps and relative > _MOST_RELATIVE:
+    if events.swamped > MOST_SWAMPED * events.steps and relative > MOST_RELATIVE:
         evidence = {"swamped": events.swamped, "steps": events.steps, "relative distance": relative}
         return Cause("swamped sums", evidence)
     return None

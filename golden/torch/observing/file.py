@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TextIO
 
-from golden.torch.observing.rows import Row, RunRow, read_rows
+from golden.torch.observing.rows import Row, RunRow, TrialRow, read_rows
 from golden.torch.runs.folders import make_folder
 
 __all__ = ["NAME", "ObservationFile"]
@@ -23,7 +23,8 @@ class ObservationFile:
     folder : Path
         Folder of the run; it is made with the first step.
     step : int
-        Steps trained already. Lines of the file up to this step stay; those after it, which the run repeats, go.
+        Steps trained already. Lines of the file up to this step stay; those after it, which the run repeats, go, and so
+        does a trial of levels, which its end repeats.
 
     Raises
     ------
@@ -35,7 +36,9 @@ class ObservationFile:
         self._path = folder / NAME
         found = read_rows(self._path) if step and self._path.is_file() else []
         #: What the file has already.
-        self.kept: list[Row] = [row for row in found if isinstance(row, RunRow) or row.step <= step]
+        self.kept: list[Row] = [
+            row for row in found if isinstance(row, RunRow) or (row.step <= step and not isinstance(row, TrialRow))
+        ]
         self._file: TextIO | None = None
 
     def write(self, rows: Iterable[Row]) -> None:

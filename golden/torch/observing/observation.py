@@ -23,6 +23,7 @@ from golden.torch.observing.file import ObservationFile
 from golden.torch.observing.observer import Observer
 from golden.torch.observing.report import ObservationReport
 from golden.torch.observing.rows import FirstBadRow, Row, RunRow, StepRow
+from golden.torch.observing.trial import LevelTrial
 from golden.torch.runs.ranks import rank, world_size
 from golden.torch.settings.half import current_half
 from golden.torch.settings.levels import model_level
@@ -170,6 +171,7 @@ class Observation:
         self._out_of_turn: int | None = None  # the step that is observed though it is not its turn
         self._file: ObservationFile | None = None
         self._board: Board | None = None
+        self._trial = LevelTrial(model)
         self._hook: Any = None
         self._clear()
 
@@ -200,10 +202,13 @@ class Observation:
             self.begin_step()
         return self.report
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, error: object, *_: object) -> None:
         scopes.observation = scopes.observer = self._observer = None
         if self._hook is not None:
             self._hook.remove()
+        self._trial.stop()
+        if error is None and world_size() == 1:
+            self._try_levels()
         for each in (self._file, self._board):
             if each is not None:
                 each.close()
@@ -216,6 +221,7 @@ class Observation:
         number = self._step + 1
         if (number - 1) % self._settings.every == 0 or number == self._out_of_turn:
             scopes.observer = self._observer = Observer(self._model, number, self._settings.rows)
+            self._trial.watch()
 
     def note_scaled(self, loss: Tensor, scale: float, skipped_steps: int) -> None:
         """Take a loss, the scale that it is multiplied by, and how many steps have been skipped before."""
@@ -256,6 +262,7 @@ class Observation:
             finite=(loss is None or is_number) and not self._skipped,
             observed=observer is not None,
         )
+        self._trial.settle(is_good=loss is None or is_number)
         rows: list[Row] = [] if observer is None else self._rows_of(observer)
         if rank() == 0:
             first = [] if self._has_begun else [self._run_row(observer)]
@@ -291,6 +298,13 @@ class Observation:
             self._file.write(rows)
         if self._board is not None:
             self._board.write(rows)
+
+    def _try_levels(self) -> None:
+        """Try the levels that the report advises, if it advises any."""
+        levels = self.report.new_levels()
+        row = self._trial.try_levels(levels, self._step) if levels else None
+        if row is not None:
+            self._tell([row])
 
     def _run_row(self, observer: Observer | None) -> RunRow:
         settings = self._precision or (None if observer is None else observer.precision)

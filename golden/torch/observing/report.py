@@ -8,8 +8,13 @@ from dataclasses import dataclass
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
-from golden.torch.observing.rows import FirstBadRow, ProductRow, Row, RunRow, StepRow
+from golden.torch.observing.rows import FirstBadRow, ProductRow, Row, RunRow, StepRow, TrialRow
+from golden.torch.report.advice import Advice, Case, LevelMap, case_of, merged
+from golden.torch.report.reading import Reader
+from golden.torch.report.rules import advice
+from golden.torch.report.views import advice_text
 from golden.torch.training.checks import check_count
 
 __all__ = ["ObservationReport", "WorstPlace"]
@@ -63,12 +68,15 @@ class ObservationReport:
         In the order in which the products first ran.
     steps : list of StepRow
         Every step.
+    trial : TrialRow or None
+        What the new levels that are advised did to a step; None if there are none, or before the end.
     """
 
     def __init__(self, rows: Iterable[Row] = ()) -> None:
         self.run: RunRow | None = None
         self.rows: list[ProductRow] = []
         self.steps: list[StepRow] = []
+        self.trial: TrialRow | None = None
         self._bad: dict[tuple[str, str], FirstBadRow] = {}
         for row in rows:
             self.add(row)
@@ -81,6 +89,8 @@ class ObservationReport:
             self.rows.append(row)
         elif isinstance(row, StepRow):
             self.steps.append(row)
+        elif isinstance(row, TrialRow):
+            self.trial = row
         else:
             self._bad.setdefault((row.module, row.direction), row)
 
@@ -165,10 +175,35 @@ class ObservationReport:
             )
         return table
 
-    def __rich_console__(self, console: Console, options: object) -> Iterator[Table]:
+    def advice(self) -> list[Advice]:
+        """Return what to change, the most urgent first, by the rules of the report's page.
+
+        Levels that were tried and do not help are not in it.
+        """
+        case = self._case()
+        return [] if case is None else [each for _, each in advice(case)]
+
+    def new_levels(self) -> LevelMap:
+        """Return the new levels of all advice, by module and there by ``fwd`` and ``bwd``; the lower of two holds."""
+        return merged(each.levels for each in self.advice())
+
+    def _case(self) -> Case | None:
+        if self.run is None or not self.steps:
+            return None
+        reader = Reader("this run")
+        rows: list[Row | None] = [self.run, *self.steps, *self.rows, *self._bad.values(), self.trial]
+        for row in rows:
+            if row is not None:
+                reader.take(row.model_dump(by_alias=True))
+        return case_of(reader.finished())
+
+    def __rich_console__(self, console: Console, options: object) -> Iterator[Table | Text]:
         yield self.table()
+        case = self._case()
+        if case is not None:
+            yield Text(advice_text(case))
 
     def __str__(self) -> str:
         text = io.StringIO()
-        Console(file=text, width=_WIDTH).print(self.table())
+        Console(file=text, width=_WIDTH).print(self)
         return text.getvalue()

@@ -7,6 +7,7 @@
 ``step``       every step of the training: loss, loss scale, whether it was skipped
 ``product``    in a step that is observed, the products of one operation in one pass of one module
 ``first_bad``  where and why the products of a module went bad in a pass, for the first time
+``trial``      at the end, what the levels that the report would advise do to a step
 =============  ==========================================================================================
 
 Lines of one step come together: its products in the order in which they first ran, then what went bad, then the step
@@ -32,6 +33,7 @@ __all__ = [
     "RunRow",
     "StepRow",
     "TensorsRow",
+    "TrialRow",
     "read_rows",
 ]
 
@@ -239,7 +241,31 @@ class FirstBadRow(_Row):
     evidence: dict[str, str | int | float | None]
 
 
-Row = RunRow | StepRow | ProductRow | FirstBadRow
+class TrialRow(_Row):
+    """A step that was run again with new levels, at the end of the observation.
+
+    Parameters
+    ----------
+    step : int
+        Steps that were done.
+    levels : dict
+        By module, and there by ``fwd`` and ``bwd``.
+    before, after : float or None
+        Relative distance of results and gradients from those of fp32, without these levels and with them: geometric
+        mean of those that the levels change, each 1 at most; None where some are not finite.
+    helps : bool
+        Whether that is less by a third or more.
+    """
+
+    kind: Literal["trial"] = "trial"
+    step: Annotated[int, Field(ge=1)]
+    levels: dict[str, dict[str, int]]
+    before: float | None
+    after: float | None
+    helps: bool
+
+
+Row = RunRow | StepRow | ProductRow | FirstBadRow | TrialRow
 _ADAPTER: TypeAdapter[Row] = TypeAdapter(Annotated[Row, Field(discriminator="kind")])
 
 

@@ -50,6 +50,17 @@ class Judged:
         """Whether it is beyond a limit."""
         return any(self.is_beyond(name) for name in LIMITS)
 
+    @property
+    def is_all_zero(self) -> bool:
+        """Whether it is a gradient, and every result is 0."""
+        output = self.layer.tensors["output"]
+        return self.layer.direction != "forward" and 0 < output.total == output.zero
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether every result of a gradient is 0, and in fp32 some are not."""
+        return self.is_all_zero and bool(self.shares["distance"])
+
     def is_beyond(self, name: str) -> bool:
         """Tell whether a share is beyond its limit."""
         share = self.shares[name]

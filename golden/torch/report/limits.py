@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["EVENTS", "LIMITS", "RARE", "Limit"]
+__all__ = ["EVENTS", "IN_A_STEP", "LIMITS", "MOST_LOST", "MOST_RELATIVE", "MOST_SWAMPED", "RARE", "Limit"]
 
 #: Shares below this one are shown as "less than".
 RARE = 1e-6
@@ -45,4 +45,12 @@ LIMITS: dict[str, Limit] = {
         "distance", 0.05, 0.05, "mean distance of the results from those of fp32, relative to their size"
     ),
 }
+#: A place goes bad in a step beyond these: results that are 0 though not in fp32; addends lost whole in results so far
+#: from fp32.
+MOST_LOST, MOST_SWAMPED, MOST_RELATIVE = 0.5, 0.25, 0.1
+IN_A_STEP = (
+    f"values are not finite or do not fit their format, a sum overflows or is invalid, more than "
+    f"{100 * MOST_LOST:g}\u00a0% of the results are 0 and not in fp32, or more than {100 * MOST_SWAMPED:g}\u00a0% of "
+    f"the addends are swamped and the results more than {100 * MOST_RELATIVE:g}\u00a0% from fp32"
+)
 EVENTS = tuple(name for name in LIMITS if name != "distance")

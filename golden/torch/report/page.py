@@ -14,7 +14,7 @@ from markupsafe import Markup, escape
 from golden.torch.report import histograms, timeline, words
 from golden.torch.report.advice import case_of
 from golden.torch.report.comparison import comparison
-from golden.torch.report.limits import EVENTS, LIMITS
+from golden.torch.report.limits import EVENTS, IN_A_STEP, LIMITS
 from golden.torch.report.reading import read_run
 from golden.torch.report.records import PASSES, Run
 from golden.torch.report.rules import RULES
@@ -91,6 +91,7 @@ def page(runs: Sequence[Run]) -> str:
         overlay=timeline.timeline(runs) if len(runs) > 1 else None,
         limits=LIMITS,
         events=EVENTS,
+        in_a_step=IN_A_STEP,
         passes=PASSES,
         rules=RULES,
         histograms=histograms,

@@ -22,10 +22,12 @@ from golden.torch.report.records import (
     Run,
     Settings,
     Step,
+    Trial,
     scale_exponent,
 )
+from golden.torch.report.words import number
 
-__all__ = ["FILE", "VERSION", "read_run", "run_file"]
+__all__ = ["FILE", "VERSION", "Reader", "read_run", "run_file"]
 
 #: The file in the folder of a run.
 FILE = "observations.jsonl"
@@ -37,7 +39,7 @@ _HOW = (
     "`with cstorch.observe(model, every=20, folder=...)`"
 )
 _OTHERS = (".yaml", ".yml", ".csv", ".html")  # beside it in the folder of a run
-_SETTINGS, _STEP = TypeAdapter(Settings), TypeAdapter(Step)
+_SETTINGS, _STEP, _TRIAL = TypeAdapter(Settings), TypeAdapter(Step), TypeAdapter(Trial)
 _counts = itemgetter(*COUNTED)
 _distances = itemgetter("relative", "ulp_mean", "ulp_max")
 _UNKNOWN = (math.nan,) * 3
@@ -81,7 +83,7 @@ def read_run(place: Path, name: str, advance: Callable[[int], None] = lambda siz
     ValueError
         If there are no observations, or a line before the last is not one of them.
     """
-    path, reader, unread = run_file(place), _Reader(name), 0
+    path, reader, unread = run_file(place), Reader(name), 0
     with path.open("rb") as file:
         for number, text in enumerate(file, 1):
             unread += len(text)
@@ -119,8 +121,8 @@ class _Refused(Exception):
     """What is wrong with a line, in words."""
 
 
-class _Reader:
-    """Adds lines up. Products wait until the line of their step says whether it was skipped."""
+class Reader:
+    """Adds up the lines of a run called `name`. Products wait for the line of their step: it may have been skipped."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -131,6 +133,7 @@ class _Reader:
         self._gradients: dict[int, Histogram] = {}
         self._waiting: list[dict[str, Any]] = []
         self._left_out = 0
+        self._trial: Trial | None = None
         self._unknown: set[str] = set()
         self.notices: list[str] = []
 
@@ -147,6 +150,8 @@ class _Reader:
                 self._bad.append(_bad_step(line))
             case "run":
                 self._take_settings(line)
+            case "trial":
+                self._trial = _TRIAL.validate_python(line)
             case other:
                 self._unknown.add(str(other))
 
@@ -240,13 +245,21 @@ class _Reader:
             self._gradients,
             self._left_out,
             self.notices,
+            self._trial,
         )
 
 
 def _bad_step(line: Mapping[str, Any]) -> BadStep:
     evidence = line.get("evidence") or {}
-    said = ", ".join(f"{key} {value}" for key, value in evidence.items()) if isinstance(evidence, dict) else evidence
-    return BadStep(int(line["step"]), str(line["module"]), str(line["pass"]), str(line["cause"]), str(said))
+    if isinstance(evidence, dict):
+        evidence = ", ".join(f"{key} {_rounded(value)}" for key, value in evidence.items())
+    return BadStep(int(line["step"]), str(line["module"]), str(line["pass"]), str(line["cause"]), str(evidence))
+
+
+def _rounded(value: object) -> object:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    return number(value, 3) if isinstance(value, float) else value
 
 
 def _check_exponents(histogram: Histogram, where: str) -> None:

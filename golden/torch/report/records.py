@@ -22,6 +22,7 @@ __all__ = [
     "Run",
     "Settings",
     "Step",
+    "Trial",
     "known_format",
     "scale_exponent",
 ]
@@ -74,6 +75,28 @@ class BadStep:
     cause: str
     evidence: str
     in_skipped_step: bool = False
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A step that was run again with new levels: a line of kind ``trial``.
+
+    Parameters
+    ----------
+    step : int
+        After this step.
+    levels : dict
+        By module, and there by ``fwd`` and ``bwd``.
+    before, after : float or None
+        How far results and gradients are from those of fp32, without these levels and with them; None: not finite.
+    helps : bool
+    """
+
+    step: int
+    levels: dict[str, dict[str, int]]
+    before: float | None
+    after: float | None
+    helps: bool
 
 
 @dataclass
@@ -199,6 +222,8 @@ class Run:
         Lines about gradients of skipped steps, which count nowhere.
     notices : list of str
         What the reader should know about the file.
+    trial : Trial or None
+        The latest one.
     """
 
     name: str
@@ -209,6 +234,7 @@ class Run:
     gradients: dict[int, Histogram] = field(default_factory=dict)
     left_out: int = 0
     notices: list[str] = field(default_factory=list)
+    trial: Trial | None = None
 
     @property
     def telling(self) -> list[BadStep]:

@@ -8,9 +8,9 @@ from itertools import takewhile
 
 from golden.torch.report.advice import Advice, Case, Rule, places
 from golden.torch.report.judging import Judged
-from golden.torch.report.limits import LIMITS
 from golden.torch.report.records import Histogram, scale_exponent
-from golden.torch.report.window import KEPT, RESERVE, Window
+from golden.torch.report.remedies import good, is_fixed, precision, scale, wider
+from golden.torch.report.window import KEPT
 from golden.torch.report.words import percent, power, times
 
 __all__ = ["FEW_STEPS", "LEADING", "RULES", "SKIPPED", "SUBNORMAL"]
@@ -21,21 +21,6 @@ LEADING = 3
 SKIPPED, FEW_STEPS = 0.05, 20
 #: The share of subnormal values beyond which the forward pass is called too small for its format.
 SUBNORMAL = 0.10
-
-_WIDER = {"float16": "cbfloat16 or bfloat16", "cb16": "cbfloat16 or bfloat16", "cbfloat16": "bfloat16"}
-
-
-def _wider(name: str) -> str:
-    return _WIDER.get(name, "a format with more exponent bits")
-
-
-def _precision(**settings: object) -> str:
-    return f"precision: {{{', '.join(f'{key}: {value}' for key, value in settings.items())}}}"
-
-
-def _scale(exponent: int) -> str:
-    """Write a loss scale as YAML reads it."""
-    return repr(math.ldexp(1.0, exponent))
 
 
 def _lost(case: Case) -> Advice | None:
@@ -59,7 +44,7 @@ def _not_finite(case: Case) -> Advice | None:
         "The loss or the gradients were not finite, and the step was made all the same.",
         f"{times(len(bad), 'step', 'steps')}, the first is step {bad[0].step:,}.",
         "Use loss scaling, which skips such steps, or mend what went bad first." + _first_bad(case),
-        setting=_precision(loss_scaling_factor="dynamic"),
+        setting=precision(loss_scaling_factor="dynamic"),
     )
 
 
@@ -74,67 +59,9 @@ def _first_bad(case: Case) -> str:
     return f" That is {first.module} at step {first.step:,}: {first.cause}."
 
 
-def _no_scale(case: Case) -> Advice | None:
-    window = case.window
-    if window is None or window.is_scaled or window.low <= 0 or not window.is_open:
-        return None
-    return Advice(
-        "Gradients are too small for their format, and the loss is not scaled.",
-        f"{percent(window.below_normal(0))} of the gradients are below the normal numbers of {window.format}, the "
-        f"smallest of which is {power(window.format.emin)}.",
-        f"Scale the loss. {_good(window)}",
-        setting=_precision(loss_scaling_factor="dynamic", initial_loss_scale=_scale(window.high)),
-    )
-
-
-def _scale_low(case: Case) -> Advice | None:
-    window = case.window
-    if window is None or not window.is_scaled or not window.is_open:
-        return None
-    found = _underflowing(case) if _has_room(window) else []
-    if window.place(window.last) != "below" and not found:
-        return None
-    because = (
-        f"With the last scale, {power(window.last)}, {percent(window.below_normal(window.last))} of the gradients are "
-        f"below the normal numbers of {window.format}."
-    )
-    said, layers = places(found) if found else ("", ())
-    return Advice(
-        "The loss scale is too small: gradients underflow.",
-        because + (f" Steps underflow {said} of the steps." if found else ""),
-        f"Raise the loss scale. {_good(window)}",
-        layers,
-        setting=_precision(initial_loss_scale=_scale(window.high)),
-    )
-
-
-def _underflowing(case: Case) -> list[tuple[Judged, float]]:
-    limit = LIMITS["underflow"].share
-    return [(each, share) for each in case.backward() if (share := each.shares["underflow"] or 0.0) > limit]
-
-
-def _has_room(window: Window) -> bool:
-    """Tell whether a scale fits that is larger than the last by more than the reserve."""
-    return window.last + RESERVE <= window.high
-
-
-def _underflow_without_room(case: Case) -> Advice | None:
-    window, found = case.window, _underflowing(case)
-    if window is None or not window.is_scaled or _has_room(window) or not window.is_open or not found:
-        return None
-    said, layers = places(found)
-    return Advice(
-        "Some gradients underflow, and the others leave no room for a larger loss scale.",
-        f"Steps underflow {said} of the steps; the last scale was {power(window.last)}, the largest that fits is "
-        f"{power(window.high)}.",
-        f"Use {_wider(str(window.format))} if these layers learn too slowly. The loss scale cannot help them.",
-        layers,
-    )
-
-
 def _scale_high(case: Case) -> Advice | None:
     window = case.window
-    if window is None or not window.is_scaled or not window.is_open or not _is_fixed(case):
+    if window is None or not window.is_scaled or not window.is_open or not is_fixed(case):
         return None
     top = window.exponents[-1][0] + window.last
     if top < window.format.emax:
@@ -143,14 +70,9 @@ def _scale_high(case: Case) -> Advice | None:
         "The loss scale is too large: gradients touch the top of their format.",
         f"The scale was {power(window.last)} in every step. With it the largest gradient has the exponent {top}; the "
         f"largest number of {window.format} has {window.format.emax}.",
-        f"Lower the loss scale, or let it adapt itself. {_good(window)}",
-        setting=_precision(loss_scaling_factor="dynamic", initial_loss_scale=_scale(window.high)),
+        f"Lower the loss scale, or let it adapt itself. {good(window)}",
+        setting=precision(loss_scaling_factor="dynamic", initial_loss_scale=scale(window.high)),
     )
-
-
-def _is_fixed(case: Case) -> bool:
-    """Tell whether the scale never changed; one that does steps back by itself."""
-    return len({step.loss_scale for step in case.run.steps}) == 1
 
 
 def _no_window(case: Case) -> Advice | None:
@@ -161,12 +83,8 @@ def _no_window(case: Case) -> Advice | None:
         "No loss scale fits: the gradients span more than their format holds.",
         f"To keep {percent(KEPT)} of them normal in {window.format}, the scale must be at least {power(window.low)}; "
         f"to keep the largest below overflow, at most {power(window.high)}.",
-        f"Use {_wider(str(window.format))}, or find the layer whose gradients are far larger than the others'.",
+        f"Use {wider(str(window.format))}, or find the layer whose gradients are far larger than the others'.",
     )
-
-
-def _good(window: Window) -> str:
-    return f"Scales from {power(window.low)} to {power(window.high)} keep {percent(KEPT)} of these gradients normal."
 
 
 def _skipped_at_first(case: Case) -> Advice | None:
@@ -179,7 +97,7 @@ def _skipped_at_first(case: Case) -> Advice | None:
         "The loss scale begins too large.",
         f"The first {len(leading):,} steps were skipped, until the scale had come down to {power(settled)}.",
         "Begin there. A later run loses no steps at its beginning.",
-        setting=_precision(initial_loss_scale=_scale(settled)),
+        setting=precision(initial_loss_scale=scale(settled)),
     )
 
 
@@ -190,19 +108,19 @@ def _skipped_often(case: Case) -> Advice | None:
     if len(rest) < FEW_STEPS or skipped <= SKIPPED * len(rest) or _lost(case) is not None:
         return None
     share = f"{skipped:,} of {len(rest):,} steps were skipped, {percent(skipped / len(rest))}; the limit is "
-    if _is_fixed(case):
+    if is_fixed(case):
         return Advice(
             "Many steps are skipped, and the loss scale stays as it is.",
             f"{share}{percent(SKIPPED)}.",
             "Let it adapt itself: it comes down until the gradients fit.",
-            setting=_precision(loss_scaling_factor="dynamic"),
+            setting=precision(loss_scaling_factor="dynamic"),
         )
     kept = scale_exponent(max((step.loss_scale for step in rest if not step.skipped and step.loss_scale), default=None))
     return Advice(
         "Many steps are skipped: the loss scale climbs back too soon.",
         f"{share}{percent(SKIPPED)}. The largest scale of a step that was made is {power(kept)}.",
         "Let it climb later (steps_per_increase), or no further than it was good (max_loss_scale).",
-        setting=_precision(max_loss_scale=_scale(kept)),
+        setting=precision(max_loss_scale=scale(kept)),
     )
 
 
@@ -229,7 +147,7 @@ def _forward_high(case: Case) -> Advice | None:
     return Advice(
         "Values of the forward pass touch the top of their format.",
         f"They are infinite or in the topmost binade of {half} {said} of a tensor's values.",
-        f"The loss scale has no part in the forward pass. Use {_wider(half)}, or keep these values smaller: a "
+        f"The loss scale has no part in the forward pass. Use {wider(half)}, or keep these values smaller: a "
         "normalisation before the layer, smaller weights at the beginning.",
         layers,
     )
@@ -244,7 +162,7 @@ def _forward_low(case: Case) -> Advice | None:
     return Advice(
         "Values of the forward pass are below the normal numbers.",
         f"They are subnormal {said} of a tensor's values other than 0; the limit is {percent(SUBNORMAL)}.",
-        f"The loss scale has no part in the forward pass. Use {_wider(half)}, or make these values larger: scale the "
+        f"The loss scale has no part in the forward pass. Use {wider(half)}, or make these values larger: scale the "
         "input, or fold a factor into the layer before.",
         layers,
     )
@@ -257,22 +175,6 @@ def _largest(each: Judged, measure: Callable[[Histogram], float]) -> float:
 RULES = (
     Rule("run lost", f"the last {FEW_STEPS} steps or more were all skipped", _lost),
     Rule("not finite", "a step was made although its loss or its gradients were not finite", _not_finite),
-    Rule(
-        "no loss scale",
-        f"there is none, and more than {percent(1 - KEPT)} of the gradients are below normal",
-        _no_scale,
-    ),
-    Rule(
-        "scale too small",
-        f"with the last scale more than {percent(1 - KEPT)} of the gradients are below normal, or more than "
-        f"{LIMITS['underflow'].allowed} of a layer's gradient steps underflow, and a scale 4 times as large fits",
-        _scale_low,
-    ),
-    Rule(
-        "underflow without room",
-        f"more than {LIMITS['underflow'].allowed} of a layer's gradient steps underflow, and no such scale fits",
-        _underflow_without_room,
-    ),
     Rule(
         "scale too large",
         "a scale that never changed puts a gradient into the topmost binade",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from golden.torch.report.advice import Advice, Case, Rule, new_levels, places
 from golden.torch.report.judging import Judged
 from golden.torch.report.limits import LIMITS
+from golden.torch.report.rules_of_underflow import unexplained
 
 __all__ = ["RULES"]
 
@@ -59,7 +60,7 @@ def _overflow_in_totals(case: Case) -> Advice | None:
 
 
 def _swamped_in_chunks(case: Case) -> Advice | None:
-    found = [(each, share) for each in case.layers if (share := _chunk_swamped(each))]
+    found = [(each, share) for each in unexplained(case) if (share := _chunk_swamped(each))]
     if not found:
         return None
     said, layers = places(found)
@@ -77,7 +78,9 @@ def _swamped_in_chunks(case: Case) -> Advice | None:
 
 
 def _swamped_in_totals(case: Case) -> Advice | None:
-    found = [(each, share) for each in case.layers if (share := _total_swamped(each)) and not _chunk_swamped(each)]
+    found = [
+        (each, share) for each in unexplained(case) if (share := _total_swamped(each)) and not _chunk_swamped(each)
+    ]
     if not found:
         return None
     said, layers = places(found)
@@ -94,7 +97,7 @@ def _far_from_fp32(case: Case) -> Advice | None:
     others = (_chunk_overflow, _total_overflow, _chunk_swamped, _total_swamped)
     found = [
         (each, each.shares["distance"] or 0.0)
-        for each in case.layers
+        for each in unexplained(case)
         if each.is_beyond("distance") and each.layer.level and not any(other(each) for other in others)
     ]
     if not found:

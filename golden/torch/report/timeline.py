@@ -172,7 +172,7 @@ def _event(x: Axis, run: Run, name: str, top: float) -> Panel:
         top,
         height,
         bars=sorted(bars.items()),
-        limit=top + height - y(math.log10(limit)) if limit else None,
+        limit=top + height - y(math.log10(limit)) if limit and largest else None,
         empty="" if largest else "none",
     )
 

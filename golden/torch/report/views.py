@@ -13,12 +13,12 @@ from golden.torch.report.glance import Fact, results_of, settings_of
 from golden.torch.report.histograms import Bars, Frame, bars, frames
 from golden.torch.report.judging import Judged, share_of_steps, worst_first
 from golden.torch.report.records import PASSES, TENSORS, Histogram, Run
-from golden.torch.report.rules import advice
+from golden.torch.report.rules import advice, in_words
 from golden.torch.report.timeline import Timeline, sparkline, timeline
 from golden.torch.report.window import Window
 from golden.torch.report.words import power
 
-__all__ = ["Card", "Gauge", "HeatRow", "RunView", "levels_text", "run_view"]
+__all__ = ["Card", "Gauge", "HeatRow", "RunView", "advice_text", "levels_text", "run_view"]
 
 #: Rows of the table of the worst layers, cards that are open, and modules whose cards are folded away.
 WORST, AT_LEAST, OPEN, FOLDED = 12, 6, 4, 120
@@ -71,6 +71,7 @@ class RunView:
     results: list[Fact]
     advice: list[tuple[str, Advice]]
     levels: str
+    trial: str
     worst: list[Judged]
     heat: list[HeatRow]
     cards: list[Card]
@@ -93,7 +94,7 @@ def run_view(case: Case) -> RunView:
         settings_of(case.run),
         results_of(case),
         said,
-        levels_text(merged(each.levels for _, each in said)),
+        *_offer(case, said),
         _worst(ordered),
         heat,
         [_card(each, known) for each in ordered[:OPEN]],
@@ -106,6 +107,30 @@ def run_view(case: Case) -> RunView:
         _gauge(case.window),
         known,
     )
+
+
+def _offer(case: Case, said: list[tuple[str, Advice]]) -> tuple[str, str]:
+    """Return the map of all new levels, and what a trial has shown of it."""
+    levels, trial = merged(each.levels for _, each in said), case.run.trial
+    if trial is not None and trial.levels == levels:
+        return levels_text(levels), f"It helps: {in_words(trial)}"
+    return levels_text(levels), (
+        "It is untried. The end of an observation tries it where the model ran eagerly in one process, in a precision "
+        "around its call, and the run was not broken off."
+    )
+
+
+def advice_text(case: Case) -> str:
+    """Return the advice as text."""
+    said = advice(case)
+    if not said:
+        return "What to change: nothing, no rule speaks."
+    lines = ["What to change:"]
+    for number, (_, each) in enumerate(said, 1):
+        lines += [f"{number}. {each.title} {each.because}", f"   {each.change}"]
+        lines += [f"   {each.setting}"] if each.setting else []
+    levels, trial = _offer(case, said)
+    return "\n".join([*lines, f"New levels, for precision(levels=...). {trial}", levels] if levels else lines)
 
 
 def levels_text(levels: LevelMap) -> str:

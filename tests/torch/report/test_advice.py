@@ -8,7 +8,7 @@ import yaml
 from golden.torch.report.advice import case_of, merged
 from golden.torch.report.limits import LIMITS
 from golden.torch.report.rules import RULES, advice
-from golden.torch.report.views import levels_text
+from golden.torch.report.views import advice_text, levels_text, run_view
 from golden.torch.settings.level_map import LevelMap
 from tests.torch.report.made_up import events, histogram, product, run_of, step
 
@@ -39,6 +39,10 @@ def gradient(centre, scale, others=(), **changes):
 
 def far(relative):
     return {"relative": relative, "ulp_mean": 3.0, "ulp_max": 9.0}
+
+
+#: Tensors of a product whose operands are numbers and whose results are 0.
+ZERO = tensors() | {"output": histogram("cbfloat16", 0.0, total=0, zero=4096)}
 
 
 #: For each rule a run of which it must speak, with words and levels of its advice, and one of which it must not.
@@ -82,6 +86,10 @@ CASES = {
                  products=events(MANY, underflow=0.03)),
         "the last scale was 2¹⁰, the largest that fits is 2¹⁰", {},
         gradient(-4, 2.0**10, products=events(MANY, underflow=0.03)),
+    ),
+    "gradient all zero": (
+        one("gradient_of_weight", tensors=ZERO, distance=None), "The gradient is all zero in blocks.0.mlp.fc.", {},
+        one("forward", tensors=ZERO, distance=None),
     ),
     "scale too large": (
         gradient(14, 2.0**10), "The scale was 2¹⁰ in every step.", {}, gradient(4, 2.0**10),
@@ -150,6 +158,82 @@ def test_invalid_layer_points_to_the_earliest_bad_step(tmp_path):
     bad = {"kind": "first_bad", "step": 1, "module": "deep", "pass": "forward", "cause": "overflow in the sums"}
     run = run_of(tmp_path, [*one(products=events(MANY, invalid=0.01)), bad])
     assert "The earliest bad step is 1, in deep: overflow in the sums." in said_by("invalid", run).change
+
+
+def small(module, underflow, swamped, **changes):
+    """A gradient some of whose steps underflow, or lose their addend."""
+    shares = events(MANY, underflow=underflow, swamped=swamped)
+    return product(1, module, "gradient_of_input", products=shares, distance=far(0.4), **changes)
+
+
+def test_swamped_and_distant_gradients_that_underflow_are_left_to_the_loss_scale(tmp_path):
+    lines = [small("a", 0.8, 0.6), small("b", 0.3, 0.25), *gradient(-18, 2.0)]
+    said = dict(advice(case_of(run_of(tmp_path, lines))))
+    assert list(said) == ["scale too small"]
+    assert [place.partition(",")[0] for place in said["scale too small"].layers[:2]] == ["a", "b"]
+
+
+def test_swamped_gradients_are_not_explained_by_fewer_steps_that_underflow(tmp_path):
+    # A step that loses its addend below the normal numbers underflows, too: half of these are above.
+    lines = [small("a", 0.3, 0.6), small("b", 0.8, 0.6), *gradient(-18, 2.0)]
+    said = dict(advice(case_of(run_of(tmp_path, lines))))
+    assert list(said) == ["scale too small", "swamped in chunks"]
+    assert said["swamped in chunks"].levels == {"a": {"bwd": 0}}
+
+
+def test_swamped_gradients_are_told_where_no_loss_scale_helps(tmp_path):
+    lines = [small("a", 0.8, 0.6), *gradient(14, 2.0**10, [step(2, loss_scale=2.0**11, skipped=True)])]
+    assert [name for name, _ in advice(case_of(run_of(tmp_path, lines)))][:2] == [
+        "underflow without room",
+        "swamped in chunks",
+    ]
+
+
+def test_swamped_forward_pass_is_not_explained_by_gradients(tmp_path):
+    lines = [product(1, "a", products=events(MANY, underflow=0.8, swamped=0.6)), *gradient(-18, 2.0)]
+    said = dict(advice(case_of(run_of(tmp_path, lines))))
+    assert list(said)[:2] == ["scale too small", "swamped in chunks"]
+
+
+@pytest.mark.parametrize(("scale", "rule"), [(None, "no loss scale"), (1.0, "scale too small")])
+def test_layer_whose_gradient_becomes_all_zero_asks_for_a_scale_though_all_others_are_normal(tmp_path, scale, rule):
+    lost = product(1, "weak", "gradient_of_weight", tensors=ZERO, distance=far(1.0))
+    said = dict(advice(case_of(run_of(tmp_path, [lost, *gradient(0, scale)]))))
+    assert list(said) == [rule]
+    assert " The gradient is all zero in weak." in said[rule].because
+    assert "loss_scaling_factor: dynamic" in said[rule].setting
+
+
+def trial(levels, **changes):
+    return {"kind": "trial", "step": 1, "levels": levels, "before": 0.12, "after": 0.004, "helps": True} | changes
+
+
+def test_map_that_was_tried_and_does_not_help_is_not_offered(tmp_path):
+    lines = [*one(products=events(MANY, swamped=0.2)), *steps("...")[1:]]
+    levels = {"blocks.0.mlp.fc": {"fwd": 0}}
+    for name, line, kept in (
+        ("helps", trial(levels), levels),
+        ("not", trial(levels, after=None, helps=False), {}),
+        ("other", trial({"head": {"fwd": 0}}, helps=False), levels),
+        ("none", step(4), levels),
+    ):
+        view = run_view(case_of(run_of(tmp_path / name, [*lines, line])))
+        ((_, said),) = view.advice
+        assert (said.levels, bool(view.levels)) == (kept, bool(kept))
+        shown = view.trial if kept else said.change
+        start = {"helps": "It helps: ", "not": "Other levels do not help: "}.get(name, "It is untried.")
+        assert shown.startswith(start)
+        if name == "not":
+            assert "were not finite with new levels and 12 % away without" in shown.replace("\u00a0", " ")
+
+
+def test_advice_as_text_has_its_numbers_settings_and_levels(tmp_path):
+    lines = [*one(products=events(MANY, swamped=0.2)), trial({"blocks.0.mlp.fc": {"fwd": 0}})]
+    said = advice_text(case_of(run_of(tmp_path, lines)))
+    assert said.startswith("What to change:\n1. Addends are swamped within a chunk. Steps lose their addend whole in 1")
+    assert "\n   precision: {chunk: 16}\n" in said
+    assert said.endswith("\nlevels:\n  blocks.0.mlp.fc: {fwd: 0}")
+    assert advice_text(case_of(run_of(tmp_path, [step(1)]))) == "What to change: nothing, no rule speaks."
 
 
 def test_layers_of_one_rule_are_told_together_the_worst_first(tmp_path):

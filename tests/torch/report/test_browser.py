@@ -79,19 +79,21 @@ def test_contrast_that_is_too_small_is_found(tmp_path, text):
     assert worst["ratio"] < 4.5
 
 
-def widths(folder, text, width):
-    """Return the width of a page's content, and of the window that it is shown in."""
+def in_window(folder, text, width, script):
+    """Return what a script answers about the `view` of a page in a window of some width."""
     inner = html.escape(text, quote=True)
     frame = f'<body><iframe style="width:{width}px;height:900px;border:0" srcdoc="{inner}"></iframe></body>'
-    script = """
-    const view = document.querySelector("iframe").contentDocument.documentElement;
-    return [view.scrollWidth, view.clientWidth];
-    """
+    script = f'const view = document.querySelector("iframe").contentDocument.documentElement; {script}'
     answer = (
         f"<script>onload = () => {{ document.body.dataset.answer = JSON.stringify((() => {{ {script} }})()) }}</script>"
     )
     shown = chromium(folder, frame.replace("</body>", f"{answer}</body>"), "--dump-dom", "--window-size=1400,1000")
     return json.loads(html.unescape(re.search(r'data-answer="([^"]*)"', shown)[1]))
+
+
+def widths(folder, text, width):
+    """Return the width of a page's content, and of the window that it is shown in."""
+    return in_window(folder, text, width, "return [view.scrollWidth, view.clientWidth];")
 
 
 @pytest.mark.parametrize("width", [360, 768, 1280])
@@ -102,6 +104,21 @@ def test_nothing_sticks_out_of_the_page(tmp_path, runs, width):
 def test_part_that_sticks_out_is_found(tmp_path, text):
     content, shown = widths(tmp_path, text.replace(".scroll { overflow-x: auto;", ".scroll {"), 360)
     assert content > shown
+
+
+@pytest.mark.parametrize(("width", "hints"), [(420, True), (1280, False)])
+def test_part_wider_than_the_window_scrolls_within_and_says_so(tmp_path, text, width, hints):
+    script = """
+    const parts = [...view.querySelectorAll(".scroll")].filter((e) => e.scrollWidth > e.clientWidth + 1);
+    return parts.map((e) => [e.getAttribute("aria-label"), getComputedStyle(e).overflowX,
+      e.parentElement.innerText.includes("scroll it sideways")]);
+    """
+    found = in_window(tmp_path, text, width, script)
+    names = {"Timeline", "First bad steps", "Worst layers", "Heat map", "Window of loss scales"}
+    assert {name for name, _, _ in found} == (names if hints else set())
+    assert all(each[1:] == ["auto", True] for each in found)
+    shown = in_window(tmp_path, text, width, "return view.innerText.match(/scroll it sideways/g)?.length ?? 0")
+    assert shown == len(found)
 
 
 def test_button_in_a_heading_sorts_by_its_column(tmp_path, text):

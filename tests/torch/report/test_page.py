@@ -9,8 +9,10 @@ import pytest
 from golden.torch.commands.line import main
 from golden.torch.report.page import names_of, page, write_report
 from golden.torch.report.reading import read_run
+from golden.torch.report.records import Run
+from golden.torch.report.timeline import timeline
 from tests.torch.report.big import write_big
-from tests.torch.report.made_up import WRONG, events, gpt, product, run_of, settings, step, write
+from tests.torch.report.made_up import WRONG, events, gpt, histogram, product, run_of, settings, step, write
 
 EVIL = "a.<script>alert(1)</script>&\"'"
 LARGEST = 3_000_000  # bytes of a page about 200 layers
@@ -65,6 +67,43 @@ def test_page_of_one_run_has_every_part_in_its_order(two):
     assert "Totals overflow at level 2, while the sum of each chunk fits." in said
     assert "blocks.3.mlp.out: {fwd: 1}" in said
     assert "4 places went bad, the earliest first" in said
+
+
+def test_page_rounds_its_figures(tmp_path):
+    long = 0.16340034282076682
+    evidence = {"operation": "linear", "steps": 270336, "relative distance": long}
+    bad = {"kind": "first_bad", "step": 1, "module": "a", "pass": "forward", "cause": "swamped", "evidence": evidence}
+    said = Tags(page([run_of(tmp_path, [product(1), bad, step(1, loss=long)])])).said()
+    assert "operation linear, steps 270,336, relative distance 0.163" in said
+    assert re.findall(r"\d\.\d{6,}", said.partition("How this page judges")[0]) == []
+
+
+def test_limit_is_drawn_through_bars_and_never_through_a_word(two):
+    panels = {panel.label: panel for panel in timeline([two[0]]).panels}
+    assert panels["swamped"].limit
+    assert [panel.label for panel in panels.values() if panel.limit and panel.empty] == []
+    quiet = {panel.label: panel for panel in timeline([Run("quiet", two[0].settings, two[0].steps)]).panels}
+    assert (quiet["swamped"].empty, quiet["swamped"].limit) == ("none", None)
+
+
+def test_page_names_both_limits_of_the_timeline(two):
+    said = Tags(page(two[:1])).said()
+    assert "The limit is that of a layer's share in the whole run." in said
+    assert "A mark ▼, first bad, has limits of its own, for one step:" in said
+    assert "more than 25 % of the addends are swamped and the results more than 10 % from fp32" in said
+
+
+def test_results_that_are_all_lost_have_no_distance_in_ulp(tmp_path):
+    lost = histogram("cbfloat16", 0.0, total=0, zero=4096)
+    tensors = {"left": histogram("cbfloat16", 0.0), "right": histogram("cbfloat16", 0.0), "output": lost}
+    distance = {"relative": 1.0, "ulp_mean": 0.07, "ulp_max": 0.5}
+    line = product(1, "a", "gradient_of_weight", tensors=tensors, distance=distance)
+    said = Tags(page([run_of(tmp_path, [line, step(1)])])).said()
+    assert "every result is 0 , and in fp32 not" in said
+    assert "0.07 ulp" not in said
+    assert "distance all zero" in said
+    kept = page([run_of(tmp_path, [product(1, "a", distance=distance, products=events(100, swamped=0.5)), step(1)])])
+    assert "100 % from fp32, 0.07 ulp on average, 0.5 at most" in Tags(kept).said()
 
 
 def test_every_link_and_drawing_of_the_page_leads_to_a_place_in_it(two):
@@ -125,7 +164,7 @@ def test_runs_of_different_models_are_said_to_have_no_layer_in_common(tmp_path):
 
 def test_quiet_run_is_told_to_change_nothing(tmp_path):
     lines = [line for number in range(1, 31) for line in (product(number), step(number))]
-    assert "None of the 17 rules speaks" in Tags(page([run_of(tmp_path, lines)])).said()
+    assert "None of the 18 rules speaks" in Tags(page([run_of(tmp_path, lines)])).said()
 
 
 @pytest.mark.parametrize(
