@@ -31,6 +31,13 @@ _CHUNKS = _refuted(
     control(3),
     _edit("chunk_ends_2_ahead_of_256", "mac/chunks.py", "before == 2)", "before[:8] == 2)"),
     _edit(
+        "chunk_counter_of_24_bits",
+        "mac/chunks.py",
+        '"left": parameters.chunk_bits',
+        '"left": min(parameters.chunk_bits, 24)',
+    ),
+    _edit("chunk_of_2_to_the_24_is_unlimited", "mac/chunks.py", "length == 0)", "length[:24] == 0)"),
+    _edit(
         "chunk_counter_does_not_borrow_from_bit_15",
         "mac/chunks.py",
         "left.eq(before - 1)",
