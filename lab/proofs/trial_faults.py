@@ -82,20 +82,6 @@ _RESETS = _refuted(
     ),
 )
 
-_SATURATION = _refuted(
-    ("counters/adds/1/bitwuzla", "counters/adds/4/bitwuzla"),
-    _edit(
-        "counter_wraps_around",
-        "mac/counters.py",
-        "Mux(self.is_high & (self.more > room), room, self.more)",
-        "self.more",
-    ),
-    _edit("counter_stops_one_step_early", "mac/counters.py", "self.more > room), room,", "self.more >= room), 0,"),
-    _edit("high_counter_is_noticed_too_late", "mac/counters.py", "(2 * most - 1)", "(most - 1)"),
-    _edit("cleared_counter_is_still_high", "mac/counters.py", ".all() & ~self.clear", ".all()"),
-    fast=True,
-)
-
 _OTHERS = "self.finished.promote | self.offers_chunk | recent | (left > 1)"
 _LEVEL_0 = _refuted(
     control(11, 8),
@@ -283,7 +269,6 @@ _OTHERS_ALONE = (
 
 TRIAL_FAULTS: tuple[Mutant, ...] = (
     *_CHUNKS,
-    *_SATURATION,
     *_RESETS,
     *_VECTOR,
     *_VECTOR_VALUES,

@@ -14,8 +14,6 @@ from sim.counts import CLEAR_ADDRESS, COUNTER_BITS, COUNTERS
 __all__ = ["BusCounting"]
 
 _REGISTERS = range(0, CLEAR_ADDRESS + 4, 4)
-#: Which writes clear the counters: soon, so that there is much to count behind the last one.
-_CLEARS = (2, 3, 5, 8, 16)
 _LARGEST = (1 << COUNTER_BITS) - 1
 _NOTHING = [0] * len(COUNTERS)
 #: What is offered on which channels, and for how many cycles, ahead of a reset: each part of a write alone, and answers
@@ -43,7 +41,7 @@ class BusCounting:
         names = [name.replace(".", "_") for name in COUNTERS]
         self._values = [getattr(self._unit.counting, name).value for name in names]
         self._more = [getattr(self._unit.counting, f"counted_{name}") for name in names]
-        self.sums, self.broken, self.met, self._writes = _NOTHING, list[str](), 0, 0
+        self.sums, self.broken, self.met = _NOTHING, list[str](), 0
         # What the counters began with, what they showed in the last cycle, and what full ones left out at its end.
         self._begun, self._before, self._left_out = _NOTHING, _NOTHING, _NOTHING
         self._transfers = Transfers(dut, self._rng, self.broken)
@@ -55,7 +53,7 @@ class BusCounting:
             self._write()
         if self._transfers.has_room("ar") and drawn[1] < 0.6:
             self._transfers.read(int(self._rng.choice(_REGISTERS)))
-        self._go_on(presets=bool(drawn[2] < 0.02))
+        self._go_on(presets=bool(drawn[2] < 0.05))
 
     def abort(self) -> None:
         """Leave everything as it is: the unit is going to be reset."""
@@ -66,13 +64,15 @@ class BusCounting:
         await self._rest()
         self._take()
         total, transfers = self.sums, self._transfers
+        self._preset()
         for address in _REGISTERS:
             transfers.read(address)
             transfers.write(address, 15 * (address != CLEAR_ADDRESS))
         await self._rest()
         for byte in self._rng.permutation(4):
             self._preset()
-            transfers.write(CLEAR_ADDRESS, 1 << int(byte))
+            for strobes in (0, 1 << int(byte), 0):
+                transfers.write(CLEAR_ADDRESS, strobes)
             await self._rest()
         for offered, cycles in _CUT:
             await self._reset(offered, cycles)
@@ -142,12 +142,6 @@ class BusCounting:
         self.sums = [total + before - begun for total, before, begun in parts]
 
     def _write(self) -> None:
-        """Have anything written into a register of chance, or no byte into the one that clears."""
-        self._writes += 1
-        strobes = int(self._rng.integers(1, 16))
-        if self._writes in _CLEARS:
-            self._transfers.write(CLEAR_ADDRESS, strobes)
-        elif self._rng.random() < 0.3:
-            self._transfers.write(CLEAR_ADDRESS, 0)
-        else:
-            self._transfers.write(int(self._rng.choice(_REGISTERS[:-1])), strobes)
+        """Have anything written: into the register that clears, or one of chance, and into no byte in every fourth."""
+        address = CLEAR_ADDRESS if self._rng.random() < 0.5 else int(self._rng.choice(_REGISTERS))
+        self._transfers.write(address, int(self._rng.integers(16)) if self._rng.random() < 0.8 else 0)

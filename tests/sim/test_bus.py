@@ -213,17 +213,17 @@ def test_bus_that_keeps_the_rules_is_read_as_it_counts_whatever_is_on_it(seed: i
         ("a read is an error", "read of 0x3c: answered with 2 and 0, must be 0 and one of [0]"),
         ("an answer falls", "answer of r fell before it was taken"),
         ("an answer changes", "answer of r changed before it was taken"),
-        ("an answer comes ahead of the data", "a write is answered that has not come"),
+        ("an answer comes ahead of the data", "a write is answered that has not come or channel w does not go on"),
         ("writes are not answered", "channel b does not go on"),
         ("a read waits for a write", "channel ar does not go on"),
         ("a reset leaves the bus as it is", "a read is answered that has not come"),
     ],
 )
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(6))
 def test_bus_that_breaks_a_rule_is_told_and_not_read_any_more(fault: str, said: str, seed: int) -> None:
     found, _, broken = counted(fault, seed)
     assert found is None
-    assert said in broken[0]
+    assert any(words in broken[0] for words in said.split(" or "))
 
 
 def test_counter_that_loses_a_step_is_not_read_as_it_counts() -> None:
