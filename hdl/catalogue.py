@@ -25,6 +25,7 @@ from golden.formats import (
     FLOAT8_E4M3FN,
     FLOAT8_E4M3FNUZ,
     FLOAT8_E5M2,
+    FLOAT8_E5M2FNUZ,
     FP16,
     FP32,
     HALF_FORMATS,
@@ -161,6 +162,7 @@ def _converters() -> Iterator[Unit]:
     }
     yield converter("float8_e5m2_to_float4_e2m1fn_some_roundings", FLOAT8_E5M2, FLOAT4_E2M1FN, effort=0.3, **some)
     yield converter("float8_e4m3fn_to_float8_e4m3fnuz", FLOAT8_E4M3FN, FLOAT8_E4M3FNUZ, effort=0.3)
+    yield converter("float8_e5m2fnuz_to_float8_e4m3fnuz", FLOAT8_E5M2FNUZ, FLOAT8_E4M3FNUZ, effort=0.3)
 
 
 def _quantizers() -> Iterator[Unit]:

@@ -142,6 +142,14 @@ CONVERTER_FAULTS = (
         _NARROW,
         _BETWEEN,
     ),
+    _fault(
+        "nan_of_fnuz_is_minus_zero",
+        "specials",
+        "else code[-1] & ~magnitude.any()",
+        "else none",
+        "float8_e5m2fnuz_to_float8_e4m3fnuz",
+        "converter/float8_e5m2fnuz_to_float8_e4m3fnuz/interval/bitwuzla",
+    ),
     # -- the stream
     Mutant(
         "controls_arrive_a_cycle_early",

@@ -13,7 +13,7 @@ _MAC, _VECTOR = "mac_counters", "vector_mac_counters"
 _SWAMPED = ("step/swamped/cbfloat16/cbfloat16_into_cbfloat16/bitwuzla",)
 _OWN_FORM = ("lane/own_form/counters/cbfloat16_into_cbfloat16/bitwuzla",)
 _EVENTS = ("counters/events/lanes_1/bitwuzla", "counters/events/lanes_4/bitwuzla")
-_ADDS = ("counters/adds/1/bitwuzla",)
+_ADDS = ("counters/adds/1/bitwuzla", "counters/adds/4/bitwuzla")
 _BUS = ("counters/bus/rules/bitwuzla",)
 _COUNTED = ("control/counted/stages_1/bitwuzla",)
 
@@ -204,4 +204,51 @@ COUNTER_FAULTS = (
         "unit.clear_counts.eq(0)",
         proofs=("counters/bus/unit/bitwuzla",),
     ),
+    # -- the bus, with much on it
+    _bus(
+        "bus_write_behind_an_answer_is_lost",
+        "axi_lite.py",
+        "self.has_data & (~self.bvalid | self.bready)),",
+        "self.has_data),",
+    ),
+    _bus("bus_strobes_are_those_of_a_later_write", "axi_lite.py", "self.strobes.any()", "self.wstrb.any()"),
+    _bus(
+        "bus_address_behind_an_answer_is_overwritten",
+        "axi_lite.py",
+        "self.awready.eq(~self.has_address)",
+        "self.awready.eq(~self.has_address | self.bvalid)",
+    ),
+    _bus("bus_answer_is_lost_to_an_early_bready", "axi_lite.py", "self.bvalid.eq(1)", "self.bvalid.eq(~self.bready)"),
+    _bus("bus_answer_is_lost_to_an_early_rready", "axi_lite.py", "self.rvalid.eq(1)", "self.rvalid.eq(~self.rready)"),
+    _bus(
+        "bus_read_takes_the_address_of_a_write_beside_it",
+        "axi_lite.py",
+        "self.read_address.eq(self.araddr[2:])",
+        "self.read_address.eq(Mux(self.awvalid, self.awaddr, self.araddr)[2:])",
+    ),
+    _bus(
+        "bus_write_waits_for_a_read",
+        "axi_lite.py",
+        "writes.eq(self.has_address & self.has_data & (",
+        "writes.eq(self.has_address & self.has_data & ~self.rvalid & (",
+    ),
+    _bus(
+        "bus_answer_survives_reset",
+        "axi_lite.py",
+        "self.has_address, self.has_data, self.reads = ",
+        "self.rvalid._reset_less = True\n        self.has_address, self.has_data, self.reads = ",
+    ),
+    # -- counters that are almost full
+    _bus(
+        "counter_wraps_around",
+        "mac/counters.py",
+        "Mux(self.is_high & (self.more > room), room, self.more)",
+        "self.more",
+        _ADDS,
+    ),
+    _bus(
+        "counter_stops_one_step_early", "mac/counters.py", "self.more > room), room,", "self.more >= room), 0,", _ADDS
+    ),
+    _bus("high_counter_is_noticed_too_late", "mac/counters.py", "(2 * most - 1)", "(most - 1)", _ADDS),
+    _bus("cleared_counter_is_still_high", "mac/counters.py", ".all() & ~self.clear", ".all()", _ADDS),
 )

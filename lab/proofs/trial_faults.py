@@ -31,6 +31,13 @@ _CHUNKS = _refuted(
     control(3),
     _edit("chunk_ends_2_ahead_of_256", "mac/chunks.py", "before == 2)", "before[:8] == 2)"),
     _edit(
+        "chunk_counter_of_24_bits",
+        "mac/chunks.py",
+        '"left": parameters.chunk_bits',
+        '"left": min(parameters.chunk_bits, 24)',
+    ),
+    _edit("chunk_of_2_to_the_24_is_unlimited", "mac/chunks.py", "length == 0)", "length[:24] == 0)"),
+    _edit(
         "chunk_counter_does_not_borrow_from_bit_15",
         "mac/chunks.py",
         "left.eq(before - 1)",
@@ -73,20 +80,6 @@ _RESETS = _refuted(
         "self.taking = Signal(), Signal()",
         "self.taking = Signal(reset_less=True), Signal()",
     ),
-)
-
-_SATURATION = _refuted(
-    ("counters/adds/1/bitwuzla", "counters/adds/4/bitwuzla"),
-    _edit(
-        "counter_wraps_around",
-        "mac/counters.py",
-        "Mux(self.is_high & (self.more > room), room, self.more)",
-        "self.more",
-    ),
-    _edit("counter_stops_one_step_early", "mac/counters.py", "self.more > room), room,", "self.more >= room), 0,"),
-    _edit("high_counter_is_noticed_too_late", "mac/counters.py", "(2 * most - 1)", "(most - 1)"),
-    _edit("cleared_counter_is_still_high", "mac/counters.py", ".all() & ~self.clear", ".all()"),
-    fast=True,
 )
 
 _OTHERS = "self.finished.promote | self.offers_chunk | recent | (left > 1)"
@@ -276,7 +269,6 @@ _OTHERS_ALONE = (
 
 TRIAL_FAULTS: tuple[Mutant, ...] = (
     *_CHUNKS,
-    *_SATURATION,
     *_RESETS,
     *_VECTOR,
     *_VECTOR_VALUES,

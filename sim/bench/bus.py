@@ -1,160 +1,147 @@
-"""The counters behind an AXI4-Lite bus: traffic while the unit works, and all registers once it is at rest.
-
-Every output of the bus comes from a register: what is seen on a falling edge still holds at the next rising one.
-"""
+"""The counters behind an AXI4-Lite bus: traffic while the unit works, and all registers and resets once it rests."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import cocotb
 import numpy as np
 from cocotb.handle import Immediate
 
 from sim.bench.counting import shown_counts
-from sim.bench.levels import is_high
-from sim.counts import CLEAR_ADDRESS, COUNTER_ADDRESSES, COUNTERS
+from sim.bench.manager import Transfers, quiet
+from sim.counts import CLEAR_ADDRESS, COUNTER_BITS, COUNTERS
 
-__all__ = ["BusCounting", "Manager", "quiet"]
+__all__ = ["BusCounting"]
 
-_OKAY, _SLAVE_ERROR = 0, 2
 _REGISTERS = range(0, CLEAR_ADDRESS + 4, 4)
-_MOST_PAUSES = 4
-#: Which transfers clear the counters: soon, so that there is much to count behind the last one.
-_CLEARS = (3, 4, 9, 16)
-
-
-def quiet(dut: Any) -> None:
-    """Offer nothing on the bus."""
-    for name in ("awvalid", "wvalid", "bready", "arvalid", "rready"):
-        getattr(dut, f"s_axil_{name}").value = 0
-
-
-class Manager:
-    """Read and write registers, with pauses of chance between and within the transfers."""
-
-    def __init__(self, dut: Any, edge: Any, rng: np.random.Generator) -> None:
-        self.dut, self._edge, self._rng = dut, edge, rng
-
-    async def read(self, address: int) -> int:
-        """Return what a register holds."""
-        self._set("araddr", address | int(self._rng.integers(4)))
-        await self._offer("ar")
-        await self._take("r")
-        assert int(self._port("rresp").value) == _OKAY, f"read of {address:#x}: answered with an error"
-        return int(self._port("rdata").value)
-
-    async def write(self, address: int, strobes: int = 15) -> int:
-        """Write anything into a register, the address first or the data first; return the answer."""
-        self._set("awaddr", address | int(self._rng.integers(4)))
-        self._set("wdata", int(self._rng.integers(1 << 32)))
-        self._set("wstrb", strobes)
-        channels = ["aw", "w"] if self._rng.integers(2) else ["w", "aw"]
-        for channel in channels:
-            await self._offer(channel)
-        await self._take("b")
-        return int(self._port("bresp").value)
-
-    async def _offer(self, channel: str) -> None:
-        """Offer until it is accepted."""
-        await self._pause()
-        self._set(f"{channel}valid", 1)
-        accepted = False
-        while not accepted:
-            accepted = is_high(self._port(f"{channel}ready"), f"{channel}ready")
-            await self._edge
-        self._set(f"{channel}valid", 0)
-
-    async def _take(self, channel: str) -> None:
-        """Wait for an answer, leave it there for a while, and take it; it must not change meanwhile."""
-        names = {"r": ("rdata", "rresp"), "b": ("bresp",)}[channel]
-        while not is_high(self._port(f"{channel}valid"), f"{channel}valid"):
-            await self._edge
-        answer = [str(self._port(name).value) for name in names]
-        await self._pause()
-        assert is_high(self._port(f"{channel}valid"), f"{channel}valid"), f"{channel}valid fell before it was taken"
-        assert answer == [str(self._port(name).value) for name in names], f"answer of {channel} changed"
-        self._set(f"{channel}ready", 1)
-        await self._edge
-        self._set(f"{channel}ready", 0)
-
-    async def _pause(self) -> None:
-        for _ in range(int(self._rng.integers(_MOST_PAUSES))):
-            await self._edge
-
-    def _port(self, name: str) -> Any:
-        return getattr(self.dut, f"s_axil_{name}")
-
-    def _set(self, name: str, value: int) -> None:
-        self._port(name).value = Immediate(value)
+_LARGEST = (1 << COUNTER_BITS) - 1
+_NOTHING = [0] * len(COUNTERS)
+#: What is offered on which channels, and for how many cycles, ahead of a reset: each part of a write alone, and answers
+#: that wait with the next transfers behind them.
+_CUT = (({"aw": 1, "ar": 1}, 1), ({"w": 1, "ar": 2}, 2), ({"aw": 2, "w": 2, "ar": 2}, 3))
 
 
 class BusCounting:
-    """Read the counters over the bus: now and then while the unit works, and exactly when it is at rest.
+    """Read and clear the counters over the bus: all the time while the unit works, every register when it is at rest.
 
-    What is lost to a clear in the middle of work is looked up in the unit, in the cycle of the clear.
+    Now and then the counters are set to values that work does not reach: shortly below their largest, and where a carry
+    goes through many bits. What is counted is the sum of what they have moved by.
 
     Attributes
     ----------
     sums : list of int
-        What the counters held when they were cleared.
+        What was counted until the counters were cleared or set.
     broken : list of str
-        What the bus did wrong.
+        What the bus or a counter did wrong. It ends the traffic, because everything behind it would be wrong, too.
     """
 
     def __init__(self, dut: Any, edge: Any, seed: int) -> None:
-        self._unit, self._rng = dut.dut.unit, np.random.default_rng(seed)
-        self._manager = Manager(dut, edge, self._rng)
-        self.sums, self.broken, self.met = [0] * len(COUNTERS), list[str](), 0
-        self._stops = False
-        self._traffic = cocotb.start_soon(self._work())
+        self._dut, self._edge, self._rng = dut, edge, np.random.default_rng(seed)
+        self._unit = dut.dut.unit
+        names = [name.replace(".", "_") for name in COUNTERS]
+        self._values = [getattr(self._unit.counting, name).value for name in names]
+        self._more = [getattr(self._unit.counting, f"counted_{name}") for name in names]
+        self.sums, self.broken, self.met = _NOTHING, list[str](), 0
+        # What the counters began with, what they showed in the last cycle, and what full ones left out at its end.
+        self._begun, self._before, self._left_out = _NOTHING, _NOTHING, _NOTHING
+        self._transfers = Transfers(dut, self._rng, self.broken)
 
     def step(self, cycle: int) -> None:
-        """Take what is cleared at the coming edge."""
-        if is_high(self._unit.clear_counts, "clear_counts"):
-            self.sums = [before + more for before, more in zip(self.sums, shown_counts(self._unit), strict=True)]
+        """Keep the bus busy for a cycle."""
+        drawn = self._rng.random(3)
+        if self._transfers.has_room("aw", "w") and drawn[0] < 0.4:
+            self._write()
+        if self._transfers.has_room("ar") and drawn[1] < 0.6:
+            self._transfers.read(int(self._rng.choice(_REGISTERS)))
+        self._go_on(presets=bool(drawn[2] < 0.05))
 
     def abort(self) -> None:
         """Leave everything as it is: the unit is going to be reset."""
-        self._traffic.cancel()
-        quiet(self._manager.dut)
+        quiet(self._dut)
 
-    async def finish(self) -> list[int]:
-        """Return what was counted in all, when the unit is at rest; try every register."""
-        self._stops = True
-        await self._traffic
-        held = await self._read()
-        total = [before + more for before, more in zip(self.sums, held, strict=True)]
+    async def finish(self) -> list[int] | None:
+        """Return what was counted in all, when the unit is at rest, unless the bus is broken; try all that it has."""
+        await self._rest()
+        self._take()
+        total, transfers = self.sums, self._transfers
+        self._preset()
         for address in _REGISTERS:
-            if address not in COUNTER_ADDRESSES:
-                self._check(f"register {address:#x}", await self._manager.read(address), 0)
-            if address != CLEAR_ADDRESS:
-                self._check(f"write to {address:#x}", await self._manager.write(address), _SLAVE_ERROR)
-        self._check("write of no byte", await self._manager.write(CLEAR_ADDRESS, strobes=0), _OKAY)
-        self._check("counters after these writes", await self._read(), held)
-        self._check("clear", await self._manager.write(CLEAR_ADDRESS, int(self._rng.integers(1, 16))), _OKAY)
-        self._check("counters after a clear", await self._read(), [0] * len(COUNTERS))
-        return total
+            transfers.read(address)
+            transfers.write(address, 15 * (address != CLEAR_ADDRESS))
+        await self._rest()
+        for byte in self._rng.permutation(4):
+            self._preset()
+            for strobes in (0, 1 << int(byte), 0):
+                transfers.write(CLEAR_ADDRESS, strobes)
+            await self._rest()
+        for offered, cycles in _CUT:
+            await self._reset(offered, cycles)
+        return None if self.broken else total
 
-    async def _read(self) -> list[int]:
-        return [await self._manager.read(address) for address in COUNTER_ADDRESSES]
+    async def _reset(self, offered: dict[str, int], cycles: int) -> None:
+        """Reset the unit, which is at rest, while there is something on the bus: the bus begins anew, too."""
+        self._preset()
+        self._transfers.hurry(**offered)
+        for _ in range(cycles):
+            await self._edge
+            self._go_on()
+        await self._edge
+        quiet(self._dut)
+        self._dut.rst.value = 1
+        await self._edge
+        self._dut.rst.value = 0
+        self._begun, self._before, self._left_out = _NOTHING, _NOTHING, _NOTHING
+        self._transfers = Transfers(self._dut, self._rng, self.broken)
+        self._transfers.write(CLEAR_ADDRESS, 15)
+        self._transfers.read(0)
+        self._go_on()
+        await self._rest()
 
-    async def _work(self) -> None:
-        """Read a counter, which never falls, write where nothing is, and clear, but not for long."""
-        seen, transfer = [0] * len(COUNTERS), 0
-        while not self._stops:
-            at, drawn, transfer = int(self._rng.integers(len(COUNTERS))), self._rng.random(), transfer + 1
-            if transfer in _CLEARS:
-                await self._manager.write(CLEAR_ADDRESS)
-                seen = [0] * len(COUNTERS)
-            elif drawn < 0.2:
-                self._check("write to a counter", await self._manager.write(COUNTER_ADDRESSES[at]), _SLAVE_ERROR)
-            else:
-                count = await self._manager.read(COUNTER_ADDRESSES[at])
-                if count < seen[at]:
-                    self.broken.append(f"{COUNTERS[at]} falls from {seen[at]} to {count}")
-                seen[at] = count
+    async def _rest(self) -> None:
+        """Go on until there is nothing on the bus."""
+        while not (self._transfers.is_idle or self.broken):
+            await self._edge
+            self._go_on()
 
-    def _check(self, what: str, got: Any, must: Any) -> None:
-        if got != must:
-            self.broken.append(f"{what}: got {got}, must be {must}")
+    def _go_on(self, *, presets: bool = False) -> None:
+        if self.broken:
+            return
+        shown, cleared = shown_counts(self._unit), self._transfers.answers()
+        self._follow(shown, cleared=cleared)
+        if presets:
+            self._preset()
+        full = [count == _LARGEST for count in self._before]
+        self._left_out = [is_full and int(more.value) for is_full, more in zip(full, self._more, strict=True)]
+        self._transfers.offers(self._before)
+        if self.broken:
+            quiet(self._dut)
+
+    def _follow(self, shown: list[int], *, cleared: bool) -> None:
+        """Judge how the counters have moved in a cycle: each by 1 at most, and from 0 if they were cleared."""
+        if cleared:
+            self._take()
+            self._begun = self._before = _NOTHING
+        else:
+            self.sums = [total + more for total, more in zip(self.sums, self._left_out, strict=True)]
+        for name, before, now in zip(COUNTERS, self._before, shown, strict=True):
+            if now - before not in (0, 1):
+                self.broken.append(f"{name} goes from {before} to {now}{' at a clear' * cleared}")
+        self._before = shown
+
+    def _preset(self) -> None:
+        """Set the counters. One becomes full only by counting, and even values suit one that has just been full."""
+        self._take()
+        top = np.where(self._rng.random(len(COUNTERS)) < 0.6, COUNTER_BITS, self._rng.integers(8, 32, len(COUNTERS)))
+        self._begun = self._before = [(1 << int(bits)) - int(self._rng.choice([2, 4])) for bits in top]
+        for value, begun in zip(self._values, self._begun, strict=True):
+            value.value = Immediate(begun)
+
+    def _take(self) -> None:
+        """Add what was counted since the counters were cleared or set."""
+        parts = zip(self.sums, self._before, self._begun, strict=True)
+        self.sums = [total + before - begun for total, before, begun in parts]
+
+    def _write(self) -> None:
+        """Have anything written: into the register that clears, or one of chance, and into no byte in every fourth."""
+        address = CLEAR_ADDRESS if self._rng.random() < 0.5 else int(self._rng.choice(_REGISTERS))
+        self._transfers.write(address, int(self._rng.integers(16)) if self._rng.random() < 0.8 else 0)

@@ -11,11 +11,12 @@ from typing import Any
 from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge
 
-from sim.bench.bus import BusCounting, quiet
+from sim.bench.bus import BusCounting
 from sim.bench.counting import Counting
 from sim.bench.driver import Driver
 from sim.bench.episode import PATIENCE, SURPLUS, Ran
 from sim.bench.findings import Context, Explain, findings
+from sim.bench.manager import quiet
 from sim.bench.monitor import Monitor
 from sim.scenario import Scenario
 

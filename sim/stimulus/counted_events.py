@@ -53,6 +53,8 @@ def event_reductions(
         # Overflow, and an infinity less itself; 0 times infinity; what is lost beside a large number.
         yield [largest, largest], [largest, largest], chunk
         yield [largest, largest], [one, one], chunk
+        # Beyond the largest number of the other sign.
+        yield [largest, largest], [one, largest | sign], chunk
         yield [operand.inf, operand.inf | sign], [one, one], chunk
         yield [0, one], [operand.inf, one], chunk
         yield [one, least, least | sign], [one, one, one], chunk

@@ -1,5 +1,7 @@
 """Microscaling against gfloat's blocks, ml_dtypes' scales and elements, and exact integers."""
 
+import math
+
 import gfloat
 import gfloat.formats
 import ml_dtypes
@@ -18,6 +20,7 @@ from golden import (
     FP32,
     Flag,
     Reduction,
+    Rounding,
     decode,
     exact_mx,
     kernels,
@@ -197,6 +200,22 @@ def test_double_precision_beyond_float32_is_clamped():
     assert (scales.tolist(), set(codes.tolist())) == ([254], {0x7E})
     scales, codes = mx.quantize(np.full(32, 5e-324), FLOAT8_E4M3FN, rounding="up")
     assert (scales.tolist(), set(codes.tolist())) == ([0], {1})
+
+
+def as_value(number):
+    """The exact value of a finite double."""
+    fraction, exponent = math.frexp(abs(number))
+    return Value(Class.FINITE, int(math.copysign(1, number) < 0), int(fraction * 2**53), exponent - 53)
+
+
+@EACH
+def test_quantize_of_doubles_far_below_their_block_keeps_their_signs_in_every_mode(element):
+    for largest in (1.0, -1e300, 5e-324):
+        block = [largest, -1e-300, 1e-300, -5e-324, 5e-324, -0.0, 0.0, -(2.0**-800), 2.0**-801, -(2.0**-801)]
+        for mode in set(Rounding) - {Rounding.STOCHASTIC}:
+            scales, codes = mx.quantize(block, element, block=len(block), rounding=mode)
+            wanted = exact_mx.quantize([as_value(number) for number in block], element, rounding=mode)
+            assert (scales[0], codes.tolist()) == wanted, (largest, mode)
 
 
 @pytest.mark.parametrize(

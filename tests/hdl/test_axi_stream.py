@@ -9,6 +9,7 @@ from hdl import Error
 from hdl.axi_lite import CLEAR_ADDRESS, address_of
 from hdl.axi_stream import AxiStreamMac
 from sim import counts
+from tools.simulator import simulator_of
 
 
 def answer(top: AxiStreamMac, **user: int):
@@ -54,6 +55,37 @@ def test_axi_stream_field_beyond_the_unit_is_refused(user, error):
     top = AxiStreamMac(operands=HALF_FORMATS, registers=4)
     result = CBFLOAT16.one if error is Error.NONE else 0
     assert answer(top, level=2, **user) == (error, result)
+
+
+def test_axi_stream_unit_of_all_256_registers_keeps_each_of_them_apart():
+    top = AxiStreamMac(registers=256, stages=3)
+    seen = {}
+
+    async def testbench(ctx):
+        ctx.set(top.aresetn, 1)
+        ctx.set(top.m_axis_tready, 1)
+        # All registers are in use before the first is read: 1.0 * x, then 1.0 * 0.
+        beats = [(register, step) for step in (0, 1) for register in range(256)]
+        for _ in range(1000):
+            if beats:
+                register, step = beats[0]
+                ctx.set(top.s_axis_tdata, {"a": CBFLOAT16.one, "b": 0 if step else CBFLOAT16.one + register})
+                ctx.set(top.s_axis_tuser, {"register": register, "level": 2, "first": not step})
+                ctx.set(top.s_axis_tlast, step)
+            ctx.set(top.s_axis_tvalid, bool(beats))
+            if beats and ctx.get(top.s_axis_tready):
+                beats.pop(0)
+            if ctx.get(top.m_axis_tvalid):
+                seen[ctx.get(top.m_axis_tuser.register)] = ctx.get(top.m_axis_tdata)
+            ctx.set(top.aclk, 1)
+            await ctx.delay(1e-6)
+            ctx.set(top.aclk, 0)
+            await ctx.delay(1e-6)
+
+    simulator = simulator_of(top)
+    simulator.add_testbench(testbench)
+    simulator.run()
+    assert seen == {register: CBFLOAT16.one + register for register in range(256)}
 
 
 def test_axi_lite_addresses_of_counters_are_those_of_the_documents():

@@ -1,13 +1,19 @@
 """The counters of a unit: what they show and when, clears, the largest value, and command line and Verilog."""
 
+import itertools
+
 import pytest
 
 import golden
+from golden import CBFLOAT16, Rounding
 from golden.counts import Events
 from hdl import MultiplyAccumulate, VectorMac
 from hdl.cli import main
 from hdl.mac.counters import COUNTER_BITS, EVENTS, KINDS, Counter
 from sim.counts import COUNTERS
+from sim.stimulus.counted import counts_of_segment
+from sim.stimulus.counted_events import countable, event_reductions
+from sim.stimulus.reductions import Segment
 
 from .mac_bench import reduction, run
 from .simulators import simulate, unit_of
@@ -30,14 +36,15 @@ def code(value):
     return int(golden.encode(value, "cbfloat16"))
 
 
-def drive(unit, products, then):
+def drive(unit, products, then, chunk=0):
     """Offer products, take results, and call ``then`` with the cycles since the last result was offered."""
 
     async def bench(ctx):
         waiting, offered, since = list(products), 0, 0
         ctx.set(unit.o.ready, 1)
+        ctx.set(unit.chunk, chunk)
         expected = sum(product.last for product in products)
-        for _ in range(200):
+        for _ in range(200 + 20 * len(products)):
             if waiting:
                 ctx.set(unit.i.payload, {name: getattr(waiting[0], name) for name in unit.i.payload.shape().members})
             ctx.set(unit.i.valid, bool(waiting))
@@ -45,6 +52,8 @@ def drive(unit, products, then):
             if offered == expected:
                 then(ctx, since)
                 since += 1
+            if since > 3:
+                break
             if waiting and ctx.get(unit.i.ready):
                 waiting.pop(0)
             await ctx.tick()
@@ -112,6 +121,27 @@ def test_counter_of_a_few_bits_counts_as_far_as_it_can(most, bits):
             await ctx.tick()
 
     simulate(counter, bench)
+
+
+@pytest.mark.parametrize(
+    ("stages", "mode"), [*((3, mode) for mode in Rounding), (11, Rounding.TOWARD_ZERO), (11, Rounding.STOCHASTIC)]
+)
+def test_counters_of_a_unit_of_every_mode_are_goldens_in_each(stages, mode):
+    unit = unit_of(MultiplyAccumulate, roundings=tuple(Rounding), random_bits=4, stages=stages, counters=True)
+    met = set()
+    for chunk, random in itertools.product((0, 1), (0, 15) if mode is Rounding.STOCHASTIC else (0,)):
+        products, counts = [], [0] * len(COUNTERS)
+        for level in (0, 1, 2):
+            for a, b, _ in event_reductions(CBFLOAT16, level):
+                brought = {"modes": [mode.value] * len(a), "random": [random] * len(a)}
+                one = Segment(0, level, a, b, chunk=chunk, **brought, random_promotion=[random] * len(a))
+                counts = [*map(sum, zip(counts, counts_of_segment(one, CBFLOAT16, random_bits=4), strict=True))]
+                products += reduction(a, b, level=level, rounding=mode.value, random=random, random_promotion=random)
+        seen = {}
+        drive(unit, products, lambda ctx, since, seen=seen: seen.setdefault(since, shown(ctx, unit)), chunk)
+        assert seen[3] == counts
+        met |= {name for name, count in zip(COUNTERS, counts, strict=True) if count}
+    assert met == set().union(*(countable(CBFLOAT16, level) for level in (0, 1, 2)))
 
 
 @pytest.mark.parametrize("kind", [MultiplyAccumulate, VectorMac])

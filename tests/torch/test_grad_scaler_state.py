@@ -44,6 +44,17 @@ def test_loaded_state_continues_as_if_nothing_had_happened(before, after, hyster
     assert advance(resumed, after).state_dict() == whole.state_dict()
 
 
+@pytest.mark.parametrize("loss_scale", ["dynamic", 8.0])
+def test_scale_that_is_set_keeps_the_count_of_skipped_steps_and_starts_the_rule_again(loss_scale):
+    scaler = advance(GradScaler(loss_scale), [True, False, True, False, True])
+    scaler.update(4.0)
+    assert (scaler.get_scale(), scaler.get_num_skipped_steps()) == (4.0, 2)
+    rule = {"steps_since_rescale": 0, "overflows_since_rescale": 0}
+    assert scaler.state_dict() == {"loss_scale": 4.0, "num_skipped_steps": 2} | rule
+    advance(scaler, [False])
+    assert scaler.get_num_skipped_steps() == 3
+
+
 def test_state_has_the_documented_keys():
     assert list(dynamic().state_dict()) == KEYS
     assert list(GradScaler(8.0).state_dict()) == KEYS

@@ -221,7 +221,9 @@ def induction_proofs() -> Iterator[Proof]:
 def _given(stages: int) -> dict[str, Any]:
     """Return the parameters: as small as can be in all but the depth."""
     operands, registers = (_TINY if stages < 13 else _SEVERAL), (16 if stages in _RELEASED else 2)
-    return {"operands": operands, "inner": OPERAND, "registers": registers, "chunk_bits": 16, "stages": stages}
+    # A chunk of any length that can be built.
+    chunk_bits = 32 if stages == _FAST else 16
+    return {"operands": operands, "inner": OPERAND, "registers": registers, "chunk_bits": chunk_bits, "stages": stages}
 
 
 def _title(stages: int) -> str:
