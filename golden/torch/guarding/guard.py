@@ -23,7 +23,7 @@ from torch.autograd.graph import GradientEdge
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from golden.torch.compiling.frames import run_as_written
-from golden.torch.guarding.operator_kinds import kind_of_operator, operator_name
+from golden.torch.guarding.operator_kinds import is_of_pytorch, kind_of_operator, operator_name
 from golden.torch.guarding.provenance import half_of_graph
 from golden.torch.settings.scopes import Process, Settings, scopes
 
@@ -121,7 +121,7 @@ def _judge(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     if scopes.recorder is not None:
         scopes.recorder.pytorchs(func, settings)
     elif settings is not None and settings.enabled:
-        refuse(name, dtypes, settings, is_known=kind_of_operator(func) != "unknown")
+        refuse(name, dtypes, settings, is_known=kind_of_operator(func) != "unknown" or is_of_pytorch(name))
     elif settings is None and scopes.pols and not Process.entered and not scopes.unwatched:
         raise RuntimeError(
             f"pol: {name} {_place()} would run in {_listed(dtypes)} and at no level, for no precision is in force; add "
@@ -146,8 +146,10 @@ def refuse(name: str, dtypes: Iterable[torch.dtype], settings: Settings, *, is_k
         message = f"{name}: has no exact path; {advice}. It is a product of {_listed(dtypes)} {place}"
     else:
         message = (
-            f"{name}: unknown here, so that it may sum products, of {_listed(dtypes)} {place}; "
-            f"golden.torch.declare_operator({name!r}, product=False) says that it does not"
+            f"{name}: unknown here, so that it may sum products, of {_listed(dtypes)} {place}. Its source tells whether "
+            f"it multiplies and sums; torch.profiler lists what it calls, and aten::mm, addmm, bmm, convolution and "
+            f"attention are products. Then golden.torch.declare_operator({name!r}, product=True), or product=False only "
+            f"if it sums no products, or run it inside golden.torch.precision(enabled=False)"
         )
     message += "; precision(unseen='warn') lets all such pass"
     if settings.unseen == "error":
