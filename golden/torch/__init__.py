@@ -50,7 +50,7 @@ from golden.torch.functions.convolution import (
 )
 from golden.torch.functions.derived import grouped_mm
 from golden.torch.functions.products import bmm, linear, matmul
-from golden.torch.guarding import recomputation  # noqa: F401 - checkpoints keep the precision from now on
+from golden.torch.guarding import beneath, recomputation  # noqa: F401 - what they replace is in force from now on
 from golden.torch.guarding.audit import Audit, audit
 from golden.torch.guarding.operator_kinds import declare_operator
 from golden.torch.observing import observe

@@ -59,11 +59,52 @@ def product(x: torch.Tensor, y: torch.Tensor):
     return torch.mm(x, y)
 
 
-@pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")
-def test_guard_torchscript_is_seen():
+class Spectrum(torch.nn.Module):
+    def forward(self, x):
+        return torch.fft.rfft(x).abs()
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit.*is deprecated")
+@pytest.mark.parametrize(
+    ("made", "name"),
+    [
+        (lambda: torch.jit.script(product), "mm"),
+        (lambda: torch.jit.script(Spectrum()), "_fft_r2c"),
+        (lambda: torch.jit.trace(product, (X, W)), "mm"),
+    ],
+)
+def test_guard_product_within_torchscript_is_refused_with_its_name(made, name):
+    scripted, given = made(), (X,) if name == "_fft_r2c" else (X, W)
+    with cstorch.precision("cbfloat16"), pytest.raises(NotImplementedError, match=rf"^aten::{name}: {NO_PATH}") as told:
+        scripted(*given)
+    assert "TorchScript interpreter" in str(told.value.__cause__)
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit.*is deprecated")
+def test_guard_leaves_another_error_of_torchscript_as_it_is():
     scripted = torch.jit.script(product)
-    with cstorch.precision("cbfloat16"), pytest.raises(RuntimeError, match="TorchScript interpreter"):
-        scripted(X, W)
+    with cstorch.precision("cbfloat16"), pytest.raises(RuntimeError, match="TorchScript interpreter") as told:
+        with pytest.raises(NotImplementedError):
+            scripted(X, W)
+        with cstorch.precision(enabled=False):
+            scripted(X, W[:3])
+    assert told.type is RuntimeError
+
+
+class Marked(torch.Tensor):
+    pass
+
+
+@pytest.mark.parametrize("given", [[[1.0, 2.0]], X, torch.ones(2, requires_grad=True), torch.ones(2).half()])
+def test_tensor_of_a_subclass_is_made_within_a_precision_as_outside(given):
+    wanted = Marked(given)
+    with cstorch.precision("cbfloat16"):
+        got = Marked(given)
+        if got.ndim == 2:
+            assert type(got @ got.T) is Marked
+    assert (type(got), got.requires_grad, got.is_leaf) == (Marked, wanted.requires_grad, wanted.is_leaf)
+    assert_same_tensors(got.as_subclass(torch.Tensor), wanted.as_subclass(torch.Tensor))
+    assert Marked(3).shape == (3,)
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.complex64, torch.complex128])

@@ -112,7 +112,17 @@ def _is_weighted(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bo
 
 
 def _judge(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Let a product of PyTorch pass, or not. Products of integers are exact by themselves."""
+    """Let a product of PyTorch pass, or not; an error is kept for TorchScript, which drops its text."""
+    try:
+        _judge_product(func, args, kwargs)
+    except Exception as error:
+        if scopes.errors is not None:
+            scopes.errors.append(error)
+        raise
+
+
+def _judge_product(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Products of integers are exact by themselves."""
     leaves = torch.utils._pytree.arg_tree_leaves(*args, **kwargs)
     dtypes = {each.dtype: None for each in leaves if isinstance(each, torch.Tensor) and _has_rounding(each)}
     if not dtypes:
