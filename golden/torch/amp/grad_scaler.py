@@ -25,7 +25,7 @@ from golden.torch.amp.gradients import (
 )
 from golden.torch.amp.iteration import Iteration, as_optimizer, as_optimizers
 from golden.torch.amp.scale import LossScale
-from golden.torch.guarding.unscaled import scaled_step
+from golden.torch.guarding.unscaled import note_unscaled, scaled_step
 from golden.torch.notices import say_once
 from golden.torch.runs.ranks import highest_rank_where, rank
 from golden.torch.settings.scopes import scopes
@@ -206,6 +206,7 @@ class GradScaler:
         if now.gradients_are_scaled:
             divide(parameters, self.get_scale())
         now.norms[optimizer] = self._norm(optimizer)
+        note_unscaled()
 
     def clip_gradients_and_return_isfinite(self, optimizers: Optimizer | Iterable[Optimizer]) -> bool:
         """Unscale what is not unscaled, then scale all gradients of these optimizers down to `max_gradient_norm`.
@@ -283,7 +284,10 @@ class GradScaler:
         """Make the step if it is finite; the gradients must be unscaled. All else is as in `step`."""
         optimizer = as_optimizer(optimizer)
         if self._enabled and (kwargs.get("closure") or any(map(callable, args))):
-            raise TypeError("closure: got one, must not be given: the gradients that it computes would stay scaled")
+            raise TypeError(
+                "closure: got one, must not be given: the gradients that it computes would stay scaled; let it call "
+                "scale(loss).backward(), unscale_(optimizer) and update(), and call optimizer.step(closure)"
+            )
         if not self._enabled:
             return optimizer.step(*args, **kwargs)
         self._iteration.check_may_step(optimizer)

@@ -16,6 +16,7 @@ import sys
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -24,14 +25,14 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from golden.torch.compiling.frames import run_as_written
 from golden.torch.guarding.operator_kinds import is_of_pytorch, kind_of_operator, operator_name
-from golden.torch.guarding.provenance import half_of_graph
+from golden.torch.guarding.provenance import OF_A_LEAF, half_of_graph, made_in, nodes
+from golden.torch.guarding.unscaled import note_backward, note_pytorchs_product
+from golden.torch.settings.half import current_half, is_asked_for
 from golden.torch.settings.scopes import Process, Settings, scopes
 
 __all__ = ["looking_through", "module_path", "refuse", "settings_in_force", "unwatch", "unwatched", "watch", "watching"]
 
 _without_functions = torch._C.DisableTorchFunction
-#: Sequence number of a node that no forward pass made: it accumulates the gradient of a leaf.
-_OF_A_LEAF = 2**64 - 1
 
 
 class _ProductGuard(TorchDispatchMode):
@@ -132,11 +133,14 @@ def _judge_product(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
         scopes.recorder.pytorchs(func, settings)
     elif settings is not None and settings.enabled:
         refuse(name, dtypes, settings, is_known=kind_of_operator(func) != "unknown" or is_of_pytorch(name))
-    elif settings is None and scopes.pols and not Process.entered and not scopes.unwatched:
-        raise RuntimeError(
-            f"pol: {name} {_place()} would run in {_listed(dtypes)} and at no level, for no precision is in force; add "
-            f"'with golden.torch.precision():' around the training, or golden.torch.amp.initialize(model) before it"
-        )
+    elif settings is None:
+        note_pytorchs_product()
+        if scopes.pols and not Process.entered and not scopes.unwatched:
+            raise RuntimeError(
+                f"pol: {name} {_place()} would run in {_listed(dtypes)} and at no level, for no precision is in force; "
+                f"add 'with golden.torch.precision():' around the training, or golden.torch.amp.initialize(model) "
+                f"before it"
+            )
 
 
 def _has_rounding(tensor: torch.Tensor) -> bool:
@@ -185,7 +189,7 @@ def settings_in_force() -> Settings | None:
             number = node._sequence_nr()
             if not scopes.timeline:
                 return Process.latest  # made by another thread
-            return scopes.timeline.latest() if number == _OF_A_LEAF else scopes.timeline.at(number)
+            return scopes.timeline.latest() if number == OF_A_LEAF else scopes.timeline.at(number)
     return scopes.precisions[-1] if scopes.precisions else None
 
 
@@ -251,7 +255,8 @@ def unwatched() -> Iterator[None]:
     """Let everything pass, in the backward pass of it, too: compiled code."""
     outside = scopes.unwatched
     scopes.unwatched = True
-    scopes.timeline.note(None)
+    around = scopes.precisions[-1] if scopes.precisions else Settings(current_half(), 1, None, enabled=False)
+    scopes.timeline.note(replace(around, enabled=False))
     try:
         with _without_functions():
             yield
@@ -287,7 +292,9 @@ def _watched_backward(*args: Any, **kwargs: Any) -> Any:
         not (scopes.timeline or (Process.latest is not None and args and _has_exact_product(args[0])))
         or torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.PROXY) is not None
     ):
+        note_backward(is_fp32=False)
         return _run_backward(*args, **kwargs)
+    note_backward(is_fp32=bool(args) and is_asked_for() and _is_meant_for_fp32(args[0]))
     outside = scopes.backwards
     scopes.backwards = (*outside, scopes.precisions)
     watch()
@@ -302,8 +309,18 @@ def _watched_backward(*args: Any, **kwargs: Any) -> Any:
 
 def _has_exact_product(roots: Any) -> bool:
     """Tell whether a graph has an exact product, which another thread has made, for this one has not been watched."""
-    graph = (each.node if isinstance(each, GradientEdge) else each.grad_fn for each in roots)
-    return half_of_graph(*graph) is not None
+    return half_of_graph(*_nodes_of(roots)) is not None
+
+
+def _is_meant_for_fp32(roots: Any) -> bool:
+    """Tell whether the node nearest to the roots that was made in a precision was in one that is not enabled."""
+    settings = (made_in(node) for node in nodes(*_nodes_of(roots)))
+    nearest = next((each for each in settings if each is not None), None)
+    return nearest is not None and not nearest.enabled
+
+
+def _nodes_of(roots: Any) -> list[Any]:
+    return [each.node if isinstance(each, GradientEdge) else each.grad_fn for each in roots]
 
 
 # Tensor.backward, autograd.backward and autograd.grad find it here; other code imports it from where it is.

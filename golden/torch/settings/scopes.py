@@ -79,6 +79,8 @@ class Process:
     latest: Settings | None = None
     #: How many exact products have run.
     products = 0
+    #: How many backward passes have begun.
+    backwards = 0
 
 
 class _Scopes(threading.local):
