@@ -38,6 +38,7 @@ from golden.torch.backend import (
     use_cs,
 )
 from golden.torch.backend.compilation import make_constant
+from golden.torch.functions import flops  # noqa: F401 - PyTorch counts the operations of exact products from now on
 from golden.torch.functions.attention import scaled_dot_product_attention
 from golden.torch.functions.contraction import einsum
 from golden.torch.functions.convolution import (
