@@ -13,6 +13,7 @@ import torch
 
 from golden.formats import FloatFormat, as_format
 from golden.mx import BLOCK
+from golden.torch.functions.gradients import without_tangents
 from golden.torch.functions.products import check_tensors
 from golden.torch.functions.products import linear as exact_linear
 from golden.torch.operators.format_text import text_of
@@ -36,6 +37,8 @@ class _FakeQuantize(torch.autograd.Function):
         (gradient,) = gradients
         rounded = gradient if element is None else rounded_to_blocks(gradient, element, axis, block)
         return rounded, None, None, None, None
+
+    jvp = staticmethod(without_tangents)
 
 
 def fake_quantize(

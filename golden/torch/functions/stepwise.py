@@ -11,7 +11,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from golden.torch.functions.gradients import branch_of, exact_product, is_transformed, plan_of_gradients, summed
+from golden.torch.functions.gradients import (
+    branch_of,
+    exact_product,
+    is_transformed,
+    plan_of_gradients,
+    summed,
+    without_tangents,
+)
 from golden.torch.functions.products import current_plan, linear
 from golden.torch.operators.registered import gradient_of, multiply, note_node
 
@@ -40,6 +47,8 @@ class _Collected(torch.autograd.Function):
             shape, dtype = ctx.bias
             bias = summed(gradient, shape, dtype, branch_of(ctx.plan, 2))
         return weight, bias, None, None
+
+    jvp = staticmethod(without_tangents)
 
 
 def _keep_weight(ctx: Any, weight: Tensor, bias: Tensor | None, plan: tuple[Any, ...]) -> None:
@@ -95,6 +104,8 @@ class _Step(torch.autograd.Function):
             plan = branch_of(ctx.plan, 1)
             for_operand = exact_product(rounded, weight, None, plan, gradient_of(operand).dtype)
         return for_operand, None, None, torch.cat([gradient, operand.float()], -1), None
+
+    jvp = staticmethod(without_tangents)
 
 
 def _gates(operand: Tensor, weight: Tensor, bias: Tensor | None, plan: tuple[Any, ...]) -> Tensor:
