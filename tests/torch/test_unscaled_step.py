@@ -169,9 +169,13 @@ def test_product_beside_a_disabled_precision_is_not_meant_to_be_in_fp32(scale):
     with cstorch.precision(enabled=False):
         loss = result.sum()
     scaler = cstorch.amp.GradScaler(scale)
-    with pytest.raises(RuntimeError, match=r"precision\(enabled=False\)"):
+
+    def step():
         scaler.scale(loss).backward()
         scaler.step(optimizer)
+
+    with pytest.raises(RuntimeError, match=r"precision\(enabled=False\)"):
+        step()
 
 
 def closure_of(model, optimizer, half="cbfloat16", scaler=None):

@@ -32,9 +32,9 @@ __all__ = [
     "branch_of",
     "exact_product",
     "has_derivatives",
-    "keep_for_tangents",
     "is_differentiated",
     "is_transformed",
+    "keep_for_tangents",
     "one_by_one",
     "plan_of_gradients",
     "round_to_half",
@@ -119,9 +119,7 @@ class _TransformedProduct(_MatrixProduct):
         return exact_product(*batched, *given[3:]), 0
 
 
-def keep_for_tangents(
-    ctx: Any, a: torch.Tensor, b: torch.Tensor, dtype: torch.dtype, *others: torch.Tensor
-) -> None:
+def keep_for_tangents(ctx: Any, a: torch.Tensor, b: torch.Tensor, dtype: torch.dtype, *others: torch.Tensor) -> None:
     """Keep the operands of a product, and the dtype of its result, where forward-mode derivatives are computed."""
     if forward_ad._current_level >= 0:
         ctx.save_for_forward(a, b, *others)

@@ -38,7 +38,7 @@ def _settings(geometry: Geometry, plan: _Plan) -> tuple[Any, ...]:
 
 def _keep(ctx: Any, operands: tuple[Any, ...], geometry: Geometry, plan: _Plan, dtype: torch.dtype) -> None:
     ctx.save_for_backward(*operands)
-    keep_for_tangents(ctx, *operands[:2], dtype)
+    keep_for_tangents(ctx, operands[0], operands[1], dtype)
     ctx.geometry, ctx.plan = geometry, plan
 
 

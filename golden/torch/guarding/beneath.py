@@ -49,4 +49,4 @@ def _made_while_watched(*args: Any, **kwargs: Any) -> Any:
         return _new_tensor(torch.Tensor, *args[1:], **kwargs).as_subclass(args[0])
 
 
-torch.Tensor.__new__ = staticmethod(_made_while_watched)  # type: ignore[assignment]
+torch.Tensor.__new__ = staticmethod(_made_while_watched)  # type: ignore[method-assign]

@@ -160,10 +160,10 @@ def refuse(name: str, dtypes: Iterable[torch.dtype], settings: Settings, *, is_k
         message = f"{name}: has no exact path; {advice}. It is a product of {_listed(dtypes)} {place}"
     else:
         message = (
-            f"{name}: unknown here, so that it may sum products, of {_listed(dtypes)} {place}. Its source tells whether "
-            f"it multiplies and sums; torch.profiler lists what it calls, and aten::mm, addmm, bmm, convolution and "
-            f"attention are products. Then golden.torch.declare_operator({name!r}, product=True), or product=False only "
-            f"if it sums no products, or run it inside golden.torch.precision(enabled=False)"
+            f"{name}: unknown here, so that it may sum products, of {_listed(dtypes)} {place}. Its source tells if it "
+            "does; torch.profiler lists what it calls, of which aten::mm, addmm, bmm, convolution and attention are "
+            f"products. Then call golden.torch.declare_operator({name!r}, product=True), or product=False only if it "
+            "sums no products; or run it inside golden.torch.precision(enabled=False)"
         )
     message += "; precision(unseen='warn') lets all such pass"
     if settings.unseen == "error":
