@@ -74,10 +74,6 @@ class _MatrixProduct(torch.autograd.Function):
             grad_initial = summed(gradient, shape, dtype, branch_of(ctx.plan, 3)) if for_initial else None
         return grad_a, grad_b, grad_initial, None, None
 
-    @staticmethod
-    def jvp(ctx: Any, *tangents: Any) -> Any:
-        return tangent_of_product(exact_product, ctx, tangents)
-
 
 def _keep_operands(
     ctx: Any, a: torch.Tensor, b: torch.Tensor, initial: torch.Tensor | None, plan: _Plan, dtype: torch.dtype
@@ -117,6 +113,10 @@ class _TransformedProduct(_MatrixProduct):
                 info.batch_size, *(1 for _ in range(axes - batched[0].ndim)), *batched[0].shape
             )
         return exact_product(*batched, *given[3:]), 0
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Any:
+        return tangent_of_product(exact_product, ctx, tangents)
 
 
 def keep_for_tangents(ctx: Any, a: torch.Tensor, b: torch.Tensor, dtype: torch.dtype, *others: torch.Tensor) -> None:
@@ -207,10 +207,6 @@ class _Rounded(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Any) -> Any:
         return round_to_half(gradients[0], ctx.half, ctx.dtype), None, None
 
-    @staticmethod
-    def jvp(ctx: Any, *tangents: Any) -> Any:
-        return round_to_half(tangents[0], ctx.half, ctx.result_dtype)
-
 
 class _TransformedRounding(_Rounded):
     @staticmethod
@@ -225,6 +221,10 @@ class _TransformedRounding(_Rounded):
     def vmap(info: Any, in_dims: tuple[Any, ...], *given: Any) -> tuple[torch.Tensor, int]:
         return round_to_half(*given), in_dims[0]
 
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Any:
+        return round_to_half(tangents[0], ctx.half, ctx.result_dtype)
+
 
 class _Softmax(torch.autograd.Function):
     @staticmethod
@@ -237,10 +237,6 @@ class _Softmax(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
         return _of_softmax(ctx, gradients[0], ctx.dtype), None
-
-    @staticmethod
-    def jvp(ctx: Any, *tangents: Any) -> Any:  # its matrix of derivatives is symmetric
-        return _of_softmax(ctx, tangents[0], ctx.saved_tensors[0].dtype)
 
 
 def _keep_softmax(ctx: Any, output: torch.Tensor) -> None:
@@ -268,6 +264,10 @@ class _TransformedSoftmax(_Softmax):
     def vmap(info: Any, in_dims: tuple[Any, ...], *given: Any) -> tuple[torch.Tensor, int]:
         return softmax_in_half(given[0].movedim(in_dims[0], 0), given[1]), 0
 
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Any:  # its matrix of derivatives is symmetric
+        return _of_softmax(ctx, tangents[0], ctx.saved_tensors[0].dtype)
+
 
 def exact_product(
     a: torch.Tensor, b: torch.Tensor, initial: torch.Tensor | None, plan: _Plan, dtype: torch.dtype
@@ -289,7 +289,7 @@ def exact_product(
     if not is_differentiated(a, b, initial):
         half, level, _, chunk = plan
         return operators.multiply(a, b, initial, half.text, level, chunk, dtype)
-    if operators.is_plain(a, b, initial):
+    if forward_ad._current_level < 0 and operators.is_plain(a, b, initial):
         return _apply_plainly(a, b, initial, plan, dtype)
     return (_TransformedProduct if is_transformed() else _MatrixProduct).apply(a, b, initial, plan, dtype)
 
@@ -310,7 +310,9 @@ def has_derivatives() -> bool:
 
 
 def is_transformed() -> bool:
-    """Tell whether a transformation of `torch.func` is active, which requires more of an autograd function.
+    """Tell whether a transformation of `torch.func` or forward mode is active, which requires more of a function.
+
+    The compiler traces no autograd function that has a `jvp`, so that only those for transformations have one.
 
     Raises
     ------
@@ -318,7 +320,7 @@ def is_transformed() -> bool:
         In code that torch.compile makes: it would lose the derivative without a word.
     """
     if not torch.compiler.is_compiling():
-        return torch._C._functorch.peek_interpreter_stack() is not None
+        return torch._C._functorch.peek_interpreter_stack() is not None or forward_ad._current_level >= 0
     _refuse_in_transformation()
     return False
 

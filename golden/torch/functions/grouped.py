@@ -105,13 +105,6 @@ class _GroupedProduct(torch.autograd.Function):
             None,
         )
 
-    @staticmethod
-    def jvp(ctx: Any, *tangents: Any) -> Any:
-        def product(a: Any, b: Any, _: None, plan: _Plan, dtype: torch.dtype) -> Tensor:
-            return grouped_product(a, b, ctx.saved_tensors[2], plan, dtype)
-
-        return tangent_of_product(product, ctx, (*tangents[:2], None))
-
 
 def _keep(ctx: Any, a: Tensor, b: Tensor, ends: Tensor, plan: _Plan, dtype: torch.dtype) -> None:
     ctx.save_for_backward(a, b, ends)
@@ -132,6 +125,13 @@ class _TransformedGroupedProduct(_GroupedProduct):
         _keep(ctx, *inputs)
 
     vmap = one_by_one(lambda *given: grouped_product(*given))
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Any:
+        def product(a: Any, b: Any, _: None, plan: _Plan, dtype: torch.dtype) -> Tensor:
+            return grouped_product(a, b, ctx.saved_tensors[2], plan, dtype)
+
+        return tangent_of_product(product, ctx, (*tangents[:2], None))
 
 
 def grouped_product(a: Tensor, b: Tensor, ends: Tensor, plan: _Plan, dtype: torch.dtype) -> Tensor:

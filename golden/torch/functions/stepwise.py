@@ -48,8 +48,6 @@ class _Collected(torch.autograd.Function):
             bias = summed(gradient, shape, dtype, branch_of(ctx.plan, 2))
         return weight, bias, None, None
 
-    jvp = staticmethod(without_tangents)
-
 
 def _keep_weight(ctx: Any, weight: Tensor, bias: Tensor | None, plan: tuple[Any, ...]) -> None:
     ctx.plan, ctx.widths, ctx.dtype = plan_of_gradients(plan), list(weight.shape), weight.dtype
@@ -81,7 +79,7 @@ class _TransformedCollected(_Collected):
         weight, bias, _, plan = inputs
         _keep_weight(ctx, weight, bias, plan)
 
-    vmap = staticmethod(_no_vmap)
+    vmap, jvp = staticmethod(_no_vmap), staticmethod(without_tangents)
 
 
 class _Step(torch.autograd.Function):
@@ -105,8 +103,6 @@ class _Step(torch.autograd.Function):
             for_operand = exact_product(rounded, weight, None, plan, gradient_of(operand).dtype)
         return for_operand, None, None, torch.cat([gradient, operand.float()], -1), None
 
-    jvp = staticmethod(without_tangents)
-
 
 def _gates(operand: Tensor, weight: Tensor, bias: Tensor | None, plan: tuple[Any, ...]) -> Tensor:
     half, fwd, _, chunk = plan
@@ -128,7 +124,7 @@ class _TransformedStep(_Step):
         ctx.plan = plan_of_gradients(plan)
         ctx.save_for_backward(operand, weight)
 
-    vmap = staticmethod(_no_vmap)
+    vmap, jvp = staticmethod(_no_vmap), staticmethod(without_tangents)
 
 
 class Stepwise:

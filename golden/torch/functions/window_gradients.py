@@ -82,13 +82,6 @@ class _Convolved(torch.autograd.Function):
             None,
         )
 
-    @staticmethod
-    def jvp(ctx: Any, *tangents: Any) -> Any:
-        def product(x: Any, weight: Any, bias: Any, plan: _Plan, dtype: torch.dtype) -> torch.Tensor:
-            return convolved(x, weight, bias, ctx.geometry, plan, dtype)
-
-        return tangent_of_product(product, ctx, tangents)
-
 
 class _Transposed(torch.autograd.Function):
     @staticmethod
@@ -125,13 +118,6 @@ class _Transposed(torch.autograd.Function):
             None,
         )
 
-    @staticmethod
-    def jvp(ctx: Any, *tangents: Any) -> Any:
-        def product(x: Any, weight: Any, bias: Any, plan: _Plan, dtype: torch.dtype) -> torch.Tensor:
-            return transposed(x, weight, bias, ctx.size, ctx.geometry, plan, dtype)
-
-        return tangent_of_product(product, ctx, tangents)
-
 
 class _OfKernels(torch.autograd.Function):
     @staticmethod
@@ -166,13 +152,6 @@ class _OfKernels(torch.autograd.Function):
             None,
         )
 
-    @staticmethod
-    def jvp(ctx: Any, *tangents: Any) -> Any:
-        def product(gradient: Any, x: Any, _: None, plan: _Plan, dtype: torch.dtype) -> torch.Tensor:
-            return _of_kernels(gradient, x, ctx.size, ctx.geometry, plan, dtype)
-
-        return tangent_of_product(product, ctx, (*tangents[:2], None))
-
 
 class _TransformedConvolved(_Convolved):
     """The same inside `torch.func` transformations; so the next two."""
@@ -189,6 +168,13 @@ class _TransformedConvolved(_Convolved):
 
     vmap = one_by_one(lambda *given: convolved(*given))
 
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Any:
+        def product(x: Any, weight: Any, bias: Any, plan: _Plan, dtype: torch.dtype) -> torch.Tensor:
+            return convolved(x, weight, bias, ctx.geometry, plan, dtype)
+
+        return tangent_of_product(product, ctx, tangents)
+
 
 class _TransformedTransposed(_Transposed):
     @staticmethod
@@ -198,6 +184,13 @@ class _TransformedTransposed(_Transposed):
 
     setup_context = _TransformedConvolved.setup_context
     vmap = one_by_one(lambda *given: transposed(*given))
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Any:
+        def product(x: Any, weight: Any, bias: Any, plan: _Plan, dtype: torch.dtype) -> torch.Tensor:
+            return transposed(x, weight, bias, ctx.size, ctx.geometry, plan, dtype)
+
+        return tangent_of_product(product, ctx, tangents)
 
 
 class _TransformedOfKernels(_OfKernels):
@@ -212,6 +205,13 @@ class _TransformedOfKernels(_OfKernels):
         ctx.size = inputs[2]
 
     vmap = one_by_one(lambda *given: _of_kernels(*given))
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Any:
+        def product(gradient: Any, x: Any, _: None, plan: _Plan, dtype: torch.dtype) -> torch.Tensor:
+            return _of_kernels(gradient, x, ctx.size, ctx.geometry, plan, dtype)
+
+        return tangent_of_product(product, ctx, (*tangents[:2], None))
 
 
 def convolved(
