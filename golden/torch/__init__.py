@@ -38,6 +38,7 @@ from golden.torch.backend import (
     use_cs,
 )
 from golden.torch.backend.compilation import make_constant
+from golden.torch.functions import flops  # noqa: F401 - PyTorch counts the operations of exact products from now on
 from golden.torch.functions.attention import scaled_dot_product_attention
 from golden.torch.functions.contraction import einsum
 from golden.torch.functions.convolution import (
@@ -50,7 +51,7 @@ from golden.torch.functions.convolution import (
 )
 from golden.torch.functions.derived import grouped_mm
 from golden.torch.functions.products import bmm, linear, matmul
-from golden.torch.guarding import recomputation  # noqa: F401 - checkpoints keep the precision from now on
+from golden.torch.guarding import beneath, recomputation  # noqa: F401 - what they replace is in force from now on
 from golden.torch.guarding.audit import Audit, audit
 from golden.torch.guarding.operator_kinds import declare_operator
 from golden.torch.observing import observe

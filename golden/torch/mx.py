@@ -10,9 +10,11 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch.autograd import forward_ad
 
 from golden.formats import FloatFormat, as_format
 from golden.mx import BLOCK
+from golden.torch.functions.gradients import without_tangents
 from golden.torch.functions.products import check_tensors
 from golden.torch.functions.products import linear as exact_linear
 from golden.torch.operators.format_text import text_of
@@ -36,6 +38,10 @@ class _FakeQuantize(torch.autograd.Function):
         (gradient,) = gradients
         rounded = gradient if element is None else rounded_to_blocks(gradient, element, axis, block)
         return rounded, None, None, None, None
+
+
+class _FakeQuantizeWithoutTangents(_FakeQuantize):
+    jvp = staticmethod(without_tangents)
 
 
 def fake_quantize(
@@ -85,7 +91,8 @@ def fake_quantize(
         raise TypeError(f"block: got {block!r}, must be an int of at least 1")
     if block < 1:
         raise ValueError(f"block: got {block}, must be at least 1")
-    result: torch.Tensor = _FakeQuantize.apply(x, formats[0], formats[1], axis, min(block, _LONGEST))
+    function = _FakeQuantizeWithoutTangents if forward_ad._current_level >= 0 else _FakeQuantize
+    result: torch.Tensor = function.apply(x, formats[0], formats[1], axis, min(block, _LONGEST))
     return result
 
 

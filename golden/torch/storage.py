@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 import pickle
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-__all__ = ["load", "read", "save"]
+__all__ = ["load", "read", "save", "telling_of_a_full_disk"]
 
 #: What NumPy's numbers and arrays are pickled as. A learning rate easily becomes a number of NumPy, as in a LambdaLR.
 _OF_NUMPY: list[Any] = [
@@ -20,6 +24,11 @@ _OF_NUMPY: list[Any] = [
     np.dtype,
     *{type(np.dtype(code)) for code in np.typecodes["All"] if code not in "OV"},
 ]
+_FULL = {
+    errno.ENOSPC: "the disk is full",
+    errno.EDQUOT: "the quota of this disk is used up",
+    errno.EFBIG: "the file is larger than is allowed here",
+}
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 
 
@@ -40,20 +49,44 @@ def save(state_dict: Any, ckpt_path: str | Path) -> None:
     TypeError
         If `ckpt_path` is no path, or something in the structure cannot be written.
     OSError
-        If the file cannot be written, for example because its folder does not exist.
+        If the file cannot be written, for example because its folder does not exist, or the disk is full.
     """
     path = _path(ckpt_path)
     if not path.parent.is_dir():
         raise FileNotFoundError(f"ckpt_path: got {path}, must be in a folder that exists")
     partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
     try:
-        with partial.open("wb") as file:
-            _write(state_dict, file)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
+        with telling_of_a_full_disk(path):
+            with partial.open("wb") as file:
+                _write(state_dict, file)
+                file.flush()
+                os.fsync(file.fileno())
+            partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def telling_of_a_full_disk(path: Path) -> Iterator[None]:
+    """Raise an OSError with the path where a disk is full, of which some writers tell in other words, or nothing."""
+    try:
+        yield
+    except Exception as error:
+        number = _number_of(error)
+        if number not in _FULL:
+            raise
+        raise OSError(number, f"{_FULL[number]}, so this was not written; what was there stays", str(path)) from error
+
+
+def _number_of(error: BaseException | None) -> int | None:
+    """Return the operating system's number of what an error comes from; None if it comes from elsewhere."""
+    while error is not None:
+        found = re.search(r"\(os error (\d+)\)", str(error))  # of safetensors
+        number = int(found[1]) if found else getattr(error, "errno", None)
+        if number is not None:
+            return number
+        error = error.__cause__ or error.__context__
+    return None
 
 
 def _write(state_dict: Any, file: Any) -> None:

@@ -21,8 +21,8 @@ def defaults_of_the_process(monkeypatch):
     monkeypatch.setattr(current._Process, "backend", None)
     monkeypatch.setattr(notices, "_said", set())
     monkeypatch.setattr(levels._Process, "level", 1)
-    monkeypatch.setattr(unscaled._Latest, "backward", -1)
-    monkeypatch.setattr(unscaled._Latest, "other", -1)
+    for kind in ("backward", "other", "fp32", "plain"):
+        monkeypatch.setattr(unscaled._Latest, kind, -1)
 
 
 @pytest.fixture(autouse=True)

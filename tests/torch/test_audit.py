@@ -163,3 +163,27 @@ def test_audit_between_backward_and_step_does_not_make_the_step_in_fp32_be_refus
     with cstorch.precision("cbfloat16"):
         cstorch.audit(Net(), X, show=False)
     torch.optim.SGD(model.parameters(), lr=0.1).step()
+
+
+@pytest.mark.parametrize("columns", [80, 40])
+def test_audit_shows_the_names_of_operators_whole(capsys, monkeypatch, columns):
+    def attend(q):
+        with cstorch.precision(enabled=False):
+            return torch.nn.functional.scaled_dot_product_attention(q, q, q)
+
+    class Block(torch.nn.Module):
+        def forward(self, q):
+            return attend(attend(q) @ q.mT)
+
+    monkeypatch.setenv("COLUMNS", str(columns))
+    net = torch.nn.Sequential()
+    net.add_module("the_attention_of_the_third_block_of_the_decoder", Block())
+    found = cstorch.audit(net, normal(1, 1, 4, 4, seed=3).requires_grad_())
+    lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    assert max(map(len, lines)) <= 80
+    names = {row.operator for row in found.rows}
+    assert "aten::_scaled_dot_product_flash_attention_for_cpu_backward" in names
+    assert {line.split()[0] for line in lines if "::" in line} == names
+    for row in found.rows:
+        counts = [str(each) for each in row[3:] if each]
+        assert any(line.split() == [row.operator, *counts] for line in lines), row

@@ -1,8 +1,11 @@
 """Checkpoints: whole or not there, and only for the run that they are of."""
 
+import errno
 import os
 import re
+import resource
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -96,6 +99,37 @@ def test_damaged_file_is_named_and_changes_nothing(trained, name, damage):
     with pytest.raises((ValueError, FileNotFoundError), match=match):
         trainer.fit(data, steps=6, resume=True)
     assert bits(trainer)[:4] == before[:4]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no disk that is always full")
+@pytest.mark.parametrize("name", ["state.pt", "checkpoint.json"])
+def test_checkpoint_on_a_full_disk_says_so_and_where_and_leaves_the_one_before(trained, monkeypatch, name):
+    real = checkpoint.Path.mkdir
+
+    def make(path, **kwargs):
+        real(path, **kwargs)
+        (path / name).symlink_to("/dev/full")
+
+    monkeypatch.setattr(checkpoint.Path, "mkdir", make)
+    with pytest.raises(OSError, match=r"the disk is full, so this was not written.*step_00000005'$") as told:
+        write_checkpoint(trained / "checkpoints", 5, model(), {"big": torch.ones(100_000)}, {})
+    assert (told.value.errno, told.value.filename) == (errno.ENOSPC, str(folder(trained, 5)))
+    assert newest_checkpoint(trained / "checkpoints") == folder(trained, 4)
+    assert not list((trained / "checkpoints").glob("*.partial"))
+
+
+def test_weights_that_do_not_fit_say_so_and_where(trained):
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
+    try:
+        with pytest.raises(OSError, match=r"the file is larger than is allowed here.*step_00000005'$") as told:
+            write_checkpoint(trained / "checkpoints", 5, nn.Linear(100, 100), {}, {})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert told.value.errno == errno.EFBIG
+    full = checkpoint.safetensors.SafetensorError("I/O error: No space left on device (os error 28)")
+    with pytest.raises(OSError, match="the disk is full"), checkpoint.telling_of_a_full_disk(trained):
+        raise full
 
 
 def test_files_are_on_disk_before_the_checkpoint_has_its_name(tmp_path, monkeypatch):

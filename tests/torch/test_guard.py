@@ -59,11 +59,52 @@ def product(x: torch.Tensor, y: torch.Tensor):
     return torch.mm(x, y)
 
 
-@pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")
-def test_guard_torchscript_is_seen():
+class Spectrum(torch.nn.Module):
+    def forward(self, x):
+        return torch.fft.rfft(x).abs()
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit.*is deprecated")
+@pytest.mark.parametrize(
+    ("made", "name"),
+    [
+        (lambda: torch.jit.script(product), "mm"),
+        (lambda: torch.jit.script(Spectrum()), "_fft_r2c"),
+        (lambda: torch.jit.trace(product, (X, W)), "mm"),
+    ],
+)
+def test_guard_product_within_torchscript_is_refused_with_its_name(made, name):
+    scripted, given = made(), (X,) if name == "_fft_r2c" else (X, W)
+    with cstorch.precision("cbfloat16"), pytest.raises(NotImplementedError, match=rf"^aten::{name}: {NO_PATH}") as told:
+        scripted(*given)
+    assert "TorchScript interpreter" in str(told.value.__cause__)
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit.*is deprecated")
+def test_guard_leaves_another_error_of_torchscript_as_it_is():
     scripted = torch.jit.script(product)
-    with cstorch.precision("cbfloat16"), pytest.raises(RuntimeError, match="TorchScript interpreter"):
-        scripted(X, W)
+    with cstorch.precision("cbfloat16"):
+        with pytest.raises(NotImplementedError):
+            scripted(X, W)
+        with cstorch.precision(enabled=False), pytest.raises(RuntimeError, match="TorchScript interpreter") as told:
+            scripted(X, W[:3])
+    assert told.type is RuntimeError
+
+
+class Marked(torch.Tensor):
+    pass
+
+
+@pytest.mark.parametrize("given", [[[1.0, 2.0]], X, torch.ones(2, requires_grad=True), torch.ones(2).half()])
+def test_tensor_of_a_subclass_is_made_within_a_precision_as_outside(given):
+    wanted = Marked(given)
+    with cstorch.precision("cbfloat16"):
+        got = Marked(given)
+        if got.ndim == 2:
+            assert type(got @ got.T) is Marked
+    assert (type(got), got.requires_grad, got.is_leaf) == (Marked, wanted.requires_grad, wanted.is_leaf)
+    assert_same_tensors(got.as_subclass(torch.Tensor), wanted.as_subclass(torch.Tensor))
+    assert Marked(3).shape == (3,)
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.complex64, torch.complex128])
@@ -194,11 +235,80 @@ def test_guard_of_a_second_thread_is_its_own():
     assert len(caught) == 1
 
 
+WALK = """
+import importlib, pkgutil, warnings
+import torch
+from golden.torch.guarding import operator_kinds
+
+def is_public(name):
+    return not any(part.startswith("_") for part in name.split("."))
+
+def walk(module):
+    for _, name, _ in pkgutil.iter_modules(getattr(module, "__path__", ()), module.__name__ + "."):
+        if is_public(name):
+            try:
+                walk(importlib.import_module(name))
+            except ModuleNotFoundError as error:  # an optional one, such as tensorboard
+                assert not error.name.startswith("torch"), error
+
+warnings.simplefilter("ignore")
+walk(torch)
+names = set(torch._C._dispatch_get_all_op_names())
+assert {"torch_attn::_varlen_attn", "pippy::_pipe_split"} <= names
+assert all(operator_kinds.is_of_pytorch(each) for each in names if not each.startswith(("cbfloat::", "_test::")))
+print("unclassified:", operator_kinds.unclassified_operators())
+"""
+
+
 def test_operators_of_the_installed_pytorch_are_all_classified():
     # In a process of its own: operators of libraries that other tests have imported are registered in this one.
-    listing = "from golden.torch.guarding import operator_kinds; print(*operator_kinds.unclassified_operators())"
-    found = subprocess.run([sys.executable, "-c", listing], capture_output=True, text=True, check=True, cwd=ROOT)
-    assert found.stdout.split() == []
+    found = subprocess.run([sys.executable, "-c", WALK], capture_output=True, text=True, cwd=ROOT)
+    assert found.returncode == 0, found.stderr
+    assert found.stdout.endswith("unclassified: []\n")
+
+
+def message_of(call):
+    with cstorch.precision("cbfloat16"), pytest.raises(NotImplementedError) as told:
+        call()
+    return str(told.value)
+
+
+IN_PYTORCH = """
+import torch
+def {name}_implementation(x: torch.Tensor) -> torch.Tensor:
+    return x * 2
+if {custom}:
+    torch.library.custom_op("{space}::{name}", {name}_implementation, mutates_args=())
+else:
+    library = torch.library.Library("{space}", "FRAGMENT")
+    library.define("{name}(Tensor x) -> Tensor")
+    library.impl("{name}", {name}_implementation, "CPU")
+"""
+
+
+@pytest.mark.parametrize("custom", [True, False])
+@pytest.mark.parametrize("space", ["torch_later", "torch_nn"])
+def test_operator_that_pytorch_registers_later_is_a_product_and_cannot_be_declared(space, custom):
+    name = f"twice_{custom}".lower()
+    code = compile(IN_PYTORCH.format(space=space, name=name, custom=custom), torch.nn.__file__, "exec")
+    scope = {"__name__": "torch.later"}
+    exec(code, scope)
+    message = message_of(lambda: getattr(getattr(torch.ops, space), name)(X))
+    assert message.startswith(
+        f"{space}::{name}: has no exact path; run it inside golden.torch.precision(enabled=False)"
+    )
+    assert "declare_operator" not in message
+    with pytest.raises(ValueError, match=rf"^name: got '{space}::{name}', must be an operator of another library"):
+        cstorch.declare_operator(f"{space}::{name}", product=False)
+
+
+def test_attention_of_packed_sequences_is_refused_as_a_product_of_pytorch():
+    from torch.nn.attention.varlen import varlen_attn
+
+    q, ends = normal(6, 2, 8, seed=5), torch.tensor([0, 2, 6], dtype=torch.int32)
+    message = message_of(lambda: varlen_attn(q, q, q, ends, ends, 4, 4))
+    assert message.startswith("torch_attn::_varlen_attn: has no exact path")
+    assert "declare_operator" not in message
 
 
 def test_operator_of_another_library_is_unclassified_until_it_is_declared(foreign):
@@ -230,8 +340,11 @@ def foreign():
 
 def test_operator_of_another_library_is_refused_until_it_is_declared(foreign):
     with cstorch.precision("cbfloat16"):
-        with pytest.raises(NotImplementedError, match=r"^trial::twice: .*declare_operator"):
+        with pytest.raises(
+            NotImplementedError, match=r"^trial::twice: unknown.*torch.profiler lists.*product=True"
+        ) as told:
             foreign(X)
+        assert "product=False only if it sums no products" in str(told.value)
         cstorch.declare_operator("trial::twice", product=False)
         assert_same_tensors(foreign(X), X * 2)
         cstorch.declare_operator("trial::twice", product=True)

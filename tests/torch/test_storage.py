@@ -1,6 +1,9 @@
 """save and load: whole files, and errors that say what is wrong with one."""
 
 import datetime
+import errno
+import os
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,6 +26,19 @@ def test_save_that_fails_leaves_the_older_file(tmp_path):
     cstorch.save({"step": 1}, path)
     with pytest.raises(TypeError, match=r"^state_dict: cannot be written"):
         cstorch.save({"step": lambda: 2}, path)
+    assert cstorch.load(path) == {"step": 1}
+    assert [each.name for each in tmp_path.iterdir()] == ["x.mdl"]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no disk that is always full")
+@pytest.mark.parametrize("length", [1, 100_000])
+def test_save_on_a_full_disk_says_so_and_where_and_leaves_the_older_file(tmp_path, length):
+    path = tmp_path / "x.mdl"
+    cstorch.save({"step": 1}, path)
+    (tmp_path / f"x.mdl.{os.getpid()}.partial").symlink_to("/dev/full")
+    with pytest.raises(OSError, match=r"the disk is full, so this was not written.*x\.mdl'$") as told:
+        cstorch.save({"w": torch.ones(length)}, path)
+    assert (told.value.errno, told.value.filename) == (errno.ENOSPC, str(path))
     assert cstorch.load(path) == {"step": 1}
     assert [each.name for each in tmp_path.iterdir()] == ["x.mdl"]
 

@@ -1,10 +1,11 @@
-"""torch.func: the same exact products inside its transformations, item by item; forward derivatives are refused."""
+"""torch.func: the same exact products inside its transformations, item by item, and forward derivatives."""
 
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import func
 
+import golden
 import golden.torch as cstorch
 
 from .oracle import assert_same_tensors, normal
@@ -96,10 +97,79 @@ def test_functional_call_runs_a_module_with_other_parameters():
         assert_same_tensors(got, F.linear(X, W[0].T, BIAS[0]))
 
 
+KERNELS, TRANSPOSED = normal(2, 4, 3, seed=4), normal(4, 2, 3, seed=4)
+BILINEAR = {
+    "product": (torch.matmul, X, W),
+    "linear": (F.linear, X, W[0].T),
+    "convolution": (F.conv1d, X, KERNELS),
+    "transposed": (lambda x, weight: F.conv_transpose1d(x, weight, stride=2), X, TRANSPOSED),
+    "groups": (lambda x, weight: F.grouped_mm(x, weight), X, W),
+    "groups of rows": (lambda x, weight: F.grouped_mm(x, weight, offs=OFFS), X[0], W[:2]),
+}
+OFFS = torch.tensor([1, 4], dtype=torch.int32)
+
+
 @pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")  # which PyTorch itself calls
-def test_forward_derivatives_in_transformations_are_refused():
-    with cstorch.precision(HALF), pytest.raises(NotImplementedError, match="jvp"):
-        func.jacfwd(torch.matmul)(X[0], W[0])
+@pytest.mark.parametrize("name", BILINEAR)
+def test_tangent_of_a_product_is_two_products_at_the_backward_level_added_and_rounded_once(name):
+    function, x, weight = BILINEAR[name]
+    of_x, of_weight = normal(*x.shape, seed=13), normal(*weight.shape, seed=14)
+    with cstorch.precision(HALF, level=0, chunk=3), cstorch.pol(bwd_level=2):
+        value, got = func.jvp(function, (x, weight), (of_x, of_weight))
+        _, alone = func.jvp(lambda weight: function(x, weight), (weight,), (of_weight,))
+        assert_same_tensors(value, function(x, weight))
+    with cstorch.precision(HALF, level=2, chunk=3):
+        first, second = function(of_x, weight), function(x, of_weight)
+    assert_same_tensors(alone, second)
+    assert_same_tensors(got, torch.from_numpy(golden.quantize((first + second).numpy(), HALF)))
+    assert (got != first + second).any()
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")  # which PyTorch itself calls
+def test_tangent_of_a_bias_is_the_start_of_the_first_product():
+    x, weight, bias = X[0], W[0].T, BIAS[0]
+    of_x, of_bias = X[1], BIAS[1] * 2**-9
+    with cstorch.precision(HALF, level=2):
+        _, got = func.jvp(lambda x, bias: F.linear(x, weight, bias), (x, bias), (of_x, of_bias))
+        assert_same_tensors(got, F.linear(of_x, weight, of_bias))
+        _, got = func.jvp(lambda bias: F.linear(x, weight * torch.inf, bias), (bias,), (of_bias,))
+        assert_same_tensors(got, torch.from_numpy(golden.quantize(of_bias.numpy(), HALF)).expand(4, 3))
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")  # which PyTorch itself calls
+def test_jacobian_and_hessian_in_forward_mode_are_those_of_reverse_mode():
+    def penalty(weight):
+        return F.conv1d(X[:1], weight).square().sum()
+
+    with cstorch.precision(HALF, level=2, chunk=3):
+        assert_same_tensors(func.jacfwd(torch.matmul)(X[0], W[0]), func.jacrev(torch.matmul)(X[0], W[0]))
+        assert_same_tensors(func.hessian(penalty)(KERNELS), func.jacrev(func.grad(penalty))(KERNELS))
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")  # which PyTorch itself calls
+def test_tangent_of_attention_is_near_that_of_pytorch_in_float64():
+    def attend(x):
+        return F.scaled_dot_product_attention(x, x * 0.5, x - 1)
+
+    with cstorch.precision(HALF, level=2):  # a softmax in 16 bits
+        _, got = func.jvp(attend, (X,), (X * 0.25 + 1,))
+    _, wanted = func.jvp(attend, (X.double(),), (X.double() * 0.25 + 1,))
+    assert (got - wanted).abs().max() < 2**-6 * wanted.abs().max()
+    assert (got != 0).all()
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")  # which PyTorch itself calls
+def test_forward_derivative_of_a_recurrent_layer_to_train_is_refused_and_of_a_frozen_one_is_not():
+    model, x = torch.nn.GRU(3, 4), normal(5, 2, 3, seed=25)
+    with cstorch.precision(HALF), torch.autograd.forward_ad.dual_level():
+        with pytest.raises(NotImplementedError, match=r"^forward-mode derivatives: got one of a recurrent layer"):
+            model(torch.autograd.forward_ad.make_dual(x, x))
+        with pytest.raises(NotImplementedError, match=r"^forward-mode derivatives: .* of mx.fake_quantize"):
+            cstorch.mx.fake_quantize(torch.autograd.forward_ad.make_dual(x, x), "float8_e4m3fn")
+        result, _ = model.requires_grad_(False)(torch.autograd.forward_ad.make_dual(x, x))
+        tangent = torch.autograd.forward_ad.unpack_dual(result).tangent
+    difference = (model.double()(x.double() * (1 + 2**-20))[0] - model(x.double())[0]) * 2**20
+    assert (tangent - difference).abs().max() < 2**-6 * difference.abs().max()
 
 
 @pytest.mark.parametrize(
@@ -123,8 +193,8 @@ def test_sparse_operand_of_an_operator_is_named(call, message):
 FORWARD = {
     "product": lambda x: x @ W[0],
     "linear": lambda x: F.linear(x, W[0].T),
-    "convolution": lambda x: F.conv1d(x[None], normal(2, 4, 3, seed=4)),
-    "transposed": lambda x: F.conv_transpose1d(x[None], normal(4, 2, 3, seed=4)),
+    "convolution": lambda x: F.conv1d(x[None], KERNELS),
+    "transposed": lambda x: F.conv_transpose1d(x[None], TRANSPOSED),
     "groups": lambda x: F.grouped_mm(x[None], W[:1]),
     "attention": lambda x: F.scaled_dot_product_attention(x[None], x[None], x[None]),
 }
@@ -132,11 +202,12 @@ FORWARD = {
 
 @pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")  # which PyTorch itself calls
 @pytest.mark.parametrize("name", FORWARD)
-def test_forward_derivatives_without_gradients_are_refused_and_not_dropped(name):
+def test_forward_derivatives_without_gradients_are_those_of_torch_func(name):
     with cstorch.precision(HALF), torch.no_grad(), torch.autograd.forward_ad.dual_level():
         dual = torch.autograd.forward_ad.make_dual(X[0], X[1])
-        with pytest.raises(NotImplementedError, match="jvp"):
-            FORWARD[name](dual)
+        got = torch.autograd.forward_ad.unpack_dual(FORWARD[name](dual)).tangent
+    with cstorch.precision(HALF):
+        assert_same_tensors(got, func.jvp(FORWARD[name], (X[0],), (X[1],))[1])
 
 
 @pytest.mark.parametrize("name", FORWARD)

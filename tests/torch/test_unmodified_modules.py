@@ -198,3 +198,20 @@ def test_pol_on_attention_decides_the_level_of_its_softmax_and_of_its_products(l
             result = function(x, x, x)
         results.append([result, *torch.autograd.grad(result.sum(), x)])
     assert_same(*results)
+
+
+@pytest.mark.skipif(not hasattr(F, "linear_cross_entropy"), reason="this PyTorch does not have it")
+@pytest.mark.parametrize("reduction", ["mean", "none"])
+def test_linear_cross_entropy_in_chunks_is_a_linear_layer_and_a_loss(reduction):
+    x, weight, bias = (normal(*shape, seed=seed).requires_grad_() for seed, shape in enumerate([(6, 5), (7, 5), (7,)]))
+    labels = torch.arange(6)
+    options = torch.nn.LinearCrossEntropyOptions()
+    with cstorch.precision(HALF, 2) as context:
+        got = F.linear_cross_entropy(x, weight, labels, linear_bias=bias, reduction=reduction, options=options)
+        wanted = F.cross_entropy(cstorch.linear(x, weight, bias), labels, reduction=reduction)
+        assert_same_tensors(got, wanted)
+        gradients = [torch.autograd.grad(each.sum(), (x, weight, bias)) for each in (got, wanted)]
+    assert_same(*gradients)
+    assert not context.unseen_products
+    plain = F.linear_cross_entropy(x, weight, labels, linear_bias=bias, reduction=reduction, options=options)
+    assert (plain != got).any()

@@ -7,7 +7,7 @@ import re
 from torch import Tensor
 
 from golden.torch.guarding.operator_table import PRODUCTS
-from golden.torch.guarding.provenance import nodes
+from golden.torch.guarding.provenance import made_in, nodes
 from golden.torch.settings.half import current_half, wants_mixed_precision
 from golden.torch.settings.scopes import Process, scopes
 
@@ -41,7 +41,9 @@ class LossCheck:
             return
         found = None
         for node in nodes(loss.grad_fn):
-            function = getattr(type(node), "_forward_cls", None)
+            function, settings = getattr(type(node), "_forward_cls", None), made_in(node)
+            if settings is not None and not settings.enabled:
+                continue  # fp32 is meant
             if function is None:
                 name = _BACKWARD.sub("", node.name())
                 found = found or (f"{name} is PyTorch's own, in fp32" if name in _PYTORCHS else None)
@@ -56,5 +58,6 @@ class LossCheck:
                 f"outputs: got a loss none of whose products is exact ({found}), although the half type is "
                 f"{current_half().name}, which by itself turns nothing on; run the forward pass in 'with "
                 "golden.torch.precision():', or call golden.torch.amp.initialize(model) before the training. "
-                "golden.torch.enable_mixed_precision(False) says that fp32 is meant"
+                "golden.torch.enable_mixed_precision(False) says that fp32 is meant, and so does 'with "
+                "golden.torch.precision(enabled=False):' around the forward pass"
             )

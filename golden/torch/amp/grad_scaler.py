@@ -23,7 +23,7 @@ from golden.torch.amp.gradients import (
     number_of,
     parameters_of,
 )
-from golden.torch.amp.iteration import Iteration, as_optimizer, as_optimizers
+from golden.torch.amp.iteration import Iteration, as_optimizer, as_optimizers, check_has_no_closure
 from golden.torch.amp.scale import LossScale
 from golden.torch.guarding.unscaled import scaled_step
 from golden.torch.notices import say_once
@@ -282,8 +282,8 @@ class GradScaler:
     def step_if_finite(self, optimizer: Optimizer, *args: Any, **kwargs: Any) -> Any:
         """Make the step if it is finite; the gradients must be unscaled. All else is as in `step`."""
         optimizer = as_optimizer(optimizer)
-        if self._enabled and (kwargs.get("closure") or any(map(callable, args))):
-            raise TypeError("closure: got one, must not be given: the gradients that it computes would stay scaled")
+        if self._enabled:
+            check_has_no_closure(args, kwargs)
         if not self._enabled:
             return optimizer.step(*args, **kwargs)
         self._iteration.check_may_step(optimizer)

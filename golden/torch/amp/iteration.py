@@ -6,13 +6,15 @@ import math
 import weakref
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from torch import Tensor
 from torch.optim import Optimizer
 
 from golden.torch.amp.gradients import common_norm, parameters_of
+from golden.torch.guarding.unscaled import note_unscaled
 
-__all__ = ["Iteration", "as_optimizer", "as_optimizers"]
+__all__ = ["Iteration", "as_optimizer", "as_optimizers", "check_has_no_closure"]
 
 _UPDATE_MISSING = "is update() missing at the end of the loop?"
 
@@ -32,6 +34,15 @@ def as_optimizers(optimizers: Optimizer | Iterable[Optimizer], argument: str = "
     if not given:
         raise ValueError(f"{argument}: got no optimizer, must be at least one")
     return given
+
+
+def check_has_no_closure(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Refuse a closure among the arguments of a step that the gradient scaler makes."""
+    if kwargs.get("closure") or any(map(callable, args)):
+        raise TypeError(
+            "closure: got one, must not be given: the gradients that it computes would stay scaled; let it call "
+            "scale(loss).backward(), unscale_(optimizer) and update(), and call optimizer.step(closure)"
+        )
 
 
 @dataclass
@@ -88,6 +99,7 @@ class Iteration:
                     "parameter, also a tied one, to one optimizer"
                 )
         self.unscaled[optimizer] = gradients
+        note_unscaled()
 
     def check_may_step(self, optimizer: Optimizer) -> None:
         """Raise an error unless the optimizer is unscaled and has not stepped."""

@@ -8,6 +8,9 @@ Defined here: how a gradient is summed where one operand meets many.
   summed in fp32, in their order, and rounded once: a product by ones at level 0. The gradient of an initial value (a
   bias) is such a sum of the result's gradient, too.
 
+Forward-mode derivatives: the tangent of a product is two products at the backward level, each with one operand's
+tangent, the first from the tangent of the initial value. They are added in fp32 and rounded once.
+
 The functions set up their contexts in `forward`: PyTorch binds the arguments of a `setup_context` anew in every call,
 which takes longer than a small product.
 """
@@ -31,11 +34,14 @@ __all__ = [
     "has_derivatives",
     "is_differentiated",
     "is_transformed",
+    "keep_for_tangents",
     "one_by_one",
     "plan_of_gradients",
     "round_to_half",
     "softmax_in_half",
     "summed",
+    "tangent_of_product",
+    "without_tangents",
 ]
 
 # half, forward level, backward level, chunk
@@ -48,12 +54,14 @@ class _MatrixProduct(torch.autograd.Function):
         ctx: Any, a: torch.Tensor, b: torch.Tensor, initial: torch.Tensor | None, plan: _Plan, dtype: torch.dtype
     ) -> torch.Tensor:
         half, fwd, _, chunk = plan
-        _keep_operands(ctx, a, b, initial, plan)
+        _keep_operands(ctx, a, b, initial, plan, dtype)
         return operators.multiply(a, b, initial, half.text, fwd, chunk, dtype)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
         (gradient,) = gradients
+        if gradient is None:
+            return (None,) * 5
         if not torch.compiler.is_compiling():
             ctx.has_run = True  # `golden.torch.guarding.provenance` asks
         a, b = ctx.saved_tensors
@@ -67,8 +75,11 @@ class _MatrixProduct(torch.autograd.Function):
         return grad_a, grad_b, grad_initial, None, None
 
 
-def _keep_operands(ctx: Any, a: torch.Tensor, b: torch.Tensor, initial: torch.Tensor | None, plan: _Plan) -> None:
+def _keep_operands(
+    ctx: Any, a: torch.Tensor, b: torch.Tensor, initial: torch.Tensor | None, plan: _Plan, dtype: torch.dtype
+) -> None:
     ctx.save_for_backward(a, b)
+    keep_for_tangents(ctx, a, b, dtype)
     ctx.initial = (None, None) if initial is None else (initial.shape, initial.dtype)
     ctx.plan = plan_of_gradients(plan)
 
@@ -85,7 +96,7 @@ class _TransformedProduct(_MatrixProduct):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        _keep_operands(ctx, *inputs[:4])
+        _keep_operands(ctx, *inputs)
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[Any, ...], *given: Any) -> tuple[torch.Tensor, int]:
@@ -102,6 +113,42 @@ class _TransformedProduct(_MatrixProduct):
                 info.batch_size, *(1 for _ in range(axes - batched[0].ndim)), *batched[0].shape
             )
         return exact_product(*batched, *given[3:]), 0
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Any:
+        return tangent_of_product(exact_product, ctx, tangents)
+
+
+def keep_for_tangents(ctx: Any, a: torch.Tensor, b: torch.Tensor, dtype: torch.dtype, *others: torch.Tensor) -> None:
+    """Keep the operands of a product, and the dtype of its result, where forward-mode derivatives are computed."""
+    if forward_ad._current_level >= 0:
+        ctx.save_for_forward(a, b, *others)
+        ctx.set_materialize_grads(False)  # None for an operand without a tangent, and not zeros
+        ctx.result_dtype = dtype
+
+
+def tangent_of_product(
+    product: Callable[..., torch.Tensor], ctx: Any, tangents: tuple[torch.Tensor | None, ...]
+) -> torch.Tensor:
+    """Return the tangent of ``product(a, b, initial, plan, dtype)``, given those of `a`, `b` and `initial`."""
+    (a, b), (of_a, of_b, of_initial), dtype = ctx.saved_tensors[:2], tangents[:3], ctx.result_dtype
+    if of_a is None and of_b is None:
+        return product(torch.zeros_like(a), torch.zeros_like(b), of_initial, ctx.plan, dtype)
+    if of_a is None:
+        return product(a, of_b, of_initial, branch_of(ctx.plan, 2), dtype)
+    first = product(of_a, b, of_initial, branch_of(ctx.plan, 1), dtype)
+    if of_b is None:
+        return first
+    second = product(a, of_b, None, branch_of(ctx.plan, 2), dtype)
+    return round_to_half(first.float() + second.float(), ctx.plan[0], dtype)
+
+
+def without_tangents(ctx: Any, *tangents: Any) -> Any:
+    """Refuse forward-mode derivatives; the `jvp` of functions that have none."""
+    raise NotImplementedError(
+        "forward-mode derivatives: got one of a recurrent layer with weights to train, or of mx.fake_quantize, must be "
+        "of other products; torch.func.jacrev, grad and backward() compute these, in reverse mode"
+    )
 
 
 def plan_of_gradients(plan: _Plan) -> _Plan:
@@ -153,7 +200,7 @@ def summed(gradient: torch.Tensor, shape: torch.Size, dtype: torch.dtype, plan: 
 class _Rounded(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: torch.Tensor, half: HalfType, dtype: torch.dtype) -> torch.Tensor:
-        ctx.half, ctx.dtype = half.of_gradients, x.dtype
+        ctx.half, ctx.dtype, ctx.result_dtype = half.of_gradients, x.dtype, dtype
         return operators.rounded(x, half.text, dtype)
 
     @staticmethod
@@ -168,11 +215,15 @@ class _TransformedRounding(_Rounded):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        ctx.half, ctx.dtype = inputs[1].of_gradients, inputs[0].dtype
+        ctx.half, ctx.dtype, ctx.result_dtype = inputs[1].of_gradients, inputs[0].dtype, inputs[2]
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[Any, ...], *given: Any) -> tuple[torch.Tensor, int]:
         return round_to_half(*given), in_dims[0]
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Any:
+        return round_to_half(tangents[0], ctx.half, ctx.result_dtype)
 
 
 class _Softmax(torch.autograd.Function):
@@ -180,15 +231,23 @@ class _Softmax(torch.autograd.Function):
     def forward(ctx: Any, x: torch.Tensor, half: HalfType) -> torch.Tensor:
         output = operators.softmax16(x, half.text, half.dtype)
         ctx.half, ctx.dtype = half.of_gradients, x.dtype
-        ctx.save_for_backward(output)
+        _keep_softmax(ctx, output)
         return output
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
-        (output,) = ctx.saved_tensors
-        p, gradient = output.float(), gradients[0].float()
-        grad = p * (gradient - (gradient * p).sum(-1, keepdim=True))
-        return round_to_half(grad, ctx.half, ctx.dtype), None
+        return _of_softmax(ctx, gradients[0], ctx.dtype), None
+
+
+def _keep_softmax(ctx: Any, output: torch.Tensor) -> None:
+    ctx.save_for_backward(output)
+    if forward_ad._current_level >= 0:
+        ctx.save_for_forward(output)
+
+
+def _of_softmax(ctx: Any, derivative: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    p, given = ctx.saved_tensors[0].float(), derivative.float()
+    return round_to_half(p * (given - (given * p).sum(-1, keepdim=True)), ctx.half, dtype)
 
 
 class _TransformedSoftmax(_Softmax):
@@ -199,11 +258,15 @@ class _TransformedSoftmax(_Softmax):
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
         ctx.half, ctx.dtype = inputs[1].of_gradients, inputs[0].dtype
-        ctx.save_for_backward(output)
+        _keep_softmax(ctx, output)
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[Any, ...], *given: Any) -> tuple[torch.Tensor, int]:
         return softmax_in_half(given[0].movedim(in_dims[0], 0), given[1]), 0
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Any:  # its matrix of derivatives is symmetric
+        return _of_softmax(ctx, tangents[0], ctx.saved_tensors[0].dtype)
 
 
 def exact_product(
@@ -226,7 +289,7 @@ def exact_product(
     if not is_differentiated(a, b, initial):
         half, level, _, chunk = plan
         return operators.multiply(a, b, initial, half.text, level, chunk, dtype)
-    if operators.is_plain(a, b, initial):
+    if forward_ad._current_level < 0 and operators.is_plain(a, b, initial):
         return _apply_plainly(a, b, initial, plan, dtype)
     return (_TransformedProduct if is_transformed() else _MatrixProduct).apply(a, b, initial, plan, dtype)
 
@@ -247,7 +310,9 @@ def has_derivatives() -> bool:
 
 
 def is_transformed() -> bool:
-    """Tell whether a transformation of `torch.func` is active, which requires more of an autograd function.
+    """Tell whether a transformation of `torch.func` or forward mode is active, which requires more of a function.
+
+    The compiler traces no autograd function that has a `jvp`, so that only those for transformations have one.
 
     Raises
     ------
@@ -255,7 +320,7 @@ def is_transformed() -> bool:
         In code that torch.compile makes: it would lose the derivative without a word.
     """
     if not torch.compiler.is_compiling():
-        return torch._C._functorch.peek_interpreter_stack() is not None
+        return torch._C._functorch.peek_interpreter_stack() is not None or forward_ad._current_level >= 0
     _refuse_in_transformation()
     return False
 

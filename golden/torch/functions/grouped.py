@@ -14,8 +14,10 @@ from golden.torch.functions.gradients import (
     branch_of,
     is_differentiated,
     is_transformed,
+    keep_for_tangents,
     one_by_one,
     plan_of_gradients,
+    tangent_of_product,
 )
 from golden.torch.operators import registered as operators
 from golden.torch.operators.draws import FIRST_PART, branched
@@ -85,13 +87,15 @@ def _multiply(a: Tensor, b: Tensor, ends: Tensor, *given: Any) -> Tensor:
 class _GroupedProduct(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, a: Tensor, b: Tensor, ends: Tensor, plan: _Plan, dtype: torch.dtype) -> Tensor:
-        _keep(ctx, a, b, ends, plan)
+        _keep(ctx, a, b, ends, plan, dtype)
         half, level, _, chunk = plan
         return _multiply(a, b, ends, half.text, level, chunk, dtype)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
         (gradient,), (a, b, ends) = gradients, ctx.saved_tensors
+        if gradient is None:
+            return (None,) * 5
         of = operators.gradient_of
         for_a, for_b = ctx.needs_input_grad[:2]
         return (
@@ -103,8 +107,9 @@ class _GroupedProduct(torch.autograd.Function):
         )
 
 
-def _keep(ctx: Any, a: Tensor, b: Tensor, ends: Tensor, plan: _Plan) -> None:
+def _keep(ctx: Any, a: Tensor, b: Tensor, ends: Tensor, plan: _Plan, dtype: torch.dtype) -> None:
     ctx.save_for_backward(a, b, ends)
+    keep_for_tangents(ctx, a, b, dtype, ends)
     ctx.plan = plan_of_gradients(plan)
 
 
@@ -118,9 +123,16 @@ class _TransformedGroupedProduct(_GroupedProduct):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        _keep(ctx, *inputs[:4])
+        _keep(ctx, *inputs)
 
     vmap = one_by_one(lambda *given: grouped_product(*given))
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Any:
+        def product(a: Any, b: Any, _: None, plan: _Plan, dtype: torch.dtype) -> Tensor:
+            return grouped_product(a, b, ctx.saved_tensors[2], plan, dtype)
+
+        return tangent_of_product(product, ctx, (*tangents[:2], None))
 
 
 def grouped_product(a: Tensor, b: Tensor, ends: Tensor, plan: _Plan, dtype: torch.dtype) -> Tensor:

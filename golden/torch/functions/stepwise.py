@@ -11,7 +11,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from golden.torch.functions.gradients import branch_of, exact_product, is_transformed, plan_of_gradients, summed
+from golden.torch.functions.gradients import (
+    branch_of,
+    exact_product,
+    is_transformed,
+    plan_of_gradients,
+    summed,
+    without_tangents,
+)
 from golden.torch.functions.products import current_plan, linear
 from golden.torch.operators.registered import gradient_of, multiply, note_node
 
@@ -72,7 +79,7 @@ class _TransformedCollected(_Collected):
         weight, bias, _, plan = inputs
         _keep_weight(ctx, weight, bias, plan)
 
-    vmap = staticmethod(_no_vmap)
+    vmap, jvp = staticmethod(_no_vmap), staticmethod(without_tangents)
 
 
 class _Step(torch.autograd.Function):
@@ -117,7 +124,7 @@ class _TransformedStep(_Step):
         ctx.plan = plan_of_gradients(plan)
         ctx.save_for_backward(operand, weight)
 
-    vmap = staticmethod(_no_vmap)
+    vmap, jvp = staticmethod(_no_vmap), staticmethod(without_tangents)
 
 
 class Stepwise:

@@ -14,9 +14,11 @@ from golden.torch.functions.gradients import (
     branch_of,
     has_derivatives,
     is_transformed,
+    keep_for_tangents,
     one_by_one,
     plan_of_gradients,
     summed,
+    tangent_of_product,
 )
 from golden.torch.operators import registered as operators
 from golden.torch.operators.registered import gradient_of
@@ -34,8 +36,9 @@ def _settings(geometry: Geometry, plan: _Plan) -> tuple[Any, ...]:
     return (*map(list, geometry[:3]), geometry.groups, half.text, level, chunk)
 
 
-def _keep(ctx: Any, operands: tuple[torch.Tensor | None, ...], geometry: Geometry, plan: _Plan) -> None:
+def _keep(ctx: Any, operands: tuple[Any, ...], geometry: Geometry, plan: _Plan, dtype: torch.dtype) -> None:
     ctx.save_for_backward(*operands)
+    keep_for_tangents(ctx, operands[0], operands[1], dtype)
     ctx.geometry, ctx.plan = geometry, plan
 
 
@@ -56,12 +59,14 @@ class _Convolved(torch.autograd.Function):
         plan: _Plan,
         dtype: torch.dtype,
     ) -> torch.Tensor:
-        _keep(ctx, (x, weight, bias), geometry, plan_of_gradients(plan))
+        _keep(ctx, (x, weight, bias), geometry, plan_of_gradients(plan), dtype)
         return operators.convolution(x, weight, bias, *_settings(geometry, plan), dtype)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
         (gradient,), (x, weight, bias) = gradients, ctx.saved_tensors
+        if gradient is None:
+            return (None,) * len(ctx.needs_input_grad)
         geometry, plan = ctx.geometry, ctx.plan
         for_x, for_weight, for_bias = ctx.needs_input_grad[:3]
         return (
@@ -90,12 +95,15 @@ class _Transposed(torch.autograd.Function):
         plan: _Plan,
         dtype: torch.dtype,
     ) -> torch.Tensor:
-        _keep(ctx, (x, weight, bias), geometry, plan_of_gradients(plan))
+        _keep(ctx, (x, weight, bias), geometry, plan_of_gradients(plan), dtype)
+        ctx.size = size
         return operators.convolution_transposed(x, weight, bias, list(size), *_settings(geometry, plan), dtype)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
         (gradient,), (x, weight, bias) = gradients, ctx.saved_tensors
+        if gradient is None:
+            return (None,) * len(ctx.needs_input_grad)
         geometry, plan = ctx.geometry, ctx.plan
         for_x, for_weight, for_bias = ctx.needs_input_grad[:3]
         return (
@@ -122,12 +130,15 @@ class _OfKernels(torch.autograd.Function):
         plan: _Plan,
         dtype: torch.dtype,
     ) -> torch.Tensor:
-        _keep(ctx, (gradient, x), geometry, plan)
+        _keep(ctx, (gradient, x), geometry, plan, dtype)
+        ctx.size = size
         return operators.convolution_of_kernels(gradient, x, list(size), *_settings(geometry, plan), dtype)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
         (kernels,), (gradient, x) = gradients, ctx.saved_tensors
+        if kernels is None:
+            return (None,) * len(ctx.needs_input_grad)
         for_gradient, for_x = ctx.needs_input_grad[:2]
         plans = branch_of(ctx.plan, 1), branch_of(ctx.plan, 2)
         return (
@@ -152,9 +163,17 @@ class _TransformedConvolved(_Convolved):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        _keep(ctx, inputs[:3], inputs[-3], plan_of_gradients(inputs[-2]))
+        _keep(ctx, inputs[:3], inputs[-3], plan_of_gradients(inputs[-2]), inputs[-1])
+        ctx.size = inputs[3]
 
     vmap = one_by_one(lambda *given: convolved(*given))
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Any:
+        def product(x: Any, weight: Any, bias: Any, plan: _Plan, dtype: torch.dtype) -> torch.Tensor:
+            return convolved(x, weight, bias, ctx.geometry, plan, dtype)
+
+        return tangent_of_product(product, ctx, tangents)
 
 
 class _TransformedTransposed(_Transposed):
@@ -166,6 +185,13 @@ class _TransformedTransposed(_Transposed):
     setup_context = _TransformedConvolved.setup_context
     vmap = one_by_one(lambda *given: transposed(*given))
 
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Any:
+        def product(x: Any, weight: Any, bias: Any, plan: _Plan, dtype: torch.dtype) -> torch.Tensor:
+            return transposed(x, weight, bias, ctx.size, ctx.geometry, plan, dtype)
+
+        return tangent_of_product(product, ctx, tangents)
+
 
 class _TransformedOfKernels(_OfKernels):
     @staticmethod
@@ -175,9 +201,17 @@ class _TransformedOfKernels(_OfKernels):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        _keep(ctx, inputs[:2], inputs[-3], inputs[-2])
+        _keep(ctx, inputs[:2], *inputs[-3:])
+        ctx.size = inputs[2]
 
     vmap = one_by_one(lambda *given: _of_kernels(*given))
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Any:
+        def product(gradient: Any, x: Any, _: None, plan: _Plan, dtype: torch.dtype) -> torch.Tensor:
+            return _of_kernels(gradient, x, ctx.size, ctx.geometry, plan, dtype)
+
+        return tangent_of_product(product, ctx, (*tangents[:2], None))
 
 
 def convolved(

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import torch
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 from torch import Tensor, nn
 
 from golden.torch.amp.initialize import is_initialized
@@ -75,17 +76,28 @@ class Audit:
         return sum(row.refused for row in self.rows)
 
     def table(self) -> Table:
-        """Return it as a table of rich."""
-        table = Table(title=f"products: {self.exact} exact, {self.unseen} unseen (in fp32), {self.refused} refused")
-        for heading in ("module", "pass", "operator"):
-            table.add_column(heading, overflow="fold")
-        for heading in ("exact", "unseen (in fp32)", "refused"):
-            table.add_column(heading, justify="right")
+        """Return it as a table of rich, so narrow that the names of operators stay whole in 80 columns."""
+        title = f"products: {self.exact} exact, {self.unseen} unseen (in fp32), {self.refused} refused"
+        table = Table(title=title, box=None, padding=(0, 1, 0, 0), pad_edge=False)
+        table.add_column("module and pass, and its operators", overflow="fold", min_width=1 + _widest(self.rows))
+        for heading in ("exact", "unseen", "refused"):
+            table.add_column(heading, justify="right", no_wrap=True)
+        place = None
         for row in self.rows:
+            if place != (place := (row.module, row.run)):
+                table.add_row(Text(f"{row.module or '(the whole)'}, {row.run}"))
             style = None if not row.unseen + row.refused else "bold red"
-            counts = (str(each) if each else "" for each in row[3:])
-            table.add_row(row.module, row.run, row.operator, *counts, style=style)
+            table.add_row(Text(f" {row.operator}"), *(str(each) if each else "" for each in row[3:]), style=style)
         return table
+
+    def _print(self) -> None:
+        """Print the table, wider than the terminal where the name of an operator is."""
+        needed = 1 + _widest(self.rows) + len(" exact unseen refused")
+        Console(width=max(Console().width, needed)).print(self.table())
+
+
+def _widest(rows: list[AuditRow]) -> int:
+    return max((len(row.operator) for row in rows), default=0)
 
 
 class Recorder:
@@ -200,7 +212,7 @@ def audit(target: Callable[..., Any], *args: Any, backward: bool = True, show: b
         [AuditRow(*key, *(n[each] for each in ("exact", "unseen", "refused"))) for key, n in recorder.found.items()]
     )
     if show:
-        Console().print(found.table())
+        found._print()
     return found
 
 

@@ -16,6 +16,7 @@ import sys
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -23,15 +24,15 @@ from torch.autograd.graph import GradientEdge
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from golden.torch.compiling.frames import run_as_written
-from golden.torch.guarding.operator_kinds import kind_of_operator, operator_name
-from golden.torch.guarding.provenance import half_of_graph
+from golden.torch.guarding.operator_kinds import is_of_pytorch, kind_of_operator, operator_name
+from golden.torch.guarding.provenance import OF_A_LEAF, half_of_graph, made_in, nodes
+from golden.torch.guarding.unscaled import note_backward, note_pytorchs_product
+from golden.torch.settings.half import current_half, is_asked_for
 from golden.torch.settings.scopes import Process, Settings, scopes
 
 __all__ = ["looking_through", "module_path", "refuse", "settings_in_force", "unwatch", "unwatched", "watch", "watching"]
 
 _without_functions = torch._C.DisableTorchFunction
-#: Sequence number of a node that no forward pass made: it accumulates the gradient of a leaf.
-_OF_A_LEAF = 2**64 - 1
 
 
 class _ProductGuard(TorchDispatchMode):
@@ -112,7 +113,17 @@ def _is_weighted(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bo
 
 
 def _judge(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Let a product of PyTorch pass, or not. Products of integers are exact by themselves."""
+    """Let a product of PyTorch pass, or not; an error is kept for TorchScript, which drops its text."""
+    try:
+        _judge_product(func, args, kwargs)
+    except Exception as error:
+        if scopes.errors is not None:
+            scopes.errors.append(error)
+        raise
+
+
+def _judge_product(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Products of integers are exact by themselves."""
     leaves = torch.utils._pytree.arg_tree_leaves(*args, **kwargs)
     dtypes = {each.dtype: None for each in leaves if isinstance(each, torch.Tensor) and _has_rounding(each)}
     if not dtypes:
@@ -121,12 +132,15 @@ def _judge(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     if scopes.recorder is not None:
         scopes.recorder.pytorchs(func, settings)
     elif settings is not None and settings.enabled:
-        refuse(name, dtypes, settings, is_known=kind_of_operator(func) != "unknown")
-    elif settings is None and scopes.pols and not Process.entered and not scopes.unwatched:
-        raise RuntimeError(
-            f"pol: {name} {_place()} would run in {_listed(dtypes)} and at no level, for no precision is in force; add "
-            f"'with golden.torch.precision():' around the training, or golden.torch.amp.initialize(model) before it"
-        )
+        refuse(name, dtypes, settings, is_known=kind_of_operator(func) != "unknown" or is_of_pytorch(name))
+    elif settings is None:
+        note_pytorchs_product()
+        if scopes.pols and not Process.entered and not scopes.unwatched:
+            raise RuntimeError(
+                f"pol: {name} {_place()} would run in {_listed(dtypes)} and at no level, for no precision is in force; "
+                f"add 'with golden.torch.precision():' around the training, or golden.torch.amp.initialize(model) "
+                f"before it"
+            )
 
 
 def _has_rounding(tensor: torch.Tensor) -> bool:
@@ -146,8 +160,10 @@ def refuse(name: str, dtypes: Iterable[torch.dtype], settings: Settings, *, is_k
         message = f"{name}: has no exact path; {advice}. It is a product of {_listed(dtypes)} {place}"
     else:
         message = (
-            f"{name}: unknown here, so that it may sum products, of {_listed(dtypes)} {place}; "
-            f"golden.torch.declare_operator({name!r}, product=False) says that it does not"
+            f"{name}: unknown here, so that it may sum products, of {_listed(dtypes)} {place}. Its source tells if it "
+            "does; torch.profiler lists what it calls, of which aten::mm, addmm, bmm, convolution and attention are "
+            f"products. Then call golden.torch.declare_operator({name!r}, product=True), or product=False only if it "
+            "sums no products; or run it inside golden.torch.precision(enabled=False)"
         )
     message += "; precision(unseen='warn') lets all such pass"
     if settings.unseen == "error":
@@ -173,7 +189,7 @@ def settings_in_force() -> Settings | None:
             number = node._sequence_nr()
             if not scopes.timeline:
                 return Process.latest  # made by another thread
-            return scopes.timeline.latest() if number == _OF_A_LEAF else scopes.timeline.at(number)
+            return scopes.timeline.latest() if number == OF_A_LEAF else scopes.timeline.at(number)
     return scopes.precisions[-1] if scopes.precisions else None
 
 
@@ -239,7 +255,8 @@ def unwatched() -> Iterator[None]:
     """Let everything pass, in the backward pass of it, too: compiled code."""
     outside = scopes.unwatched
     scopes.unwatched = True
-    scopes.timeline.note(None)
+    around = scopes.precisions[-1] if scopes.precisions else Settings(current_half(), 1, None, enabled=False)
+    scopes.timeline.note(replace(around, enabled=False))
     try:
         with _without_functions():
             yield
@@ -275,7 +292,9 @@ def _watched_backward(*args: Any, **kwargs: Any) -> Any:
         not (scopes.timeline or (Process.latest is not None and args and _has_exact_product(args[0])))
         or torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.PROXY) is not None
     ):
+        note_backward(is_fp32=False)
         return _run_backward(*args, **kwargs)
+    note_backward(is_fp32=bool(args) and is_asked_for() and _is_meant_for_fp32(args[0]))
     outside = scopes.backwards
     scopes.backwards = (*outside, scopes.precisions)
     watch()
@@ -290,8 +309,18 @@ def _watched_backward(*args: Any, **kwargs: Any) -> Any:
 
 def _has_exact_product(roots: Any) -> bool:
     """Tell whether a graph has an exact product, which another thread has made, for this one has not been watched."""
-    graph = (each.node if isinstance(each, GradientEdge) else each.grad_fn for each in roots)
-    return half_of_graph(*graph) is not None
+    return half_of_graph(*_nodes_of(roots)) is not None
+
+
+def _is_meant_for_fp32(roots: Any) -> bool:
+    """Tell whether the node nearest to the roots that was made in a precision was in one that is not enabled."""
+    settings = (made_in(node) for node in nodes(*_nodes_of(roots)))
+    nearest = next((each for each in settings if each is not None), None)
+    return nearest is not None and not nearest.enabled
+
+
+def _nodes_of(roots: Any) -> list[Any]:
+    return [each.node if isinstance(each, GradientEdge) else each.grad_fn for each in roots]
 
 
 # Tensor.backward, autograd.backward and autograd.grad find it here; other code imports it from where it is.

@@ -258,6 +258,19 @@ def _attention_weights(input: Tensor, dim: int) -> Tensor:
 assert "softmax" in F.multi_head_attention_forward.__code__.co_names
 COMPOSITES[F.multi_head_attention_forward] = _open(F.multi_head_attention_forward, softmax=_attention_weights)
 
+
+def _without_chunks(function: Function) -> Function:
+    """Return `linear_cross_entropy` as PyTorch defines it: a linear layer and a loss, in chunks or not."""
+
+    def run(*args: Any, options: object = None, **kwargs: Any) -> Tensor:
+        return function(*args, **kwargs)
+
+    return run
+
+
+if hasattr(F, "linear_cross_entropy"):
+    COMPOSITES[F.linear_cross_entropy] = _without_chunks(COMPOSITES[F.linear_cross_entropy])
+
 _PRODUCTS = frozenset({*_EXACT_BY_NAME, *_PRODUCTS_WITHOUT_EXACT_PATH.split(), "einsum", "tensordot"})
 
 

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import os
+import re
 from typing import Any, Literal
 
 import torch
+from torch._library.custom_ops import OPDEFS
 
 from golden.torch.guarding.operator_table import PRODUCTS
 from golden.torch.guarding.other_operators import OTHERS
 
-__all__ = ["OperatorKind", "declare_operator", "kind_of_operator", "operator_name", "unclassified_operators"]
+__all__ = [
+    "OperatorKind",
+    "declare_operator",
+    "is_of_pytorch",
+    "kind_of_operator",
+    "operator_name",
+    "unclassified_operators",
+]
 
 #: "exact": a product by this package. "composed": of others, which are seen in turn. "weighted": a product where it is
 #: given weights per sample. "unknown": of another library, or of a PyTorch newer than the table.
@@ -54,11 +64,36 @@ def declare_operator(name: str, *, product: bool) -> None:
     space, _, operator = name.partition("::")
     if not space.isidentifier() or not operator.isidentifier():
         raise ValueError(f"name: got {name!r}, must be library::operator, such as 'torchvision::nms'")
-    if name.startswith(_OURS) or space in PRODUCTS or space in OTHERS:
+    if name.startswith(_OURS) or is_of_pytorch(name):
         raise ValueError(f"name: got {name!r}, must be an operator of another library; this one is known")
     _declared[name] = product
     for each in [each for each in _kinds if operator_name(each) == name]:
         del _kinds[each]
+
+
+#: What PyTorch's own sources of operators have in their paths; and its files that register those of others, too.
+_SOURCES = "/torch/csrc/", "/aten/src/ATen/"
+_FOLDER, _FOR_OTHERS = f"{os.path.dirname(torch.__file__)}{os.sep}", ("custom_ops.py", "library.py")
+
+
+def is_of_pytorch(name: str) -> bool:
+    """Tell whether an operator is in a namespace of PyTorch's: one in the tables, or one that PyTorch registers in."""
+    space = name.partition("::")[0]
+    if space in PRODUCTS or space in OTHERS:
+        return True
+    registered = torch._C._dispatch_get_all_op_names()
+    return any(_is_registered_by_pytorch(each) for each in registered if each.startswith(f"{space}::"))
+
+
+def _is_registered_by_pytorch(full_name: str) -> bool:
+    definition = OPDEFS.get(full_name)  # one in Python, by torch.library.custom_op
+    if definition is not None:
+        return definition._init_fn.__module__.partition(".")[0] == "torch"
+    found = re.search(r"^debug: registered at (.*):\d+", torch._C._dispatch_dump(full_name), re.MULTILINE)
+    if found is None:
+        return False
+    is_in_folder = found[1].startswith(_FOLDER) and not found[1].endswith(_FOR_OTHERS)
+    return is_in_folder or any(each in found[1] for each in _SOURCES)
 
 
 def operator_name(operator: Any) -> str:

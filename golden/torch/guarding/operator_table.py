@@ -114,4 +114,10 @@ PRODUCTS = {
         _async_input_mm fused_all_gather_matmul fused_all_gather_scaled_matmul fused_matmul_reduce_scatter
         fused_scaled_matmul_reduce_scatter
     """,
+    "torch_attn": """
+        _varlen_attn _varlen_attn_backward _varlen_attn_out
+    """,
+    "torch_nn": """
+        _linear_cross_entropy_batch_chunked _linear_cross_entropy_batch_chunked_no_reduction
+    """,
 }

@@ -175,6 +175,9 @@ OTHERS = {
     "onednn": """
         linear_prepack_fp16 qadd qadd_relu qbatch_norm2d qconv_prepack qlinear_prepack qmul
     """,
+    "pippy": """
+        _pipe_split
+    """,
     "prepacked": """
         conv2d_clamp_prepack conv2d_transpose_clamp_prepack linear_clamp_prepack
     """,

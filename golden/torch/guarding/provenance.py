@@ -8,8 +8,12 @@ from typing import Any
 from torch import Tensor
 
 from golden.torch.settings.half_type import HalfType
+from golden.torch.settings.scopes import Settings, scopes
 
-__all__ = ["backward_has_run", "half_of", "half_of_graph", "nodes"]
+__all__ = ["OF_A_LEAF", "backward_has_run", "half_of", "half_of_graph", "made_in", "nodes"]
+
+#: Sequence number of a node that no forward pass made: it accumulates the gradient of a leaf.
+OF_A_LEAF = 2**64 - 1
 
 
 def nodes(*roots: Any) -> Iterator[Any]:
@@ -22,6 +26,12 @@ def nodes(*roots: Any) -> Iterator[Any]:
             if each is not None and each not in seen:
                 seen.add(each)
                 ahead.append(each)
+
+
+def made_in(node: Any) -> Settings | None:
+    """Return the settings of the precision in which this thread made a node; None if it was in none."""
+    number = node._sequence_nr()
+    return None if number == OF_A_LEAF else scopes.timeline.at(number)
 
 
 def half_of(loss: Tensor) -> HalfType | None:

@@ -22,7 +22,7 @@ import torch
 from torch import nn
 from torch.serialization import get_unsafe_globals_in_checkpoint
 
-from golden.torch.storage import read
+from golden.torch.storage import read, telling_of_a_full_disk
 from golden.torch.training.identity import differences
 
 __all__ = ["CheckpointContent", "newest_checkpoint", "prune_checkpoints", "read_checkpoint", "write_checkpoint"]
@@ -57,30 +57,42 @@ def write_checkpoint(folder: Path, step: int, model: nn.Module, state: Any, abou
     ------
     TypeError
         If something else is in the state; then nothing bears the name of a checkpoint.
+    OSError
+        If it cannot be written, for example because the disk is full; likewise.
     """
     whole = folder / f"step_{step:08}"
     partial, old = whole.with_suffix(".partial"), whole.with_suffix(".old")
     for leftover in (partial, old):
         shutil.rmtree(leftover, ignore_errors=True)
-    partial.mkdir(parents=True)
-    of_model = model.state_dict()
-    weights = {name: each.detach().clone().contiguous() for name, each in of_model.items() if _is_tensor(each)}
-    safetensors.torch.save_file(weights, partial / _WEIGHTS)
-    if extra := {name: each for name, each in of_model.items() if not _is_tensor(each)}:
-        state = {**state, _EXTRA: extra}
-    torch.save(state, partial / _STATE)
-    _check_readable(partial / _STATE)
-    hashes = {name: _hash(partial / name) for name in (_WEIGHTS, _STATE)}
-    text = json.dumps({"step": step, **about, "sha256": hashes}, indent=2)
-    (partial / _ABOUT).write_text(text + "\n", encoding="utf-8")
-    for path in (*partial.iterdir(), partial):
-        _flush(path)
+    try:
+        with telling_of_a_full_disk(whole):
+            _write(partial, step, model, state, about)
+    except OSError:
+        shutil.rmtree(partial, ignore_errors=True)  # it would stay, and fill the disk
+        raise
     if whole.exists():
         whole.rename(old)
     partial.rename(whole)
     _flush(folder)
     shutil.rmtree(old, ignore_errors=True)
     return whole
+
+
+def _write(partial: Path, step: int, model: nn.Module, state: Any, about: Mapping[str, Any]) -> None:
+    partial.mkdir(parents=True)
+    of_model = model.state_dict()
+    weights = {name: each.detach().clone().contiguous() for name, each in of_model.items() if _is_tensor(each)}
+    safetensors.torch.save_file(weights, partial / _WEIGHTS)
+    if extra := {name: each for name, each in of_model.items() if not _is_tensor(each)}:
+        state = {**state, _EXTRA: extra}
+    with (partial / _STATE).open("wb") as file:  # given a path, torch.save does not tell why it failed
+        torch.save(state, file)
+    _check_readable(partial / _STATE)
+    hashes = {name: _hash(partial / name) for name in (_WEIGHTS, _STATE)}
+    text = json.dumps({"step": step, **about, "sha256": hashes}, indent=2)
+    (partial / _ABOUT).write_text(text + "\n", encoding="utf-8")
+    for path in (*partial.iterdir(), partial):
+        _flush(path)
 
 
 def _check_readable(path: Path) -> None:

@@ -12,6 +12,7 @@ __all__ = [
     "current_half",
     "enable_mixed_precision",
     "expected_half",
+    "is_asked_for",
     "mixed_precision",
     "running_half",
     "set_half",
@@ -69,6 +70,11 @@ def mixed_precision() -> bool:
 def wants_mixed_precision() -> bool:
     """Tell whether mixed precision is on here, or, outside of precision contexts, asked for by `set_half_dtype`."""
     return scopes.precisions[-1].enabled if scopes.precisions else _Process.mixed_precision
+
+
+def is_asked_for() -> bool:
+    """Tell whether `set_half_dtype` has asked for mixed precision, whatever context is around."""
+    return _Process.mixed_precision
 
 
 def enable_mixed_precision(enable: bool = True) -> bool:

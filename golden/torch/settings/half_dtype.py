@@ -5,7 +5,6 @@ from __future__ import annotations
 import torch
 
 from golden.formats import CBFLOAT16, FloatFormat
-from golden.torch.guarding.unscaled import watch_steps
 from golden.torch.operators import registered as operators
 from golden.torch.settings.half import current_half, set_half, wants_mixed_precision
 from golden.torch.settings.half_type import half_named
@@ -58,8 +57,6 @@ def set_half_dtype(
     """
     half = half_named(value, proxy, inner=inner)
     set_half(half)
-    if half.format == CBFLOAT16:
-        watch_steps()
     return half.dtype
 
 

@@ -79,6 +79,8 @@ class Process:
     latest: Settings | None = None
     #: How many exact products have run.
     products = 0
+    #: How many backward passes have begun.
+    backwards = 0
 
 
 class _Scopes(threading.local):
@@ -98,6 +100,8 @@ class _Scopes(threading.local):
     unwatched: bool = False
     #: Where the code is that is being looked through.
     place: str | None = None
+    #: The errors of the guard within a call of TorchScript.
+    errors: list[Exception] | None = None
     #: Who counts the products, for `golden.torch.audit`.
     recorder: Any = None
     #: The run that `golden.torch.observe` looks at, and who looks at the products of a step that it observes.
