@@ -11,7 +11,8 @@ from fractions import Fraction
 from typing import Any
 
 from golden.decimals import decimal_text, table, value_text
-from golden.explanation import explain
+from golden.explanation import check_rows, explain
+from golden.explanation_plot import check_picture
 from golden.formats import ALIASES, FORMATS, FloatFormat, format_named
 from golden.reduction import DEFAULT_CHUNK, LEVELS
 from golden.reference import Class, Value, decode, round_value
@@ -137,6 +138,10 @@ def _explain(given: argparse.Namespace, parser: argparse.ArgumentParser) -> str:
     names = ("operand", "level", "rounding", "seed")
     options = {name: getattr(given, name) for name in names} | {"chunk": given.chunk or None}
     try:
+        # A million steps take a minute: what is wrong beside them is told ahead of it.
+        check_rows(given.rows)
+        if given.picture:
+            check_picture(given.picture)
         explained = explain(*codes, **options)
         parts = [explained.text(given.rows)] + ([str(explained.alternatives())] if given.alternatives else [])
         if given.picture:
