@@ -282,16 +282,17 @@ class Even(Whole):
 
 @dataclasses.dataclass(frozen=True)
 class PowerOfTwo(_Number):
-    """A power of two of at least `least`."""
+    """A power of two from `least` to `most`, which keeps a unit to a size that can be generated."""
 
     least: int
+    most: int = 4096
 
     @property
     def allowed(self) -> str:
-        return f"a power of two of at least {self.least}"
+        return f"a power of two from {self.least} to {self.most}"
 
     def holds(self, value: int) -> bool:
-        return value >= self.least and not value & (value - 1)
+        return self.least <= value <= self.most and not value & (value - 1)
 
 
 @dataclasses.dataclass(frozen=True)
