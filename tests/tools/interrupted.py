@@ -1,4 +1,4 @@
-"""Run by the tests of Ctrl-C and kill: jobs that sleep for ever, each with a program in a session of its own, in a pool."""
+"""Run by the tests of Ctrl-C and kill: jobs in a pool that sleep for ever, each with a program of its own session."""
 
 import fcntl
 import multiprocessing
