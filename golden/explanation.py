@@ -55,6 +55,8 @@ class Explanation(ExactReduction):
             If `rows` is no int, or below 2.
         """
         check_rows(rows)
+        if not isinstance(codes, bool):
+            raise TypeError(f"codes: got {codes!r}, must be True or False")
         shown, left_out = list(self.steps), 0
         if rows is not None and len(shown) > rows:
             left_out = len(shown) - rows
