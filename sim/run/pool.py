@@ -35,8 +35,8 @@ def run_all(jobs: list[Job], processes: int, report: Callable[[Outcome], None]) 
     """
     outcomes: dict[Job, Outcome] = {}
     context = fresh_processes("sim.__main__", "sim.run.loaded")
-    started = {"mp_context": context, "initializer": end_with_parent, "max_tasks_per_child": 1}
-    with ProcessPoolExecutor(processes, **started) as pool, ended_by_interrupts(pool):
+    opened = ProcessPoolExecutor(processes, context, end_with_parent, max_tasks_per_child=1)
+    with opened as pool, ended_by_interrupts(pool):
         # The slow ones first, so that none of them is left over at the end.
         order = slowest_first(job.unit for job in jobs)
         futures = {pool.submit(run_unit, job): job for job in sorted(jobs, key=lambda job: order.index(job.unit))}
