@@ -134,7 +134,6 @@ def _explain(given: argparse.Namespace, parser: argparse.ArgumentParser) -> str:
         parser.error(f"got {len(given.a)} factors and then {len(given.b)}, must be equally many, or the first alone")
     if given.chunk < 0:
         parser.error(f"argument --chunk: got {given.chunk}, must be 1 or more, or 0 for one chunk of any length")
-    codes = [_codes(values, given.operand, argument, parser) for argument, values in factors.items()]
     names = ("operand", "level", "rounding", "seed")
     options = {name: getattr(given, name) for name in names} | {"chunk": given.chunk or None}
     try:
@@ -142,6 +141,7 @@ def _explain(given: argparse.Namespace, parser: argparse.ArgumentParser) -> str:
         check_rows(given.rows)
         if given.picture:
             check_picture(given.picture)
+        codes = [_codes(values, given.operand, argument, parser) for argument, values in factors.items()]
         explained = explain(*codes, **options)
         parts = [explained.text(given.rows)] + ([str(explained.alternatives())] if given.alternatives else [])
         if given.picture:

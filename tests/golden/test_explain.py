@@ -273,7 +273,8 @@ def test_command_whose_output_cannot_be_written_says_so(capsys, monkeypatch):
     "wrong", [["--rows", "0"], ["--picture", "sum.bmp"], ["--picture", "/nowhere/sum.svg"]], ids="/".join
 )
 def test_explain_command_is_refused_ahead_of_the_work(capsys, monkeypatch, wrong):
-    monkeypatch.setattr("golden.cli.explain", lambda *_, **__: pytest.fail("a million steps were computed"))
+    for work in ("_codes", "explain"):
+        monkeypatch.setattr(f"golden.cli.{work}", lambda *_, **__: pytest.fail("a million factors were rounded"))
     with pytest.raises(SystemExit) as stopped:
         main(["explain", "1x1000000", "--operand", "bfloat16", *wrong])
     assert stopped.value.code == 2
