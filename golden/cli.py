@@ -11,7 +11,8 @@ from fractions import Fraction
 from typing import Any
 
 from golden.decimals import decimal_text, table, value_text
-from golden.explanation import explain
+from golden.explanation import check_rows, explain
+from golden.explanation_plot import check_picture
 from golden.formats import ALIASES, FORMATS, FloatFormat, format_named
 from golden.reduction import DEFAULT_CHUNK, LEVELS
 from golden.reference import Class, Value, decode, round_value
@@ -133,10 +134,14 @@ def _explain(given: argparse.Namespace, parser: argparse.ArgumentParser) -> str:
         parser.error(f"got {len(given.a)} factors and then {len(given.b)}, must be equally many, or the first alone")
     if given.chunk < 0:
         parser.error(f"argument --chunk: got {given.chunk}, must be 1 or more, or 0 for one chunk of any length")
-    codes = [_codes(values, given.operand, argument, parser) for argument, values in factors.items()]
     names = ("operand", "level", "rounding", "seed")
     options = {name: getattr(given, name) for name in names} | {"chunk": given.chunk or None}
     try:
+        # A million steps take a minute: what is wrong beside them is told ahead of it.
+        check_rows(given.rows)
+        if given.picture:
+            check_picture(given.picture)
+        codes = [_codes(values, given.operand, argument, parser) for argument, values in factors.items()]
         explained = explain(*codes, **options)
         parts = [explained.text(given.rows)] + ([str(explained.alternatives())] if given.alternatives else [])
         if given.picture:

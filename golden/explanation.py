@@ -18,10 +18,9 @@ from golden.rounding import DEFAULT_RANDOM_BITS, ReductionRounding, Rounding
 if TYPE_CHECKING:
     from golden.alternatives import Alternatives
 
-__all__ = ["Explanation", "explain", "ulp"]
+__all__ = ["Explanation", "check_rows", "explain", "ulp"]
 
 _DIGITS = 9
-_PICTURES = (".svg", ".png", ".pdf")
 _HEADS = ("step", "a", "b", "a * b", "accumulator", "exact sum", "rounded", "lost, ulp", "")
 
 
@@ -55,10 +54,9 @@ class Explanation(ExactReduction):
         TypeError, ValueError
             If `rows` is no int, or below 2.
         """
-        if rows is not None and (not isinstance(rows, int) or isinstance(rows, bool)):
-            raise TypeError(f"rows: got {rows!r}, must be an int of at least 2, or None for all steps")
-        if rows is not None and rows < 2:
-            raise ValueError(f"rows: got {rows}, must be at least 2, or None for all steps")
+        check_rows(rows)
+        if not isinstance(codes, bool):
+            raise TypeError(f"codes: got {codes!r}, must be True or False")
         shown, left_out = list(self.steps), 0
         if rows is not None and len(shown) > rows:
             left_out = len(shown) - rows
@@ -89,13 +87,12 @@ class Explanation(ExactReduction):
             Without matplotlib, which the extra ``figures`` brings.
         ValueError
             If there are no steps, or none with finite values, or the suffix is another one.
+        OSError
+            If the picture cannot be written; what was there stays.
         """
-        from golden.explanation_plot import draw  # few ask for it: golden is imported faster without
+        from golden.explanation_plot import check_picture, draw  # few ask for it: golden is imported faster without
 
-        path = Path(file)
-        if path.suffix not in _PICTURES:
-            raise ValueError(f"file: got {str(file)!r}, must end in {', '.join(_PICTURES[:-1])} or {_PICTURES[-1]}")
-        draw(self._title(), self.steps, path)
+        draw(self._title(), self.steps, check_picture(file))
 
     def alternatives(self) -> Alternatives:
         """Return the same sum done in other ways: levels, chunks, orders, compensated. ``print`` shows them."""
@@ -129,6 +126,14 @@ class Explanation(ExactReduction):
         if promotions.steps:
             lost += f", {promotions.swamped} of {promotions.steps} promotions"
         return [*lines, f"swamped  {lost}"]
+
+
+def check_rows(rows: int | None) -> None:
+    """Raise the errors of `Explanation.table`."""
+    if rows is not None and (not isinstance(rows, int) or isinstance(rows, bool)):
+        raise TypeError(f"rows: got {rows!r}, must be an int of at least 2, or None for all steps")
+    if rows is not None and rows < 2:
+        raise ValueError(f"rows: got {rows}, must be at least 2, or None for all steps")
 
 
 def _row(step: Step, codes: bool) -> tuple[str, ...]:

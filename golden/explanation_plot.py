@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+import io
 from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -9,19 +11,32 @@ from typing import Any
 
 from golden.exact_rounding import ulp
 from golden.exact_steps import Kind, Step
+from golden.files import write_whole
 
-__all__ = ["draw"]
+__all__ = ["check_picture", "draw"]
 
+_PICTURES = (".svg", ".png", ".pdf")
 _LOST, _KEPT, _SUM = "#c0392b", "#2c7fb8", "#333333"
+
+
+def check_picture(file: str | Path) -> Path:
+    """Return the path of a picture that can be drawn, as far as that is known beforehand; as `Explanation.plot`."""
+    if not isinstance(file, str | Path):
+        raise TypeError(f"file: got {file!r}, must be the path of a picture")
+    path = Path(file)
+    if path.suffix not in _PICTURES:
+        raise ValueError(f"file: got {str(file)!r}, must end in {', '.join(_PICTURES[:-1])} or {_PICTURES[-1]}")
+    if importlib.util.find_spec("matplotlib") is None:
+        raise ImportError("plot needs matplotlib: pip install 'cbfloat[figures]'")
+    path.parent.stat()  # that it is there
+    return path
 
 
 def draw(title: str, steps: Sequence[Step], file: Path) -> None:
     """Draw the accumulator, its addends and the error so far into a file; errors are those of `Explanation.plot`."""
-    try:
-        import matplotlib
-        from matplotlib import pyplot
-    except ImportError:
-        raise ImportError("plot needs matplotlib: pip install 'cbfloat[figures]'") from None
+    import matplotlib
+    from matplotlib import pyplot
+
     products = [step for step in steps if step.kind is Kind.PRODUCT and step.exact is not None]
     if not products:
         raise ValueError("explanation: got no product with a finite sum, there is nothing to draw")
@@ -31,8 +46,10 @@ def draw(title: str, steps: Sequence[Step], file: Path) -> None:
         _draw_error(below, steps, products)
         above.set_title(title, fontsize=10, loc="left")
         figure.tight_layout()
-        figure.savefig(file, metadata={"Date": None} if file.suffix == ".svg" else None)
+        picture = io.BytesIO()
+        figure.savefig(picture, format=file.suffix[1:], metadata={"Date": None} if file.suffix == ".svg" else None)
         pyplot.close(figure)
+    write_whole(file, picture.getvalue())
 
 
 def _draw_sizes(axes: Any, products: list[Step]) -> None:

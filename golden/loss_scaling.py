@@ -268,7 +268,10 @@ def as_loss_scale(given: Any, argument: str) -> np.float32:
     if not _is_number(given):
         raise TypeError(f"{argument}: got {given!r}, must be a positive number")
     with np.errstate(over="ignore"):
-        rounded = np.float32(given)
+        try:
+            rounded = np.float32(given)
+        except OverflowError:  # an int beyond every float
+            rounded = np.float32(np.inf)
     if not 0 < rounded < np.inf:
         raise ValueError(f"{argument}: got {given}, must be positive and finite in fp32 (2^-149 to 2^127)")
     return rounded

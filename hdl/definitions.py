@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from contextlib import suppress
 from typing import Annotated, Any, ClassVar
 
 from golden.formats import FloatFormat, format_named
@@ -220,9 +220,10 @@ def _as_tuple(name: str, given: Any, kind: type) -> tuple[Any, ...]:
     """Accept one value or several."""
     if isinstance(given, kind):
         return (given,)
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        raise TypeError(f"{name}: got {given!r}, must be a sequence of {kind.__name__}")
-    return tuple(given)
+    if not isinstance(given, str):
+        with suppress(TypeError):  # an array without dimensions is an Iterable, but cannot be iterated over
+            return tuple(given)
+    raise TypeError(f"{name}: got {given!r}, must be a sequence of {kind.__name__}")
 
 
 class _Number(Definition):
@@ -282,16 +283,17 @@ class Even(Whole):
 
 @dataclasses.dataclass(frozen=True)
 class PowerOfTwo(_Number):
-    """A power of two of at least `least`."""
+    """A power of two from `least` to `most`, which keeps a unit to a size that can be generated."""
 
     least: int
+    most: int = 4096
 
     @property
     def allowed(self) -> str:
-        return f"a power of two of at least {self.least}"
+        return f"a power of two from {self.least} to {self.most}"
 
     def holds(self, value: int) -> bool:
-        return value >= self.least and not value & (value - 1)
+        return self.least <= value <= self.most and not value & (value - 1)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -34,10 +34,14 @@ def to_verilog(unit: wiring.Component, name: str) -> str:
 
     Raises
     ------
+    TypeError
+        If `unit` is no component.
     ValueError
         If `name` is not a Verilog identifier, or is a keyword of Verilog or SystemVerilog.
     """
-    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+    if not isinstance(unit, wiring.Component):
+        raise TypeError(f"unit: got {unit!r}, must be a unit of hdl")
+    if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
         raise ValueError(f"name: got {name!r}, must be a Verilog identifier (letters, digits, _; no digit first)")
     if name in KEYWORDS:
         raise ValueError(f"name: got {name!r}, a keyword of (System)Verilog; choose another, such as {name}_unit")

@@ -3,3 +3,7 @@
 ``python -m lab`` lists the rooms, and each room says how it is run. They import `tools` and `sim`; neither of these
 imports a room of the laboratory.
 """
+
+from tools.extras import name_missing_extras
+
+name_missing_extras()

@@ -3,3 +3,7 @@
 ``python -m sim`` or ``make sim`` runs all units; `units` lists them, `stimulus` makes what is driven and expected, the
 testbenches ``tb_*.py`` and `bench` run inside the simulator, and `cycles` runs the same scenarios as machine code.
 """
+
+from tools.extras import name_missing_extras
+
+name_missing_extras()

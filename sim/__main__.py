@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 from rich.console import Console
 
+from hdl.catalogue import Unit
 from sim.run.coverage import write_coverage
 from sim.run.options import parse
 from sim.run.outcome import Outcome
@@ -15,6 +18,7 @@ from sim.run.pool import run_all
 from sim.run.report import SUBJECT, conclusion, figures, print_outcome, print_table, write_junit
 from sim.run.simulate import Job
 from sim.run.simulators import MissingSimulator, check_simulator
+from sim.scenario import NAMES, matching
 from sim.units import UNITS, part_of, select
 from tools.evidence import Means, Part, Record, note
 from tools.pages import publish
@@ -39,22 +43,29 @@ def _units(count: int) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the regression; return 0 if every unit passed, 1 if one did not, 2 if it could not start, 130 on Ctrl-C."""
+    """Run the regression; return 0 if every unit passed, 1 if not, 2 if it cannot start or write, 130 on Ctrl-C."""
     about = "Compare the generated Verilog with the golden model. Each failure ends with the command that repeats it."
     given = parse(arguments, "python -m sim", about)
     console = Console(width=None if sys.stdout.isatty() else 120)
     try:
         check_simulator(given.sim)
         units = select(given.units)
+        for name in filter(None, given.scenarios.split(",")):
+            matching(name, NAMES)
     except (ValueError, MissingSimulator) as error:
         print(f"sim: {error}", file=sys.stderr)
         return 2
     folder = given.folder / "sim"
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        return _regression(given, units, folder, console)
     except OSError as error:
         print(f"sim: --folder: got {given.folder}, where nothing can be written: {error}", file=sys.stderr)
         return 2
+
+
+def _regression(given: argparse.Namespace, units: Sequence[Unit], folder: Path, console: Console) -> int:
+    """Run the units and write what was found; return the status."""
     console.print(f"seed {given.seed}, {_units(len(units))}, {given.jobs} at a time, {given.sim}", highlight=False)
     jobs = [
         Job(unit.name, given.seed, folder / unit.name, given.sim, given.waves, given.scenarios, given.effort)

@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from golden.nearest import did_you_mean
 from sim.fields import Words, from_limbs, to_limbs
 
-__all__ = ["Scenario"]
+__all__ = ["NAMES", "Scenario", "matching"]
 
+_SINGLE = """
+all_blocks boundary_codes chunk_edges codes_in_all_modes continuations counted_events distances full_queue
+full_queue_over_resets hazards kept_over_resets lanes_apart last_place long_chunks mixed_back_to_back mixed_random
+mixed_rotation mixed_sampled neighbours piled_promotions port_changes power_up promotions refusals resets
+resets_in_every_cycle resets_sampled resets_while_counting sampled_blocks sampled_codes steps steps_sampled
+watched_over_resets
+"""
+#: The names of all scenarios of all units: a misspelt one is told before any unit is generated.
+NAMES = (
+    *_SINGLE.split(),
+    *(f"stream_idle_{idle}_backpressure_{back}" for idle, back in product(("none", "random", "bursts"), repeat=2)),
+    *(f"throughput_level_{level}_chunk_{chunk}" for level, chunk in product((0, 1, 2), (0, 1, 3, 5, 32))),
+    *(f"throughput_of_answers{level}" for level in ("", "_level_1", "_level_2")),
+)
 _ALWAYS = np.ones(1, np.bool_)
 
 
@@ -129,3 +147,19 @@ class Scenario:
         details = {key.removeprefix("detail_"): arrays.pop(key) for key in list(arrays) if key.startswith("detail_")}
         arrays |= {"cycles": int(arrays["cycles"]), "on_sight": bool(arrays["on_sight"])}
         return cls(name=name, details=details, **arrays)
+
+
+def matching(names: str, known: Sequence[str]) -> list[str]:
+    """Return the known names that are listed, comma-separated, ``*`` standing for anything; all for an empty list.
+
+    Raises
+    ------
+    ValueError
+        If there are none; the message has the nearest one.
+    """
+    wanted = [name.strip() for name in names.split(",") if name.strip()]
+    found = [one for one in known if not wanted or any(fnmatchcase(one, name) for name in wanted)]
+    if not found:
+        meant = did_you_mean(names, known)
+        raise ValueError(f"scenarios: got {names!r}, must be some of {', '.join(known)} (* stands for anything){meant}")
+    return found

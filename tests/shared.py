@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import resource
 import shutil
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -11,6 +12,17 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+
+
+@contextmanager
+def full_disk() -> Iterator[None]:
+    """Let every file that this process writes fail after 1 KiB, as on a disk without space."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1024, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Ctrl-C: a command line ends with one line and status 130, its processes with it, and no result is half written."""
+"""Ctrl-C and kill: a command line ends in one line, its processes with it, and no result is half written."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from typing import ParamSpec
 
 __all__ = [
+    "end_with_parent",
     "ended_by_interrupts",
     "ending_on_interrupt",
     "unheard_interrupts",
@@ -72,6 +73,23 @@ def ended_by_interrupts(pool: Executor) -> Iterator[None]:
         # What is still to be started would miss what this process takes away when it ends.
         _end_descendants(but={_tracker()})
         raise
+
+
+def end_with_parent() -> None:
+    """Let a process of a pool, and every process below it, end with the one that has opened the pool.
+
+    The initializer of such pools: who is killed ends no others, and they would wait for jobs for ever. Their server
+    ends with the last of them.
+    """
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def wait() -> None:
+        parent.join()
+        _end_descendants(but=())
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 @contextmanager

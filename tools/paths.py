@@ -22,8 +22,8 @@ def folder_to_write(text: str) -> Path:
 
 def file_to_write(text: str) -> Path:
     """Return the file that an option names; an error of argparse if it cannot be written. Nothing is made."""
-    if not text or "\0" in text:
-        raise argparse.ArgumentTypeError(f"got {text!r}, must be a path")
+    if not text or any(ord(character) < ord(" ") for character in text):  # programs read lists of paths by lines
+        raise argparse.ArgumentTypeError(f"got {text!r}, must be a path without control characters")
     path = Path(text)
     nearest = next(each for each in path.absolute().parents if each.exists())
     if not nearest.is_dir():
@@ -40,5 +40,8 @@ def write_whole(path: Path, content: bytes) -> None:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     new = path.with_name(f"{path.name}.{os.getpid()}.{threading.get_native_id()}.new")
-    new.write_bytes(content)
-    new.replace(path)
+    try:
+        new.write_bytes(content)
+        new.replace(path)
+    finally:
+        new.unlink(missing_ok=True)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from golden.reduction import LEVELS
 
-__all__ = ["check_flags", "check_items", "check_mapping", "check_name", "checked_level"]
+__all__ = ["check_flags", "check_items", "check_mapping", "check_name", "checked_level", "naming"]
 
 
 def check_flags(**given: object) -> None:
@@ -39,6 +40,17 @@ def check_name(given: object, argument: str = "name") -> str | None:
     if given is not None and not isinstance(given, str):
         raise TypeError(f"{argument}: got {given!r}, must be a string or None")
     return given
+
+
+@contextmanager
+def naming(arguments: str) -> Iterator[None]:
+    """Begin what PyTorch says of arguments that it has under other names with the names that they have here."""
+    try:
+        yield
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise type(error)(f"{arguments}: {error}") from None
+    except OverflowError as error:
+        raise ValueError(f"{arguments}: {error}") from None
 
 
 def checked_level(level: object, argument: str) -> int:

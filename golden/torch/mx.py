@@ -85,6 +85,8 @@ def fake_quantize(
     ]
     if not isinstance(axis, int) or isinstance(axis, bool):
         raise TypeError(f"axis: got {axis!r}, must be an int")
+    if not x.ndim:
+        raise ValueError("x: got a tensor of shape (), must have an axis for the blocks to lie along")
     if not -x.ndim <= axis < x.ndim:
         raise ValueError(f"axis: got {axis}, must be {-x.ndim} to {x.ndim - 1} for a tensor of shape {tuple(x.shape)}")
     if not isinstance(block, int) or isinstance(block, bool):

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from golden.torch.arguments import naming
 from golden.torch.backend.closures import step_closure
 from golden.torch.backend.current import current_executor
 from golden.torch.notices import say_once
@@ -36,37 +37,44 @@ __all__ = [
 
 def full(shape: Sequence[int], value: float, dtype: torch.dtype | None = None) -> Tensor:
     """Return a tensor filled with a value."""
-    return torch.full(shape, value, dtype=dtype)
+    with naming("shape, value, dtype"):
+        return torch.full(shape, value, dtype=dtype)
 
 
 def full_like(other: Tensor, value: float, dtype: torch.dtype | None = None) -> Tensor:
     """Return a tensor of the shape of another, filled with a value."""
-    return torch.full_like(other, value, dtype=dtype)
+    with naming("other, value, dtype"):
+        return torch.full_like(other, value, dtype=dtype)
 
 
 def ones(shape: Sequence[int], dtype: torch.dtype | None = None) -> Tensor:
     """Return a tensor of ones."""
-    return torch.ones(shape, dtype=dtype)
+    with naming("shape, dtype"):
+        return torch.ones(shape, dtype=dtype)
 
 
 def ones_like(other: Tensor, dtype: torch.dtype | None = None) -> Tensor:
     """Return a tensor of ones of the shape of another."""
-    return torch.ones_like(other, dtype=dtype)
+    with naming("other, dtype"):
+        return torch.ones_like(other, dtype=dtype)
 
 
 def zeros(shape: Sequence[int], dtype: torch.dtype | None = None) -> Tensor:
     """Return a tensor of zeros."""
-    return torch.zeros(shape, dtype=dtype)
+    with naming("shape, dtype"):
+        return torch.zeros(shape, dtype=dtype)
 
 
 def zeros_like(other: Tensor, dtype: torch.dtype | None = None) -> Tensor:
     """Return a tensor of zeros of the shape of another."""
-    return torch.zeros_like(other, dtype=dtype)
+    with naming("other, dtype"):
+        return torch.zeros_like(other, dtype=dtype)
 
 
 def tensor(data: Any, **kwargs: Any) -> Tensor:
     """Return a tensor for a state of the script's own; a tensor as it is."""
-    return data if isinstance(data, Tensor) and not kwargs else torch.tensor(data, **kwargs)
+    with naming("data"):
+        return data if isinstance(data, Tensor) and not kwargs else torch.tensor(data, **kwargs)
 
 
 def to_numpy(tensor: Tensor | np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -75,7 +83,8 @@ def to_numpy(tensor: Tensor | np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         return tensor
     if not isinstance(tensor, Tensor):
         raise TypeError(f"tensor: got {tensor!r}, must be a tensor or an array")
-    return np.asarray((tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy(force=True))
+    with naming("tensor"):
+        return np.asarray((tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy(force=True))
 
 
 def from_numpy(array: np.ndarray[Any, Any] | Tensor) -> Tensor:
@@ -84,7 +93,8 @@ def from_numpy(array: np.ndarray[Any, Any] | Tensor) -> Tensor:
         return array
     if not isinstance(array, np.ndarray):
         raise TypeError(f"array: got {array!r}, must be an array or a tensor")
-    return torch.from_numpy(array if array.flags.writeable else array.copy())
+    with naming("array"):
+        return torch.from_numpy(array if array.flags.writeable else array.copy())
 
 
 @contextlib.contextmanager

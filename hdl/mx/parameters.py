@@ -61,7 +61,7 @@ class MxParameters(Parameters):
     source: Annotated[FloatFormat, Format("format of the values")] = FP32
     element: Annotated[FloatFormat, NarrowFormat("format of the elements")]
     block: Annotated[int, PowerOfTwo("values that share a scale", least=1, is_rare=True)] = _BLOCK
-    lanes: Annotated[int, PowerOfTwo("values in a beat, at most a block", least=1)] = 1
+    lanes: Annotated[int, PowerOfTwo("values in a beat, at most a block", least=1, most=64)] = 1
     rounding: Annotated[Rounding | str, Mode("rounding mode of the elements", is_rare=True)] = Rounding.NEAREST_EVEN
     random_bits: RandomBits = DEFAULT_RANDOM_BITS
 

@@ -12,7 +12,7 @@ from multiprocessing import get_context
 import numpy as np
 from numpy.typing import NDArray
 
-from tools.interrupts import ended_by_interrupts, unheard_interrupts
+from tools.interrupts import end_with_parent, ended_by_interrupts, unheard_interrupts
 
 __all__ = ["Check", "Checked", "Comparison", "compare_bits", "compare_operands", "run"]
 
@@ -147,6 +147,7 @@ _taken: list[Check] = []
 
 def _take(check: Check) -> None:
     _taken[:] = [check]
+    end_with_parent()
 
 
 def _compare(start: int, stop: int) -> Comparison:

@@ -19,7 +19,7 @@ from lab.faults.proofs import judge_batch
 from lab.faults.report import figures, summary, survivors, write_json
 from lab.proofs.errors import ToolError
 from tools.errors import ToolFailed
-from tools.interrupts import ended_by_interrupts, ending_on_interrupt, unheard_interrupts
+from tools.interrupts import end_with_parent, ended_by_interrupts, ending_on_interrupt, unheard_interrupts
 from tools.pages import publish
 from tools.paths import ROOT
 from tools.results import measured, read
@@ -69,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     cycles, seconds = 0, 0.0
     try:
         processes = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(given.jobs, mp_context=processes) as pool, ended_by_interrupts(pool):
+        with ProcessPoolExecutor(given.jobs, processes, end_with_parent) as pool, ended_by_interrupts(pool):
             with unheard_interrupts():
                 futures = {pool.submit(judge_batch, batch, proof_seconds=given.proof_seconds): batch for batch in todo}
             for future in as_completed(futures):

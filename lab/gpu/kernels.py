@@ -18,7 +18,7 @@ from golden.cuda.scales import Steps
 from golden.cuda.variants import name_of, variants
 from golden.rounding import Rounding
 from lab.gpu.instructions import COUNTED, Counts, count, disassembler
-from tools.interrupts import ended_by_interrupts, ending_on_interrupt, unheard_interrupts
+from tools.interrupts import end_with_parent, ended_by_interrupts, ending_on_interrupt, unheard_interrupts
 from tools.pages import check, publish
 from tools.results import Table, measured
 
@@ -71,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def compile_all(wanted: Sequence[tuple[Steps | None, int]], processes: int) -> Iterable[dict[str, Resources]]:
     """Yield what the kernels of each variant take, in order."""
-    with ProcessPoolExecutor(processes) as pool, ended_by_interrupts(pool):
+    with ProcessPoolExecutor(processes, initializer=end_with_parent) as pool, ended_by_interrupts(pool):
         with unheard_interrupts():
             done = pool.map(_kernels, wanted)
         yield from track(done, "compiling", total=len(wanted), disable=not sys.stderr.isatty())

@@ -28,7 +28,7 @@ from sim.run.simulators import MissingSimulator, check_simulator
 from sim.units import UNITS
 from tools.elaboration import quick_elaboration
 from tools.evidence import Means, Record, note
-from tools.interrupts import ended_by_interrupts, ending_on_interrupt
+from tools.interrupts import end_with_parent, ended_by_interrupts, ending_on_interrupt
 from tools.yosys import loaded_yosys
 
 __all__ = ["BrokenMutant", "Trial", "judge_mutant", "main", "mutate"]
@@ -187,7 +187,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     verdicts: list[Trial] = []
     processes = fresh_processes("lab.mutants.judge", "sim.run.loaded")
-    with ProcessPoolExecutor(given.jobs, mp_context=processes) as pool, ended_by_interrupts(pool):
+    with ProcessPoolExecutor(given.jobs, processes, end_with_parent) as pool, ended_by_interrupts(pool):
         units = sorted({mutant.unit for mutant in mutants})
         originals = dict(zip(units, pool.map(verilog_of, units), strict=True))
         futures = [

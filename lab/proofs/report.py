@@ -9,6 +9,7 @@ from pathlib import Path
 
 from rich.table import Table
 
+from lab.proofs.errors import ToolError
 from lab.proofs.faults import pinned_faults
 from lab.proofs.proof import ENGINES, Answer, Verdict, engine_version
 from tools.evidence import Means, Part, Record
@@ -57,8 +58,19 @@ def markdown(outcomes: Sequence[Answer]) -> str:
 
 
 def _engines(outcomes: Sequence[Answer]) -> str:
+    return "; ".join(_versions(outcomes))
+
+
+def _versions(outcomes: Sequence[Answer]) -> list[str]:
+    """Return the versions of the engines that were asked; one that is missing has said nothing, the others have."""
     used = {one.engine for one in outcomes}
-    return "; ".join(engine_version(engine) for engine in ENGINES if engine in used)
+    versions = []
+    for engine in filter(used.__contains__, ENGINES):
+        try:
+            versions.append(engine_version(engine))
+        except ToolError as error:
+            versions.append(f"{engine}: {error}")
+    return versions
 
 
 def conclusion(outcomes: Sequence[Answer]) -> str:
@@ -116,6 +128,5 @@ def evidence(outcomes: Sequence[Answer]) -> list[Record]:
 
 def write_json(outcomes: Sequence[Answer], path: Path) -> None:
     """Write all outcomes into a file."""
-    used = dict.fromkeys(one.engine for one in outcomes)
-    report = {"engines": [engine_version(engine) for engine in used], "proofs": [one.to_json() for one in outcomes]}
+    report = {"engines": _versions(outcomes), "proofs": [one.to_json() for one in outcomes]}
     path.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")

@@ -35,7 +35,7 @@ def parse(
     parser.add_argument(
         "--waves",
         action="store_true",
-        default=environment.get("WAVES", "0") != "0",
+        default=environment.get("WAVES") == "1",
         help="write waveforms as FST (or set WAVES=1); with --scenarios also of those that run as machine code only",
     )
     parser.add_argument(
@@ -60,6 +60,8 @@ def parse(
         parser.add_argument("--update-docs", action="store_true", help="put the table into docs/results/regression.md")
     given = parser.parse_args(arguments)
     try:
+        if environment.get("WAVES", "0") not in ("0", "1"):
+            raise ValueError(f"WAVES: got {environment['WAVES']!r}, must be 1 or 0")
         given.seed = _number("SEED", given.seed, secrets.randbelow(1 << 32))
         given.jobs = _number("JOBS", given.jobs, _processors())
         if given.seed < 0:

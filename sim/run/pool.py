@@ -10,7 +10,7 @@ from multiprocessing import forkserver
 from sim.run.outcome import Outcome
 from sim.run.simulate import Job, run_unit
 from sim.units import slowest_first
-from tools.interrupts import ended_by_interrupts, unheard_interrupts
+from tools.interrupts import end_with_parent, ended_by_interrupts, unheard_interrupts
 
 __all__ = ["fresh_processes", "run_all"]
 
@@ -35,7 +35,8 @@ def run_all(jobs: list[Job], processes: int, report: Callable[[Outcome], None]) 
     """
     outcomes: dict[Job, Outcome] = {}
     context = fresh_processes("sim.__main__", "sim.run.loaded")
-    with ProcessPoolExecutor(processes, mp_context=context, max_tasks_per_child=1) as pool, ended_by_interrupts(pool):
+    opened = ProcessPoolExecutor(processes, context, end_with_parent, max_tasks_per_child=1)
+    with opened as pool, ended_by_interrupts(pool):
         # The slow ones first, so that none of them is left over at the end.
         order = slowest_first(job.unit for job in jobs)
         futures = {pool.submit(run_unit, job): job for job in sorted(jobs, key=lambda job: order.index(job.unit))}

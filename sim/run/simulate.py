@@ -11,11 +11,9 @@ import time
 import traceback
 from collections import Counter
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 
-from golden.nearest import did_you_mean
 from hdl.catalogue import Kind, Unit
 from hdl.verilog import to_verilog
 from sim.bench.findings import Context
@@ -24,7 +22,7 @@ from sim.run.compiled import Engine, run_compiled
 from sim.run.judge import judge
 from sim.run.outcome import Outcome
 from sim.run.simulators import concatenate_plainly, get_runner
-from sim.scenario import Scenario
+from sim.scenario import NAMES, Scenario, matching
 from sim.stimulus.converter import converter_scenarios, required_bins
 from sim.stimulus.converter_modes import mode_scenarios, required_mode_bins
 from sim.stimulus.counted import counting_scenarios
@@ -114,7 +112,10 @@ def _run(job: Job, outcome: Outcome) -> None:
 
     effort = unit.effort * job.effort
     scenarios, required, formats = prepare(unit, job.seed, effort)
-    kept = _keep(scenarios, job.scenarios)
+    chosen = matching(job.scenarios, [scenario.name for scenario in scenarios])
+    kept = [scenario for scenario in scenarios if scenario.name in chosen]
+    if unlisted := {scenario.name for scenario in scenarios} - set(NAMES):
+        raise ValueError(f"scenarios: got {', '.join(sorted(unlisted))}, must be among sim.scenario.NAMES")
     # Machine code leaves no waveform: who asks for that of certain scenarios has them all simulated.
     simulates_all = job.waves and bool(job.scenarios)
     in_simulator = [scenario for scenario in kept if simulates_all or not scenario.is_bulk]
@@ -239,18 +240,6 @@ def prepare(unit: Unit, seed: int, effort: float) -> tuple[list[Scenario], set[s
         return rounded(component, port, seed, unit.name, effort)
     plain = vector_scenarios if unit.kind is Kind.VECTOR else mac_scenarios
     return plain(component, port, seed, unit.name, effort)
-
-
-def _keep(scenarios: list[Scenario], names: str) -> list[Scenario]:
-    wanted = [name.strip() for name in names.split(",") if name.strip()]
-    kept = [
-        scenario for scenario in scenarios if not wanted or any(fnmatchcase(scenario.name, name) for name in wanted)
-    ]
-    if not kept:
-        known = [scenario.name for scenario in scenarios]
-        meant = did_you_mean(names, known)
-        raise ValueError(f"scenarios: got {names!r}, must be some of {', '.join(known)} (* stands for anything){meant}")
-    return kept
 
 
 def _shown(path: Path) -> str:

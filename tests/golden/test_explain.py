@@ -13,6 +13,7 @@ from golden.counts import NO_EXPONENT, Counts, Events
 from golden.exact_steps import Kind, Step, counted
 from golden.formats import SIXTEEN_BIT_FORMATS
 
+from ..shared import full_disk
 from .judges import random_codes
 
 NOTHING = Events(0, 0, 0, 0, 0, 0)
@@ -266,6 +267,31 @@ def test_command_whose_output_cannot_be_written_says_so(capsys, monkeypatch):
         main(["formats"])
     assert stopped.value.code == 2
     assert "standard output: cannot be written: [Errno 28] No space left on device" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "wrong", [["--rows", "0"], ["--picture", "sum.bmp"], ["--picture", "/nowhere/sum.svg"]], ids="/".join
+)
+def test_explain_command_is_refused_ahead_of_the_work(capsys, monkeypatch, wrong):
+    for work in ("_codes", "explain"):
+        monkeypatch.setattr(f"golden.cli.{work}", lambda *_, **__: pytest.fail("a million factors were rounded"))
+    with pytest.raises(SystemExit) as stopped:
+        main(["explain", "1x1000000", "--operand", "bfloat16", *wrong])
+    assert stopped.value.code == 2
+    assert wrong[0].lstrip("-") in capsys.readouterr().err
+
+
+def test_explain_command_with_a_picture_on_a_full_disk_leaves_what_was_there(capsys, tmp_path):
+    picture = tmp_path / "sum.svg"
+    for before in ([], [picture]):
+        for path in before:
+            path.write_text("what was there")
+        with pytest.raises(SystemExit) as stopped, full_disk():
+            main(["explain", "1,2", "--operand", "bfloat16", "--picture", str(picture)])
+        assert stopped.value.code == 2
+        assert f"argument --picture: cannot write {picture}: File too large" in capsys.readouterr().err
+        assert list(tmp_path.iterdir()) == before
+    assert picture.read_text() == "what was there"
 
 
 @pytest.mark.parametrize(

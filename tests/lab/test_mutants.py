@@ -99,7 +99,7 @@ def test_mutant_that_survives_is_wrong_in_the_evidence_whichever_it_is(at: int) 
 def test_command_fails_if_a_mutant_survives_or_the_unit_itself_fails(
     monkeypatch: pytest.MonkeyPatch, of_the_unit: str, of_the_mutant: str, status: int
 ) -> None:
-    def processes(jobs: int, mp_context: object) -> ThreadPoolExecutor:
+    def processes(*_: object) -> ThreadPoolExecutor:
         return ThreadPoolExecutor(1)
 
     monkeypatch.setattr(judge, "ProcessPoolExecutor", processes)

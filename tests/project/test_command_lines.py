@@ -125,7 +125,7 @@ def main_of(tool):
 def test_tool_whose_output_cannot_be_written_names_it_and_writes_nothing(tool, tmp_path):
     (tmp_path / "file").write_text("what was there")
     before = everything_below(tmp_path)
-    for output in (tmp_path / "file" / "below", "/dev/full/below", "", "a\0b"):
+    for output in (tmp_path / "file" / "below", "/dev/full/below", "", "a\0b", "a\nb"):
         said = refused(main_of(tool), *OUTPUTS[tool], output)
         assert f"got {output}" in said or f"got {output!r}" in said
     assert everything_below(tmp_path) == before

@@ -11,12 +11,14 @@ import pytest
 from junitparser import JUnitXml
 
 import sim.__main__ as launcher
-from sim.run import pool, report, simulate
+from sim.run import options, pool, report, simulate
 from sim.run.compiled import Engine
 from sim.run.outcome import Outcome
 from sim.run.simulate import Job, prepare, run_unit
 from sim.scenario import Scenario
 from sim.units import UNITS
+
+from ..shared import full_disk
 
 SMALL = [
     "--units",
@@ -79,6 +81,41 @@ def test_unit_without_matching_scenario_fails(small_job: Job) -> None:
 def test_scenario_with_a_typo_is_answered_with_the_nearest(small_job: Job) -> None:
     (failure,) = run_unit(dataclasses.replace(small_job, scenarios="boundary_code")).failures
     assert "; did you mean boundary_codes?" in failure
+
+
+@pytest.mark.parametrize("scenarios", ["nosuch", "resets,boundary_code", "stream*,nosuch*"])
+def test_regression_of_a_scenario_that_there_is_not_does_not_start(
+    scenarios: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert launcher.main([*SMALL, "--scenarios", scenarios, "--folder", str(tmp_path)]) == 2
+    said = capsys.readouterr().err
+    assert f"sim: scenarios: got {scenarios.split(',')[-1]!r}, must be some of all_blocks, " in said
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("value", "waves"), [("1", True), ("0", False), ("", False), ("x", None)])
+def test_regression_waves_of_the_environment_are_1_or_0(
+    value: str, waves: bool | None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("WAVES", value)
+    if waves is None:
+        with pytest.raises(SystemExit):
+            options.parse([], "sim", "")
+        assert "WAVES: got 'x', must be 1 or 0" in capsys.readouterr().err
+    else:
+        assert options.parse([], "sim", "").waves is waves
+
+
+def test_regression_on_a_full_disk_names_the_folder(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    passed = Outcome("float16_to_float32_stages_3", vectors=1)
+    monkeypatch.setattr(launcher, "run_all", lambda *_: [passed])
+    monkeypatch.setattr(launcher, "figures", lambda _: type("Figures", (), {"markdown": lambda self: "x" * 2000})())
+    with full_disk():
+        assert launcher.main([*SMALL, "--folder", str(tmp_path)]) == 2
+    said = capsys.readouterr().err
+    assert said == f"sim: --folder: got {tmp_path}, where nothing can be written: [Errno 27] File too large\n"
 
 
 def test_regression_in_a_folder_that_cannot_be_made_names_it(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""Run by the tests of Ctrl-C: jobs that sleep for ever, each with a program in a session of its own, in a pool."""
+"""Run by the tests of Ctrl-C and kill: jobs in a pool that sleep for ever, each with a program of its own session."""
 
 import fcntl
 import multiprocessing
@@ -10,7 +10,7 @@ from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 
 from sim.run.pool import fresh_processes
-from tools.interrupts import ended_by_interrupts, ending_on_interrupt, unheard_interrupts
+from tools.interrupts import end_with_parent, ended_by_interrupts, ending_on_interrupt, unheard_interrupts
 
 
 def sleeps(folder: Path) -> None:
@@ -27,7 +27,7 @@ def pool_of(kind: str) -> Executor:
     if kind == "threads":
         return ThreadPoolExecutor(2)
     fork = fresh_processes("sim.run.pool") if kind == "forkserver" else multiprocessing.get_context(kind)
-    return ProcessPoolExecutor(2, mp_context=fork)
+    return ProcessPoolExecutor(2, fork, end_with_parent)
 
 
 @ending_on_interrupt("program", "nothing is kept")

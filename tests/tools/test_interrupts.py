@@ -9,8 +9,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from types import FrameType
@@ -58,14 +58,30 @@ def is_free(file: Path) -> bool:
     return False
 
 
-@pytest.mark.parametrize("kind", ["threads", "spawn", "forkserver"])
-def test_command_stopped_by_ctrl_c_says_one_line_and_leaves_no_process(tmp_path: Path, kind: str) -> None:
-    command = [sys.executable, "-m", "tests.tools.interrupted", kind, str(tmp_path)]
+@contextmanager
+def running_jobs(kind: str, folder: Path) -> Iterator[subprocess.Popen[str]]:
+    """Run a command whose pool has two jobs under way."""
+    command = [sys.executable, "-m", "tests.tools.interrupted", kind, str(folder)]
     # Its processes are a group of their own, all of which a terminal would interrupt.
     with subprocess.Popen(
         command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, process_group=0
     ) as running:
-        assert wait_for(lambda: len(list(tmp_path.glob("*.runs"))) == 2), running.poll()
+        assert wait_for(lambda: len(list(folder.glob("*.runs"))) == 2), running.poll()
+        yield running
+
+
+@pytest.mark.parametrize("kind", ["fork", "spawn", "forkserver"])
+def test_command_that_is_killed_leaves_no_process(tmp_path: Path, kind: str) -> None:
+    with running_jobs(kind, tmp_path) as running:
+        running.kill()
+        # Its output ends with the last process that holds it: the server of the others, and what keeps their traces.
+        running.communicate(timeout=PATIENCE)
+    assert wait_for(lambda: all(map(is_free, tmp_path.iterdir())))
+
+
+@pytest.mark.parametrize("kind", ["threads", "spawn", "forkserver"])
+def test_command_stopped_by_ctrl_c_says_one_line_and_leaves_no_process(tmp_path: Path, kind: str) -> None:
+    with running_jobs(kind, tmp_path) as running:
         os.killpg(running.pid, signal.SIGINT)
         try:
             said = running.communicate(timeout=PATIENCE)

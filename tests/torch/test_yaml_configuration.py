@@ -72,6 +72,8 @@ def test_mixed_precision_false_of_the_older_form_disables():
 
 
 PRECISION = "trainer: {init: {precision: %s}}"
+# Each name stands for ten of the one before.
+ALIASES = "a0: &a0 [0]\n" + "".join(f"a{at + 1}: &a{at + 1} [{', '.join([f'*a{at}'] * 10)}]\n" for at in range(9))
 BESIDE = "{trainer: {init: {precision: {}}}, model: {fp16_type: bfloat16}}"
 
 
@@ -104,6 +106,10 @@ BESIDE = "{trainer: {init: {precision: {}}}, model: {fp16_type: bfloat16}}"
         ("[1]", r"run.yaml: got \[1\] at its top, must be a mapping"),
         ("a: [", r"(?s)run.yaml: is not YAML: .*line 1"),
         ("a: 1\na: 2", r"(?s)run.yaml: is not YAML: 'a' stands here twice.*line 2"),
+        pytest.param("[" * 3000, "run.yaml: is nested too deeply, must have at most 100 levels", id="3000 brackets"),
+        pytest.param("[" * 101 + "]" * 101, "run.yaml: is nested too deeply, must have at most 100 levels", id="101"),
+        ("a: &a {b: *a}", "run.yaml: is nested too deeply, .*; an alias must not contain itself"),
+        pytest.param(ALIASES, "run.yaml: has too many values, must have at most 1000000", id="a thousand million"),
     ],
 )
 def test_wrong_file_is_refused_by_its_key(tmp_path, text, message):

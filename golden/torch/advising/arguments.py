@@ -22,7 +22,7 @@ def as_batches(batches: object) -> list[Any]:
         raise TypeError(
             f"batches: got {type(batches).__name__}, must be a list of batches, such as [(inputs, targets)]"
         )
-    found = list(batches)
+    found = check_items(batches, "batches", "batches")
     if not found:
         raise ValueError("batches: has no batch, must have one at least")
     return found
@@ -56,10 +56,11 @@ def as_precision(given: object) -> MixedPrecision:
 
 def as_levels(given: Iterable[int]) -> tuple[int, ...]:
     """Return the levels to choose from, without 0."""
-    found = sorted(set(check_items(given, "levels", "0, 1 and 2")) - {0})
-    if not found or any(each not in LEVELS for each in found):
+    levels = check_items(given, "levels", "0, 1 and 2")
+    found = {each for each in levels if isinstance(each, int)} - {0}
+    if not found or not all(isinstance(each, int) and each in LEVELS for each in levels):
         raise ValueError(f"levels: got {given!r}, must be some of 0, 1 and 2, and not 0 alone")
-    return tuple(found)
+    return tuple(sorted(found))
 
 
 def as_chunks(given: Iterable[int | None] | None, precision: MixedPrecision) -> tuple[int | None, ...]:

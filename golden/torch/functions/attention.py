@@ -86,6 +86,8 @@ def scaled_dot_product_attention(
         key, value = (_shared_heads(query, given, name) for given, name in ((key, "key"), (value, "value")))
     factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
     scores = _scores(query, key) * factor
+    if attn_mask is not None:
+        _check_mask(attn_mask, scores)
     if is_causal:
         seen = scores.new_ones(scores.shape[-2:], dtype=torch.bool).tril()
         scores = scores.masked_fill(seen.logical_not(), -math.inf)
@@ -129,3 +131,11 @@ def _shared_heads(query: torch.Tensor, given: torch.Tensor, argument: str) -> to
     if shared == 0 or heads % shared:
         raise ValueError(f"{argument}: got {shared} heads, must divide the {heads} heads of query")
     return given.repeat_interleave(heads // shared, dim=-3)
+
+
+def _check_mask(mask: torch.Tensor, scores: torch.Tensor) -> None:
+    sizes = zip(reversed(mask.shape), reversed(scores.shape), strict=False)
+    if mask.layout != torch.strided or mask.is_complex():
+        raise TypeError(f"attn_mask: got a tensor of {mask.dtype} and {mask.layout}, must be dense and real")
+    if any(1 != own != size != 1 for own, size in sizes):
+        raise ValueError(f"attn_mask: got shape {tuple(mask.shape)}, must fit the scores of {tuple(scores.shape)}")

@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from golden.torch.arguments import check_items
 from golden.torch.functions.products import check_tensors, current_plan
 from golden.torch.functions.window_gradients import convolved, transposed
 from golden.torch.operators.windows import Geometry
@@ -29,6 +30,8 @@ __all__ = [
     "convolution",
 ]
 
+_INT = (int, torch.SymInt)
+_BEYOND = 2**31  # no window is as wide
 _Ints = int | tuple[int, ...] | list[int]
 
 
@@ -161,6 +164,7 @@ def _convolution(
 ) -> torch.Tensor:
     check_tensors(x=x, weight=weight, bias=bias)
     _check_axes(x, weight, axes)
+    _check_groups(groups)
     channels = x.shape[-axes - 1]
     if groups < 1 or channels != weight.shape[1] * groups or weight.shape[0] % groups:
         raise ValueError(
@@ -196,6 +200,7 @@ def _transposed(
 ) -> torch.Tensor:
     check_tensors(x=x, weight=weight, bias=bias)
     _check_axes(x, weight, axes)
+    _check_groups(groups)
     if groups < 1 or x.shape[-axes - 1] != weight.shape[0] or weight.shape[0] % groups:
         raise ValueError(
             f"groups: got {groups} for {x.shape[-axes - 1]} input channels and weight {tuple(weight.shape)}, must "
@@ -239,12 +244,21 @@ def _sides(
 
 
 def _per_axis(given: _Ints, axes: int, argument: str) -> tuple[int, ...]:
-    values = (given,) * axes if isinstance(given, int) else tuple(given)
+    values = (given,) * axes if isinstance(given, _INT) else tuple(check_items(given, argument, "ints"))
     values = values * axes if len(values) == 1 else values
     lowest = 0 if argument.endswith("padding") else 1
+    if not all(isinstance(value, _INT) for value in values):
+        raise TypeError(f"{argument}: got {given!r}, must be an int of at least {lowest}, or {axes} of them")
+    if any(abs(value) >= _BEYOND for value in values if isinstance(value, int)):
+        raise ValueError(f"{argument}: got {given!r}, must be below 2**31")
     if len(values) != axes or any(value < lowest for value in values):
         raise ValueError(f"{argument}: got {given!r}, must be an int of at least {lowest}, or {axes} of them")
     return values
+
+
+def _check_groups(groups: int) -> None:
+    if not isinstance(groups, _INT):
+        raise TypeError(f"groups: got {groups!r}, must be an int")
 
 
 def _check_axes(x: torch.Tensor, weight: torch.Tensor, axes: int) -> None:

@@ -49,6 +49,8 @@ def grouped_mm(
         If a tensor has another dtype, or the shapes and ends do not fit.
     """
     check_tensors(mat_a=mat_a, mat_b=mat_b, bias=bias)
+    if not isinstance(out_dtype, torch.dtype | None):
+        raise TypeError(f"out_dtype: got {out_dtype!r}, must be a torch.dtype or None")
     axes = mat_a.ndim, mat_b.ndim
     if not set(axes) <= {2, 3} or mat_a.shape[-1] != mat_b.shape[-2]:
         raise ValueError(
@@ -68,6 +70,8 @@ def grouped_mm(
 
 
 def _row_of_each(bias: Tensor, groups: int) -> Tensor:
+    if bias.ndim not in (1, 2) or bias.shape[:-1] not in ((), (1,), (groups,)):
+        raise ValueError(f"bias: got shape {tuple(bias.shape)}, must be ({groups}, N) or (N,)")
     return bias.expand(groups, bias.shape[-1]).unsqueeze(1)
 
 

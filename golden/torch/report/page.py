@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from pathlib import Path
 
 import jinja2
 from markupsafe import Markup, escape
 
+from golden.files import write_whole
 from golden.torch.report import histograms, timeline, words
 from golden.torch.report.advice import case_of
 from golden.torch.report.comparison import comparison
@@ -48,14 +47,10 @@ def write_report(places: Sequence[Path], output: Path, advance: Callable[[int], 
         raise ValueError(f"output: got {output}, which cannot be written: it is a folder")
     runs = [read_run(place, name, advance) for place, name in zip(places, names_of(places), strict=True)]
     text = page(runs)
-    partial = output.with_name(f"{output.name}.partial")
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
-        partial.write_text(text, encoding="utf-8")
-        os.replace(partial, output)
+        write_whole(output, text.encode())
     except OSError as error:
-        with suppress(OSError):  # it may not be there, nor its folder
-            partial.unlink()
         raise ValueError(f"output: got {output}, which cannot be written: {error.strerror}") from None
 
 

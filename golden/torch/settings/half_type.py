@@ -122,6 +122,8 @@ def half_named(
         raise TypeError(
             f"{argument}: got {value!r}, must be a name or a torch dtype, such as 'cbfloat16', or a FloatFormat"
         )
+    if not isinstance(proxy, torch.dtype | None):
+        raise TypeError(f"proxy: got {proxy!r}, must be a torch dtype or None")
     narrow = value if isinstance(value, FloatFormat) and value.width <= 8 else _NARROW.get(value)
     if narrow is not None:
         sums = half_named(_INNER if inner is None else inner, proxy, argument="inner")

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import math
 import re
 from collections.abc import Collection, Hashable, Mapping
 from pathlib import Path
@@ -22,6 +23,8 @@ from golden.torch.settings.configuration import MixedPrecision
 
 __all__ = ["OLDER_PRECISION", "precision_from_yaml", "read_yaml", "unknown_key", "yaml_value"]
 
+#: Aliases let a few lines stand for more than any memory holds.
+_MOST_VALUES, _DEEPEST = 10**6, 100
 _KEYS = tuple(field.name for field in dataclasses.fields(MixedPrecision))
 # Section and key of the older form, with the name of today.
 OLDER_PRECISION = {
@@ -70,10 +73,13 @@ def yaml_value(text: str) -> Any:
     Raises
     ------
     ValueError
-        If it is no YAML; the message names line and column.
+        If it is no YAML, where the message names line and column, or has more levels or values than a run file needs.
     """
     try:
-        return yaml.load(text, Loader=_Loader)
+        value = yaml.load(text, Loader=_Loader)
+        count, depth = _extent(value, {})
+    except RecursionError:
+        raise ValueError(f"is nested too deeply, must have at most {_DEEPEST} levels") from None
     except yaml.MarkedYAMLError as error:
         what = ": ".join(each for each in (error.context, error.problem) if each)
         mark = error.problem_mark or error.context_mark
@@ -81,6 +87,22 @@ def yaml_value(text: str) -> Any:
         raise ValueError(f"is not YAML: {what}{place}") from None
     except (yaml.YAMLError, ValueError) as error:  # of characters, or of a date that is none
         raise ValueError(f"is not YAML: {' '.join(str(error).split())}") from None
+    if depth > _DEEPEST:
+        raise ValueError(f"is nested too deeply, must have at most {_DEEPEST} levels; an alias must not contain itself")
+    if count > _MOST_VALUES:
+        raise ValueError(f"has too many values, must have at most {_MOST_VALUES}, each alias counted as what it names")
+    return value
+
+
+def _extent(value: Any, known: dict[int, tuple[float, float]]) -> tuple[float, float]:
+    """Return how many values there are in a value, and how deep: both infinite if it contains itself."""
+    if not isinstance(value, dict | list | set | tuple):
+        return 1, 0
+    if id(value) not in known:
+        known[id(value)] = math.inf, math.inf
+        inner = [_extent(each, known) for each in (value.values() if isinstance(value, dict) else value)]
+        known[id(value)] = 1 + sum(count for count, _ in inner), 1 + max((depth for _, depth in inner), default=0)
+    return known[id(value)]
 
 
 def read_yaml(path: str | Path) -> dict[str, Any]:

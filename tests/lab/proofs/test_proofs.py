@@ -245,6 +245,18 @@ def test_command_writes_reports_and_tells_tool_errors_by_its_status(monkeypatch,
     assert "cadical is not installed" in capsys.readouterr().out
 
 
+def test_command_with_a_refutation_and_without_cadical_writes_both_verdicts(monkeypatch, tmp_path):
+    proofs = [proof_of(SQUARE_OF_THREE, BITWUZLA), proof_of(NO_SOLUTION, Z3_CADICAL)]
+    monkeypatch.setattr("lab.proofs.__main__.select", lambda *_: proofs)
+    monkeypatch.setattr("lab.proofs.report.evidence", lambda _: [])
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    assert main(["--folder", str(tmp_path)]) == 1
+    found = json.loads((tmp_path / "formal.json").read_text(encoding="utf-8"))
+    assert [one["verdict"] for one in found["proofs"]] == ["REFUTED", "tool error"]
+    assert found["engines"][0].startswith("z3+cadical: cadical is not installed: run `make formal`")
+    assert "| REFUTED |" in (tmp_path / "formal.md").read_text(encoding="utf-8")
+
+
 @pytest.mark.long
 def test_second_half_of_several_formats_is_not_that_of_another_format(folder):
     # The mode says cbfloat16, the ports of the core choose bfloat16: the same widths, another rounding.
