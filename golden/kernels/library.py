@@ -23,7 +23,7 @@ _NUMBERS = {"avx512fp16": 3, "avx512": 2, "avx2": 1, "portable": 0}
 #: The paths of the library, fastest first.
 COMPILED_PATHS = tuple(_NUMBERS)
 
-_VERSION, _NEWEST = 1, "cbfloat_multiply_counted"
+_VERSION, _NEWEST = 2, "cbfloat_multiply_counted"
 _FOLDER = Path(__file__).resolve().parent
 _SLOW_SECONDS = 2.0
 

@@ -32,6 +32,7 @@ __all__ = [
     "is_differentiated",
     "is_transformed",
     "one_by_one",
+    "plain_product",
     "plan_of_gradients",
     "round_to_half",
     "softmax_in_half",
@@ -49,7 +50,7 @@ class _MatrixProduct(torch.autograd.Function):
     ) -> torch.Tensor:
         half, fwd, _, chunk = plan
         _keep_operands(ctx, a, b, initial, plan)
-        return operators.multiply(a, b, initial, half.text, fwd, chunk, dtype)
+        return operators.multiply_plainly(a, b, initial, half.text, fwd, chunk, dtype)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
@@ -71,6 +72,18 @@ def _keep_operands(ctx: Any, a: torch.Tensor, b: torch.Tensor, initial: torch.Te
     ctx.save_for_backward(a, b)
     ctx.initial = (None, None) if initial is None else (initial.shape, initial.dtype)
     ctx.plan = plan_of_gradients(plan)
+
+
+class _WatchedProduct(_MatrixProduct):
+    """The same where somebody asks what is called."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, a: torch.Tensor, b: torch.Tensor, initial: torch.Tensor | None, plan: _Plan, dtype: torch.dtype
+    ) -> torch.Tensor:
+        half, fwd, _, chunk = plan
+        _keep_operands(ctx, a, b, initial, plan)
+        return operators.multiply(a, b, initial, half.text, fwd, chunk, dtype)
 
 
 class _TransformedProduct(_MatrixProduct):
@@ -154,7 +167,7 @@ class _Rounded(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: torch.Tensor, half: HalfType, dtype: torch.dtype) -> torch.Tensor:
         ctx.half, ctx.dtype = half.of_gradients, x.dtype
-        return operators.rounded(x, half.text, dtype)
+        return operators.round_values(x, half.text, dtype)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
@@ -173,6 +186,9 @@ class _TransformedRounding(_Rounded):
     @staticmethod
     def vmap(info: Any, in_dims: tuple[Any, ...], *given: Any) -> tuple[torch.Tensor, int]:
         return round_to_half(*given), in_dims[0]
+
+
+_round_plainly = super(torch.autograd.Function, _Rounded).apply
 
 
 class _Softmax(torch.autograd.Function):
@@ -222,13 +238,32 @@ def exact_product(
     dtype : torch.dtype
         Dtype of the result, which holds values of the half format.
     """
+    if operators.is_plain(a, b, initial):
+        return plain_product(a, b, initial, plan, dtype)
     # Without gradients, also in a backward pass, unless second derivatives are wanted.
     if not is_differentiated(a, b, initial):
         half, level, _, chunk = plan
         return operators.multiply(a, b, initial, half.text, level, chunk, dtype)
-    if operators.is_plain(a, b, initial):
+    return (_TransformedProduct if is_transformed() else _WatchedProduct).apply(a, b, initial, plan, dtype)
+
+
+def plain_product(
+    a: torch.Tensor, b: torch.Tensor, initial: torch.Tensor | None, plan: _Plan, dtype: torch.dtype
+) -> torch.Tensor:
+    """`exact_product` of operands that `is_plain` has passed."""
+    if _is_differentiated_plainly(a, b, initial):
         return _apply_plainly(a, b, initial, plan, dtype)
-    return (_TransformedProduct if is_transformed() else _MatrixProduct).apply(a, b, initial, plan, dtype)
+    half, level, _, chunk = plan
+    return operators.multiply_plainly(a, b, initial, half.text, level, chunk, dtype)
+
+
+def _is_differentiated_plainly(a: torch.Tensor, b: torch.Tensor | None, initial: torch.Tensor | None) -> bool:
+    """`is_differentiated` for such operands."""
+    if forward_ad._current_level >= 0:
+        return True
+    return torch.is_grad_enabled() and (
+        a.requires_grad or (b is not None and b.requires_grad) or (initial is not None and initial.requires_grad)
+    )
 
 
 def is_differentiated(*operands: torch.Tensor | None) -> bool:
@@ -285,6 +320,10 @@ def one_by_one(function: Callable[..., torch.Tensor]) -> Any:
 
 def round_to_half(x: torch.Tensor, half: HalfType, dtype: torch.dtype) -> torch.Tensor:
     """Round to the half format once, into a tensor of `dtype`; the gradient is rounded on its way back likewise."""
+    if operators.is_plain(x):
+        if not _is_differentiated_plainly(x, None, None):
+            return operators.round_values(x, half.text, dtype)
+        return _round_plainly(x, half, dtype)
     return (_TransformedRounding if is_transformed() else _Rounded).apply(x, half, dtype)
 
 

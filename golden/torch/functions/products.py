@@ -10,8 +10,8 @@ from __future__ import annotations
 import torch
 
 from golden.reduction import DEFAULT_CHUNK
-from golden.torch.functions.gradients import exact_product
-from golden.torch.operators.registered import unwatched
+from golden.torch.functions.gradients import exact_product, plain_product
+from golden.torch.operators.registered import is_plain, unwatched
 from golden.torch.settings.half import current_half
 from golden.torch.settings.half_type import HalfType
 from golden.torch.settings.levels import current_pol
@@ -180,6 +180,10 @@ def linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = No
         )
     if bias is not None and bias.ndim > 0 and (bias.ndim > 1 or bias.shape[0] not in (1, *weight.shape[:-1])):
         raise ValueError(f"bias: got shape {tuple(bias.shape)}, must be {tuple(weight.shape[:-1])} for this weight")
+    if x.ndim > 1 < weight.ndim and is_plain(x, weight, bias):  # as most are
+        with torch._C._DisableTorchDispatch():
+            plan = current_plan()
+            return plain_product(x, weight.mT, bias, plan, plan[0].dtype)
     with unwatched(x, weight, bias):
         rows = x.unsqueeze(0) if x.ndim == 1 else x
         matrix = weight.unsqueeze(0) if weight.ndim == 1 else weight
