@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch.overrides import TorchFunctionMode, resolve_name
 from torch.utils.checkpoint import checkpoint
 
@@ -13,12 +14,17 @@ from golden.torch.compiling.compiled import MARK, OFF, hides_products
 from golden.torch.compiling.frames import run_as_written
 from golden.torch.functions.products import ELIGIBLE
 from golden.torch.guarding.guard import refuse, watching
-from golden.torch.guarding.interception import COMPOSITES, exact_of, kind_of
+from golden.torch.guarding.interception import ACTIVATIONS, COMPOSITES, exact_of, is_leaf, kind_of
 from golden.torch.settings.scopes import scopes
 
 __all__ = ["Interception"]
 
 _HALF_DTYPES = frozenset({torch.float16, torch.bfloat16})
+#: Types of arguments that no class of tensors has a say in.
+_BARE = frozenset({
+    torch.Tensor, torch.nn.Parameter, int, float, bool, type(None), torch.dtype, torch.device, torch.memory_format
+})  # fmt: skip
+_handle_torch_function = torch.overrides.handle_torch_function
 
 
 class Interception(TorchFunctionMode):
@@ -30,6 +36,12 @@ class Interception(TorchFunctionMode):
     ) -> Any:
         """Run one function of PyTorch: exactly, in fp32, or as it is."""
         kwargs = kwargs or {}
+        if not torch.compiler.is_compiling() and is_leaf(func) and _is_bare(args, kwargs):
+            guard = _pop_dispatch(None)  # which has nothing to judge
+            try:
+                return func(*args, **kwargs)
+            finally:
+                _push_dispatch(guard)
         if func is checkpoint and torch.compiler.is_compiling():
             with self:  # the compiler lets a function of a checkpoint do so if it has been done outside of one
                 pass
@@ -79,6 +91,45 @@ class Interception(TorchFunctionMode):
                 return function(*args, **kwargs)
 
         return run
+
+
+_len_of_dispatch, _transformation = torch._C._len_torch_dispatch_stack, torch._C._functorch.peek_interpreter_stack
+_pop_dispatch, _push_dispatch = torch._C._pop_torch_dispatch_stack, torch._C._push_on_torch_dispatch_stack
+_pop_function, _push_function = torch._C._pop_torch_function_stack, torch._C._push_on_torch_function_stack
+
+
+def _is_bare(args: Iterable[Any], kwargs: dict[str, Any]) -> bool:
+    """Tell whether the guard, and nobody else, would look at an operator on these arguments."""
+    for each in args:
+        if type(each) not in _BARE:
+            return False
+    if kwargs:
+        for each in kwargs.values():
+            if type(each) not in _BARE:
+                return False
+    return _len_of_dispatch() == 1 and scopes.watchers > 0 and _transformation() is None
+
+
+def _handle(public_api: Any, relevant_args: Any, *args: Any, **kwargs: Any) -> Any:
+    """Do as PyTorch's function of this purpose, which takes longer than a small operator to get to the mode."""
+    if torch.compiler.is_compiling() or kind_of(public_api) != "composite" or not _is_bare(relevant_args, {}):
+        return _handle_torch_function(public_api, relevant_args, *args, **kwargs)
+    is_activation = public_api in ACTIVATIONS and _is_bare(args, kwargs)
+    mode = _pop_function()
+    if is_activation and isinstance(mode, Interception) and torch._C._len_torch_function_stack() == 0:
+        guard = _pop_dispatch(None)
+        try:
+            return public_api(*args, **kwargs)
+        finally:
+            _push_dispatch(guard)
+            _push_function(mode)
+    _push_function(mode)
+    if isinstance(mode, Interception) and scopes.precisions and scopes.precisions[-1].enabled:
+        return COMPOSITES[public_api](*args, **kwargs)  # the mode meets what it calls
+    return _handle_torch_function(public_api, relevant_args, *args, **kwargs)
+
+
+F.handle_torch_function = _handle  # type: ignore[attr-defined]  # its functions look for it there
 
 
 def _traced(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], mark: str) -> Any:
