@@ -18,8 +18,10 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from golden.torch.functions.gradients import round_to_half
+from golden.torch.functions.lstm import lstm_gates, lstm_step
 from golden.torch.functions.products import ELIGIBLE, check_tensors, current_plan, linear
 from golden.torch.functions.stepwise import Stepwise
+from golden.torch.operators.registered import is_plain, unwatched
 from golden.torch.settings.scopes import scopes
 
 __all__ = ["gru", "gru_cell", "lstm", "lstm_cell", "rnn_relu", "rnn_relu_cell", "rnn_tanh", "rnn_tanh_cell"]
@@ -27,12 +29,6 @@ __all__ = ["gru", "gru_cell", "lstm", "lstm_cell", "rnn_relu", "rnn_relu_cell", 
 _State = tuple[Tensor, ...]
 # Gates of the inputs and of the hidden state, and the state, to the new one; all fp32, the hidden state first.
 _Cell = Callable[[Tensor, Tensor, _State], _State]
-
-
-def _lstm(x: Tensor, h: Tensor, state: _State) -> _State:
-    i, f, g, o = (x + h).chunk(4, -1)
-    cell = f.sigmoid() * state[1] + i.sigmoid() * g.tanh()
-    return o.sigmoid() * cell.tanh(), cell
 
 
 def _gru(x: Tensor, h: Tensor, state: _State) -> _State:
@@ -50,9 +46,16 @@ def _relu(x: Tensor, h: Tensor, state: _State) -> _State:
 
 
 def _direction(
-    rows: Tensor, sizes: list[int], start: _State, weights: Sequence[Tensor], cell: _Cell, biased: bool, reverse: bool
+    rows: Tensor, sizes: list[int], start: _State, weights: Sequence[Tensor], *given: Any
 ) -> tuple[Tensor, _State]:
     """Run one layer in one direction; `rows` has the rows of step after step, `sizes` how many each step has."""
+    with unwatched(rows, *start, *weights):
+        return _steps(rows, sizes, start, weights, *given)
+
+
+def _steps(
+    rows: Tensor, sizes: list[int], start: _State, weights: Sequence[Tensor], cell: _Cell, biased: bool, reverse: bool
+) -> tuple[Tensor, _State]:
     w_ih, w_hh, *rest = weights
     b_ih, b_hh = rest[:2] if biased else (None, None)
     order = list(range(len(sizes)))[:: -1 if reverse else 1]
@@ -60,6 +63,8 @@ def _direction(
     recurrent = Stepwise(w_hh, b_hh, sizes)
     projection = Stepwise(rest[-1], None, sizes) if len(rest) % 2 else None
     half = current_plan()[0]
+    # One node for each step, where nobody wants to see more.
+    joined = cell is lstm_gates and projection is None and recurrent.places and is_plain(rows, *start, *weights)
     start = (round_to_half(start[0], half, half.dtype), *(each.float() for each in start[1:]))
     state, ended, results = tuple(each[: sizes[order[0]]] for each in start), [], [rows] * len(sizes)
     for step in order:
@@ -69,6 +74,11 @@ def _direction(
             state = tuple(each[:size] for each in state)
         elif size > before:  # sequences whose end the reverse direction reaches here
             state = tuple(torch.cat([each, first[before:size]]) for each, first in zip(state, start, strict=True))
+        if joined:
+            places = recurrent.places[step]
+            state = lstm_step(inputs[step], state[0], state[1], w_hh, b_hh, places, current_plan())
+            results[step] = state[0]
+            continue
         hidden, *others = cell(inputs[step], recurrent(state[0], step), (state[0].float(), *state[1:]))
         if projection is not None:
             hidden = projection(hidden, step)
@@ -174,7 +184,7 @@ def lstm(*given: Any, **named: Any) -> tuple[Tensor, ...]:
 
     Output and hidden states are of the half dtype, cell states of float32.
     """
-    return _run(_lstm, given, named)
+    return _run(lstm_gates, given, named)
 
 
 def gru(*given: Any, **named: Any) -> tuple[Tensor, ...]:
@@ -216,7 +226,7 @@ def lstm_cell(
     b_hh: Tensor | None = None,
 ) -> _State:
     """Exact `torch.lstm_cell`: the hidden state in the half dtype and the cell state in float32."""
-    return _cell(_lstm, input, tuple(hx), w_ih, w_hh, b_ih, b_hh)
+    return _cell(lstm_gates, input, tuple(hx), w_ih, w_hh, b_ih, b_hh)
 
 
 def _single_state(cell: _Cell, name: str) -> Callable[..., Tensor]:

@@ -13,9 +13,9 @@ from torch import Tensor
 
 from golden.torch.functions.gradients import branch_of, exact_product, is_transformed, plan_of_gradients, summed
 from golden.torch.functions.products import current_plan, linear
-from golden.torch.operators.registered import gradient_of, multiply, note_node
+from golden.torch.operators.registered import gradient_of, multiply, note_node, unwatched
 
-__all__ = ["Stepwise"]
+__all__ = ["Stepwise", "gates_of", "gradients_of_step"]
 
 
 class _Collected(torch.autograd.Function):
@@ -84,22 +84,31 @@ class _Step(torch.autograd.Function):
     ) -> Tensor:
         ctx.plan = plan_of_gradients(plan)
         ctx.save_for_backward(operand, weight)
-        return _gates(operand, weight, bias, plan)
+        return gates_of(operand, weight, bias, plan)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
         (gradient,), (operand, weight) = gradients, ctx.saved_tensors
-        rounded = gradient.to(ctx.plan[0].dtype)
-        for_operand = None
-        if ctx.needs_input_grad[0]:
-            plan = branch_of(ctx.plan, 1)
-            for_operand = exact_product(rounded, weight, None, plan, gradient_of(operand).dtype)
-        return for_operand, None, None, torch.cat([gradient, operand.float()], -1), None
+        with unwatched(gradient, operand, weight):
+            each = gradients_of_step(gradient, operand, weight, ctx.plan, ctx.needs_input_grad[0])
+        return each[0], None, None, each[1], None
 
 
-def _gates(operand: Tensor, weight: Tensor, bias: Tensor | None, plan: tuple[Any, ...]) -> Tensor:
+def gates_of(operand: Tensor, weight: Tensor, bias: Tensor | None, plan: tuple[Any, ...]) -> Tensor:
+    """Return the rows of a step multiplied by the weight, in fp32."""
     half, fwd, _, chunk = plan
     return multiply(operand, weight.mT, bias, half.text, fwd, chunk, half.dtype).float()
+
+
+def gradients_of_step(
+    gradient: Tensor, operand: Tensor, weight: Tensor, plan: tuple[Any, ...], for_operand: bool
+) -> tuple[Tensor | None, Tensor]:
+    """Return the gradient of the rows of a step, and what its place collects; `plan` is that of gradients."""
+    rows = None
+    if for_operand:
+        rounded = gradient.to(plan[0].dtype)
+        rows = exact_product(rounded, weight, None, branch_of(plan, 1), gradient_of(operand).dtype)
+    return rows, torch.cat([gradient, operand.float()], -1)
 
 
 class _TransformedStep(_Step):
@@ -109,7 +118,7 @@ class _TransformedStep(_Step):
     def forward(  # type: ignore[override]
         operand: Tensor, weight: Tensor, bias: Tensor | None, place: Tensor, plan: tuple[Any, ...]
     ) -> Tensor:
-        return _gates(operand, weight, bias, plan)
+        return gates_of(operand, weight, bias, plan)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:

@@ -259,6 +259,20 @@ def _attention_weights(input: Tensor, dim: int) -> Tensor:
 assert "softmax" in F.multi_head_attention_forward.__code__.co_names
 COMPOSITES[F.multi_head_attention_forward] = _open(F.multi_head_attention_forward, softmax=_attention_weights)
 
+
+
+def _make_grads(*given: Any, **named: Any) -> Any:
+    """Make the first gradients of a backward pass: ones. Nobody need look at each question that is asked of a tensor."""
+    mode = torch._C._pop_torch_function_stack()
+    try:
+        return torch.autograd._make_grads(*given, **named)
+    finally:
+        torch._C._push_on_torch_function_stack(mode)
+
+
+assert "_make_grads" in torch.autograd.backward.__code__.co_names
+COMPOSITES[torch.autograd.backward] = _open(torch.autograd.backward, _make_grads=_make_grads)
+
 _PRODUCTS = frozenset({*_EXACT_BY_NAME, *_PRODUCTS_WITHOUT_EXACT_PATH.split(), "einsum", "tensordot"})
 
 

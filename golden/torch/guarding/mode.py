@@ -58,8 +58,14 @@ class Interception(TorchFunctionMode):
             with watching():  # compiled code has entered the context, and left this to Python
                 return func(*args, **kwargs)
         if kind == "composite":
-            with self:
+            if torch.compiler.is_compiling() or not scopes.watchers:
+                with self:
+                    return COMPOSITES[func](*args, **kwargs)
+            _push_function(self)  # its scopes are still in force
+            try:
                 return COMPOSITES[func](*args, **kwargs)
+            finally:
+                _pop_function()
         if kind == "in fp32":
             args = tuple(_widened(given) for given in args)
             kwargs = {name: _widened(given) for name, given in kwargs.items()}
