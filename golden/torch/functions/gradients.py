@@ -24,6 +24,7 @@ from torch.autograd import forward_ad
 from golden.torch.compiling.compilers import constant
 from golden.torch.operators import registered as operators
 from golden.torch.settings.half_type import HalfType
+from golden.torch.settings.scopes import scopes
 
 __all__ = [
     "branch_of",
@@ -32,6 +33,7 @@ __all__ = [
     "is_differentiated",
     "is_transformed",
     "one_by_one",
+    "plain_linear",
     "plain_product",
     "plan_of_gradients",
     "round_to_half",
@@ -86,6 +88,38 @@ class _WatchedProduct(_MatrixProduct):
         return operators.multiply(a, b, initial, half.text, fwd, chunk, dtype)
 
 
+class _Linear(torch.autograd.Function):
+    """The product of rows by the rows of a weight, without a node for the transposition."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, plan: _Plan, dtype: torch.dtype
+    ) -> torch.Tensor:
+        half, fwd, _, chunk = plan
+        _keep_operands(ctx, x, weight, bias, plan)
+        return operators.multiply_plainly(x, weight.mT, bias, half.text, fwd, chunk, dtype)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        (gradient,), (x, weight), plan = gradients, ctx.saved_tensors, ctx.plan
+        if not torch.compiler.is_compiling():
+            ctx.has_run = True
+        for_x, for_weight, for_bias = ctx.needs_input_grad[:3]
+        grad_x = grad_weight = grad_bias = None
+        with operators.unwatched(x, weight, gradient):
+            if for_x:
+                grad_x = exact_product(gradient, weight, None, branch_of(plan, 1), x.dtype)
+            if for_weight:
+                rows, columns = x.reshape(-1, x.shape[-1]), gradient.reshape(-1, gradient.shape[-1])
+                if plan[0].rounding.is_random:  # by the place of a result in this product
+                    grad_weight = exact_product(rows.mT, columns, None, branch_of(plan, 2), weight.dtype).mT
+                else:
+                    grad_weight = exact_product(columns.mT, rows, None, plan, weight.dtype)
+            if for_bias:
+                grad_bias = summed(gradient, *ctx.initial, branch_of(plan, 3))
+        return grad_x, grad_weight, grad_bias, None, None
+
+
 class _TransformedProduct(_MatrixProduct):
     """The same inside `torch.func` transformations."""
 
@@ -130,6 +164,7 @@ def branch_of(plan: _Plan, branch: int) -> _Plan:
 
 # Without the search for wrappers that an ended transformation left behind: it takes as long as a small product.
 _apply_plainly = super(torch.autograd.Function, _MatrixProduct).apply
+_apply_linear = super(torch.autograd.Function, _Linear).apply
 
 
 def _gradient_of_left(a: torch.Tensor, b: torch.Tensor, gradient: torch.Tensor, plan: _Plan) -> torch.Tensor:
@@ -255,6 +290,15 @@ def plain_product(
         return _apply_plainly(a, b, initial, plan, dtype)
     half, level, _, chunk = plan
     return operators.multiply_plainly(a, b, initial, half.text, level, chunk, dtype)
+
+
+def plain_linear(
+    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, plan: _Plan, dtype: torch.dtype
+) -> torch.Tensor:
+    """Product of (..., K) by a weight (N, K), which `is_plain` has passed; x has two axes at least."""
+    if scopes.observer is None and _is_differentiated_plainly(x, weight, bias):
+        return _apply_linear(x, weight, bias, plan, dtype)
+    return plain_product(x, weight.mT, bias, plan, dtype)
 
 
 def _is_differentiated_plainly(a: torch.Tensor, b: torch.Tensor | None, initial: torch.Tensor | None) -> bool:

@@ -28,7 +28,14 @@ def lstm_gates(x: Tensor, h: Tensor, state: tuple[Tensor, ...]) -> tuple[Tensor,
 class _LstmStep(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, operand: Tensor, cell: Tensor, weight: Tensor, bias: Tensor | None, place: Tensor, plan: Any
+        ctx: Any,
+        x: Tensor,
+        operand: Tensor,
+        cell: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        place: Tensor,
+        plan: tuple[Any, ...],
     ) -> tuple[Tensor, Tensor]:
         i, f, g, o = (x + gates_of(operand, weight, bias, plan)).chunk(4, -1)
         i, f, g, o = i.sigmoid(), f.sigmoid(), g.tanh(), o.sigmoid()
@@ -58,7 +65,8 @@ class _LstmStep(torch.autograd.Function):
                 backward.sigmoid_backward(hidden * reached, o),
             )
             gates = torch.cat(parts, -1)
-            for_operand, for_place = gradients_of_step(gates, operand, weight, plan_of_gradients(ctx.plan), ctx.needs_input_grad[1])
+            plan, for_rows = plan_of_gradients(ctx.plan), ctx.needs_input_grad[1]
+            for_operand, for_place = gradients_of_step(gates, operand, weight, plan, for_rows)
             for_cell = new * f if ctx.needs_input_grad[2] else None
         return gates, for_operand, for_cell, None, None, for_place, None
 

@@ -260,9 +260,8 @@ assert "softmax" in F.multi_head_attention_forward.__code__.co_names
 COMPOSITES[F.multi_head_attention_forward] = _open(F.multi_head_attention_forward, softmax=_attention_weights)
 
 
-
 def _make_grads(*given: Any, **named: Any) -> Any:
-    """Make the first gradients of a backward pass: ones. Nobody need look at each question that is asked of a tensor."""
+    """Make the first gradients of a backward pass, which are ones, while no mode looks."""
     mode = torch._C._pop_torch_function_stack()
     try:
         return torch.autograd._make_grads(*given, **named)
@@ -291,7 +290,7 @@ ACTIVATIONS: frozenset[Function] = frozenset(
 #: Methods without an operator of their name and kind: they copy, or give views.
 _COPIES = frozenset(
     getattr(Tensor, name)
-    for name in "float half bfloat16 to contiguous reshape flatten unflatten chunk split size".split()
+    for name in ("float", "half", "bfloat16", "to", "contiguous", "reshape", "flatten", "chunk", "size")
     if not isinstance(getattr(Tensor, name), types.FunctionType)
 )
 _leaves: dict[Function, bool] = {}

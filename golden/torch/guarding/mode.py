@@ -24,6 +24,7 @@ _HALF_DTYPES = frozenset({torch.float16, torch.bfloat16})
 _BARE = frozenset({
     torch.Tensor, torch.nn.Parameter, int, float, bool, type(None), torch.dtype, torch.device, torch.memory_format
 })  # fmt: skip
+_TENSORS = (torch.Tensor, torch.nn.Parameter)
 _handle_torch_function = torch.overrides.handle_torch_function
 
 
@@ -69,6 +70,8 @@ class Interception(TorchFunctionMode):
         if kind == "in fp32":
             args = tuple(_widened(given) for given in args)
             kwargs = {name: _widened(given) for name, given in kwargs.items()}
+        elif kind == "exact" and _are_eligible(args) and _are_eligible(kwargs.values()) and "out" not in kwargs:
+            return exact_of(func)(*args, **kwargs)
         else:
             dtypes = [*_rounding_dtypes(args), *_rounding_dtypes(kwargs.values())]
             if not dtypes:  # integers: exact by themselves
@@ -144,6 +147,17 @@ def _traced(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], mark: str)
         return func(*args, **kwargs)
     with torch.fx.traceback.annotate({MARK: mark}):
         return func(*args, **kwargs)
+
+
+def _are_eligible(given: Iterable[Any]) -> bool:
+    """Tell whether there are tensors that the exact kernels take, numbers and None, and nothing else."""
+    for each in given:
+        if type(each) in _TENSORS:
+            if each.dtype not in ELIGIBLE:
+                return False
+        elif type(each) not in _BARE:
+            return False
+    return True
 
 
 def _rounding_dtypes(given: Any) -> list[torch.dtype]:

@@ -15,6 +15,7 @@ import torch
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from golden import CBFLOAT16
+from golden.kernels.library import follow
 from golden.torch.operators.format_text import ACCUMULATOR, MODES
 from golden.torch.settings.half import current_half, wants_mixed_precision
 from golden.torch.settings.scopes import Process
@@ -44,7 +45,8 @@ _steps = _Steps()
 
 
 def note_product(half: str) -> None:
-    """Note that an exact product runs now."""
+    """Note that an exact product runs now, with as many threads as PyTorch's would."""
+    follow(torch.get_num_threads())
     Process.products += 1
     now = torch._C._current_graph_task_id()
     if half.partition(MODES)[0].partition(ACCUMULATOR)[0] != CBFLOAT16.name:
