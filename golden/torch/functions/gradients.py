@@ -106,7 +106,8 @@ class _Linear(torch.autograd.Function):
             ctx.has_run = True
         for_x, for_weight, for_bias = ctx.needs_input_grad[:3]
         grad_x = grad_weight = grad_bias = None
-        with operators.unwatched(x, weight, gradient):
+        # Asked about its tensors, too, the mode would be of a backward pass that is called within a precision.
+        with torch._C.DisableTorchFunction(), operators.unwatched(x, weight, gradient):
             if for_x:
                 grad_x = exact_product(gradient, weight, None, branch_of(plan, 1), x.dtype)
             if for_weight:
@@ -187,6 +188,9 @@ def _gradient_of_right(a: torch.Tensor, b: torch.Tensor, gradient: torch.Tensor,
 def summed(gradient: torch.Tensor, shape: torch.Size, dtype: torch.dtype, plan: _Plan) -> torch.Tensor:
     """Sum over the axes that were broadcast from `shape`; nothing where there are none."""
     half, _, _, chunk = branch_of(plan, 4)
+    if gradient.ndim == 2 and gradient.shape[1:] == shape:
+        ones = gradient.new_ones(1, gradient.shape[0])
+        return exact_product(ones, gradient, None, (half.of_sums, 0, 0, chunk), dtype).squeeze(0)
     new = gradient.ndim - len(shape)
     grown = [new + axis for axis, length in enumerate(shape) if length == 1 != gradient.shape[new + axis]]
     axes = [*range(new), *grown]

@@ -138,7 +138,8 @@ def _handle(public_api: Any, relevant_args: Any, *args: Any, **kwargs: Any) -> A
     return _handle_torch_function(public_api, relevant_args, *args, **kwargs)
 
 
-F.handle_torch_function = _handle  # type: ignore[attr-defined]  # its functions look for it there
+for _module in (F, torch.autograd, torch._tensor):  # their functions look for it there
+    _module.handle_torch_function = _handle  # type: ignore[attr-defined]
 
 
 def _traced(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], mark: str) -> Any:
