@@ -16,8 +16,8 @@ int64_t groups(int64_t count, int64_t size) { return (count + size - 1) / size; 
 
 // An operand; with tables, they take the place of the strides.
 struct Matrix : cbfloat_matrix {
-    Matrix(const cbfloat_matrix &matrix, bool holds_values, const cbfloat_tables *given = nullptr)
-        : cbfloat_matrix(matrix), as_values(holds_values) {
+    Matrix(const cbfloat_matrix &matrix, bool holds_values, const cbfloat_tables *given = nullptr, bool rounded = false)
+        : cbfloat_matrix(matrix), as_values(holds_values), is_rounded(rounded) {
         if (given) tables = *given;
     }
     void transpose() {
@@ -26,7 +26,8 @@ struct Matrix : cbfloat_matrix {
     }
     int bytes(const Format &format) const { return as_values ? 4 : format.code_bytes(); }
 
-    bool as_values;  // floats, else codes
+    bool as_values;   // floats, else codes
+    bool is_rounded;  // floats that rounding would not change
     cbfloat_tables tables{nullptr, nullptr};
 };
 
@@ -70,7 +71,7 @@ Call arranged(const cbfloat_product &product, const Plan &plan, const cbfloat_ta
               product.k,
               product.chunk,
               {product.a, values_of_a, a},
-              {product.b, values_of_b, b},
+              {product.b, values_of_b, b, values_of_b && plan.has(CBFLOAT_B_IS_ROUNDED)},
               {product.initial, plan.has(CBFLOAT_VALUES)},
               nullptr,
               product.n,

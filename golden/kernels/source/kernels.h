@@ -66,6 +66,7 @@ enum cbfloat_contents {
     CBFLOAT_CODES_OF_B = 4,
     CBFLOAT_CODES_OF_RESULT = 8,
     CBFLOAT_INITIAL_ROUNDED = 16, /* initial values are rounded to result_format before anything else */
+    CBFLOAT_B_IS_ROUNDED = 32,    /* the values of b are of the operand format already, NaNs the canonical one */
 };
 
 /* One call's products, NUMERICS section 5. All fields are 8 bytes long. */

@@ -118,7 +118,8 @@ private:
             arrays.decode(format, count, from, to, exponent);
     }
 
-    // Pack one operand's panels of the block; return the largest magnitude among the packed values. Where it matters to
+    // Pack one operand's panels of the block; return the largest magnitude among the packed values where it matters to
+    // the choice of tiles. Where it matters to
     // what is counted, `smallest` gets the smallest but 0 of each chunk of each panel.
     double pack(const Matrix &matrix, int64_t first, int64_t count, int width, int64_t k0, int64_t k1,
                 int exponent, char *packed, std::vector<float> &smallest) {
@@ -129,19 +130,21 @@ private:
         for (int64_t lane = 0; lane < count; lane += width) {
             const int64_t lanes = std::min<int64_t>(width, count - lane);
             char *to = packed + lane * depth * tiles_.element_bytes;
+            const bool is_ready = matrix.is_rounded && exponent == 0 && !plan_.halves;
+            char *const gathered = is_ready ? to : raw_;
             if (matrix.tables.rows)
                 interleave_indexed(start_of(matrix, region_.batch, bytes), matrix.tables.rows + first + lane, lanes,
-                                   matrix.tables.columns + k0, depth, width, bytes, raw_);
+                                   matrix.tables.columns + k0, depth, width, bytes, gathered);
             else
                 interleave(element(matrix, region_.batch, first + lane, k0, bytes), matrix.row_stride, lanes,
-                           matrix.column_stride, depth, width, bytes, raw_);
+                           matrix.column_stride, depth, width, bytes, gathered);
             if (plan_.halves) {
                 to_halves(size, to, matrix.as_values);
                 continue;
             }
             float *floats = reinterpret_cast<float *>(to);
-            to_floats(plan_.operand, size, raw_, floats, exponent, matrix.as_values);
-            largest = std::max<double>(largest, plan_.path.largest(size, floats));
+            if (!is_ready) to_floats(plan_.operand, size, raw_, floats, exponent, matrix.as_values);
+            if (plan_.tiles != plan_.limited) largest = std::max<double>(largest, plan_.path.largest(size, floats));
             if (sink_ && plan_.has_tiny_products())
                 for (int64_t k = 0; k < depth; k += chunk_)
                     smallest.push_back(plan_.path.smallest(std::min(chunk_, depth - k) * width, floats + k * width));
