@@ -119,8 +119,8 @@ private:
     }
 
     // Pack one operand's panels of the block; return the largest magnitude among the packed values where it matters to
-    // the choice of tiles. Where it matters to
-    // what is counted, `smallest` gets the smallest but 0 of each chunk of each panel.
+    // the choice of tiles. Where it matters to what is counted, `smallest` gets the smallest but 0 of each chunk of each
+    // panel.
     double pack(const Matrix &matrix, int64_t first, int64_t count, int width, int64_t k0, int64_t k1,
                 int exponent, char *packed, std::vector<float> &smallest) {
         const int bytes = matrix.bytes(plan_.operand);
