@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from golden.torch.functions.gradients import round_to_half
-from golden.torch.functions.lstm import lstm_gates, lstm_step
+from golden.torch.functions.lstm import Steps, lstm_gates, lstm_steps
 from golden.torch.functions.products import ELIGIBLE, check_tensors, current_plan, linear
 from golden.torch.functions.stepwise import Stepwise
 from golden.torch.operators.registered import is_plain, unwatched
@@ -59,12 +59,17 @@ def _steps(
     w_ih, w_hh, *rest = weights
     b_ih, b_hh = rest[:2] if biased else (None, None)
     order = list(range(len(sizes)))[:: -1 if reverse else 1]
-    inputs = linear(rows, w_ih, b_ih).float().split(sizes)
+    inputs = linear(rows, w_ih, b_ih).float()
+    if cell is lstm_gates and _is_one_node(rows, sizes, start, weights):
+        collected, half = current_plan(), current_plan()[0]
+        steps = Steps(order, collected, [current_plan() for _ in order], torch.is_grad_enabled())
+        hidden = round_to_half(start[0], half, half.dtype)
+        result, *last = lstm_steps(inputs, hidden, start[1].float(), w_hh, b_hh, steps)
+        return result, tuple(last)
+    gates = inputs.split(sizes)
     recurrent = Stepwise(w_hh, b_hh, sizes)
     projection = Stepwise(rest[-1], None, sizes) if len(rest) % 2 else None
     half = current_plan()[0]
-    # One node for each step, where nobody wants to see more.
-    joined = cell is lstm_gates and projection is None and recurrent.places and is_plain(rows, *start, *weights)
     start = (round_to_half(start[0], half, half.dtype), *(each.float() for each in start[1:]))
     state, ended, results = tuple(each[: sizes[order[0]]] for each in start), [], [rows] * len(sizes)
     for step in order:
@@ -74,18 +79,24 @@ def _steps(
             state = tuple(each[:size] for each in state)
         elif size > before:  # sequences whose end the reverse direction reaches here
             state = tuple(torch.cat([each, first[before:size]]) for each, first in zip(state, start, strict=True))
-        if joined:
-            places = recurrent.places[step]
-            state = lstm_step(inputs[step], state[0], state[1], w_hh, b_hh, places, current_plan())
-            results[step] = state[0]
-            continue
-        hidden, *others = cell(inputs[step], recurrent(state[0], step), (state[0].float(), *state[1:]))
+        hidden, *others = cell(gates[step], recurrent(state[0], step), (state[0].float(), *state[1:]))
         if projection is not None:
             hidden = projection(hidden, step)
         results[step] = round_to_half(hidden, half, half.dtype)
         state = (results[step], *others)
     final = tuple(torch.cat(parts) for parts in zip(state, *reversed(ended), strict=False)) if ended else state
     return torch.cat(results), final
+
+
+def _is_one_node(rows: Tensor, sizes: list[int], start: _State, weights: Sequence[Tensor]) -> bool:
+    """Tell whether one node runs all steps of an LSTM: nobody wants to see more, and no sequence ends early."""
+    return (
+        len(weights) % 2 == 0
+        and sizes[0] == sizes[-1]
+        and len(start[0]) == sizes[0]
+        and scopes.observer is None
+        and is_plain(rows, *start, *weights)
+    )
 
 
 def _checked_layers(

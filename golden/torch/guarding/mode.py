@@ -121,21 +121,28 @@ def _is_bare(args: Iterable[Any], kwargs: dict[str, Any]) -> bool:
 
 def _handle(public_api: Any, relevant_args: Any, *args: Any, **kwargs: Any) -> Any:
     """Do as PyTorch's function of this purpose, which takes longer than a small operator to get to the mode."""
-    if torch.compiler.is_compiling() or kind_of(public_api) != "composite" or not _is_bare(relevant_args, {}):
+    if torch.compiler.is_compiling():
         return _handle_torch_function(public_api, relevant_args, *args, **kwargs)
-    is_activation = public_api in ACTIVATIONS and _is_bare(args, kwargs)
-    mode = _pop_function()
-    if is_activation and isinstance(mode, Interception) and torch._C._len_torch_function_stack() == 0:
-        guard = _pop_dispatch(None)
+    if public_api in ACTIVATIONS and _is_bare(args, kwargs):
+        mode = _pop_function()
         try:
-            return public_api(*args, **kwargs)
+            if isinstance(mode, Interception) and torch._C._len_torch_function_stack() == 0:
+                guard = _pop_dispatch(None)  # which has nothing to judge
+                try:
+                    return public_api(*args, **kwargs)
+                finally:
+                    _push_dispatch(guard)
         finally:
-            _push_dispatch(guard)
             _push_function(mode)
-    _push_function(mode)
-    if isinstance(mode, Interception) and scopes.precisions and scopes.precisions[-1].enabled:
+    if kind_of(public_api) == "composite" and _is_bare(relevant_args, {}) and _is_in_precision():
         return COMPOSITES[public_api](*args, **kwargs)  # the mode meets what it calls
     return _handle_torch_function(public_api, relevant_args, *args, **kwargs)
+
+
+def _is_in_precision() -> bool:
+    """Tell whether the innermost mode is that of a precision that is enabled."""
+    mode = torch._C._get_function_stack_at(torch._C._len_torch_function_stack() - 1)
+    return isinstance(mode, Interception) and bool(scopes.precisions) and scopes.precisions[-1].enabled
 
 
 for _module in (F, torch.autograd, torch._tensor):  # their functions look for it there
