@@ -81,8 +81,8 @@ def _attention() -> Call:
     return lambda: [F.scaled_dot_product_attention(query, key, value)]
 
 
-def _convolution(**given: int) -> Call:
-    layer, x = nn.Conv2d(32, 32, 3, padding=1, **given), torch.randn(4, 32, 28, 28)
+def _convolution(groups: int = 1) -> Call:
+    layer, x = nn.Conv2d(32, 32, 3, padding=1, groups=groups), torch.randn(4, 32, 28, 28)
     return lambda: [layer(x)]
 
 

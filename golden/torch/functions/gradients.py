@@ -117,7 +117,8 @@ class _Linear(torch.autograd.Function):
                 else:
                     grad_weight = exact_product(columns.mT, rows, None, plan, weight.dtype)
             if for_bias:
-                grad_bias = summed(gradient, *ctx.initial, branch_of(plan, 3))
+                shape, dtype = ctx.initial
+                grad_bias = summed(gradient, shape, dtype, branch_of(plan, 3))
         return grad_x, grad_weight, grad_bias, None, None
 
 

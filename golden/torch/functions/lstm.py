@@ -126,7 +126,8 @@ def _differentiable(
 ) -> tuple[Tensor | None, ...]:
     """Return the gradients so that they can be differentiated again."""
     aliases = [None if each is None else each.view_as(each) for each in given]
-    results = _by_single_nodes(*aliases, steps)
+    inputs, hidden, cell, weight, bias = aliases
+    results = _by_single_nodes(inputs, hidden, cell, weight, bias, steps)  # type: ignore[arg-type]  # only bias may be None
     pairs = [pair for pair in zip(results, gradients, strict=True) if pair[1] is not None]
     roots, seeds = zip(*pairs, strict=True)
     wanted = [each for each in aliases if each is not None and each.requires_grad]

@@ -262,7 +262,7 @@ class _Unwatched:
         for each in self._both:
             each.__enter__()
 
-    def __exit__(self, *exception: object) -> None:
+    def __exit__(self, *exception: Any) -> None:
         for each in reversed(self._both):
             each.__exit__(*exception)
 
