@@ -148,7 +148,7 @@ def test_activation_makes_few_calls_and_none_by_way_of_the_guard(monkeypatch):
 
 
 def test_step_of_a_linear_layer_makes_few_calls():
-    # They were 570: every question that a backward pass asked of a tensor went to the mode.
+    # They were 850: every question that a backward pass asked of a tensor went to the mode.
     layer, x, calls = torch.nn.Linear(8, 8), normal(1, 8), []
     with cstorch.precision("bfloat16"):
         for count in range(2):
