@@ -217,6 +217,9 @@ def indexed_values(
     if len(a.columns) and np.prod(shape):
         result = np.empty(shape, np.float32)
         formats = kernels.Formats.of(carrier(operand), plan, destination, as_values=True, rounding=modes)
+        if 2 * b.data.size <= len(b.batches) * len(b.rows) * len(b.columns):  # as of windows that overlap
+            b = b._replace(data=np.asarray(quantize(b.data, operand)))
+            formats = formats._replace(b_is_rounded=True)
         if destination.has_inf and kernels.matmul_indexed(*carried_indexed(operand, a, b), initial, result, formats):
             return result
     options: dict[str, Any] = {"operand": operand, "reduction": plan, "initial": initial, "out": destination}

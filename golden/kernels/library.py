@@ -16,14 +16,25 @@ from numpy.typing import NDArray
 
 from golden.formats import FloatFormat
 
-__all__ = ["Active", "active", "address", "format_number", "kernel_info", "paths", "use", "warn_of_slowness"]
+__all__ = [
+    "Active",
+    "active",
+    "address",
+    "follow",
+    "format_number",
+    "keep_threads",
+    "kernel_info",
+    "paths",
+    "use",
+    "warn_of_slowness",
+]
 
 #: The numbers of the paths in the C interface, fastest path first.
 _NUMBERS = {"avx512fp16": 3, "avx512": 2, "avx2": 1, "portable": 0}
 #: The paths of the library, fastest first.
 COMPILED_PATHS = tuple(_NUMBERS)
 
-_VERSION, _NEWEST = 1, "cbfloat_multiply_counted"
+_VERSION, _NEWEST = 2, "cbfloat_multiply_counted"
 _FOLDER = Path(__file__).resolve().parent
 _SLOW_SECONDS = 2.0
 
@@ -111,7 +122,9 @@ def _processors() -> int:
 def _threads_of_environment() -> int:
     given = os.environ.get("CBFLOAT_THREADS", "")
     if not given:
-        return min(_processors(), 1024)
+        of_openmp = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()  # one for each nested level
+        is_number = of_openmp.isdecimal() and int(of_openmp) > 0
+        return min(int(of_openmp) if is_number else _processors(), 1024)
     if not given.isdecimal():
         raise ValueError(f"CBFLOAT_THREADS: got {given!r}, must be a number of threads from 1 to 1024")
     return _checked_threads(int(given), "CBFLOAT_THREADS")
@@ -121,6 +134,7 @@ class _Setting(NamedTuple):
     path: str
     threads: int
     asked_for: bool  # the path was named, not found
+    threads_asked_for: bool = False
 
     def active(self) -> Active | None:
         library = _library()
@@ -138,7 +152,8 @@ def _current() -> _Setting:
     global _setting, _active
     if _setting is None:
         given = os.environ.get("CBFLOAT_KERNELS", "") or "auto"
-        _setting = _Setting(_checked_path(given, "CBFLOAT_KERNELS"), _threads_of_environment(), given != "auto")
+        threads, is_given = _threads_of_environment(), bool(os.environ.get("CBFLOAT_THREADS"))
+        _setting = _Setting(_checked_path(given, "CBFLOAT_KERNELS"), threads, given != "auto", is_given)
         _active = _setting.active()
     return _setting
 
@@ -163,8 +178,9 @@ def kernel_info() -> dict[str, str | int]:
     -------
     dict
         ``path``: ``"avx512fp16"``, ``"avx512"``, ``"avx2"``, ``"portable"`` or ``"numpy"``; the environment variable
-        ``CBFLOAT_KERNELS`` chooses another than the fastest. ``threads``: the most that a call uses, one per processor
-        unless ``CBFLOAT_THREADS`` says otherwise.
+        ``CBFLOAT_KERNELS`` chooses another than the fastest. ``threads``: the most that a call uses, by
+        ``CBFLOAT_THREADS``, else by ``torch.set_num_threads`` once a product of `golden.torch` has run, else by
+        ``OMP_NUM_THREADS``, else one per processor.
 
     Raises
     ------
@@ -198,7 +214,8 @@ def use(path: str | None = None, threads: int | None = None) -> Iterator[None]:
     _setting = _Setting(
         before.path if path is None else _checked_path(path, "path"),
         before.threads if threads is None else _checked_threads(threads, "threads"),
-        before.asked_for if path is None else True,
+        before.asked_for or path is not None,
+        before.threads_asked_for or threads is not None,
     )
     _active = _setting.active()
     try:
@@ -206,6 +223,21 @@ def use(path: str | None = None, threads: int | None = None) -> Iterator[None]:
     finally:
         _setting = before
         _active = before.active()
+
+
+def follow(threads: int) -> None:
+    """Use as many threads as another library, unless ``CBFLOAT_THREADS`` or `use` says how many."""
+    global _setting, _active
+    setting = _setting or _current()
+    if setting.threads != threads and not setting.threads_asked_for:
+        _setting = setting._replace(threads=min(threads, 1024))
+        _active = _setting.active()
+
+
+def keep_threads() -> None:
+    """Have `follow` do nothing from now on."""
+    global _setting
+    _setting = _current()._replace(threads_asked_for=True)
 
 
 _warned = False

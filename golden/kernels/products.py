@@ -32,6 +32,7 @@ Matrix = NDArray[Any]
 # struct cbfloat_product of kernels.h: 13 numbers, three matrices of 4 each, the result; struct cbfloat_tables.
 _PRODUCT, _TABLES = struct.Struct("26q"), struct.Struct("2q")
 _MATMUL, _DOT = 0, 1
+_B_IS_ROUNDED = 32  # of enum cbfloat_contents
 _ROUNDING = struct.Struct("2qQ2q")  # struct cbfloat_rounding
 # Of a sum's fraction and a random word beside it, which a double holds; of results, which 32 bits number.
 _MOST_BITS, _MOST_RESULTS = 51, 2**32
@@ -64,6 +65,7 @@ class Formats(NamedTuple):
     as_values: bool = False
     is_step: bool = False  # no chunks: the total is the chain of steps itself, inner and outer are one format
     rounding: ReductionRounding = NEAREST
+    b_is_rounded: bool = False  # the values of b are of the operand format, as `quantize` gives them
 
     @classmethod
     def of(
@@ -81,7 +83,8 @@ class Formats(NamedTuple):
     def numbers(self) -> tuple[int, ...]:
         """Return the fields of the C interface, in its order."""
         formats = self.operand, self.inner, self.outer, self.destination
-        return (self.as_values, *map(format_number, formats), -1 if self.is_step else self.chunk or 0)
+        contents = self.as_values + _B_IS_ROUNDED * self.b_is_rounded
+        return (contents, *map(format_number, formats), -1 if self.is_step else self.chunk or 0)
 
     def how(self) -> bytes | None:
         """Return the rounding as the C interface has it, None for what it has unless told."""

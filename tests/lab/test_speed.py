@@ -9,7 +9,7 @@ import torch
 import golden
 from golden import BF16, CBFLOAT16
 from golden.formats import HALF_FORMATS
-from lab.speed import counting, libraries, measure, modes, observing, observing_libraries, quantise
+from lab.speed import counting, libraries, measure, modes, observing, observing_libraries, quantise, small
 from lab.speed.__main__ import main
 from lab.speed.contestants import contestants
 
@@ -192,3 +192,20 @@ def test_speed_of_counting_command_wrong_count_is_an_error(monkeypatch, capsys):
     monkeypatch.setattr(golden, "matmul_values", spoiled)
     assert counting.main(["--repetitions", "1"]) == 1
     assert "| none |" not in capsys.readouterr().out
+
+
+def test_measure_small_counts_every_wrong_number_of_a_call(monkeypatch):
+    monkeypatch.setattr(small, "_LONG_ENOUGH", 1e-4)
+    monkeypatch.setattr(small, "CALLS", {"linear": small.CALLS["linear, 1 x 8 by 8"]})
+    rows = list(small.measure_small(1))
+    assert [(row.level, row.wrong, row.judged) for row in rows] == [(0, 0, 8), (1, 0, 8)]
+    assert all(row.plain > 0 < row.exact for row in rows)
+    assert len(small.table(rows).rows) == 2
+
+    def different():
+        found = torch.ones(4, 2)
+        found[1, 1:] = len(golden.kernel_info()["path"])  # another on NumPy
+        return [found]
+
+    monkeypatch.setattr(small, "CALLS", {"different": lambda: different})
+    assert [row.wrong > 0 for row in small.measure_small(1)] == [True] * 2

@@ -16,13 +16,18 @@ int64_t groups(int64_t count, int64_t size) { return (count + size - 1) / size; 
 
 // An operand; with tables, they take the place of the strides.
 struct Matrix : cbfloat_matrix {
-    Matrix(const cbfloat_matrix &matrix, const cbfloat_tables *given = nullptr) : cbfloat_matrix(matrix) {
+    Matrix(const cbfloat_matrix &matrix, bool holds_values, const cbfloat_tables *given = nullptr, bool rounded = false)
+        : cbfloat_matrix(matrix), as_values(holds_values), is_rounded(rounded) {
         if (given) tables = *given;
     }
     void transpose() {
         std::swap(row_stride, column_stride);
         std::swap(tables.rows, tables.columns);
     }
+    int bytes(const Format &format) const { return as_values ? 4 : format.code_bytes(); }
+
+    bool as_values;   // floats, else codes
+    bool is_rounded;  // floats that rounding would not change
     cbfloat_tables tables{nullptr, nullptr};
 };
 
@@ -58,11 +63,22 @@ bool better_exchanged(const Tiles &tiles, int64_t m, int64_t n) {
 
 Call arranged(const cbfloat_product &product, const Plan &plan, const cbfloat_tables *a, const cbfloat_tables *b,
               bool may_exchange) {
-    Call call{plan,           product.batches, product.m,       product.n, product.k, product.chunk,
-              {product.a, a}, {product.b, b},  product.initial, nullptr,   product.n, 1,
+    const bool values_of_a = plan.has_values(CBFLOAT_CODES_OF_A), values_of_b = plan.has_values(CBFLOAT_CODES_OF_B);
+    Call call{plan,
+              product.batches,
+              product.m,
+              product.n,
+              product.k,
+              product.chunk,
+              {product.a, values_of_a, a},
+              {product.b, values_of_b, b, values_of_b && plan.has(CBFLOAT_B_IS_ROUNDED)},
+              {product.initial, plan.has(CBFLOAT_VALUES)},
+              nullptr,
+              product.n,
+              1,
               0};
     call.result = static_cast<char *>(product.result);
-    call.result_bytes = plan.as_values ? 4 : plan.result.code_bytes();
+    call.result_bytes = plan.has_values(CBFLOAT_CODES_OF_RESULT) ? 4 : plan.result.code_bytes();
     call.b.transpose();
     if (plan.dot) {
         call.a.transpose();

@@ -20,7 +20,7 @@ extern "C" {
 #endif
 
 /* Version of this interface: whoever loads the library compares it. */
-#define CBFLOAT_KERNELS_VERSION 1
+#define CBFLOAT_KERNELS_VERSION 2
 CBFLOAT_API int cbfloat_kernels_version(void);
 
 enum cbfloat_path {
@@ -59,11 +59,21 @@ enum cbfloat_product_mode {
     CBFLOAT_DOT = 1,    /* M is 1, a is (K, N) as b is: result[n] = sum over k of a[k, n] * b[k, n] */
 };
 
+/* What the arrays of a product hold: a sum of these. */
+enum cbfloat_contents {
+    CBFLOAT_VALUES = 1,         /* a, b, initial and result are floats, rounded as they are read; without it codes */
+    CBFLOAT_CODES_OF_A = 2,     /* a holds codes beside it; so b and the result with the next two */
+    CBFLOAT_CODES_OF_B = 4,
+    CBFLOAT_CODES_OF_RESULT = 8,
+    CBFLOAT_INITIAL_ROUNDED = 16, /* initial values are rounded to result_format before anything else */
+    CBFLOAT_B_IS_ROUNDED = 32,    /* the values of b are of the operand format already, NaNs the canonical one */
+};
+
 /* One call's products, NUMERICS section 5. All fields are 8 bytes long. */
 struct cbfloat_product {
     int64_t path, threads;
     int64_t mode;
-    int64_t as_values; /* 1: a, b, initial and result are floats, rounded as they are read; 0: codes */
+    int64_t contents; /* cbfloat_contents */
     int64_t operand, inner, outer, result_format;
     int64_t chunk; /* 0: one chunk of any length; -1: no chunks, the total is itself the chain of steps, for which
                       inner and outer are one format (as level 0 has it, in any format) */

@@ -56,14 +56,20 @@ template <class Element>
 void interleave_indexed(const Element *from, const int64_t *lane_table, int64_t lanes, const int64_t *k_table,
                         int64_t depth, int64_t width, Element *to) {
     if (lanes < width) std::memset(to, 0, static_cast<size_t>(depth * width) * sizeof(Element));
-    int64_t neighbours = 1;
-    while (neighbours < lanes && lane_table[neighbours] == lane_table[0] + neighbours) neighbours++;
-    for (int64_t k = 0; k < depth; k++, to += width) {
-        const Element *const row = from + k_table[k];
-        if (neighbours == lanes)
-            std::memcpy(to, row + lane_table[0], static_cast<size_t>(lanes) * sizeof(Element));
+    const auto run_from = [&](int64_t lane) {
+        int64_t end = lane + 1;
+        while (end < lanes && lane_table[end] == lane_table[end - 1] + 1) end++;
+        return end - lane;
+    };
+    for (int64_t lane = 0, run; lane < lanes; lane += run) {
+        run = run_from(lane);
+        const Element *const source = from + lane_table[lane];
+        if (run < 8)
+            for (int64_t k = 0; k < depth; k++)
+                for (int64_t i = 0; i < run; i++) to[k * width + lane + i] = source[k_table[k] + i];
         else
-            for (int64_t lane = 0; lane < lanes; lane++) to[lane] = row[lane_table[lane]];
+            for (int64_t k = 0; k < depth; k++)
+                std::memcpy(to + k * width + lane, source + k_table[k], static_cast<size_t>(run) * sizeof(Element));
     }
 }
 

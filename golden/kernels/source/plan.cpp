@@ -34,7 +34,7 @@ Plan::Plan(const cbfloat_product &product, const Path &given, const cbfloat_roun
       inner(Format::from_number(product.inner)),
       outer(Format::from_number(product.outer)),
       result(Format::from_number(product.result_format)),
-      as_values(product.as_values != 0),
+      contents(product.contents),
       is_chain(product.chunk < 0 || (inner.is_float() && outer.is_float() && product.chunk == 0)),
       dot(product.mode == CBFLOAT_DOT),
       chain_rule(rule_of(inner, mode_of(rounding, &cbfloat_rounding::steps), place_of(rounding))),

@@ -12,7 +12,7 @@ struct Plan {
 
     const Path &path;
     Format operand, inner, outer, result;
-    bool as_values;
+    int64_t contents;  // cbfloat_contents
     bool is_chain;  // the total is the chain of steps, as at level 0
     bool dot;
     const Tiles *tiles;    // of the chains
@@ -26,6 +26,10 @@ struct Plan {
     bool counts;
     double smallest_without_tiny = 0;
     bool halves = false;  // operands and partial sums are native float16
+
+    bool has(cbfloat_contents content) const { return (contents & content) != 0; }
+    // Whether an array is of floats, that holds codes beside values with `codes`.
+    bool has_values(cbfloat_contents codes) const { return has(CBFLOAT_VALUES) && !has(codes); }
 
     // What a sum of `steps` products of at most `product` in magnitude can reach, starting from `start`. Rounding to
     // nearest moves it by no more than the product that has just joined, for the sum without that product is a value of

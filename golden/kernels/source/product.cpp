@@ -99,47 +99,52 @@ private:
     void start() {
         std::memset(totals_, 0, static_cast<size_t>(tile_ * row_panels_ * column_panels_) * sizeof(float));
         if (!call_.initial.data) return;
-        const int bytes = plan_.as_values ? 4 : plan_.outer.code_bytes();
+        const int bytes = call_.initial.bytes(plan_.outer);
         each_row([&](float *totals, int64_t i, int64_t j, int64_t count) {
             gather(element(call_.initial, region_.batch, i, j, bytes), call_.initial.column_stride, count, bytes, raw_);
-            to_floats(plan_.outer, count, raw_, totals, plan_.total_exponent);
+            if (plan_.has(CBFLOAT_INITIAL_ROUNDED))
+                to_floats(plan_.result, count, raw_, reinterpret_cast<float *>(raw_), 0, true);
+            to_floats(plan_.outer, count, raw_, totals, plan_.total_exponent, call_.initial.as_values);
         });
     }
 
     // Codes or values, as the call has them, become values of the format times 2^exponent.
-    void to_floats(const Format &format, int64_t count, const void *from, float *to, int exponent) {
+    void to_floats(const Format &format, int64_t count, const void *from, float *to, int exponent, bool as_values) {
         const Arrays &arrays = plan_.path.arrays(format);
         environment_.change(arrays.rounding_for(format));
-        if (plan_.as_values)
+        if (as_values)
             arrays.quantize(format, count, static_cast<const float *>(from), to, exponent);
         else
             arrays.decode(format, count, from, to, exponent);
     }
 
-    // Pack one operand's panels of the block; return the largest magnitude among the packed values. Where it matters to
-    // what is counted, `smallest` gets the smallest but 0 of each chunk of each panel.
+    // Pack one operand's panels of the block; return the largest magnitude among the packed values where it matters to
+    // the choice of tiles. Where it matters to what is counted, `smallest` gets the smallest but 0 of each chunk of each
+    // panel.
     double pack(const Matrix &matrix, int64_t first, int64_t count, int width, int64_t k0, int64_t k1,
                 int exponent, char *packed, std::vector<float> &smallest) {
-        const int bytes = plan_.as_values ? 4 : plan_.operand.code_bytes();
+        const int bytes = matrix.bytes(plan_.operand);
         const int64_t depth = k1 - k0, size = depth * width;
         double largest = 0;
         smallest.clear();
         for (int64_t lane = 0; lane < count; lane += width) {
             const int64_t lanes = std::min<int64_t>(width, count - lane);
             char *to = packed + lane * depth * tiles_.element_bytes;
+            const bool is_ready = matrix.is_rounded && exponent == 0 && !plan_.halves;
+            char *const gathered = is_ready ? to : raw_;
             if (matrix.tables.rows)
                 interleave_indexed(start_of(matrix, region_.batch, bytes), matrix.tables.rows + first + lane, lanes,
-                                   matrix.tables.columns + k0, depth, width, bytes, raw_);
+                                   matrix.tables.columns + k0, depth, width, bytes, gathered);
             else
                 interleave(element(matrix, region_.batch, first + lane, k0, bytes), matrix.row_stride, lanes,
-                           matrix.column_stride, depth, width, bytes, raw_);
+                           matrix.column_stride, depth, width, bytes, gathered);
             if (plan_.halves) {
-                to_halves(size, to);
+                to_halves(size, to, matrix.as_values);
                 continue;
             }
             float *floats = reinterpret_cast<float *>(to);
-            to_floats(plan_.operand, size, raw_, floats, exponent);
-            largest = std::max<double>(largest, plan_.path.largest(size, floats));
+            if (!is_ready) to_floats(plan_.operand, size, raw_, floats, exponent, matrix.as_values);
+            if (plan_.tiles != plan_.limited) largest = std::max<double>(largest, plan_.path.largest(size, floats));
             if (sink_ && plan_.has_tiny_products())
                 for (int64_t k = 0; k < depth; k += chunk_)
                     smallest.push_back(plan_.path.smallest(std::min(chunk_, depth - k) * width, floats + k * width));
@@ -147,8 +152,8 @@ private:
         return std::ldexp(largest, -exponent);
     }
 
-    void to_halves(int64_t count, char *to) {
-        if (!plan_.as_values) {
+    void to_halves(int64_t count, char *to, bool as_values) {
+        if (!as_values) {
             std::memcpy(to, raw_, static_cast<size_t>(count) * 2);
             return;
         }
@@ -303,7 +308,7 @@ private:
             for (int64_t c = 0; c < count; c++) totals[c] *= factor;
             if (plan_.convert)
                 plan_.convert(count, totals, at(plan_.last_rule, i, j, FINAL_CONVERSION, plan_.last_rule.place));
-            if (plan_.as_values)
+            if (plan_.has_values(CBFLOAT_CODES_OF_RESULT))
                 arrays.quantize(plan_.result, count, totals, row, 0);
             else
                 arrays.encode(plan_.result, count, totals, row);

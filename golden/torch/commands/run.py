@@ -17,6 +17,7 @@ import torch.distributed as dist
 from rich.console import Console
 
 import golden
+from golden.kernels.library import keep_threads
 from golden.torch.commands.progress import scale_text
 from golden.torch.observing import NAME as OBSERVATIONS
 from golden.torch.runs.file import Dataloader, Init, RunFile, find_run_file
@@ -122,6 +123,7 @@ def built(given: argparse.Namespace, document: dict[str, Any]) -> Run:
     """Build the run of a document."""
     if given.threads < 1:
         raise ValueError(f"--threads: got {given.threads}, must be at least 1")
+    keep_threads()  # exact products have theirs
     torch.set_num_threads(given.threads)
     today, without_effect = as_today(document) if is_older(document) else (document, [])
     settings = parse(RunFile, today)

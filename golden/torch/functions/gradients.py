@@ -27,6 +27,7 @@ from torch.autograd import forward_ad
 from golden.torch.compiling.compilers import constant
 from golden.torch.operators import registered as operators
 from golden.torch.settings.half_type import HalfType
+from golden.torch.settings.scopes import scopes
 
 __all__ = [
     "branch_of",
@@ -36,6 +37,8 @@ __all__ = [
     "is_transformed",
     "keep_for_tangents",
     "one_by_one",
+    "plain_linear",
+    "plain_product",
     "plan_of_gradients",
     "round_to_half",
     "softmax_in_half",
@@ -55,7 +58,7 @@ class _MatrixProduct(torch.autograd.Function):
     ) -> torch.Tensor:
         half, fwd, _, chunk = plan
         _keep_operands(ctx, a, b, initial, plan, dtype)
-        return operators.multiply(a, b, initial, half.text, fwd, chunk, dtype)
+        return operators.multiply_plainly(a, b, initial, half.text, fwd, chunk, dtype)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
@@ -82,6 +85,52 @@ def _keep_operands(
     keep_for_tangents(ctx, a, b, dtype)
     ctx.initial = (None, None) if initial is None else (initial.shape, initial.dtype)
     ctx.plan = plan_of_gradients(plan)
+
+
+class _WatchedProduct(_MatrixProduct):
+    """The same where somebody asks what is called."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, a: torch.Tensor, b: torch.Tensor, initial: torch.Tensor | None, plan: _Plan, dtype: torch.dtype
+    ) -> torch.Tensor:
+        half, fwd, _, chunk = plan
+        _keep_operands(ctx, a, b, initial, plan, dtype)
+        return operators.multiply(a, b, initial, half.text, fwd, chunk, dtype)
+
+
+class _Linear(torch.autograd.Function):
+    """The product of rows by the rows of a weight, without a node for the transposition."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, plan: _Plan, dtype: torch.dtype
+    ) -> torch.Tensor:
+        half, fwd, _, chunk = plan
+        _keep_operands(ctx, x, weight, bias, plan, dtype)
+        return operators.multiply_plainly(x, weight.mT, bias, half.text, fwd, chunk, dtype)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        (gradient,), (x, weight), plan = gradients, ctx.saved_tensors, ctx.plan
+        if not torch.compiler.is_compiling():
+            ctx.has_run = True
+        for_x, for_weight, for_bias = ctx.needs_input_grad[:3]
+        grad_x = grad_weight = grad_bias = None
+        # Asked about its tensors, too, the mode would be of a backward pass that is called within a precision.
+        with torch._C.DisableTorchFunction(), operators.unwatched(x, weight, gradient):
+            if for_x:
+                grad_x = exact_product(gradient, weight, None, branch_of(plan, 1), x.dtype)
+            if for_weight:
+                rows, columns = x.reshape(-1, x.shape[-1]), gradient.reshape(-1, gradient.shape[-1])
+                if plan[0].rounding.is_random:  # by the place of a result in this product
+                    grad_weight = exact_product(rows.mT, columns, None, branch_of(plan, 2), weight.dtype).mT
+                else:
+                    grad_weight = exact_product(columns.mT, rows, None, plan, weight.dtype)
+            if for_bias:
+                shape, dtype = ctx.initial
+                grad_bias = summed(gradient, shape, dtype, branch_of(plan, 3))
+        return grad_x, grad_weight, grad_bias, None, None
 
 
 class _TransformedProduct(_MatrixProduct):
@@ -164,6 +213,7 @@ def branch_of(plan: _Plan, branch: int) -> _Plan:
 
 # Without the search for wrappers that an ended transformation left behind: it takes as long as a small product.
 _apply_plainly = super(torch.autograd.Function, _MatrixProduct).apply
+_apply_linear = super(torch.autograd.Function, _Linear).apply
 
 
 def _gradient_of_left(a: torch.Tensor, b: torch.Tensor, gradient: torch.Tensor, plan: _Plan) -> torch.Tensor:
@@ -186,6 +236,9 @@ def _gradient_of_right(a: torch.Tensor, b: torch.Tensor, gradient: torch.Tensor,
 def summed(gradient: torch.Tensor, shape: torch.Size, dtype: torch.dtype, plan: _Plan) -> torch.Tensor:
     """Sum over the axes that were broadcast from `shape`; nothing where there are none."""
     half, _, _, chunk = branch_of(plan, 4)
+    if gradient.ndim == 2 and gradient.shape[1:] == shape:
+        ones = gradient.new_ones(1, gradient.shape[0])
+        return exact_product(ones, gradient, None, (half.of_sums, 0, 0, chunk), dtype).squeeze(0)
     new = gradient.ndim - len(shape)
     grown = [new + axis for axis, length in enumerate(shape) if length == 1 != gradient.shape[new + axis]]
     axes = [*range(new), *grown]
@@ -201,7 +254,7 @@ class _Rounded(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: torch.Tensor, half: HalfType, dtype: torch.dtype) -> torch.Tensor:
         ctx.half, ctx.dtype, ctx.result_dtype = half.of_gradients, x.dtype, dtype
-        return operators.rounded(x, half.text, dtype)
+        return operators.round_values(x, half.text, dtype)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
@@ -224,6 +277,9 @@ class _TransformedRounding(_Rounded):
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> Any:
         return round_to_half(tangents[0], ctx.half, ctx.result_dtype)
+
+
+_round_plainly = super(torch.autograd.Function, _Rounded).apply
 
 
 class _Softmax(torch.autograd.Function):
@@ -285,13 +341,39 @@ def exact_product(
     dtype : torch.dtype
         Dtype of the result, which holds values of the half format.
     """
+    if operators.is_plain(a, b, initial):
+        return plain_product(a, b, initial, plan, dtype)
     # Without gradients, also in a backward pass, unless second derivatives are wanted.
     if not is_differentiated(a, b, initial):
         half, level, _, chunk = plan
         return operators.multiply(a, b, initial, half.text, level, chunk, dtype)
-    if forward_ad._current_level < 0 and operators.is_plain(a, b, initial):
+    return (_TransformedProduct if is_transformed() else _WatchedProduct).apply(a, b, initial, plan, dtype)
+
+
+def plain_product(
+    a: torch.Tensor, b: torch.Tensor, initial: torch.Tensor | None, plan: _Plan, dtype: torch.dtype
+) -> torch.Tensor:
+    """`exact_product` of operands that `is_plain` has passed."""
+    if _is_differentiated_plainly(a, b, initial):
         return _apply_plainly(a, b, initial, plan, dtype)
-    return (_TransformedProduct if is_transformed() else _MatrixProduct).apply(a, b, initial, plan, dtype)
+    half, level, _, chunk = plan
+    return operators.multiply_plainly(a, b, initial, half.text, level, chunk, dtype)
+
+
+def plain_linear(
+    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, plan: _Plan, dtype: torch.dtype
+) -> torch.Tensor:
+    """Product of (..., K) by a weight (N, K), which `is_plain` has passed; x has two axes at least."""
+    if scopes.observer is None and _is_differentiated_plainly(x, weight, bias):
+        return _apply_linear(x, weight, bias, plan, dtype)
+    return plain_product(x, weight.mT, bias, plan, dtype)
+
+
+def _is_differentiated_plainly(a: torch.Tensor, b: torch.Tensor | None, initial: torch.Tensor | None) -> bool:
+    """`is_differentiated` for such operands."""
+    return torch.is_grad_enabled() and (
+        a.requires_grad or (b is not None and b.requires_grad) or (initial is not None and initial.requires_grad)
+    )
 
 
 def is_differentiated(*operands: torch.Tensor | None) -> bool:
@@ -350,6 +432,10 @@ def one_by_one(function: Callable[..., torch.Tensor]) -> Any:
 
 def round_to_half(x: torch.Tensor, half: HalfType, dtype: torch.dtype) -> torch.Tensor:
     """Round to the half format once, into a tensor of `dtype`; the gradient is rounded on its way back likewise."""
+    if operators.is_plain(x):
+        if not _is_differentiated_plainly(x, None, None):
+            return operators.round_values(x, half.text, dtype)
+        return _round_plainly(x, half, dtype)
     return (_TransformedRounding if is_transformed() else _Rounded).apply(x, half, dtype)
 
 

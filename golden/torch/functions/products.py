@@ -10,8 +10,8 @@ from __future__ import annotations
 import torch
 
 from golden.reduction import DEFAULT_CHUNK
-from golden.torch.functions.gradients import exact_product
-from golden.torch.operators.registered import unwatched
+from golden.torch.functions.gradients import exact_product, plain_linear
+from golden.torch.operators.registered import is_plain, unwatched
 from golden.torch.settings.half import current_half, running_half
 from golden.torch.settings.half_type import HalfType
 from golden.torch.settings.levels import current_pol
@@ -26,6 +26,10 @@ ELIGIBLE = frozenset({torch.float32, torch.float16, torch.bfloat16})
 
 def current_plan() -> tuple[HalfType, int, int, int | None]:
     """Return the half type, the levels and the chunk length in force."""
+    if scopes.precisions and not (scopes.pols or scopes.maps or scopes.mapped):  # as most often
+        settings = scopes.precisions[-1]
+        if settings.draws is None:
+            return settings.half, settings.level, settings.level, settings.chunk
     fwd, bwd = current_pol()
     if scopes.maps:
         note_maps()
@@ -180,6 +184,10 @@ def linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = No
         )
     if bias is not None and bias.ndim > 0 and (bias.ndim > 1 or bias.shape[0] not in (1, *weight.shape[:-1])):
         raise ValueError(f"bias: got shape {tuple(bias.shape)}, must be {tuple(weight.shape[:-1])} for this weight")
+    if x.ndim > 1 < weight.ndim and is_plain(x, weight, bias):  # as most are
+        with torch._C._DisableTorchDispatch():
+            plan = current_plan()
+            return plain_linear(x, weight, bias, plan, plan[0].dtype)
     with unwatched(x, weight, bias):
         rows = x.unsqueeze(0) if x.ndim == 1 else x
         matrix = weight.unsqueeze(0) if weight.ndim == 1 else weight

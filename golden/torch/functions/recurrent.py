@@ -18,8 +18,10 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from golden.torch.functions.gradients import round_to_half
+from golden.torch.functions.lstm import Steps, lstm_gates, lstm_steps
 from golden.torch.functions.products import ELIGIBLE, check_tensors, current_plan, linear
 from golden.torch.functions.stepwise import Stepwise
+from golden.torch.operators.registered import is_plain, unwatched
 from golden.torch.settings.scopes import scopes
 
 __all__ = ["gru", "gru_cell", "lstm", "lstm_cell", "rnn_relu", "rnn_relu_cell", "rnn_tanh", "rnn_tanh_cell"]
@@ -27,12 +29,6 @@ __all__ = ["gru", "gru_cell", "lstm", "lstm_cell", "rnn_relu", "rnn_relu_cell", 
 _State = tuple[Tensor, ...]
 # Gates of the inputs and of the hidden state, and the state, to the new one; all fp32, the hidden state first.
 _Cell = Callable[[Tensor, Tensor, _State], _State]
-
-
-def _lstm(x: Tensor, h: Tensor, state: _State) -> _State:
-    i, f, g, o = (x + h).chunk(4, -1)
-    cell = f.sigmoid() * state[1] + i.sigmoid() * g.tanh()
-    return o.sigmoid() * cell.tanh(), cell
 
 
 def _gru(x: Tensor, h: Tensor, state: _State) -> _State:
@@ -50,13 +46,27 @@ def _relu(x: Tensor, h: Tensor, state: _State) -> _State:
 
 
 def _direction(
-    rows: Tensor, sizes: list[int], start: _State, weights: Sequence[Tensor], cell: _Cell, biased: bool, reverse: bool
+    rows: Tensor, sizes: list[int], start: _State, weights: Sequence[Tensor], *given: Any
 ) -> tuple[Tensor, _State]:
     """Run one layer in one direction; `rows` has the rows of step after step, `sizes` how many each step has."""
+    with unwatched(rows, *start, *weights):
+        return _steps(rows, sizes, start, weights, *given)
+
+
+def _steps(
+    rows: Tensor, sizes: list[int], start: _State, weights: Sequence[Tensor], cell: _Cell, biased: bool, reverse: bool
+) -> tuple[Tensor, _State]:
     w_ih, w_hh, *rest = weights
     b_ih, b_hh = rest[:2] if biased else (None, None)
     order = list(range(len(sizes)))[:: -1 if reverse else 1]
-    inputs = linear(rows, w_ih, b_ih).float().split(sizes)
+    inputs = linear(rows, w_ih, b_ih).float()
+    if cell is lstm_gates and _is_one_node(rows, sizes, start, weights):
+        collected, half = current_plan(), current_plan()[0]
+        steps = Steps(order, collected, [current_plan() for _ in order], torch.is_grad_enabled())
+        hidden = round_to_half(start[0], half, half.dtype)
+        result, *last = lstm_steps(inputs, hidden, start[1].float(), w_hh, b_hh, steps)
+        return result, tuple(last)
+    gates = inputs.split(sizes)
     recurrent = Stepwise(w_hh, b_hh, sizes)
     projection = Stepwise(rest[-1], None, sizes) if len(rest) % 2 else None
     half = current_plan()[0]
@@ -69,13 +79,24 @@ def _direction(
             state = tuple(each[:size] for each in state)
         elif size > before:  # sequences whose end the reverse direction reaches here
             state = tuple(torch.cat([each, first[before:size]]) for each, first in zip(state, start, strict=True))
-        hidden, *others = cell(inputs[step], recurrent(state[0], step), (state[0].float(), *state[1:]))
+        hidden, *others = cell(gates[step], recurrent(state[0], step), (state[0].float(), *state[1:]))
         if projection is not None:
             hidden = projection(hidden, step)
         results[step] = round_to_half(hidden, half, half.dtype)
         state = (results[step], *others)
     final = tuple(torch.cat(parts) for parts in zip(state, *reversed(ended), strict=False)) if ended else state
     return torch.cat(results), final
+
+
+def _is_one_node(rows: Tensor, sizes: list[int], start: _State, weights: Sequence[Tensor]) -> bool:
+    """Tell whether one node runs all steps of an LSTM: nobody wants to see more, and no sequence ends early."""
+    return (
+        len(weights) % 2 == 0
+        and sizes[0] == sizes[-1]
+        and len(start[0]) == sizes[0]
+        and scopes.observer is None
+        and is_plain(rows, *start, *weights)
+    )
 
 
 def _checked_layers(
@@ -174,7 +195,7 @@ def lstm(*given: Any, **named: Any) -> tuple[Tensor, ...]:
 
     Output and hidden states are of the half dtype, cell states of float32.
     """
-    return _run(_lstm, given, named)
+    return _run(lstm_gates, given, named)
 
 
 def gru(*given: Any, **named: Any) -> tuple[Tensor, ...]:
@@ -216,7 +237,7 @@ def lstm_cell(
     b_hh: Tensor | None = None,
 ) -> _State:
     """Exact `torch.lstm_cell`: the hidden state in the half dtype and the cell state in float32."""
-    return _cell(_lstm, input, tuple(hx), w_ih, w_hh, b_ih, b_hh)
+    return _cell(lstm_gates, input, tuple(hx), w_ih, w_hh, b_ih, b_hh)
 
 
 def _single_state(cell: _Cell, name: str) -> Callable[..., Tensor]:

@@ -20,9 +20,9 @@ from golden.torch.functions.gradients import (
     without_tangents,
 )
 from golden.torch.functions.products import current_plan, linear
-from golden.torch.operators.registered import gradient_of, multiply, note_node
+from golden.torch.operators.registered import gradient_of, multiply, note_node, unwatched
 
-__all__ = ["Stepwise"]
+__all__ = ["Stepwise", "gates_of", "gradient_of_rows"]
 
 
 class _Collected(torch.autograd.Function):
@@ -91,22 +91,27 @@ class _Step(torch.autograd.Function):
     ) -> Tensor:
         ctx.plan = plan_of_gradients(plan)
         ctx.save_for_backward(operand, weight)
-        return _gates(operand, weight, bias, plan)
+        return gates_of(operand, weight, bias, plan)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
         (gradient,), (operand, weight) = gradients, ctx.saved_tensors
-        rounded = gradient.to(ctx.plan[0].dtype)
-        for_operand = None
-        if ctx.needs_input_grad[0]:
-            plan = branch_of(ctx.plan, 1)
-            for_operand = exact_product(rounded, weight, None, plan, gradient_of(operand).dtype)
-        return for_operand, None, None, torch.cat([gradient, operand.float()], -1), None
+        with unwatched(gradient, operand, weight):
+            rows = gradient_of_rows(gradient, operand, weight, ctx.plan) if ctx.needs_input_grad[0] else None
+            place = torch.cat([gradient, operand.float()], -1)
+        return rows, None, None, place, None
 
 
-def _gates(operand: Tensor, weight: Tensor, bias: Tensor | None, plan: tuple[Any, ...]) -> Tensor:
+def gates_of(operand: Tensor, weight: Tensor, bias: Tensor | None, plan: tuple[Any, ...]) -> Tensor:
+    """Return the rows of a step multiplied by the weight, in fp32."""
     half, fwd, _, chunk = plan
     return multiply(operand, weight.mT, bias, half.text, fwd, chunk, half.dtype).float()
+
+
+def gradient_of_rows(gradient: Tensor, operand: Tensor, weight: Tensor, plan: tuple[Any, ...]) -> Tensor:
+    """Return the gradient of the rows of a step; `plan` is that of gradients."""
+    rounded = gradient.to(plan[0].dtype)
+    return exact_product(rounded, weight, None, branch_of(plan, 1), gradient_of(operand).dtype)
 
 
 class _TransformedStep(_Step):
@@ -116,7 +121,7 @@ class _TransformedStep(_Step):
     def forward(  # type: ignore[override]
         operand: Tensor, weight: Tensor, bias: Tensor | None, place: Tensor, plan: tuple[Any, ...]
     ) -> Tensor:
-        return _gates(operand, weight, bias, plan)
+        return gates_of(operand, weight, bias, plan)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
@@ -136,19 +141,23 @@ class Stepwise:
         As of `golden.torch.linear`.
     sizes : list of int
         Rows of each step.
+    plan : tuple, optional
+        Of the gradient of the weight, that in force unless given.
     """
 
-    def __init__(self, weight: Tensor, bias: Tensor | None, sizes: list[int]) -> None:
+    def __init__(
+        self, weight: Tensor, bias: Tensor | None, sizes: list[int], plan: tuple[Any, ...] | None = None
+    ) -> None:
         self.weight, self.bias = weight, bias
         self.places: Sequence[Tensor] = ()
-        plan = current_plan()  # also where nothing is differentiated: products have the same numbers then
+        plan = plan or current_plan()  # also where nothing is differentiated: products have the same numbers then
         if torch.is_grad_enabled() and any(each is not None and each.requires_grad for each in (weight, bias)):
             collected = _TransformedCollected if is_transformed() else _Collected
             self.places = collected.apply(weight, bias, sum(sizes), plan).split(sizes)
 
-    def __call__(self, operand: Tensor, step: int) -> Tensor:
-        """Return the layer of the rows of a step, in fp32."""
+    def __call__(self, operand: Tensor, step: int, plan: tuple[Any, ...] | None = None) -> Tensor:
+        """Return the layer of the rows of a step, in fp32; `plan` is that in force unless given."""
         if not self.places:
             return linear(operand, self.weight, self.bias).float()
         apply = (_TransformedStep if is_transformed() else _Step).apply
-        return apply(operand, self.weight, self.bias, self.places[step], current_plan())
+        return apply(operand, self.weight, self.bias, self.places[step], plan or current_plan())

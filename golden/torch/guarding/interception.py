@@ -16,9 +16,10 @@ from torch import Tensor
 from golden.torch.compiling.compilers import constant
 from golden.torch.functions import attention, contraction, convolution, derived, products, recurrent, sampling
 from golden.torch.functions.gradients import round_to_half
+from golden.torch.guarding.operator_kinds import kind_of_operator
 from golden.torch.settings.half import current_half
 
-__all__ = ["COMPOSITES", "EXACT", "IN_FP32", "WITHOUT_EXACT_PATH", "exact_of", "kind_of"]
+__all__ = ["ACTIVATIONS", "COMPOSITES", "EXACT", "IN_FP32", "WITHOUT_EXACT_PATH", "exact_of", "is_leaf", "kind_of"]
 
 Function = Callable[..., Any]
 
@@ -271,6 +272,19 @@ def _without_chunks(function: Function) -> Function:
 if hasattr(F, "linear_cross_entropy"):
     COMPOSITES[F.linear_cross_entropy] = _without_chunks(COMPOSITES[F.linear_cross_entropy])
 
+
+def _make_grads(*given: Any, **named: Any) -> Any:
+    """Make the first gradients of a backward pass, which are ones, while no mode looks."""
+    mode = torch._C._pop_torch_function_stack()
+    try:
+        return torch.autograd._make_grads(*given, **named)
+    finally:
+        torch._C._push_on_torch_function_stack(mode)
+
+
+assert "_make_grads" in torch.autograd.backward.__code__.co_names
+COMPOSITES[torch.autograd.backward] = _open(torch.autograd.backward, _make_grads=_make_grads)
+
 _PRODUCTS = frozenset({*_EXACT_BY_NAME, *_PRODUCTS_WITHOUT_EXACT_PATH.split(), "einsum", "tensordot"})
 
 
@@ -280,6 +294,48 @@ def _operator_name(function: Any) -> str | None:
     if not isinstance(packet, torch._ops.OpOverloadPacket):
         return None
     return packet._qualified_op_name.removeprefix("aten::")
+
+
+#: Those of the composites that call a single leaf (see `is_leaf`), on the same arguments.
+ACTIVATIONS: frozenset[Function] = frozenset(
+    {F.relu, F.relu6, F.leaky_relu, F.elu, F.selu, F.celu, F.silu, F.mish, F.hardtanh, F.hardswish, F.hardsigmoid}
+)
+#: Methods without an operator of their name and kind: they copy, or give views.
+_COPIES = frozenset(
+    getattr(Tensor, name)
+    for name in ("float", "half", "bfloat16", "to", "contiguous", "reshape", "flatten", "chunk", "size")
+    if not isinstance(getattr(Tensor, name), types.FunctionType)
+)
+_leaves: dict[Function, bool] = {}
+
+
+def is_leaf(function: Function) -> bool:
+    """Tell whether a function of PyTorch is no more than one operator that the guard lets pass, in every overload.
+
+    An operator that consists of others is none, for these are what the guard judges.
+    """
+    known = _leaves.get(function)
+    if known is None:
+        known = _leaves[function] = function in _COPIES or (kind_of(function) == "plain" and _is_passed(function))
+    return known
+
+
+def _is_passed(function: Function) -> bool:
+    packet = getattr(torch.ops.aten, getattr(function, "__name__", ""), None)
+    if not isinstance(function, _IN_CPP) or not isinstance(packet, torch._ops.OpOverloadPacket):
+        return False
+    overloads = [getattr(packet, each) for each in packet.overloads()]
+    return all(kind_of_operator(each) == "other" and not _is_composed(each) for each in overloads)
+
+
+_IN_CPP = (types.BuiltinFunctionType, types.MethodDescriptorType)
+
+
+def _is_composed(operator: Any) -> bool:
+    try:
+        return torch._C._dispatch_has_kernel_for_dispatch_key(operator.name(), "CompositeImplicitAutograd")
+    except RuntimeError:  # of TorchScript alone
+        return False
 
 
 Kind = Literal["exact", "refused", "composite", "in fp32", "plain"]

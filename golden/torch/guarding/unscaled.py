@@ -17,6 +17,7 @@ import torch
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from golden import CBFLOAT16
+from golden.kernels.library import follow
 from golden.torch.compiling.frames import run_as_written
 from golden.torch.operators.format_text import ACCUMULATOR, MODES
 from golden.torch.settings.half import current_half, wants_mixed_precision
@@ -59,7 +60,8 @@ def note_backward(*, is_fp32: bool) -> None:
 
 
 def note_product(half: str) -> None:
-    """Note that an exact product runs now."""
+    """Note that an exact product runs now, with as many threads as PyTorch's would."""
+    follow(torch.get_num_threads())
     Process.products += 1
     if torch._C._current_graph_task_id() < 0:
         return

@@ -13,6 +13,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch.autograd import forward_ad
 
 import golden
 from golden import mx
@@ -31,7 +32,9 @@ __all__ = [
     "is_plain",
     "matrix_product",
     "multiply",
+    "multiply_plainly",
     "note_node",
+    "round_values",
     "rounded",
     "rounded_to_blocks",
     "softmax16",
@@ -165,6 +168,9 @@ def _convolution_of_kernels(gradient: torch.Tensor, x: torch.Tensor, size: _Ints
 
 
 def _rounded(x: torch.Tensor, half: str, dtype: torch.dtype) -> torch.Tensor:
+    done = None if x.is_cuda else direct.rounded(x, half, dtype)
+    if done is not None:
+        return done
     fmt = format_of(half)
     done = _on_a_card("rounded", x, fmt, dtype)
     return _tensor(golden.quantize(values_of(x), fmt), dtype) if done is None else done
@@ -254,6 +260,21 @@ softmax16 = shardable(_ours.softmax16.default)
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 _WATCHED = contextlib.nullcontext()
+
+
+class _Unwatched:
+    """Neither the guard nor the interception looks: what runs within is this package's own."""
+
+    def __enter__(self) -> None:
+        self._both = torch._C._DisableTorchDispatch(), torch._C.DisableTorchFunction()
+        for each in self._both:
+            each.__enter__()
+
+    def __exit__(self, *exception: Any) -> None:
+        for each in reversed(self._both):
+            each.__exit__(*exception)
+
+
 #: A batch of gradients, as torch.autograd.grad(is_grads_batched=True) has them, is a tensor without memory.
 _is_batched = torch._C._functorch.is_legacy_batchedtensor
 
@@ -266,13 +287,14 @@ def is_plain(*tensors: torch.Tensor | None) -> bool:
         and scopes.recorder is None
         and torch._C._functorch.peek_interpreter_stack() is None
         and torch._C._get_tracing_state() is None
+        and forward_ad._current_level < 0
         and all([each is None or (type(each) in _PLAIN and each.is_cpu and not _is_batched(each)) for each in tensors])
     )
 
 
 def unwatched(*tensors: torch.Tensor | None) -> AbstractContextManager[object]:
-    """Return a context in which the guard does not look at every view that an exact product takes of its operands."""
-    return torch._C._DisableTorchDispatch() if is_plain(*tensors) else _WATCHED
+    """Return a context in which nobody looks at every view that an exact product takes of its operands."""
+    return _Unwatched() if is_plain(*tensors) else _WATCHED
 
 
 def gradient_of(operand: Operand) -> Operand:
@@ -291,5 +313,14 @@ def note_node() -> None:
 def multiply(a: torch.Tensor, b: torch.Tensor, initial: torch.Tensor | None, *given: Any) -> torch.Tensor:
     """Call the operator: by way of PyTorch only where somebody there asks what is called."""
     if is_plain(a, b, initial):
-        return _matrix_product(a, b, initial, *given)
+        return multiply_plainly(a, b, initial, *given)
     return matrix_product(a, b, initial, *given)
+
+
+#: The same for operands that `is_plain` has passed.
+multiply_plainly = _matrix_product
+
+
+def round_values(x: torch.Tensor, half: str, dtype: torch.dtype) -> torch.Tensor:
+    """Call the operator likewise."""
+    return _rounded(x, half, dtype) if is_plain(x) else rounded(x, half, dtype)

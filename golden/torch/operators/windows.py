@@ -170,6 +170,8 @@ def transposed(
     matrices = kernels.reshape(groups, outputs, channels * math.prod(lengths)).swapaxes(1, 2)
     whole = tuple((n - 1) * s + d * (k - 1) + 1 for n, s, d, k in zip(counts, *geometry[:2], lengths, strict=True))
     result = np.empty((len(g), groups * channels, *size), np.float32)
+    # Of kernels of one element, nothing overlaps: each sum has one addend, a value of the half format.
+    is_flat = math.prod(lengths) == 1 and set(geometry.steps) == {1} and not any(geometry.sides) and bias is None
     items = max(1, MOST_VALUES // max(1, groups * matrices.shape[1] * count))
     for first in range(0, len(g), items):
         part = g[first : first + items].reshape(-1, groups, outputs, count)
@@ -177,6 +179,9 @@ def transposed(
             matrices, part, operand=summing.operand, reduction=summing.reduction, out=summing.half,
             **vars(branched(summing.rounding, FIRST_PART + first)),
         )  # fmt: skip
+        if is_flat:
+            np.add(each.reshape(len(part), groups * channels, *size), 0.0, out=result[first : first + items])
+            continue
         each = each.reshape(len(part), groups * channels, *lengths, *counts)
         total = np.zeros((len(part), groups * channels, *whole), np.float32)
         with np.errstate(over="ignore", invalid="ignore"):  # infinities and NaNs are results like others
@@ -188,7 +193,7 @@ def transposed(
             if bias is not None:
                 result_part += golden.quantize(bias, summing.half).reshape(-1, *(1 for _ in size))
         result[first : first + items] = result_part
-    return golden.quantize(result, summing.half)
+    return result if is_flat else golden.quantize(result, summing.half, out=result)
 
 
 def _product(left: Indexed, right: Indexed, summing: Summing, initial: Values | None = None) -> Values:

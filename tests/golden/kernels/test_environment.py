@@ -153,6 +153,16 @@ def test_variables_choose_path_and_threads(path):
     assert fastest.startswith(f"{{'path': {kernels.paths()[0]!r}")
 
 
+@COMPILED
+def test_threads_of_openmp_are_used_unless_there_are_own_ones(path):
+    for of_openmp, own, wanted in (("1", "", 1), ("3,2", "", 3), ("1", "2", 2)):
+        said = info_of(CBFLOAT_KERNELS=path, OMP_NUM_THREADS=of_openmp, CBFLOAT_THREADS=own).stdout
+        assert said == f"{{'path': {path!r}, 'threads': {wanted}}}\n"
+    of_machine = info_of(OMP_NUM_THREADS="", CBFLOAT_THREADS="").stdout
+    assert info_of(OMP_NUM_THREADS="0", CBFLOAT_THREADS="").stdout == of_machine
+    assert info_of(OMP_NUM_THREADS="many", CBFLOAT_THREADS="").stdout == of_machine
+
+
 def test_variables_that_hold_nonsense_raise_naming_them():
     for variables, message in (
         ({"CBFLOAT_KERNELS": "sse"}, "CBFLOAT_KERNELS: got 'sse', must be auto, avx512fp16, avx512, avx2, portable or"),
