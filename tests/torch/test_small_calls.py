@@ -51,7 +51,9 @@ def test_functions_that_run_without_the_guard_are_one_operator_that_it_lets_pass
             assert kinds == {"other"}, each
 
 
-@pytest.mark.parametrize("function", sorted(interception.ACTIVATIONS, key=lambda each: each.__name__), ids=str)
+@pytest.mark.parametrize(
+    "function", sorted(interception.ACTIVATIONS, key=lambda each: each.__name__), ids=lambda each: each.__name__
+)
 def test_activation_that_runs_without_the_guard_is_one_operator(function):
     class Seeing(TorchDispatchMode):
         def __torch_dispatch__(self, func, types, args=(), kwargs=None):
