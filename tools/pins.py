@@ -30,9 +30,21 @@ _HELD_BACK = ("torch==2.13.0",)
 
 def _resolve(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     surroundings = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "UV_"))}
-    command = (sys.executable, "-m", "uv", "pip", "compile", "--no-config", "--quiet", "--all-extras", *arguments)
+    # With an interpreter given, uv does not look for one of every version that it resolves for.
+    command = (
+        sys.executable,
+        "-m",
+        "uv",
+        "pip",
+        "compile",
+        "--python",
+        sys.executable,
+        "--no-config",
+        "--quiet",
+        "--all-extras",
+    )
     return subprocess.run(
-        (*command, "pyproject.toml"),
+        (*command, *arguments, "pyproject.toml"),
         cwd=folder,
         env={**surroundings, "MACOSX_DEPLOYMENT_TARGET": _MACOS},
         capture_output=True,

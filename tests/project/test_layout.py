@@ -19,7 +19,6 @@ SHARED_WITH_HDL = {"golden.formats", "golden.flags", "golden.reduction", "golden
 SHARED_WITH_TOOLS = {"golden.formats", "hdl.verilog"}
 #: The golden model's side of the self-test, and the command that brings both sides together.
 EXPECTED_OF_BOARDS = ("lab/boards/expectation.py", "lab/boards/__main__.py")
-LONGEST_FILE = 400
 # The field counts the first word in three ways, and IEEE 754 has replaced the second; spelt apart for this very test.
 AVOIDED_WORDS = ("manti" + "ssa", "denor" + "mal")
 
@@ -160,14 +159,6 @@ def test_words_are_those_of_the_standard() -> None:
             continue
         found += [f"{path.relative_to(ROOT)}: {word}" for word in AVOIDED_WORDS if word in text]
     assert not found
-
-
-def test_files_are_short_enough_to_read() -> None:
-    def found_in(path: Path) -> int:
-        lines = len((ROOT / path).read_text(encoding="utf-8").splitlines())
-        return lines if lines > LONGEST_FILE else 0
-
-    assert offenders(python_files(), found_in) == {}
 
 
 def test_public_names_are_documented() -> None:

@@ -119,7 +119,7 @@ def test_speed_of_products_does_not_depend_on_the_layer_for_pytorch() -> None:
     assert not [name for name in files if name.startswith(("golden/torch", "golden/cuda", "hdl", "lab"))]
     trained = set(files_of("lab.speed.observing"))
     assert "golden/torch/observing/observer.py" in trained
-    assert not [name for name in trained if name.startswith("golden/torch/report/")]
+    assert not [name for name in trained if name.startswith("golden/torch/commands/")]
 
 
 def test_regression_depends_on_the_verilog_and_not_on_the_python_that_generates_it() -> None:

@@ -96,8 +96,8 @@ def test_softmax_gradient_is_rounded_after_its_sum_and_not_before():
     sum_of_softmax_gradients(gradients.softmax_in_half)
     fault = changed(
         "golden.torch.functions.gradients",
-        "(gradient * p).sum(",
-        "operators.rounded(gradient * p, ctx.half.name, p.dtype).sum(",
+        "(given * p).sum(",
+        "operators.rounded(given * p, ctx.half.name, p.dtype).sum(",
     )
     assert not holds(sum_of_softmax_gradients, fault.softmax_in_half)
 

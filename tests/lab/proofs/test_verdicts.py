@@ -143,7 +143,7 @@ def test_command_status_is_good_and_the_page_is_written_only_if_every_verdict_is
     published, noted = [], []
     monkeypatch.setattr(command, "select", lambda tier, names: entries)
     monkeypatch.setattr(command, "publish", published.append)
-    monkeypatch.setattr(command, "note", lambda tool, records: noted.extend(records))
+    monkeypatch.setattr(command, "note", lambda tool, records, programs: noted.extend(records))
     assert command.main(["--folder", str(tmp_path), "--update-docs"]) == status
     assert len(published) == (status == 0)
     if status == 2:
@@ -166,7 +166,7 @@ def test_evidence_counts_every_change_that_is_one_and_what_is_not_good_as_wrong(
 def test_evidence_is_noted_of_a_whole_run_only(monkeypatch, tmp_path, given, is_whole):
     noted = []
     monkeypatch.setattr(command, "select", lambda tier, names: [Entry(PROVEN, 0)])
-    monkeypatch.setattr(command, "note", lambda tool, records: noted.append(tool))
+    monkeypatch.setattr(command, "note", lambda tool, records, programs: noted.append(tool))
     assert command.main(["--folder", str(tmp_path), *given]) == 0
     assert noted == (["formal"] if is_whole else [])
 
