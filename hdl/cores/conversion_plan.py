@@ -62,8 +62,7 @@ class ConversionPlan:
     def guard_bits(self) -> int:
         """Bits kept below the lowest fraction bit, not counting the sticky bit.
 
-        The bits that decide on the rounding, and one more, because the largest subnormals keep one more bit with an
-        unbounded exponent.
+        The bits that decide on the rounding, and one that the largest subnormals keep with an unbounded exponent.
         """
         if self.is_exact:
             return 0

@@ -42,8 +42,7 @@ def decide_class(product: Bundle, accumulator: Bundle) -> Bundle:
 def finish(m: Module, formats: StepFormats, index: Value, rounded: Bundle, *, with_flags: bool = True) -> Bundle:
     """Determine class and flags once the rounded number is known.
 
-    A carry out of rounding has already produced the infinity. An exponent that was too large before rounding needs it
-    selected here.
+    A carry out of rounding produces the infinity by itself; an exponent that was too large before rounding does not.
 
     Parameters
     ----------

@@ -28,7 +28,7 @@ class Flags(wiring.Component):
     step : flags_layout, in
         Flags of the step behind the last rank.
     at : array of flags_layout, out
-        Flags of the operation as issued and behind each rank; from the rank ``align`` on, of its accumulator.
+        Flags of the operation as issued and behind each rank; from the rank ``align`` on with its accumulator's.
     o : flags_layout, out
         All flags, behind the last rank.
 
