@@ -1,7 +1,7 @@
 """Floating-point hardware in Amaranth: format converters and multiply-accumulate units with precision levels.
 
-Streams are named ``i`` and ``o`` (`amaranth.lib.stream`). What the units compute is defined by `golden`, with which
-they share the parameters of formats and reductions and nothing else.
+Streams are named ``i`` and ``o`` (`amaranth.lib.stream`). `golden` defines the results of the units; the two share the
+parameters of formats and reductions and nothing else.
 """
 
 import hdl.origin  # noqa: F401  # first: it refuses another golden
@@ -13,7 +13,7 @@ from hdl.mx.quantizer import MxQuantizer
 from hdl.philox import Philox4x32
 from hdl.vector.vector_mac import VectorMac
 
-#: Tells this package from others of its name.
+#: Distinguishes this package from others of the same name.
 __distribution__ = "cbfloat"
 
 __all__ = [

@@ -1,5 +1,5 @@
 # amaranth: UnusedElaboratable=no
-# A part is made with its unit, which may never be elaborated.
+# A part is created together with its unit, which may never be elaborated.
 """The counters of a unit as registers on an AXI4-Lite bus."""
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ __all__ = ["CLEAR_ADDRESS", "CounterRegisters", "address_of", "axi_lite_ports"]
 
 _WORD_BYTES, _ADDRESS_BITS = 4, 6
 _NAMES = ("steps", *EVENTS)
-#: Registers of a kind of steps, of which some are not used.
+#: Register addresses reserved for a kind of step; some are unused.
 _PLACES = 8
-#: Where any write clears all counters: the last register.
+#: Address of the last register: any write to it clears all counters.
 CLEAR_ADDRESS = (1 << _ADDRESS_BITS) - _WORD_BYTES
 #: Answers of the bus.
 _OKAY, _SLAVE_ERROR = 0, 2
@@ -39,7 +39,7 @@ def address_of(kind: str, name: str) -> int:
 
 
 def axi_lite_ports() -> dict[str, Any]:
-    """Return the ports of the bus, without prefix, as a subordinate has them."""
+    """Return the ports of the bus on the subordinate's side, without prefix."""
     return {
         "awaddr": In(_ADDRESS_BITS),
         "awprot": In(3),
@@ -69,27 +69,26 @@ class CounterRegisters(wiring.Component):
     ==============  ==============================================================================================
     byte address    register
     ==============  ==============================================================================================
-    0x00 to 0x14    of the steps that added a product: ``steps``, ``inexact``, ``underflow``, ``overflow``,
+    0x00 to 0x14    for steps that added a product: ``steps``, ``inexact``, ``underflow``, ``overflow``,
                     ``invalid``, ``swamped``; read only
-    0x20 to 0x34    the same of the promotions; read only
-    0x3c            a write of anything clears all counters; it reads as 0
+    0x20 to 0x34    the same for promotions; read only
+    0x3c            any write clears all counters; reads as 0
     ==============  ==============================================================================================
 
-    A read gives what a counter shows in one cycle; other registers read as 0. To read counters that belong together,
-    let the unit come to rest first. A write to another register than 0x3c, or one that strobes no byte, changes
-    nothing; the former is answered with SLVERR. The lowest two bits of an address do not count. There is one read and
-    one write at a time, which do not wait for each other; every output comes from a register. The ports of the bus are
-    those of `axi_lite_ports`.
+    A read returns the value of a counter in one cycle; other registers read as 0. For a consistent set of counters,
+    let the unit become idle first. A write to any other register changes nothing and is answered with SLVERR; neither
+    does a write without byte strobes. The lowest two bits of an address are ignored. One read and one write can be
+    outstanding, and neither waits for the other. Every output comes from a register. `axi_lite_ports` lists the ports.
 
     Attributes
     ----------
     counts : counts_layout, in
-        What the bus reads.
+        Counters that the bus reads.
     clear : out
-        The counters begin again at the clock edge.
+        The counters restart at the clock edge.
     address, has_address, strobes, has_data, read_address, reads : Signal
-        State that proofs speak of: the address and strobes of a write, and whether each is there; the address of a
-        read, and whether there is one. The outputs ``bvalid``, ``bresp``, ``rvalid``, ``rdata`` are state, too.
+        State that proofs refer to: the address and strobes of a write and their valid bits; the address of a read and
+        its valid bit. The outputs ``bvalid``, ``bresp``, ``rvalid``, ``rdata`` are state, too.
     """
 
     def __init__(self) -> None:

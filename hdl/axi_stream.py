@@ -1,5 +1,5 @@
 # amaranth: UnusedElaboratable=no
-# A part is made with its unit, which may never be elaborated.
+# A part is created together with its unit, which may never be elaborated.
 """The multiply-accumulate unit behind AXI4-Stream names, as FPGA users wire it up."""
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MAC = MacParameters.definitions()
 
 @dataclass(frozen=True, kw_only=True)
 class AxiStreamParameters(MacParameters):
-    """Parameters of `AxiStreamMac`: those of `hdl.MultiplyAccumulate` that fit ``s_axis_tuser``.
+    """Parameters of `AxiStreamMac`: as `hdl.MultiplyAccumulate`, limited to the fields of ``s_axis_tuser``.
 
     Raises
     ------
@@ -100,7 +100,7 @@ class AxiStreamMac(wiring.Component):
         As `MultiplyAccumulate`; also if `registers` is above 256 or there are more than 16 operand formats.
     """
 
-    #: What the generated Verilog says about ports that are no struct.
+    #: Comments in the generated Verilog for ports that are not structs.
     port_notes: ClassVar = {
         "aclk": "clock, rising edge",
         "aresetn": "synchronous reset, active low",
@@ -144,7 +144,7 @@ class AxiStreamMac(wiring.Component):
         m.domains.sync = sync = ClockDomain()
         m.submodules.unit = unit = self.unit
         beat, result = unit.i.payload, unit.o.payload
-        # The unit's own fields may be narrower: a format or register that it lacks must not wrap around to one it has.
+        # The unit's fields may be narrower: a format or register that it lacks must not wrap around to a valid one.
         is_there = (self.s_axis_tuser.format < len(unit.operands)) & (self.s_axis_tuser.register < unit.registers)
         m.d.comb += [
             sync.clk.eq(self.aclk),

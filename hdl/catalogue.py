@@ -1,9 +1,8 @@
 # amaranth: UnusedElaboratable=no
-# A unit is built also for a look at its ports.
-"""Every unit that is released, simulated or measured: its component, its arguments, and what judges it.
+# Some units are built only to inspect their ports.
+"""Every unit that is released, simulated or measured: its component, arguments and testbench.
 
-Adding a unit is adding a line here. `make verilog`, the regression, the measurements on an FPGA and the documents draw
-from it.
+To add a unit, add a line here. `make verilog`, the regression, the FPGA measurements and the documents use this list.
 """
 
 from __future__ import annotations
@@ -47,18 +46,18 @@ __all__ = ["UNITS", "Kind", "Unit", "released"]
 
 
 class Kind(enum.Enum):
-    """A kind of unit: its component, and what generates, explains and judges it.
+    """A kind of unit: its component, its command, its description and its checks.
 
     Attributes
     ----------
     component : class
         The Amaranth component.
     parameters : class
-        Its parameters, each with its definition.
+        Its parameters with their definitions.
     command : str
         Its name in ``python -m hdl verilog``.
     about : str
-        What it is, as a noun phrase.
+        A description, as a noun phrase.
     golden_twin : str
         The function that defines its results, bit for bit.
     testbench : str
@@ -103,15 +102,15 @@ class Unit:
     Parameters
     ----------
     name : str
-        Name of its module, its files and its rows in tables.
+        Name of the Verilog module, the files and the rows in tables.
     kind : Kind
     arguments : mapping
-        The arguments of the constructor; what is not among them has its default.
+        Arguments of the constructor; all others keep their defaults.
     is_released : bool
         Whether `make verilog` writes it.
     effort : float
-        Share of the full random stimulus that the regression gives it: variants of a unit that is tested fully need
-        less. 0: it is not simulated.
+        Share of the full random stimulus in the regression. Variants of a fully tested unit need less; 0 means that the
+        unit is not simulated.
     is_measured : bool
         Whether its area and speed are measured on an FPGA.
     """
@@ -150,7 +149,7 @@ def _converters() -> Iterator[Unit]:
     yield converter("cbfloat16_to_float16_stages_1", CBFLOAT16, FP16, effort=0.2, stages=1)
     yield converter("float16_to_float32_stages_3", FP16, FP32, effort=0.2, stages=3)
     yield converter("float32_to_bfloat16_no_flags", FP32, BF16, effort=0.2, flags=False)
-    # The datapath of any formats and modes: every mode, several with a refusal of the others, a single one.
+    # The general datapath: every mode, several modes (the others are refused), a single mode.
     every = tuple(Rounding)
     yield converter("float32_to_cbfloat16_any_rounding", FP32, CBFLOAT16, measured=True, roundings=every)
     yield converter("float32_to_float8_e4m3fn_any_rounding", FP32, FLOAT8_E4M3FN, effort=0.5, roundings=every)
@@ -185,8 +184,8 @@ def _macs() -> Iterator[Unit]:
     yield mac("mac_no_flags", *several, effort=0.3, measured=True, flags=False)
     for fmt in SIXTEEN_BIT_FORMATS:
         yield mac(f"mac_{fmt}", fmt, released=True, effort=1.0, measured=fmt in HALF_FORMATS)
-    # Other depths than the recommended, 11 for one format and 13 for several, each with another number of registers or
-    # bits of the chunk counter; deep ones also with few registers, whose products wait for each other all the time.
+    # Depths other than the recommended (11 for one format, 13 for several), each with a different number of registers
+    # or chunk counter bits; deep ones also with so few registers that products always wait for each other.
     yield mac("mac_stages_1", *several, effort=0.12, stages=1, registers=2)
     yield mac("mac_stages_2", *several, effort=0.12, stages=2, registers=4)
     yield mac("mac_stages_3", *several, effort=0.15, stages=3)
@@ -210,7 +209,7 @@ def _macs() -> Iterator[Unit]:
         yield mac(f"mac_{one}_stages_{stages}", one, measured=True, stages=stages)
     for stages in (3, 4):
         yield mac(f"mac_{one}_level_2_stages_{stages}", one, measured=True, levels=(2,), stages=stages)
-    # Counters of what the steps raise.
+    # Event counters.
     yield mac("mac_counters", *several, effort=0.1, measured=True, counters=True)
     # Every rounding mode, and operands of 8 bits and fewer, which are widened.
     yield mac("mac_any_rounding", one, effort=0.1, measured=True, roundings=tuple(Rounding))
@@ -242,5 +241,5 @@ UNITS = {unit.name: unit for unit in (*_converters(), *_quantizers(), *_macs(), 
 
 
 def released(*kinds: Kind) -> list[Unit]:
-    """Return the units that `make verilog` writes: those of some kinds, or all."""
+    """Return the units that `make verilog` writes, optionally only of some kinds."""
     return [unit for unit in UNITS.values() if unit.is_released and (not kinds or unit.kind in kinds)]

@@ -48,7 +48,7 @@ def _parser() -> argparse.ArgumentParser:
 def _write(path: Path, text: str) -> None:
     """Write a complete file, or leave the old one unchanged."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    if not path.is_file() and path.exists():  # a device, or a folder, which says what is wrong
+    if not path.is_file() and path.exists():  # a device, or a folder, where writing raises the error
         path.write_text(text)
         return
     partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
@@ -67,7 +67,7 @@ def _write_one(given: argparse.Namespace) -> None:
     text = to_verilog(given.kind.component(**parameters), given.name or given.kind.command.replace("-", "_"))
     if given.output is None:
         sys.stdout.write(text)
-        sys.stdout.flush()  # a full disk is told here, and not when Python ends
+        sys.stdout.flush()  # report a full disk here rather than at exit
         return
     _write(given.output, text)
     print(f"{given.output}: {text.count(chr(10))} lines")

@@ -69,13 +69,13 @@ class ConverterParameters(Parameters):
 
     @property
     def plan(self) -> ConversionPlan:
-        """What the cores are built for."""
+        """The plan that the cores are built from."""
         modes: tuple[Rounding, ...] = self.roundings  # type: ignore[assignment]  # checked
         return ConversionPlan(self.source, self.destination, modes, self.overflow, self.random_bits, self.flags)
 
     @property
     def recommended_stages(self) -> int:
-        """The default depth: the fastest."""
+        """The default depth, which gives the highest clock frequency."""
         return _EXACT if self.destination.holds(self.source) else _ROUNDED
 
 
@@ -83,8 +83,8 @@ class ConverterParameters(Parameters):
 class FloatConverter(wiring.Component):
     """Convert a stream of codes from one format to another (NUMERICS section 3).
 
-    One conversion enters and one leaves in every cycle. The result follows its code after `latency` cycles. While a
-    result is not accepted, everything waits.
+    One conversion enters and one leaves in every cycle. The result follows its code after `latency` cycles. The whole
+    pipeline stalls while a result is not accepted.
 
     Attributes
     ----------
@@ -99,7 +99,7 @@ class FloatConverter(wiring.Component):
     o : stream of struct, out
         - ``bits``: code of `destination`
         - ``flags``: five bits in the order of `golden.Flag`; absent in a unit without flags
-        - ``error``: 1 if ``rounding`` named a mode that the unit was not built for: bits and flags are 0 then; absent
+        - ``error``: 1 if ``rounding`` named a mode that the unit was not built for; bits and flags are then 0. Absent
           with a single mode
 
     Raises
@@ -118,7 +118,7 @@ class FloatConverter(wiring.Component):
         code = (
             data.StructLayout({"bits": self.source.width, **controls.members}) if controls.size else self.source.width
         )
-        #: What the generated Verilog says about ports that are no struct.
+        #: Comments in the generated Verilog for ports that are not structs.
         self.port_notes = {} if controls.size else {"i__payload": f"code of {self.source}"}
         fields = {"bits": self.destination.width} | ({"flags": flags_layout()} if self.flags else {})
         super().__init__(
@@ -160,7 +160,7 @@ class FloatConverter(wiring.Component):
         if controls is not None:
             m.d.comb += rounder.controls.eq(controls)
         m.d.comb += self.o.valid.eq(rank(m, "result_valid", valid, enable, reset=True))
-        # Every NaN is the same code: where the register powers up with it, its synchronous set and reset make it.
+        # All NaNs have one code. If the register powers up with it, synchronous set and reset inputs can produce it.
         init = {"bits": self.destination.nan} if self.destination.has_nan else None
         result = rank(m, "result", rounder.o, enable, init=init)
         m.d.comb += self.o.payload.bits.eq(result.bits)

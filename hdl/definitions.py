@@ -1,4 +1,4 @@
-"""Definitions of a unit's parameters: how each is checked, read from a command line, and described."""
+"""Definitions of a unit's parameters: checks, command-line options and descriptions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = [
     "shown",
 ]
 
-#: The default of a parameter that has none.
+#: Stands for the default of a required parameter.
 REQUIRED = dataclasses.MISSING
 
 
@@ -40,21 +40,21 @@ def shown(value: Any, between: str = ", ") -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Definition(ABC):
-    """The definition of a parameter: its meaning, and the values that it may have.
+    """The definition of a parameter: its meaning and its allowed values.
 
     Parameters
     ----------
     meaning : str
         A noun phrase, such as ``16-bit accumulators``.
     note : str
-        Further sentences for the reference, if there is more to say.
+        Further sentences for the reference.
     is_rare : bool
-        Whether the header of generated Verilog names it only where it differs from its default.
+        Whether the header of generated Verilog lists it only if it differs from its default.
     """
 
-    #: The type that the reference gives.
+    #: The type shown in the reference.
     type_name: ClassVar[str]
-    #: How several are written on a command line.
+    #: The notation for several values on a command line.
     written: ClassVar[str] = ""
 
     meaning: str
@@ -65,20 +65,20 @@ class Definition(ABC):
     @property
     @abstractmethod
     def allowed(self) -> str:
-        """The allowed values, worded to follow a colon."""
+        """The allowed values, as text after a colon."""
 
     @abstractmethod
     def check(self, name: str, value: Any, given: Any) -> Any:
-        """Return the parameter as the unit keeps it.
+        """Return the checked parameter in the form that the unit stores.
 
         Parameters
         ----------
         name : str
             Its name, for the error.
         value : Any
-            What was given.
+            The given value.
         given : hdl.parameters.Parameters
-            All parameters; those in front of this one have been checked.
+            All parameters; the ones before this one are already checked.
 
         Raises
         ------
@@ -87,18 +87,18 @@ class Definition(ABC):
         """
 
     def default_text(self, default: Any) -> str:
-        """Return the text for a default on the command line and in the reference."""
+        """Return a default as text for the command line and the reference."""
         return shown(default, ",")
 
     def option(self, name: str, default: Any) -> tuple[str, dict[str, Any]]:
-        """Return the option of a command line, and the arguments of ``add_argument`` that make it."""
+        """Return the option of the command line, and its arguments for ``add_argument``."""
         words = f"{self.meaning}{self.written}: {self.allowed}"
         if default is REQUIRED:
             return _option(name), {"required": True, "help": words}
         return _option(name), {"default": default, "help": f"{words} (default {self.default_text(default)})"}
 
     def parse(self, name: str, text: str) -> Any:
-        """Return the parameter that a command line's argument stands for.
+        """Return the value of a command-line argument.
 
         Raises
         ------
@@ -138,7 +138,7 @@ def _format(name: str, text: str) -> FloatFormat:
 
 @dataclasses.dataclass(frozen=True)
 class Formats(Definition):
-    """Different formats that can be multiplied, each of at most `widest` bits."""
+    """Distinct operand formats, each of at most `widest` bits."""
 
     type_name = "sequence of FloatFormat"
     written = ", comma-separated"
@@ -221,7 +221,7 @@ def _as_tuple(name: str, given: Any, kind: type) -> tuple[Any, ...]:
     if isinstance(given, kind):
         return (given,)
     if not isinstance(given, str):
-        with suppress(TypeError):  # an array without dimensions is an Iterable, but cannot be iterated over
+        with suppress(TypeError):  # a zero-dimensional array is an Iterable that cannot be iterated over
             return tuple(given)
     raise TypeError(f"{name}: got {given!r}, must be a sequence of {kind.__name__}")
 
@@ -240,7 +240,7 @@ class _Number(Definition):
 
     @abstractmethod
     def holds(self, value: int) -> bool:
-        """Tell whether a number is allowed."""
+        """Return whether a number is allowed."""
 
     def option(self, name: str, default: Any) -> tuple[str, dict[str, Any]]:
         option, arguments = super().option(name, default)
@@ -262,7 +262,7 @@ class Whole(_Number):
         return self.least <= value <= self.most
 
 
-#: A parameter of units that may round stochastically.
+#: A parameter of units with stochastic rounding.
 RandomBits = Annotated[
     int,
     Whole("bits of a random number", 1, MOST_RANDOM_BITS, note="Only the mode ``stochastic`` takes one.", is_rare=True),
@@ -329,7 +329,7 @@ class Stages(Definition):
 
 @dataclasses.dataclass(frozen=True)
 class Switch(Definition):
-    """A part that is built or not; on a command line, ``--no-...`` leaves out one that is built unless asked."""
+    """An optional part; on a command line, ``--no-...`` leaves out a part that is built by default."""
 
     type_name = "bool"
 

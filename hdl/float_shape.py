@@ -89,7 +89,7 @@ class FloatShape(ShapeCastable):
     def format(self, value: FloatView, format_spec: str) -> Format:
         """Show the number in decimal, with the digits that its smallest subnormal needs.
 
-        Two pieces of text, so that Amaranth, which writes a one-piece format into the netlist, keeps it out of there.
+        The text has two pieces, because Amaranth would write a format of one piece into the netlist.
         """
         if format_spec:
             raise ValueError(f"format_spec: got {format_spec!r}, a float takes none")

@@ -1,4 +1,4 @@
-"""The description of a released unit for FuseSoC, a package manager of hardware: a core file beside its Verilog."""
+"""The core file of a released unit for FuseSoC, a package manager for hardware."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hdl.definitions import shown
 
 __all__ = ["to_core"]
 
-#: Where FuseSoC looks a unit up: vendor and library of its name, whose third part is the unit and fourth the version.
+#: Vendor and library in a core's FuseSoC name; the unit and the version follow.
 _LIBRARY = "cbfloat:arithmetic"
 
 _CORE = """\
@@ -55,12 +55,12 @@ targets:
 
 
 def to_core(unit: Unit) -> str:
-    """Return the FuseSoC core file (CAPI2) of a unit, whose Verilog lies beside it in ``NAME.v``.
+    """Return the FuseSoC core file (CAPI2) of a unit; its Verilog is in ``NAME.v`` in the same folder.
 
     Parameters
     ----------
     unit : hdl.catalogue.Unit
-        The unit. Its name is that of the core, of the top module and of the Verilog file.
+        The unit. The core, the top module and the Verilog file have its name.
     """
     arguments = ", ".join(f"{name} = {shown(value)}" for name, value in unit.arguments.items())
     return _CORE.format(

@@ -1,4 +1,4 @@
-"""Words that name no Verilog module: the keywords of IEEE 1364-2005 and of IEEE 1800-2017."""
+"""Keywords of IEEE 1364-2005 and IEEE 1800-2017, which cannot be names of Verilog modules."""
 
 from __future__ import annotations
 
@@ -26,5 +26,5 @@ struct super sync_accept_on sync_reject_on tagged this throughout timeprecision 
 unique0 until until_with untyped var virtual void wait_order weak wildcard with within
 """
 
-#: In lower case, as both languages know them; names that differ in case are allowed.
+#: In lower case, as in both languages; names that differ in case are allowed.
 KEYWORDS = frozenset((_VERILOG + _SYSTEM_VERILOG).split())

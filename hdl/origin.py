@@ -1,6 +1,6 @@
-"""Refuses a `golden` of another distribution before any of it runs: `hdl` computes with the parameters of its own.
+"""Refuses a `golden` of another distribution before any of it runs: `hdl` depends on the parameters in this one.
 
-`cbfloat.origin` does the same for both packages. `hdl` does not need `cbfloat`, so this is its own.
+`cbfloat.origin` does the same for both packages, but `hdl` does not need `cbfloat`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ __all__ = ["check_golden"]
 
 
 def check_golden() -> None:
-    """Look at the file that ``import golden`` would run, without running it.
+    """Inspect the file that ``import golden`` would run, without running it.
 
     Raises
     ------

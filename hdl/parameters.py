@@ -1,4 +1,4 @@
-"""The parameters of a unit, defined once: constructor, command line, Verilog header and documents draw from them.
+"""The parameters of a unit, defined once for its constructor, command line, Verilog header and documents.
 
 A unit's parameters are a dataclass below `Parameters`; each field is annotated with its `hdl.definitions.Definition`::
 
@@ -24,7 +24,7 @@ Documented = TypeVar("Documented", bound=type)
 
 
 class Parameters:
-    """The base of every unit's parameters, which are checked when they are constructed.
+    """The base class of every unit's parameters, which are checked on construction.
 
     Subclasses are dataclasses, frozen and keyword-only.
     """
@@ -38,7 +38,7 @@ class Parameters:
 
     @classmethod
     def definitions(cls) -> Mapping[str, Definition]:
-        """Return the definition of every parameter, by name; a subclass's additions come first."""
+        """Return the definition of every parameter by name; additions of a subclass come first."""
         hints = get_type_hints(cls, include_extras=True)
         fields = [list(inspect.get_annotations(each)) for each in cls.__mro__]
         names = [
@@ -59,14 +59,14 @@ class Parameters:
 def built_from(
     parameters: Callable[Given, Checked],
 ) -> Callable[[Callable[[Unit, Checked], None]], Callable[Concatenate[Unit, Given], None]]:
-    """Let a unit's constructor, written to take checked parameters, take the parameters themselves.
+    """Convert a constructor that takes checked parameters into one with a keyword for each parameter.
 
-    Each parameter becomes an attribute of the unit; ``parameters`` is all of them.
+    Each parameter becomes an attribute of the unit; ``parameters`` holds all of them.
 
     Parameters
     ----------
     parameters : class
-        A class of `Parameters`.
+        A subclass of `Parameters`.
     """
 
     def decorate(initialise: Callable[[Unit, Checked], None]) -> Callable[Concatenate[Unit, Given], None]:

@@ -49,8 +49,8 @@ class PhiloxParameters(Parameters):
 class Philox4x32(wiring.Component):
     """Give the random words of a stream of counters and keys, by Philox4x32-10 (NUMERICS section 10).
 
-    One counter enters and four words leave in every cycle. They follow their counter after `latency` cycles. While they
-    are not accepted, everything waits. The random number of a rounding is the top bits of word 0.
+    One counter enters and four words leave in every cycle. They follow their counter after `latency` cycles. The whole
+    pipeline stalls while they are not accepted. The random number of a rounding is the top bits of word 0.
 
     Attributes
     ----------

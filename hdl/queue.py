@@ -1,6 +1,6 @@
 # amaranth: UnusedElaboratable=no
-# A part is made with its unit, which may never be elaborated.
-"""A queue of words with named state, which proofs can refer to."""
+# A part is created together with its unit, which may never be elaborated.
+"""A queue of words with named state for proofs."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ __all__ = ["Queue"]
 
 
 class Queue(wiring.Component):
-    """Hold words in the order of their arrival. The first one is offered from the cycle after it was written.
+    """Hold words in the order of arrival. The first one is offered from the cycle after its write.
 
     Parameters
     ----------
     shape : ShapeLike
-        Of a word.
+        Shape of a word.
     depth : int
         A power of two.
 
     Ports
     -----
     w_data, w_en : in
-        A word, and whether it is written. In a full queue it is lost.
+        A word, and whether to write it. A full queue drops it.
     r_data, r_rdy : out
         The first word, and whether there is one.
     r_en : in
-        The first word leaves.
+        Remove the first word.
 
     Attributes
     ----------
     level, produce, consume : Signal
-        State that proofs speak of: how many words there are, where the next one goes, where the first one is.
+        State that proofs refer to: the number of words, the position of the next write, the position of the first word.
     storage : Memory
-        State that proofs speak of. A reset does not clear it.
+        State that proofs refer to. A reset does not clear it.
     writing, reading
         Its ports.
     """

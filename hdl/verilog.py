@@ -18,7 +18,7 @@ from hdl.parameters import Parameters
 
 __all__ = ["to_verilog"]
 
-#: A field of no bits, such as the format of a unit built for one, becomes the declaration of a wire that nothing uses.
+#: A field without bits, such as the format in a unit with a single one, becomes the declaration of an unused wire.
 _EMPTY_WIRE = re.compile(r"^ *wire \[-1:0\] \S+ ?;\n", re.MULTILINE)
 
 
@@ -35,7 +35,7 @@ def to_verilog(unit: wiring.Component, name: str) -> str:
     Raises
     ------
     TypeError
-        If `unit` is no component.
+        If `unit` is not a component.
     ValueError
         If `name` is not a Verilog identifier, or is a keyword of Verilog or SystemVerilog.
     """
@@ -45,7 +45,7 @@ def to_verilog(unit: wiring.Component, name: str) -> str:
         raise ValueError(f"name: got {name!r}, must be a Verilog identifier (letters, digits, _; no digit first)")
     if name in KEYWORDS:
         raise ValueError(f"name: got {name!r}, a keyword of (System)Verilog; choose another, such as {name}_unit")
-    # Debian's yosys, if there is one, is too old for Amaranth; the one installed beside Amaranth is known to fit.
+    # An installed Debian yosys is too old for Amaranth; the one packaged with Amaranth is known to work.
     os.environ.setdefault("AMARANTH_USE_YOSYS", "builtin")
     from amaranth.back import verilog
 
@@ -107,7 +107,7 @@ def _field_rows(layout: data.Layout, base: int) -> Iterator[tuple[str, str, str]
 
 
 def _inside(shape: Any) -> str:
-    """Name the bits of a field that is a struct, the values of one that is an enumeration."""
+    """List the bits of a field that is a struct, or the values of one that is an enumeration."""
     if isinstance(shape, data.ArrayLayout):
         each = Shape.cast(shape.elem_shape).width
         inside = _inside(shape.elem_shape)

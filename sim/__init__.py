@@ -1,7 +1,7 @@
 """The RTL regression: cocotb testbenches compare the generated Verilog with the golden model.
 
-``python -m sim`` or ``make sim`` runs all units; `units` lists them, `stimulus` makes what is driven and expected, the
-testbenches ``tb_*.py`` and `bench` run inside the simulator, and `cycles` runs the same scenarios as machine code.
+``python -m sim`` or ``make sim`` runs all units. `units` lists them, and `stimulus` generates inputs and expected
+answers. The testbenches ``tb_*.py`` and `bench` run in the simulator; `cycles` runs the same scenarios as machine code.
 """
 
 from tools.extras import name_missing_extras

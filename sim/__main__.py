@@ -28,7 +28,7 @@ __all__ = ["main"]
 
 
 def _evidence(outcomes: Sequence[Outcome]) -> list[Record]:
-    """Return how many vectors the units of each kind were compared on; one of the accumulating units is a reduction."""
+    """Return the number of compared vectors for each kind of unit; a vector of an accumulating unit is a reduction."""
     records = []
     for part in dict.fromkeys(map(part_of, UNITS)):
         its = [one for one in outcomes if part_of(one.unit) is part]
@@ -65,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _regression(given: argparse.Namespace, units: Sequence[Unit], folder: Path, console: Console) -> int:
-    """Run the units and write what was found; return the status."""
+    """Run the units and write the findings; return the status."""
     console.print(f"seed {given.seed}, {_units(len(units))}, {given.jobs} at a time, {given.sim}", highlight=False)
     jobs = [
         Job(unit.name, given.seed, folder / unit.name, given.sim, given.waves, given.scenarios, given.effort)

@@ -12,7 +12,7 @@ COUNTER_BITS = 32
 _KINDS = ("products", "promotions")
 #: ``products.steps``, ``products.inexact``, ...
 COUNTERS = tuple(f"{kind}.{event.name}" for kind in _KINDS for event in fields(Events))
-#: Behind AXI4-Lite, the byte address of every counter, and that of the register that clears them, as documented.
+#: Documented byte addresses on AXI4-Lite: every counter, and the register that clears them.
 COUNTER_ADDRESSES = (*range(0x00, 0x18, 4), *range(0x20, 0x38, 4))
 CLEAR_ADDRESS = 0x3C
 

@@ -28,7 +28,7 @@ class Fields:
     def __init__(self, widths: Mapping[str, int]) -> None:
         self.widths = dict(widths)
         self.width = sum(self.widths.values())
-        #: What arrays of words consist of.
+        #: The dtype of arrays of words.
         self.dtype: Any = _dtype(self.width)
         self._low: dict[str, int] = {}
         low = 0
@@ -37,7 +37,7 @@ class Fields:
             low += width
 
     def pack(self, **values: ArrayLike) -> Words:
-        """Return the words that hold these fields; a field that is not named is 0, a value too wide is cut off."""
+        """Return the words with these fields; missing fields are 0, and a value that is too wide is truncated."""
         words: Any = np.zeros((), self.dtype)
         for name, value in values.items():
             mask = (1 << self.widths[name]) - 1
@@ -66,7 +66,7 @@ def _dtype(width: int) -> Any:
 
 
 def to_limbs(words: Words) -> NDArray[np.uint64]:
-    """Return words as they can be kept in a file: those of Python's own numbers as rows of 64 bits each."""
+    """Return words in a form for files: Python integers become rows of 64-bit limbs."""
     if words.dtype != object:
         return words
     numbers = [int(word) for word in words.tolist()]
@@ -76,7 +76,7 @@ def to_limbs(words: Words) -> NDArray[np.uint64]:
 
 
 def from_limbs(limbs: NDArray[np.uint64]) -> Words:
-    """Return the words of which `to_limbs` made these."""
+    """Return the words from the result of `to_limbs`."""
     if limbs.ndim == 1:
         return limbs
     words = np.zeros(len(limbs), object)

@@ -34,14 +34,14 @@ class Port:
     def queue_of(self, answers: ArrayLike) -> NDArray[Any]:
         """Return the queue in which each answer must keep its place.
 
-        Results of one register keep their order, those of different registers may overtake each other. A refused
-        product has nothing to wait for, so refusals may overtake results and are queued apart.
+        Results of one register keep their order; results of different registers may overtake each other. A refused
+        product waits for nothing, so refusals may overtake results and have separate queues.
         """
         is_refusal = (self.answer.get(answers, "error") != 0).astype(np.int64)
         return self.answer.get(answers, "register").astype(np.int64) * 2 + is_refusal
 
     def as_dict(self) -> dict[str, Any]:
-        """Return what `from_dict` reads, for JSON."""
+        """Return the input of `from_dict`, for JSON."""
         fields = {"request": self.request.widths, "answer": self.answer.widths}
         return fields | {"chunk_bits": self.chunk_bits, "counters": self.counters}
 

@@ -1,4 +1,4 @@
-"""One cocotb test: what is driven, when, and what must come back. Made before the simulation, read inside it."""
+"""One cocotb test: inputs, timing and expected answers. Generated before the simulation, read inside it."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ class Scenario:
     ----------
     name : str
     payloads : array of words
-        What is driven, in this order.
+        The inputs, in order.
     answers : array of words
-        What must come back. Those of one queue (`Port.queue_of`) must come in this order.
+        The expected answers. Answers of one queue (`Port.queue_of`) must come in this order.
     case : array of int
-        For every answer, which row of `details` explains it.
+        For every answer, the row of `details` that explains it.
     offers, takes : arrays of bool
         Whether the driver offers, and the monitor takes, in a cycle; repeated for as long as the test runs.
     on_sight : bool
@@ -63,8 +63,8 @@ class Scenario:
     ends : array of int, optional
         For every answer, which payload completes it.
     counts : array of int of shape (payloads, counters), optional
-        What the counters of `sim.counts.COUNTERS` are to count of every payload; of what belongs to several, any of
-        them has it.
+        Expected increments of the counters `sim.counts.COUNTERS` for every payload; an event of several payloads is
+        counted for any one of them.
     clears : array of bool, optional
         Whether the counters are cleared in a cycle; repeated for as long as the test runs.
     is_bulk : bool
@@ -106,11 +106,11 @@ class Scenario:
 
     @property
     def due(self) -> int:
-        """How many answers must come: those of the episodes that no reset cuts off."""
+        """Number of answers that must come, from all episodes not cut off by a reset."""
         return sum(len(self.answer_span(at)) for at, cut in enumerate(self.episodes[:, 2].tolist()) if not cut)
 
     def counts_of(self, episode: int) -> list[int] | None:
-        """Return what the counters are to count in an episode; None if that is not known, or it is cut off."""
+        """Return the expected counts of an episode; None if they are unknown, or the episode is cut off."""
         if self.counts is None or self.episodes[episode][2]:
             return None
         span = self.payload_span(episode)

@@ -32,7 +32,7 @@ _PARTS = {
 
 
 def part_of(name: str) -> evidence.Part:
-    """Return what evidence about a unit is evidence of."""
+    """Return the part of the project that evidence about a unit covers."""
     return _PARTS[UNITS[name].kind]
 
 

@@ -14,7 +14,7 @@ __all__ = ["Bundle"]
 
 
 class Bundle(SimpleNamespace):
-    """Values by name: the arguments and results of the datapath's steps.
+    """Named values: the arguments and results of the datapath's steps.
 
     Parameters
     ----------
@@ -22,7 +22,7 @@ class Bundle(SimpleNamespace):
     """
 
     def map(self, function: Callable[[str, Any], Any], prefix: str = "") -> Bundle:
-        """Return the bundle with a function of name and value applied to every value, those of bundles within too."""
+        """Return the bundle with a function of name and value applied to every value, nested bundles included."""
         return Bundle(
             **{
                 name: value.map(function, f"{prefix}{name}_")
@@ -41,5 +41,5 @@ class Bundle(SimpleNamespace):
         return Bundle(**{name: value for name, value in vars(self).items() if name not in names})
 
     def named(self, m: Module) -> Bundle:
-        """Give every value a signal of its name."""
+        """Assign every value to a signal with its name."""
         return self.map(lambda name, value: named(m, name, value))

@@ -1,7 +1,7 @@
 """Conversion between two formats: shift into the destination's range in two steps, round.
 
-Two formats with infinities, rounded to nearest, have the shortest datapath, which this module ends. All other
-conversions, and modes that are chosen at run time, share one: `hdl.cores.conversion_align`.
+Rounding to nearest between two formats with infinities takes the shortest datapath; this module is its last stage. All
+other conversions, and modes chosen at run time, share the datapath that begins in `hdl.cores.conversion_align`.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ __all__ = ["ConversionRound", "Convert", "conversion_cores"]
 
 
 def conversion_cores(plan: ConversionPlan) -> tuple[wiring.Component, wiring.Component, wiring.Component]:
-    """Return the combinational cores of a conversion: the two halves of the shift into the range, and the rounding.
+    """Return the combinational cores of a conversion: two for the shift into the range, and one for the rounding.
 
-    The first takes ``code``; ``o`` of each is ``i`` of the next, and that of the last is a `result_layout`. The last
-    also takes ``controls``, where the plan has any.
+    The input of the first is ``code``. Output ``o`` of each core is input ``i`` of the next; the last returns a
+    `result_layout` and also takes ``controls`` if the plan has any.
     """
     if not plan.is_plain:
         return Unpack(plan), Align(plan), FinishConversion(plan)
@@ -43,18 +43,18 @@ def conversion_cores(plan: ConversionPlan) -> tuple[wiring.Component, wiring.Com
 
 
 class ConversionRound(wiring.Component):
-    """Round to nearest, ties to even, and decide on the flags. Combinational.
+    """Round to nearest, ties to even, and determine the flags. Combinational.
 
-    All of it is one addition: of the two words of which one is 0, of the exponent field of what is too large, and of
-    ``more``, the increment of `hdl.cores.rounding` where the round bit is 1, to the round bit, where a 1 makes it
-    carry::
+    A single addition does all of it. Its terms are two words, one of which is 0, and the exponent field of a result
+    that is too large. ``more``, the increment of `hdl.cores.rounding` for a round bit of 1, is added at the round bit,
+    which then carries::
 
         [ exponent_field | fraction | round_bit ]
       + [   too large    | fraction |   more    ]
 
     The carry turns the largest subnormal into the smallest normal, a full fraction into the next binade and the largest
-    finite value into infinity. Only a NaN is decided behind it, by a constant, which costs nothing where a register
-    with a synchronous reset follows.
+    finite value into infinity. Only a NaN is selected after the addition. It is a constant, which costs nothing if a
+    register with a synchronous reset follows.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ class Convert(wiring.Component):
     -----
     code : unsigned(source.width), in
     controls : struct, in
-        What the plan says; absent where that is nothing.
+        The plan's ``controls``; absent if it has none.
     o : result_layout(destination.width), out
         Fields ``bits`` and ``flags``.
     """

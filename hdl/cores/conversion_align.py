@@ -1,4 +1,4 @@
-"""Conversion between any two formats, the first two steps: take a code apart, move it into the destination's range.
+"""Conversion between any two formats, the first two steps: unpack a code, shift it into the destination's range.
 
 ::
 
@@ -6,8 +6,8 @@
     unpacked                [ leading | fraction ]                     distance, class
     aligned      [ exponent_field | fraction | guard | sticky ]        of the destination
 
-Where the destination's smallest normal number is the larger one, numbers below it move right. Where it is the smaller
-one, subnormals of the source move left. No conversion needs both.
+If the destination's smallest normal number is the larger of the two, numbers below it move right. If it is the smaller,
+subnormals of the source move left. No conversion needs both.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ def _reach(plan: ConversionPlan) -> int:
 
 
 def _farthest(plan: ConversionPlan) -> int:
-    """Return the longest distance that makes a difference."""
+    """Return the longest shift distance that can affect the result."""
     reach = _reach(plan)
     return min(reach, plan.word_width) if reach >= 0 else min(-reach, plan.source.precision)
 
 
 def _largest_field(plan: ConversionPlan) -> int:
-    """Return the largest exponent field, counted as the destination's, that a number of the source can have."""
+    """Return the largest exponent field of a source number, rebiased for the destination."""
     return max(0, plan.source.max_finite_field - _reach(plan))
 
 
 def unpacked_layout(plan: ConversionPlan) -> data.StructLayout:
-    """Return the fields between `Unpack` and `Align`: ``distance`` is that of the shift, right or left."""
+    """Return the fields between `Unpack` and `Align`: ``distance`` is the shift distance, right or left."""
     widths = {
         "significand": plan.source.precision,
         "exponent_field": plan.source.exponent_bits,
@@ -56,7 +56,7 @@ def unpacked_layout(plan: ConversionPlan) -> data.StructLayout:
 def aligned_layout(plan: ConversionPlan) -> data.StructLayout:
     """Return the fields between `Align` and `FinishConversion`.
 
-    ``exponent_field`` has room for every number of the source, and for the carry of a rounding. A field of 0 stands for
+    ``exponent_field`` is wide enough for every source number and for a carry out of rounding. A field of 0 stands for
     a zero or a subnormal.
     """
     widths = {
@@ -69,7 +69,7 @@ def aligned_layout(plan: ConversionPlan) -> data.StructLayout:
 
 
 class Unpack(wiring.Component):
-    """Take a code apart, classify it, and find the distance of its shift. Combinational.
+    """Unpack a code, classify it, and find its shift distance. Combinational.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ class Unpack(wiring.Component):
         return Mux(at_least(field, reach + 1), 0, Mux(is_near, distance, farthest))
 
     def _to_the_left(self, m: Module, view: FloatView) -> Value:
-        """Return the number of leading zeros, as far as the destination's smallest exponent allows."""
+        """Return the number of leading zeros, limited by the destination's smallest exponent."""
         word = Cat(view.fraction, self.o.significand[-1])
         return position_of_first(m, "leading", [word[-count:].any() for count in range(1, _farthest(self.plan) + 1)])
 
@@ -165,7 +165,7 @@ class Align(wiring.Component):
         i, rebias, farthest = self.i, -_reach(self.plan), _farthest(self.plan)
         width = len(self.o.exponent_field)
         significand = shift_left(m, i.significand, i.distance)
-        # Of a subnormal, the field is a function of the distance; at the farthest, a zero or still a subnormal.
+        # A subnormal's field depends only on the distance; at the longest it is a zero or still a subnormal.
         last = significand[-1] if farthest == rebias else C(0, 1)
         fields = [*(C(1 + rebias - distance, width) for distance in range(farthest)), Cat(last, C(0, width))[:width]]
         field = Mux(i.significand[-1], add_constant(i.exponent_field, rebias, width), pick(i.distance, fields))

@@ -1,4 +1,4 @@
-"""Conversion between any two formats, the last step: round in the mode that is chosen, decide on class and flags."""
+"""Conversion between any two formats, the last step: round in the chosen mode, determine class and flags."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ __all__ = ["FinishConversion"]
 
 
 class FinishConversion(wiring.Component):
-    """Round to the destination, and decide on the flags. Combinational.
+    """Round to the destination, and determine the flags. Combinational.
 
     ::
 
         [ exponent_field | fraction ] guard | sticky
                        + increment
 
-    The carry turns the largest subnormal into the smallest normal, and a full fraction into the next binade. A result
-    is too large if this word, with as many bits as the source's numbers take, is above the largest finite code.
+    The carry turns the largest subnormal into the smallest normal, and a full fraction into the next binade. The word
+    is wide enough for every source number; a result is too large if it is above the largest finite code.
 
-    A mode that is not built gives a code and flags of 0.
+    For a mode that the unit lacks, code and flags are 0.
 
     Parameters
     ----------
@@ -61,13 +61,13 @@ class FinishConversion(wiring.Component):
             more = named(m, "more", Cat(self._increment(chosen, 0, lowest=i.fraction[0])))
             total = named(m, "rounded", (kept + more)[: len(kept)])
             # Tininess after rounding: with an unbounded exponent the result would keep one more bit. It reaches the
-            # smallest normal only from all ones, and only if what follows them rounds it up.
+            # smallest normal only if these bits are all ones and the bits after them round it up.
             becomes_normal = i.fraction.all() & i.guard[-1] & self._increment(chosen, 1, lowest=1)
             is_tiny = ~i.exponent_field.any() & ~becomes_normal
         is_number = ~(i.is_nan | i.is_infinite)
         is_beyond = named(m, "is_beyond", is_number & at_least(total, destination.max_finite + 1))
 
-        # Which of the codes that are no rounded number comes out.
+        # Select a special code instead of the rounded number.
         has_special = not plan.saturates and (destination.has_inf or destination.has_nan)
         stays = of_chosen(chosen, lambda mode: stays_finite(mode, i.sign)) if has_special else 1
         to_largest = named(m, "to_largest", is_beyond & stays if has_special else is_beyond | i.is_infinite)
@@ -91,7 +91,7 @@ class FinishConversion(wiring.Component):
         }
         code = Mux(is_nan, nan, Cat(magnitude, sign))
         if len(plan.roundings) > 1:
-            # By gates: a condition around the assignments would make a process of the flag that is never raised.
+            # Gates, because a condition around the assignments would create a process for the flag that is always 0.
             is_known = named(m, "is_known", of_chosen(chosen, lambda mode: 1))
             code = code & is_known.replicate(destination.width)
             flags = {name: flag & is_known for name, flag in flags.items()}
@@ -101,7 +101,7 @@ class FinishConversion(wiring.Component):
         return m
 
     def _increment(self, chosen: dict[Rounding, Bit], places: int, *, lowest: Bit) -> Bit:
-        """Return the increment of what lies `places` guard bits lower than the lowest fraction bit, in every mode."""
+        """Return the increment if the number were rounded `places` guard bits below the lowest fraction bit."""
         i, plan = self.i, self.plan
         guard = i.guard[: len(i.guard) - places]
 

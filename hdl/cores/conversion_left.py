@@ -41,16 +41,16 @@ def _rebias(source: FloatFormat, destination: FloatFormat) -> int:
 
 
 def _farthest(source: FloatFormat, destination: FloatFormat) -> int:
-    """Return the longest distance: that of a zero, or the one that reaches the smallest exponent."""
+    """Return the longest distance: a zero's, or the one that reaches the smallest exponent."""
     return min(_rebias(source, destination), source.precision)
 
 
 def coarse_shift_left_layout(source: FloatFormat, destination: FloatFormat) -> data.StructLayout:
     """Return the fields between `CoarseShiftLeft` and `FineShiftLeft`.
 
-    ``significand`` is shifted by a multiple of four; ``distance`` is the whole distance, whose two low bits are yet to
-    be shifted. ``exponent_field`` is the source's, ``is_normal`` says that it is not 0. The others as in
-    `rounding_layout`, but ``is_high`` and ``is_largest`` of normal numbers only.
+    ``significand`` is shifted by a multiple of four. ``distance`` is the whole distance; a shift by its two low bits
+    remains. ``exponent_field`` is the source's, ``is_normal`` says that it is not 0. The others are as in
+    `rounding_layout`, but ``is_high`` and ``is_largest`` refer to normal numbers only.
     """
     return data.StructLayout(
         {
@@ -96,8 +96,8 @@ class CoarseShiftLeft(wiring.Component):
         too_high = overflow_field(self.source, self.destination)
         numbers_end = self.source.max_finite_field + 1
 
-        # [ leading | fraction ], of which at most `farthest` zeros count: a one below them ends the search. The lowest
-        # `low` fraction bits of a number that stays where it is are beyond the round bit.
+        # [ leading | fraction ]: at most `farthest` leading zeros are counted, and a one below them ends the search.
+        # The lowest `low` fraction bits of a number that is not shifted lie below the round bit.
         low = max(0, self.source.fraction_bits - self.destination.precision)
         word = Cat(view.fraction, is_normal)
         farthest = _farthest(self.source, self.destination)
@@ -155,7 +155,7 @@ class FineShiftLeft(wiring.Component):
         field = i.exponent_field
         rebias = _rebias(source, destination)
         if rebias:
-            # Of a subnormal, the field is a function of the distance; at the farthest, a zero or still a subnormal.
+            # A subnormal's field depends only on the distance; at the longest it is a zero or still a subnormal.
             fields = [1 + rebias - distance for distance in range(farthest)]
             beyond = destination.max_finite_field + 1
             last = shifted[-1] if farthest == rebias else C(0, 1)
@@ -184,7 +184,7 @@ class FineShiftLeft(wiring.Component):
 
 
 def _among(m: Module, i: data.View, chosen: list[bool]) -> Value:
-    """Tell whether the distance of a subnormal is among the chosen; without chosen ones, no logic is built."""
+    """Return whether a subnormal's distance is among the chosen ones; if there are none, no logic is built."""
     if not any(chosen[1:]):
         return C(0, 1)
     return ~i.is_normal & pick(i.distance, [*(C(value, 1) for value in chosen), C(0, 1)])

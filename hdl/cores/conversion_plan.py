@@ -1,4 +1,4 @@
-"""What a converter is built for: formats, rounding modes, and what becomes of results that are too large."""
+"""The plan of a converter: formats, rounding modes, and the treatment of overflow."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["ConversionPlan"]
 
 @dataclass(frozen=True)
 class ConversionPlan:
-    """A conversion: the two formats, and what a converter does beside rounding to nearest.
+    """A conversion: two formats, rounding modes and options.
 
     Parameters
     ----------
@@ -39,13 +39,13 @@ class ConversionPlan:
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is what IEEE 754 converters do unless told otherwise: they have a shorter datapath."""
+        """Whether it is the default conversion of IEEE 754, which has a shorter datapath."""
         only_nearest = self.roundings == (Rounding.NEAREST_EVEN,)
         return only_nearest and not self.saturates and self.source.has_inf and self.destination.has_inf
 
     @property
     def saturates(self) -> bool:
-        """Whether a result that is too large, or an infinity, becomes the largest finite value."""
+        """Whether infinities, and results that are too large, become the largest finite value."""
         return self.overflow != OVERFLOWS[0]
 
     @property
@@ -55,14 +55,14 @@ class ConversionPlan:
 
     @property
     def is_stochastic(self) -> bool:
-        """Whether random numbers come in."""
+        """Whether the converter takes random numbers."""
         return Rounding.STOCHASTIC in self.roundings
 
     @property
     def guard_bits(self) -> int:
-        """Bits kept below the lowest fraction bit, beside the sticky bit.
+        """Bits kept below the lowest fraction bit, not counting the sticky bit.
 
-        All that a decision takes, and one more: with an unbounded exponent, the largest subnormals keep one more bit.
+        The bits that decide on the rounding, and one that the largest subnormals keep with an unbounded exponent.
         """
         if self.is_exact:
             return 0
@@ -75,5 +75,5 @@ class ConversionPlan:
 
     @property
     def controls(self) -> data.StructLayout:
-        """What comes with every code: ``rounding``, if there is a choice, and ``random``, if a mode takes it."""
+        """The controls of a code: ``rounding`` with several modes, and ``random`` if one is stochastic."""
         return controls_layout(self.roundings, self.random_bits)

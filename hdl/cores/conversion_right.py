@@ -7,9 +7,8 @@
     exponent 3 below it           [   0   | 0 0 1 x | g | --------- sticky --------- ]
 
 The distance less 1 is (`reach` - exponent field), where `reach` is the last exponent field below the normal range. Its
-two low bits depend on the two low bits of the exponent field alone, so that these choose the bits of a fine shift as
-they are. Which group of four distances it is comes from comparisons with constants, made meanwhile, and what belongs to
-no group is 0.
+two low bits depend only on the two low bits of the exponent field, which therefore control a fine shift directly. In
+parallel, comparisons with constants select one of the groups of four distances; a number in no group gives 0.
 """
 
 from __future__ import annotations
@@ -38,10 +37,10 @@ def _steps(destination: FloatFormat) -> range:
 def fine_shift_right_layout(source: FloatFormat, destination: FloatFormat) -> data.StructLayout:
     """Return the fields between `FineShiftRight` and `CoarseShiftRight`.
 
-    ``shifted`` ends in the round bit. For each step of the coarse shift, ``group`` says that it is to be made,
-    ``fell_out`` is the OR of what the fine shift pushes out of the group of bits that the coarse shift ends at, and
-    ``filled`` of the whole group. ``is_normal`` says that ``unshifted`` counts, ``is_low`` that the number is too small
-    for any step. The others are as in `rounding_layout`.
+    ``shifted`` ends in the round bit. ``group`` has a bit for each step of the coarse shift, which selects it. A step
+    ends at a group of bits: ``fell_out`` is the OR of the bits that the fine shift pushes out of it, ``filled`` the OR
+    of the whole group. ``is_normal`` selects ``unshifted``, ``is_low`` says that the number is too small for any step.
+    The others are as in `rounding_layout`.
     """
     groups = len(_steps(destination))
     return data.StructLayout(
@@ -68,7 +67,7 @@ def fine_shift_right_layout(source: FloatFormat, destination: FloatFormat) -> da
 
 
 class FineShiftRight(wiring.Component):
-    """Shift by one to four places, and count the steps of four that follow. Combinational.
+    """Shift by one to four places, and select the step of four that follows. Combinational.
 
     Parameters
     ----------
@@ -100,7 +99,7 @@ class FineShiftRight(wiring.Component):
         fraction = Cat(C(0, max(0, destination.precision - source.fraction_bits)), view.fraction)
         low, kept = fraction[: -destination.precision], fraction[-destination.precision :]
 
-        # A subnormal counts as exponent field 1, with leading bit 0; where even 1 is too small, that matters to none.
+        # A subnormal counts as exponent field 1, with leading bit 0; if even 1 is too small, the bit has no effect.
         is_zero_field = named(m, "is_zero_field", field == 0)
         lowest, leading = field[0], C(1, 1)
         if smallest <= 1:
@@ -138,7 +137,7 @@ class FineShiftRight(wiring.Component):
 
 
 class CoarseShiftRight(wiring.Component):
-    """Shift by steps of four, and clear the bits that do not count. Combinational.
+    """Shift by steps of four, and clear unused bits. Combinational.
 
     Ports
     -----
@@ -156,7 +155,7 @@ class CoarseShiftRight(wiring.Component):
         m = Module()
         i, o = self.i, self.o
         steps = _steps(self.destination)
-        # Only one group has its bit set: what it selects is ORed.
+        # At most one group is selected, so an OR of the selections combines them.
         shifted, lost = C(0, 1), []
         for number, step in enumerate(steps):
             chosen = i.group[number]
@@ -171,7 +170,7 @@ class CoarseShiftRight(wiring.Component):
             o.sticky.eq(Cat(i.sticky, lost[0], Cat(lost[1:]).any())),
             o.is_special.eq(i.is_special),
             o.is_filled.eq(is_filled),
-            # Of what is too small for any shift only a zero loses nothing; `sticky` knows the rest of its fraction.
+            # If a number is too small for any shift, only a zero is exact; `sticky` covers the rest of its fraction.
             o.is_lost.eq(i.is_low & (~i.is_zero_field | is_filled)),
             o.all_ones.eq(i.all_ones),
             o.is_too_large.eq(i.is_high & ~i.is_special),

@@ -1,4 +1,4 @@
-"""Parts that both kinds of conversion share: the fields before rounding, and expressions on exponent fields."""
+"""Parts shared by both kinds of conversion: the fields before rounding, and expressions on exponent fields."""
 
 from __future__ import annotations
 
@@ -20,19 +20,18 @@ _TABLE_BITS = 2
 def rounding_layout(destination: FloatFormat) -> data.StructLayout:
     """Return the fields between the shift and `ConversionRound`.
 
-    The code before rounding, and the round bit below it, is a sum of which at most one term is not 0::
+    The code before rounding, with the round bit below it, is a sum with at most one nonzero term::
 
         unshifted   [ exponent_field | fraction | round_bit ]    already normal in the destination
         shifted     [       0        | fraction | round_bit ]    a subnormal
         is_high     [ 1 1 .. 1 1 1 1 | 0 0 .. 0 |     0     ]    too large, an infinity or a NaN
 
-    ``sticky`` is to be ORed: something is lost below the round bit. With ``is_special``, and ``sticky[0]`` or
-    ``is_filled``, the number is a NaN.
+    The sticky bit is the OR of ``sticky``. With ``is_special``, and ``sticky[0]`` or ``is_filled``, the number is NaN.
 
-    The others serve only the flags. ``is_lost``: the number is inexact whatever round and sticky bits say. With
-    ``all_ones``, from the highest fraction bit to the round bit, rounding makes a number with the largest exponent
-    (``is_largest``) overflow, and one that would be subnormal (``is_subnormal``) normal even with an unbounded exponent
-    (``is_nearly_normal``). ``is_quiet`` is the top fraction bit of the source.
+    The others serve only the flags. ``is_lost``: the number is inexact regardless of round and sticky bits.
+    ``all_ones``: all bits from the highest fraction bit to the round bit are 1. Rounding then makes a number with the
+    largest exponent (``is_largest``) overflow. With ``is_nearly_normal`` it makes a subnormal (``is_subnormal``) normal
+    even with an unbounded exponent. ``is_quiet`` is the top fraction bit of the source.
     """
     return data.StructLayout(
         {
@@ -60,7 +59,7 @@ def overflow_field(source: FloatFormat, destination: FloatFormat) -> int:
 
 
 def at_least(word: Value, least: int) -> Value:
-    """Compare with a constant: gates, in a tree of any shape, where ``>=`` would be a carry chain."""
+    """Return ``word >= least`` as a tree of gates instead of a carry chain."""
     if least <= 0:
         return C(1, 1)
     if least >> len(word):
@@ -72,7 +71,7 @@ def at_least(word: Value, least: int) -> Value:
 
 
 def between(word: Value, first: int, end: int) -> Value:
-    """Tell whether a word is one of ``range(first, end)``: one gate over four comparisons of half a word each.
+    """Return whether a word is in ``range(first, end)``: one gate over four comparisons of half a word each.
 
     ::
 
@@ -95,9 +94,9 @@ def between(word: Value, first: int, end: int) -> Value:
 
 
 def add_constant(word: Value, constant: int, width: int) -> Value:
-    """Add modulo ``2**width``; the bits below the constant's lowest one are wires.
+    """Add modulo ``2**width``; bits below the constant's lowest one pass unchanged.
 
-    Biases are ``2**n - 1`` as a rule, and the difference of two has few bits above its zeros::
+    Biases are usually ``2**n - 1``, so their differences end in many zeros::
 
         word      [ e e e e e e e e ]
         constant  [ 1 0 1 0 0 0 0 0 ]
@@ -116,7 +115,7 @@ def add_constant(word: Value, constant: int, width: int) -> Value:
 
 
 def pick(index: Value, options: Sequence[Any]) -> Value:
-    """Return the option that `index` names, by a tree of multiplexers; beyond the last one, any of them."""
+    """Return the option that `index` selects, by a tree of multiplexers; an index out of range selects any option."""
     if len(options) == 1:
         return Value.cast(options[0])
     half = 1 << (len(index) - 1)
@@ -126,9 +125,9 @@ def pick(index: Value, options: Sequence[Any]) -> Value:
 
 
 def position_of_first(m: Module, name: str, reached: Sequence[Value]) -> Value:
-    """Return the number of zeros in bits of which all zeros come first.
+    """Return the number of zeros in a row of zeros followed by ones.
 
-    A binary search: the highest bit of the answer is one of the given bits, each further one a choice between two.
+    A binary search: the highest bit of the answer is one of the given bits; a multiplexer selects each further one.
     """
     bits: list[Value] = []
     width = select_width(len(reached) + 1)

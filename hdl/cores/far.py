@@ -21,8 +21,8 @@ def exponent_difference(m: Module, formats: StepFormats, product: Bundle, accumu
     Returns
     -------
     Bundle
-        ``product_is_lower``: its exponent is smaller; ``distance``: by how many places apart the leading bits are, less
-        one if the product is the lower (so that no second adder has to negate a difference).
+        ``product_is_lower``: its exponent is smaller; ``distance``: number of places between the leading bits, less one
+        if the product is the lower addend (which saves a second adder to negate the difference).
     """
     span = max(len(product.exponent), len(accumulator.exponent) + 1) + 1
     difference = Signal(signed(span), name="exponent_difference")
@@ -43,8 +43,8 @@ def align_within(m: Module, formats: StepFormats, product: Bundle, accumulator: 
     Returns
     -------
     Bundle
-        ``upper`` and ``lower``, of `far_width` bits; ``sticky``, what fell out; ``groups``, by how many groups of four
-        places the lower one is still to be shifted, all ones if it is to vanish.
+        ``upper`` and ``lower``, of `far_width` bits; ``sticky``, the OR of the bits that fell out; ``groups``, the
+        remaining shift of the lower one in groups of four places, all ones if the whole addend shifts out.
     """
     width = formats.far_width
 
@@ -73,14 +73,14 @@ def align_by_groups(m: Module, far: Bundle, subtract: Value, vanish: Value) -> B
     ::
 
         upper  [ u u u u u u u u u u u u | 0 ]
-        lower  [ 0 0 0 0 0 0 0 l l l l l | S ]    S: whether anything fell out
+        lower  [ 0 0 0 0 0 0 0 l l l l l | S ]    S: whether a one fell out
 
-    What falls out is found beside the shift: for each group, whether it is empty and whether the distance reaches it.
+    S is computed in parallel with the shift: for each group, whether it is zero and whether the distance reaches it.
 
     Parameters
     ----------
     vanish : Value
-        Make the sum zero: the near path has the result.
+        Make the sum zero, because the near path has the result.
     """
     width = len(far.upper)
     groups = [far.lower[start : start + GROUP] for start in range(0, width, GROUP)]
@@ -98,7 +98,7 @@ def align_by_groups(m: Module, far: Bundle, subtract: Value, vanish: Value) -> B
 
 
 def add_far(m: Module, far: Bundle) -> Value:
-    """Add the addends: a carry, or the sign of a difference, stands above their leading bits."""
+    """Add the addends: the bit above their leading bits is a carry, or the sign of a difference."""
     width = len(far.upper)
     total = Signal(width + 1, name="far_sum")
     m.d.comb += total.eq(far.upper + Cat(far.lower, far.subtract) + far.subtract)

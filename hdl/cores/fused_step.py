@@ -27,19 +27,19 @@ __all__ = ["FusedStep", "Pipe", "add_product", "code_of", "multiply_operands"]
 
 
 class Pipe(Protocol):
-    """The pipeline that a step runs through: register ranks, or none."""
+    """The pipeline around a step: register ranks, or none."""
 
     @property
     def format(self) -> Any:
-        """Index of the operands' format of the step that is at this point."""
+        """Index of the operand format of the step at this point."""
 
     @property
     def accumulator_format(self) -> Any:
-        """Index of its accumulator's format."""
+        """Index of the accumulator format of the step."""
 
     @property
     def controls(self) -> Any:
-        """Its rounding mode and random number: the fields of `StepFormats.controls`, as far as it has any."""
+        """Rounding mode and random number of the step: the fields of `StepFormats.controls`, if there are any."""
 
     def after(self, step: str, bundle: Bundle) -> Bundle:
         """Return the results of a step: in the same cycle, or one cycle later."""
@@ -58,7 +58,7 @@ def multiply_operands(
     Returns
     -------
     Bundle
-        What `combine_operands` returns, and ``significand``.
+        The result of `combine_operands`, and ``significand``.
     """
     split = pipe.after("issue", Bundle(a=a, b=b))
     inspected = pipe.after(
@@ -69,7 +69,7 @@ def multiply_operands(
         ),
     )
     a, b = normalise_operand(m, inspected.a), normalise_operand(m, inspected.b)
-    # The multiplier has the ranks around it inside.
+    # The multiplier contains the ranks around it.
     m.d.comb += [multiplier.a.eq(a.significand), multiplier.b.eq(b.significand)]
     del a.significand, b.significand
     operands = pipe.after("operands", Bundle(a=a, b=b))
@@ -88,7 +88,7 @@ def add_product(
     *,
     watches: bool = False,
 ) -> Bundle:
-    """Add a product to the accumulator and round: two paths side by side.
+    """Add a product to the accumulator on two parallel paths, and round.
 
     ::
 
@@ -99,22 +99,22 @@ def add_product(
     Parameters
     ----------
     product : Bundle
-        What `multiply_operands` returns.
+        The result of `multiply_operands`.
     read : function
-        Gives the accumulator: ``sign``, ``exponent`` (1 for a subnormal) and ``significand``. Called at rank ``read``.
+        Returns the accumulator at rank ``read``: ``sign``, ``exponent`` (1 for a subnormal) and ``significand``.
     read_class : function
-        Gives its class: ``is_infinite``, ``is_nan``, ``invalid``. Called at rank ``align``: nothing needs it earlier.
+        Returns its class at rank ``align``, where it is first needed: ``is_infinite``, ``is_nan``, ``invalid``.
     watches : bool
-        Whether it is to be known if the product was lost.
+        Whether to watch for a lost product.
 
     Returns
     -------
     Bundle
-        What `round_sum` returns, and ``outcome``; also ``watched``, of `hdl.cores.swamping.watch_addends`, if asked
-        for.
+        The result of `round_sum`, and ``outcome``; with `watches` also ``watched``, from
+        `hdl.cores.swamping.watch_addends`.
     """
     accumulator = read()
-    # The low bits of the exponent once more: they are needed one step ahead of the rest.
+    # The low bits of the exponent a second time: they are needed one step before the rest.
     places = (product.low_exponent + product.significand[-1] - accumulator.exponent[:2])[:2]
     product = normalise_product(m, formats, product)
     step = pipe.after(
@@ -188,18 +188,18 @@ def add_product(
     normal = normalise_sum(m, formats, pipe.accumulator_format, step.total, controls)
     step = pipe.after("normalise", Bundle(normal=normal, outcome=step.outcome, **_watched(step)))
     rounded = round_sum(m, formats, pipe.accumulator_format, step.normal)
-    # From here on it is the sign of an infinity, too.
+    # From here on, the sign also serves an infinity.
     sign = Mux(step.outcome.is_infinite, step.outcome.infinite_sign, rounded.sign)
     return rounded.but(sign=sign, outcome=step.outcome, **_watched(step))
 
 
 def _watched(step: Bundle) -> dict[str, Bundle]:
-    """Return what is known of the addends, if anybody asks, to go on with a step."""
+    """Return the step's ``watched`` bundle, if it has one, for the next step."""
     return {"watched": step.watched} if "watched" in vars(step) else {}
 
 
 def code_of(m: Module, formats: StepFormats, pipe: Pipe, code: Value) -> tuple[Bundle, Bundle]:
-    """Return an accumulator's code as number and class, as `add_product` takes them."""
+    """Split an accumulator's code into number and class for `add_product`."""
     index = pipe.accumulator_format
     split = split_code(m, formats.accumulators, index, code)
     is_ones = choose(index, [is_special_field(fmt, split.field) for fmt in formats.accumulators])
@@ -225,7 +225,7 @@ class FusedStep(wiring.Component):
     with_flags : bool
         Whether flags are computed; they are 0 otherwise.
     with_swamped : bool
-        Whether it tells that the product was lost.
+        Whether to report a lost product.
 
     Ports
     -----
@@ -235,11 +235,11 @@ class FusedStep(wiring.Component):
     format, accumulator_format : unsigned, in
         Indices into `formats.operands` and `formats.accumulators`.
     rounding, random : in
-        The fields of `formats.controls`, as far as it has any.
+        The fields of `formats.controls`, if there are any.
     o : result_layout(formats.accumulator_width), out
     swamped : out
         The result has the value of the finite accumulator, and the product is finite and not zero (NUMERICS
-        section 11); absent unless asked for.
+        section 11); absent without `with_swamped`.
     """
 
     def __init__(self, formats: StepFormats, *, with_flags: bool = True, with_swamped: bool = False) -> None:
@@ -263,7 +263,7 @@ class FusedStep(wiring.Component):
         return self
 
     def after(self, step: str, bundle: Bundle) -> Bundle:
-        """Continue in the same cycle, with a name for every value."""
+        """Continue in the same cycle; name every value."""
         return bundle.named(self._m)
 
     def elaborate(self, platform: object) -> Module:

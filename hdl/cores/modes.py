@@ -1,4 +1,4 @@
-"""The choice of a rounding mode: the bits that bring it in, beside what is to be rounded."""
+"""The choice of a rounding mode: the control bits that accompany each number."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["chosen_modes", "controls_layout"]
 
 
 def controls_layout(roundings: Sequence[Rounding], random_bits: int) -> data.StructLayout:
-    """Return what comes with everything that is rounded: no fields if one mode is fixed and takes no random number.
+    """Return the layout of the rounding controls; it has no fields for a single mode without random numbers.
 
     ``rounding``
         Code of the mode, if there are several to choose from.
@@ -26,7 +26,7 @@ def controls_layout(roundings: Sequence[Rounding], random_bits: int) -> data.Str
 
 
 def chosen_modes(roundings: Sequence[Rounding], controls: Any) -> dict[Rounding, Bit]:
-    """Return for each mode whether it is the chosen one; none is if the code names a mode that is not built.
+    """Return for each mode whether it is the chosen one; none is if the unit lacks the mode that the code names.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The multiplier of significands: any target's, or the primitive of a Lattice ECP5 with its registers."""
+"""The multiplier of significands: generic, or the primitive of a Lattice ECP5 with its registers."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _PORT_WIDTH = 18
 
 
 class Multiplier(wiring.Component):
-    """Multiply two unsigned words, with registers before and behind. One product a cycle.
+    """Multiply two unsigned words, with optional input and output registers. One product a cycle.
 
     Parameters
     ----------
     width : int
         Bits of a factor, at most 18 for the primitive.
     input_rank, output_rank : bool
-        Whether there are registers before and behind the multiplication.
+        Whether there are registers before and after the multiplication.
     kind : str
         One of `MULTIPLIERS`. Synthesis infers a multiplier from the generic form but leaves its registers outside.
 
@@ -65,7 +65,7 @@ class Multiplier(wiring.Component):
 
 
 def _primitive(multiplier: Multiplier, product: Signal) -> Instance:
-    """Instantiate a MULT18X18D: unsigned factors; of its three ranks the first and the last are used."""
+    """Instantiate a MULT18X18D with unsigned factors; only the first and last of its three ranks are used."""
     clock_of = {"INPUTA": multiplier.input_rank, "INPUTB": multiplier.input_rank, "OUTPUT": multiplier.output_rank}
     parameters = {f"p_REG_{rank}_CLK": "CLK0" if used else "NONE" for rank, used in clock_of.items()}
     has_clock = multiplier.input_rank or multiplier.output_rank

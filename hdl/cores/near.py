@@ -34,8 +34,8 @@ def near_difference(m: Module, formats: StepFormats, product: Bundle, accumulato
     Returns
     -------
     Bundle
-        ``difference``, signed, of `near_width` bits and a sign; ``limit``, which marks the place to which a leading one
-        may at most be moved: one place for each that the exponent is above the smallest.
+        ``difference``: signed, `near_width` bits and a sign; ``limit``: marks the lowest place from which a leading one
+        may move to the top. It is one place lower for each step of the exponent above the smallest.
     """
     width = formats.near_width
 
@@ -47,7 +47,7 @@ def near_difference(m: Module, formats: StepFormats, product: Bundle, accumulato
     aligned = named(m, "near_product", Mux(places[0], Mux(places[1], below, above), level))
     difference = Signal(signed(width + 1), name="near_difference")
     m.d.comb += difference.eq(at(accumulator.significand, 1) - aligned)
-    # From the top: a leading one there would leave the exponent of the accumulator plus one.
+    # From the top: a leading one there would result in the accumulator's exponent plus one.
     limit = [accumulator.exponent == place for place in range(width + 1)]
     return Bundle(difference=difference, limit=named(m, "near_limit", Cat(*reversed(limit))))
 
@@ -55,12 +55,12 @@ def near_difference(m: Module, formats: StepFormats, product: Bundle, accumulato
 def count_leading_digits(m: Module, near: Bundle) -> Bundle:
     """Find the first place that is not a copy of the sign, or the limit if that comes first, by groups of four places.
 
-    A negative difference stays as it is until it is rounded: its digits are inverted there, and the missing one is the
-    carry of the rounding. A power of two thereby looks one place shorter than it is, which that carry also mends.
+    A negative difference is not negated here: rounding inverts its digits and adds the missing one as a carry. A power
+    of two therefore looks one place shorter than it is, which that carry also corrects.
     """
     negative = near.difference[-1]
     width = len(near.difference) - 1
-    # One place below the lowest stands for the one that a negative difference lacks: it is zero only if it is not -1.
+    # The extra lowest place stands for the one missing from a negative difference, so that -1 is not taken for zero.
     digits = Cat(negative, near.difference[:width] ^ negative.replicate(width))
     zeros, counts = zeros_in_groups(named(m, "near_digits", digits | near.limit))
     return Bundle(
@@ -72,12 +72,12 @@ def count_leading_digits(m: Module, near: Bundle) -> Bundle:
 
 
 def first_shift(m: Module, near: Bundle) -> Bundle:
-    """Shift left by 16 places if there are at least four groups of leading digits, and encode the rest of the shift.
+    """Shift left by 16 places for four or more groups of leading digits, and encode the rest of the shift.
 
     Returns
     -------
     Bundle
-        ``difference``; ``skipped``, how many groups; ``within``, the shift that is left after all groups;
+        ``difference``; ``skipped``, the number of groups; ``within``, the remaining shift after all groups;
         ``is_zero``: no digit and no limit was found; ``negative``.
     """
     zeros, groups = list(near.zeros), len(near.zeros)
@@ -93,7 +93,7 @@ def first_shift(m: Module, near: Bundle) -> Bundle:
     return Bundle(
         difference=named(m, "near_shifted_16", word),
         skipped=skipped,
-        # With the exponent set to 1 a difference of zero, moved by the usual one place, is a zero.
+        # With the exponent set to 1, a zero difference that moves by the usual one place becomes a zero.
         within=named(m, "near_within", first_group(zeros, counts, C(1, 2))),
         is_zero=near.zeros.all(),
         negative=near.negative,
@@ -101,7 +101,7 @@ def first_shift(m: Module, near: Bundle) -> Bundle:
 
 
 def second_shift(m: Module, near: Bundle) -> Value:
-    """Shift left by 8 and by 4 places; at most three leading digits are left then."""
+    """Shift left by 8 and by 4 places, which leaves at most three leading digits."""
     word = near.difference
     for bit in (1, 0):
         if bit < len(near.skipped):

@@ -14,12 +14,12 @@ from hdl.float_shape import FloatShape, FloatView
 
 __all__ = ["GROUP", "first_group", "inspect_operand", "normalise_operand", "split_code", "zeros_in_groups"]
 
-#: Places in a group: the leading one is found by group first, then within it.
+#: Places in a group: the search for the leading one finds the group first, then the place within it.
 GROUP = 4
 
 
 def split_code(m: Module, formats: Sequence[FloatFormat], index: Value, code: Value) -> Bundle:
-    """Take a code of one of several formats apart.
+    """Unpack a code of one of several formats.
 
     ::
 
@@ -45,7 +45,7 @@ def split_code(m: Module, formats: Sequence[FloatFormat], index: Value, code: Va
 
 
 def zeros_in_groups(word: Value) -> tuple[list[Value], list[Value]]:
-    """Return, for each group of four places from the top, whether it is zero, and else the zeros above its highest one.
+    """Return, for each group of four places from the top, whether it is zero, and the zeros above its highest one.
 
     ::
 
@@ -81,14 +81,14 @@ def inspect_operand(m: Module, formats: Sequence[FloatFormat], index: Value, ope
     Parameters
     ----------
     operand : Bundle
-        What `split_code` returns, and ``is_infinite`` and ``is_nan``: known from elsewhere, whatever the code says.
+        The result of `split_code`, with ``is_infinite`` and ``is_nan``, which override the code.
 
     Returns
     -------
     Bundle
-        ``sign``; ``exponent`` (the field, but 1 for a subnormal); ``significand``, moved by ``skipped`` groups and yet
-        to be moved by ``within`` places; ``zeros``: which parts of it are zero, the leading bit last; ``is_ones``
-        (exponent field); ``is_quiet``; and as given ``is_infinite`` and ``is_nan``.
+        ``sign``; ``exponent`` (the field, but 1 for a subnormal); ``significand``, moved by ``skipped`` groups, with
+        ``within`` places left to move; ``zeros``: which parts of it are zero, the leading bit last; ``is_ones``
+        (exponent field); ``is_quiet``; and ``is_infinite`` and ``is_nan``, unchanged.
     """
     significand = named(m, "significand", Cat(operand.fraction, operand.is_normal))
     zeros, counts = zeros_in_groups(significand)
@@ -110,7 +110,7 @@ def inspect_operand(m: Module, formats: Sequence[FloatFormat], index: Value, ope
 
 
 def normalise_operand(m: Module, operand: Bundle) -> Bundle:
-    """Shift the leading one to the top and settle the class.
+    """Shift the leading one to the top and determine the class.
 
     ::
 
@@ -120,7 +120,7 @@ def normalise_operand(m: Module, operand: Bundle) -> Bundle:
     Parameters
     ----------
     operand : Bundle
-        What `inspect_operand` returns.
+        The result of `inspect_operand`.
 
     Returns
     -------

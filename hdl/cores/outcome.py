@@ -1,4 +1,4 @@
-"""The special results of a step, NaN and infinity, and its flags: decided beside the numbers, which they override."""
+"""Special results of a step, NaN and infinity, and its flags. They are decided in parallel and override the number."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def decide_class(product: Bundle, accumulator: Bundle) -> Bundle:
     Returns
     -------
     Bundle
-        ``is_nan``, which goes before ``is_infinite`` (with ``infinite_sign``), and ``invalid``.
+        ``is_nan``, which overrides ``is_infinite`` (with ``infinite_sign``), and ``invalid``.
     """
     # A stored NaN may look infinite as well.
     both_infinite = product.is_infinite & accumulator.is_infinite & ~product.is_nan & ~accumulator.is_nan
@@ -42,19 +42,19 @@ def decide_class(product: Bundle, accumulator: Bundle) -> Bundle:
 def finish(m: Module, formats: StepFormats, index: Value, rounded: Bundle, *, with_flags: bool = True) -> Bundle:
     """Determine class and flags once the rounded number is known.
 
-    A carry out of rounding has become the infinity by itself; an exponent that was too large before it has not.
+    A carry out of rounding produces the infinity by itself; an exponent that was too large before rounding does not.
 
     Parameters
     ----------
     rounded : Bundle
-        What `hdl.cores.fused_step.add_product` returns.
+        The result of `hdl.cores.fused_step.add_product`.
 
     Returns
     -------
     Bundle
-        ``is_infinite``, ``is_nan``, which goes before it, and ``flags``; also ``swamped``, if the addends were watched.
+        ``is_infinite``, ``is_nan``, which overrides it, and ``flags``; also ``swamped``, if the addends were watched.
     """
-    # The largest exponent is even, the field of an infinity odd.
+    # The largest exponent field is even, the field of an infinity is odd.
     carried = rounded.is_largest & rounded.field[0]
     outcome = rounded.outcome
     is_number = ~(outcome.is_nan | outcome.is_infinite)
@@ -62,7 +62,7 @@ def finish(m: Module, formats: StepFormats, index: Value, rounded: Bundle, *, wi
     # Beyond the largest finite value, an infinity or, in some modes, that value.
     is_beyond = overflow if formats.is_nearest_even else overflow | (is_number & rounded.to_largest)
     # Tininess after rounding: with an unbounded exponent the result would have one more bit, the round bit. It reaches
-    # the smallest normal only from all ones, and only if the bit after them rounds it up.
+    # the smallest normal only if its bits are all ones and the bit after them rounds it up.
     tiny = rounded.is_subnormal & ~(rounded.field[0] & rounded.following)
     flags = Signal(flags_layout(), name="step_flags")
     if with_flags:

@@ -1,4 +1,4 @@
-"""One round of the generator Philox4x32, and what its key becomes for the next. Combinational."""
+"""One round of the generator Philox4x32, and the key of the next round. Combinational."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hdl.cores.words import named
 __all__ = ["KEY_STEPS", "MULTIPLIERS", "WORD_BITS", "PhiloxRound", "state_layout"]
 
 WORD_BITS = 32
-#: Multipliers of words 0 and 2, and what is added to the words of the key between rounds.
+#: Multipliers of words 0 and 2, and increments of the key's words between rounds.
 MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
 KEY_STEPS = (0x9E3779B9, 0xBB67AE85)
 

@@ -27,15 +27,15 @@ def combine_operands(m: Module, formats: StepFormats, a: Bundle, b: Bundle, bias
     Parameters
     ----------
     a, b : Bundle
-        What `normalise_operand` returns.
+        The results of `normalise_operand`.
     bias : Value
-        What `product_bias` returns.
+        The result of `product_bias`.
 
     Returns
     -------
     Bundle
-        ``sign``; ``exponent``, the sum of theirs, and far below every other for a zero; ``bias``, still to be added;
-        ``low_exponent``: the two low bits of what that will give; ``is_infinite``; ``is_nan``; ``invalid``.
+        ``sign``; ``exponent``: the sum of the exponents without the bias, far below all others for a zero; ``bias``;
+        ``low_exponent``: the two low bits of the biased exponent; ``is_infinite``; ``is_nan``; ``invalid``.
     """
     exponent = Signal(signed(formats.product_exponent_width), name="exponent_sum")
     infinity_times_zero = (a.is_infinite & b.is_zero) | (a.is_zero & b.is_infinite)
@@ -52,7 +52,7 @@ def combine_operands(m: Module, formats: StepFormats, a: Bundle, b: Bundle, bias
 
 
 def normalise_product(m: Module, formats: StepFormats, product: Bundle) -> Bundle:
-    """Bias the exponent as the accumulator's; move a product, which is in [1, 4), by one place if it is below 2.
+    """Bias the exponent for the accumulator; shift the product, which is in [1, 4), by one place if it is below 2.
 
     ::
 
@@ -62,7 +62,7 @@ def normalise_product(m: Module, formats: StepFormats, product: Bundle) -> Bundl
     Parameters
     ----------
     product : Bundle
-        What `combine_operands` returns, and ``significand``.
+        The result of `combine_operands`, and ``significand``.
 
     Returns
     -------

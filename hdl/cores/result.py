@@ -1,4 +1,4 @@
-"""A result: a code, and the flags that were raised on the way to it."""
+"""A result: a code and the accumulated flags."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def flags_layout() -> data.StructLayout:
 
 
 def result_layout(width: int) -> data.StructLayout:
-    """Return the layout of a code of `width` bits and the flags raised on the way to it."""
+    """Return the layout of a code of `width` bits and its flags."""
     return data.StructLayout({"bits": width, "flags": flags_layout()})
 
 
 def pack(fmt: FloatFormat, *, sign: Value, magnitude: Value, is_infinite: Value, is_nan: Value) -> Value:
-    """Return a code: the canonical NaN over infinity over ``[sign | exponent field and fraction]``.
+    """Return a code: the canonical NaN overrides infinity, which overrides ``[sign | exponent field and fraction]``.
 
-    What is too large counts as an infinity: rounded to nearest, it becomes one.
+    Results that are too large count as infinite, as they do when rounded to nearest.
     """
     code = Cat(Mux(is_infinite, too_large(fmt, Rounding.NEAREST_EVEN, sign), magnitude)[: fmt.width - 1], sign)
     return Mux(is_nan, Const(fmt.nan, fmt.width), code)

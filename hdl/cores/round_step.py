@@ -17,7 +17,7 @@ __all__ = ["join_paths", "normalise_sum", "round_sum"]
 
 
 def join_paths(m: Module, formats: StepFormats, near: Bundle, near_word: Value, far: Bundle, far_sum: Value) -> Bundle:
-    """Put the results of both paths into one word; the path that does not count is zero.
+    """Merge the results of both paths into one word; the unused path is zero.
 
     ::
 
@@ -27,22 +27,22 @@ def join_paths(m: Module, formats: StepFormats, near: Bundle, near_word: Value, 
     Parameters
     ----------
     near : Bundle
-        ``within``, ``is_zero``, ``skipped``; ``negative``, 0 if this path does not count.
+        ``within``, ``is_zero``, ``skipped``; ``negative``, 0 if this path is unused.
     far : Bundle
-        ``exponent``, ``is_near``, ``sign``; ``subtract``, 0 if this path does not count.
+        ``exponent``, ``is_near``, ``sign``; ``subtract``, 0 if this path is unused.
 
     Returns
     -------
     Bundle
-        ``magnitude``, inverted and one less if ``negative``; ``shift``, by how many places it is still to be moved
-        left; ``exponent`` of the place below the top; ``sign``; ``subtract``.
+        ``magnitude``, inverted and one less if ``negative``; ``shift``, the remaining shift to the left in places;
+        ``exponent`` of the place below the top; ``sign``; ``subtract``.
     """
     width = formats.sum_width
     far_word = Cat(C(0, width - len(far_sum)), far_sum)
     near_placed = Cat(C(0, width - len(near_word)), near_word)
     top, leading = far_sum[-1], far_sum[-2]
-    # A carry stays; a leading one moves by one; one below it by two, unless the exponent is the smallest. A difference
-    # that has become negative is one of those. The sum of the far path is zero if it does not count.
+    # A carry stays in place, a leading one moves by one place, and a one below it by two unless the exponent is the
+    # smallest. A negative difference is of the last kind. The far path's sum is zero if that path is unused.
     at_smallest = far.exponent == 1
     otherwise = named(m, "shift_otherwise", Mux(far.is_near, near.within, Cat(at_smallest, ~at_smallest)))
     shift = Cat(Mux(top, far.subtract, leading | otherwise[0]), ~top & ~leading & otherwise[1])
@@ -69,22 +69,22 @@ def normalise_sum(m: Module, formats: StepFormats, index: Value, total: Bundle, 
           |   `-- kept ---'
           `-- 0: subnormal or zero
 
-    Of a negative word the kept bits are inverted, but not the three after them, which say how the signed number rounds.
+    The kept bits of a negative word are inverted. The three bits after them are not: they round the signed number.
 
     Parameters
     ----------
     index : Value
-        Of the accumulator's format.
+        Index of the accumulator's format.
     controls : View
-        With the fields of `formats.controls`, if it has any.
+        With the fields of `formats.controls`, if there are any.
 
     Returns
     -------
     Bundle
-        ``magnitude``: exponent and kept fraction; ``word``: the part of it that `round_sum` returns by that name,
-        chosen by ``is_low``; ``round_up``, to be added to it; ``is_subnormal``; ``round_bit`` as it stands;
-        ``following``, ``below`` it, and ``sticky`` (of both) of the signed number; ``negative``; ``exponent``;
-        ``sign``. In other modes than the nearest even number also what `hdl.cores.step_modes.other_modes` adds.
+        ``magnitude``: exponent and kept fraction; ``word``: the part of it that `round_sum` returns under that name,
+        selected by ``is_low``; ``round_up``, the increment; ``is_subnormal``; ``round_bit``, not inverted;
+        ``following``, ``below`` it, and ``sticky`` (the OR of both) of the signed number; ``negative``; ``exponent``;
+        ``sign``. Unless the only mode is ``nearest_even``, also the values from `hdl.cores.step_modes.other_modes`.
     """
     width = formats.sum_width
     negative = total.negative.replicate(width)
@@ -97,7 +97,7 @@ def normalise_sum(m: Module, formats: StepFormats, index: Value, total: Bundle, 
     below = _any_below(index, total, places)
     sticky = named(m, "sticky", _any_below(index, total, [place + 1 for place in places]))
     exponent = Signal(formats.exponent_width, name="rounded_exponent")
-    # + 1 - shift, as two's complement without an adder
+    # 1 - shift as two's complement, without an adder
     change = Cat(~total.shift[0], total.shift[1].replicate(len(exponent) - 1))
     m.d.comb += exponent.eq(total.exponent + change)
     magnitude = _magnitude(formats, index, moved, exponent)
@@ -130,13 +130,13 @@ def normalise_sum(m: Module, formats: StepFormats, index: Value, total: Bundle, 
 
 
 def _any_below(index: Value, total: Bundle, places: Sequence[int]) -> Value:
-    """Tell, for each format, whether any bit will be below its last place once the word has been shifted.
+    """Return, for each format, whether the shifted word will have a one below the format's last place.
 
     ::
 
         [ x x x x x x x p 2 1 0 a a a a ]    below p: `a` always, 2 unless the word moves by 3, 0 only if it stays
 
-    What is below the lowest of the places is below all of them, so that each format adds what is between.
+    Bits below the lowest of the places are below all of them, so each format adds only the bits between.
     """
     found, done = [], 0
     for place in sorted(set(places)):
@@ -151,7 +151,7 @@ def _any_below(index: Value, total: Bundle, places: Sequence[int]) -> Value:
 
 
 def _magnitude(formats: StepFormats, index: Value, word: Value, exponent: Value) -> Value:
-    """Return ``[exponent | fraction]``; below the last place of a narrower format, ones hand a carry on to it."""
+    """Return ``[exponent | fraction]``; ones below the last place of a narrower format propagate a carry to it."""
     top, fraction_bits = len(word) - 1, formats.accumulator_precision - 1
     fractions = []
     for fmt in formats.accumulators:
@@ -165,24 +165,24 @@ def round_sum(m: Module, formats: StepFormats, index: Value, normal: Bundle) -> 
     """Round by one addition over ``[exponent | fraction]``.
 
     Its carry turns the largest subnormal into the smallest normal, a full fraction into the next binade and the largest
-    finite value into infinity. For a negative word, whose kept bits are ``-K - 1`` for a signed number K, the sum is
-    the magnitude of K rounded: ``-(K + up)`` is ``(-K - 1) + (1 - up)``.
+    finite value into infinity. The kept bits of a negative word are ``-K - 1`` for a signed number K. The sum is then
+    the magnitude of K rounded, because ``-(K + up)`` is ``(-K - 1) + (1 - up)``.
 
     Returns
     -------
     Bundle
-        ``sign``, ``field``, ``fraction``; ``is_subnormal`` (before rounding); ``word``: the low bits of the fraction
-        that only the widest format has, if it is of that, and else everything above them; ``too_large``: the exponent
-        was beyond the format before rounding; ``is_largest``: it was the largest of the format; ``inexact``;
-        ``following``: the bit after the round bit, of the magnitude: whether one place longer it would be rounded up.
-        In other modes than the nearest even number also ``to_largest``: it was too large and is the largest finite one.
+        ``sign``, ``field``, ``fraction``; ``is_subnormal`` (before rounding); ``word``: for the widest format the low
+        fraction bits that only it has, for others the bits above them; ``too_large``: the exponent was beyond the
+        format before rounding; ``is_largest``: it was the largest of the format; ``inexact``; ``following``: the
+        magnitude's bit after the round bit, which would round up a result that is one place longer. Unless the only
+        mode is ``nearest_even``, also ``to_largest``: a result that was too large became the largest finite value.
     """
     fraction_bits, exponent_bits = formats.accumulator_precision - 1, formats.accumulator_exponent_bits
     # The exponent of a subnormal is 1, its field 0.
     less_one = normal.is_subnormal.replicate(exponent_bits)
     rounded = Signal(fraction_bits + exponent_bits, name="rounded")
     m.d.comb += rounded.eq(normal.magnitude + Cat(C(0, fraction_bits), less_one) + normal.round_up)
-    # The same once more, because a word chosen after the addition would come too late.
+    # A second adder, because selecting a word after the addition would take too long.
     word = Signal(len(normal.word), name="rounded_word")
     skipped = fraction_bits - formats.low_fraction_bits
     less = Cat(C(0, skipped), (normal.is_subnormal & ~normal.is_low).replicate(exponent_bits))

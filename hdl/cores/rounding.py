@@ -1,6 +1,6 @@
 """Rounding: one decision table, and one rule for results that are too large, for every datapath.
 
-A datapath calls what it keeps of a significand the kept bits, and describes what lies below them by two bits::
+The kept bits are the part of a significand that a datapath keeps. Two bits describe the rest below them::
 
     [ h . f f f f f f f f | round_bit | sticky ... ]
                         `-- lowest (kept bit)
@@ -29,7 +29,7 @@ __all__ = [
     "too_large",
 ]
 
-#: The increment, by mode and by what lies below the kept bits. ``odd``: the lowest kept bit is 1; ``even``: it is 0;
+#: The increment, by mode and by the bits below the kept bits. ``odd``: the lowest kept bit is 1; ``even``: it is 0;
 #: ``minus``: the result is negative; ``plus``: it is positive.
 DECISIONS: dict[Rounding, tuple[str, str, str, str]] = {
     #                        exact  below half  half    above half   an ulp
@@ -43,8 +43,8 @@ DECISIONS: dict[Rounding, tuple[str, str, str, str]] = {
     Rounding.TO_ODD: ("0", "even", "even", "even"),
 }  # fmt: skip
 
-#: Whether a result beyond the largest finite value becomes that value, if positive and if negative; else it becomes
-#: what the format has for it: an infinity, as a rule.
+#: Whether a result beyond the largest finite value becomes that value, if positive and if negative. Otherwise it
+#: becomes the overflow code of the format, usually infinity.
 STAYS_FINITE: dict[Rounding, tuple[bool, bool]] = {
     Rounding.NEAREST_EVEN: (False, False),
     Rounding.TOWARD_ZERO: (True, True),
@@ -78,17 +78,17 @@ def increment_of_negative(mode: Rounding, *, inverted_round_bit: Bit, sticky: Bi
 
     ::
 
-        word             [ K | round_bit | sticky ]     K + rest, of which K is negative and rest is 0 to 1
-        its magnitude    ~K + 1 - rest                  so that an exact one takes an increment, and below and above
-                                                        half an ulp change places
+        word             [ K | round_bit | sticky ]     K + rest, where K is negative and rest is 0 to 1
+        its magnitude    ~K + 1 - rest                  an exact one takes an increment; below and above half an ulp
+                                                        change places
 
     Parameters
     ----------
     mode : Rounding
     inverted_round_bit, sticky : Value or int
-        Below the kept bits of the word. The round bit stands inverted, as the kept bits do.
+        The bits below the kept bits of the word. The round bit is inverted, like the kept bits.
     lowest, sign : Value or int
-        Of the magnitude: the lowest of the inverted kept bits, and the sign of the result.
+        The lowest bit of the magnitude, which is the lowest inverted kept bit, and the sign of the result.
     """
     _, below, half, above = _terms(mode, lowest, sign)
     return select(inverted_round_bit, select(sticky, above, 1), select(sticky, below, half))
@@ -104,7 +104,7 @@ def _inverse(bit: Bit) -> Bit:
 
 
 def select(condition: Bit, if_one: Bit, if_zero: Bit) -> Bit:
-    """Return one of two bits by a third, in the gates that are left where some of them are constants."""
+    """Select one of two bits by a third; constants among the bits save gates."""
     if isinstance(condition, int):
         return if_one if condition else if_zero
     if if_one is if_zero:
@@ -119,14 +119,14 @@ def select(condition: Bit, if_one: Bit, if_zero: Bit) -> Bit:
 
 
 def of_chosen(chosen: Mapping[Rounding, Bit], bit_of: Callable[[Rounding], Bit]) -> Bit:
-    """Return the bit of the mode that is chosen: 0 if none is.
+    """Return the bit of the chosen mode: 0 if none is chosen.
 
     Parameters
     ----------
     chosen : mapping of Rounding to Value or int
         At most one of them is 1.
     bit_of : function
-        Gives the bit of a mode.
+        Returns the bit of a mode.
     """
     found: Bit = 0
     for mode, is_chosen in chosen.items():
@@ -135,13 +135,13 @@ def of_chosen(chosen: Mapping[Rounding, Bit], bit_of: Callable[[Rounding], Bit])
 
 
 def stays_finite(mode: Rounding, sign: Bit) -> Bit:
-    """Tell whether a result beyond the largest finite value becomes that value."""
+    """Return whether a result beyond the largest finite value becomes that value."""
     positive, negative = STAYS_FINITE[mode]
     return select(sign, int(negative), int(positive))
 
 
 def too_large(fmt: FloatFormat, mode: Rounding, sign: Bit) -> Any:
-    """Return the code, less its sign, of a result beyond the largest finite value: an int unless the sign decides.
+    """Return the code, without sign, of a result beyond the largest finite value: an int unless it depends on the sign.
 
     Only for formats with infinities.
     """

@@ -1,4 +1,4 @@
-"""Which codes of a format are no numbers, as gates; and which formats the units take."""
+"""Detection of NaN and infinity codes, as gates; and checks of the formats that units accept."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ __all__ = ["check_accumulated", "check_format", "classify", "is_special_field"]
 
 
 def check_format(fmt: FloatFormat, argument: str) -> FloatFormat:
-    """Return a format; name the argument and what is allowed if it is something else."""
+    """Return a format; raise a TypeError that names the argument for anything else."""
     if not isinstance(fmt, FloatFormat):
         raise TypeError(f"{argument}: got {fmt!r}, must be a golden.FloatFormat")
     return fmt
 
 
 def check_accumulated(fmt: FloatFormat, argument: str) -> FloatFormat:
-    """Return a format that a step can be built for, as operand and accumulator; name what is allowed otherwise."""
+    """Return a format that a step supports as operand and accumulator; raise an error for any other."""
     if not check_format(fmt, argument).has_inf:
         raise ValueError(
             f"{argument}: got {fmt} (specials {fmt.specials!r}), must have specials 'ieee'; operands of other formats "
@@ -28,7 +28,7 @@ def check_accumulated(fmt: FloatFormat, argument: str) -> FloatFormat:
 
 
 def is_special_field(fmt: FloatFormat, field: Value) -> Value:
-    """Tell whether an exponent field, in the low bits of a word, is that of infinities and NaNs: all ones.
+    """Return whether an exponent field, in the low bits of a word, is all ones, as for infinities and NaNs.
 
     Only for formats with infinities; `classify` serves all.
     """
@@ -36,7 +36,7 @@ def is_special_field(fmt: FloatFormat, field: Value) -> Value:
 
 
 def classify(fmt: FloatFormat, code: Value) -> Bundle:
-    """Tell what a code is, if it is no number (NUMERICS section 8).
+    """Classify a code as NaN, signalling NaN or infinity (NUMERICS section 8).
 
     Parameters
     ----------

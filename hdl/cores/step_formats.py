@@ -1,4 +1,4 @@
-"""The formats and modes that a fused step is built for, and the widths of its words, which follow from them."""
+"""The formats and modes of a fused step, and the word widths that follow from them."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from hdl.cores.words import choose
 
 __all__ = ["StepFormats"]
 
-#: Bits of a significand whose product, difference and sign fit the 32 places of the near path. Every format of up to
-#: 16 bits has fewer, or as many.
+#: Bits of a significand whose product, difference and sign fit the 32 places of the near path. No format of up to 16
+#: bits has more.
 WIDEST_PRECISION = 14
 
 
@@ -27,9 +27,9 @@ class StepFormats:
     Parameters
     ----------
     operands : tuple of FloatFormat
-        What `a` and `b` may be.
+        Formats of `a` and `b`.
     accumulators : tuple of FloatFormat
-        What the accumulator, and the result, may be.
+        Formats of the accumulator and the result.
     roundings : tuple of Rounding
         The modes that can be chosen at run time; a single one is fixed.
     random_bits : int
@@ -38,9 +38,9 @@ class StepFormats:
     Raises
     ------
     TypeError
-        If one of them is no format.
+        If one of them is not a format.
     ValueError
-        If a format cannot be built, or the product of two operands has more places than the near path shifts by.
+        If a format is not supported, or the product of two operands has more places than the near path can shift by.
     """
 
     operands: tuple[FloatFormat, ...]
@@ -66,17 +66,17 @@ class StepFormats:
 
     @property
     def is_stochastic(self) -> bool:
-        """Whether random numbers come in."""
+        """Whether a step takes random numbers."""
         return Rounding.STOCHASTIC in self.roundings
 
     @property
     def controls(self) -> data.StructLayout:
-        """What comes with every step beside its numbers: `hdl.cores.modes.controls_layout`."""
+        """The control fields of a step: `hdl.cores.modes.controls_layout`."""
         return controls_layout(self.roundings, self.random_bits)
 
     @property
     def rest_bits(self) -> int:
-        """Bits below the kept ones that decide on the rounding, beside the sticky bit."""
+        """Bits below the kept ones that decide on the rounding, not counting the sticky bit."""
         return self.random_bits if self.is_stochastic else 1
 
     @property
@@ -111,11 +111,11 @@ class StepFormats:
 
     @property
     def far_width(self) -> int:
-        """Bits in which the aligned addends of the far path are added, but for a sticky bit: 26 for fp32.
+        """Width of the far path's adder, without the sticky bit: 26 for fp32.
 
-        The larger addend is whole: an accumulator, or a product. The smaller one is cut, and what is lost lies below
-        kept bits, round and next bit, or below kept bits and round bit where the sum has lost its first place. A
-        stochastic rounding has as many bits in place of the round bit as its random number.
+        The larger addend, an accumulator or a product, is whole. The smaller one is cut below the kept bits, the round
+        bit and the next bit; if the sum has lost its first place, below the kept bits and the round bit. Stochastic
+        rounding has as many bits in place of the round bit as the random number.
         """
         return max(self.accumulator_precision + 1 + self.rest_bits, self.product_width + 1)
 
@@ -123,8 +123,8 @@ class StepFormats:
     def near_width(self) -> int:
         """Bits of the exact difference of addends at most one place apart: 25 for the named formats into fp32.
 
-        One place above the accumulator's leading bit for a product with a larger exponent, and one place below the
-        product's lowest bit for one with a smaller exponent.
+        It has one place above the accumulator's leading bit for a product with a larger exponent, and one place below
+        the product's lowest bit for a product with a smaller exponent.
         """
         return 2 + max(self.product_width, self.accumulator_precision - 1)
 
@@ -135,18 +135,18 @@ class StepFormats:
 
     @property
     def low_fraction_bits(self) -> int:
-        """Bits of the widest accumulator's fraction that go into a second register, no more than stay in the first."""
+        """Bits of the widest accumulator's fraction in the second register, at most as many as in the first."""
         widest = max(self.accumulators, key=lambda fmt: fmt.fraction_bits)
         others = [fmt.fraction_bits for fmt in self.accumulators if fmt != widest]
         return max(0, widest.fraction_bits - max([*others, 16 - widest.exponent_bits]))
 
     def is_widest(self, index: Value) -> Value:
-        """Tell whether an accumulator is of the widest format."""
+        """Return whether an accumulator is of the widest format."""
         widest = max(self.accumulators, key=lambda fmt: fmt.fraction_bits)
         return choose(index, [C(fmt == widest, 1) for fmt in self.accumulators])
 
     def product_bias(self, operand: FloatFormat, accumulator: FloatFormat) -> int:
-        """Return what turns the sum of two operand exponents into that of their product, biased as the accumulator."""
+        """Return the constant that converts the sum of two operand exponents to the accumulator's bias."""
         return accumulator.bias - 2 * operand.bias
 
     @property
@@ -168,7 +168,7 @@ class StepFormats:
 
     @property
     def exponent_of_zero(self) -> int:
-        """Stand for the exponent of a zero product before it is biased: afterwards far below every accumulator."""
+        """Exponent of a zero product before it is biased; with the bias it is far below every accumulator's."""
         return -(1 << (self.product_exponent_width - 1)) - min(0, *self._biases)
 
     @property
@@ -179,6 +179,6 @@ class StepFormats:
 
     @property
     def exponent_width(self) -> int:
-        """Bits of the larger of both exponents plus one, unsigned: what the sum may reach."""
+        """Bits of the larger exponent plus one, unsigned: the largest exponent of a sum."""
         greatest = max(self._product_exponents[1], *(fmt.exponent_field_max for fmt in self.accumulators))
         return (greatest + 1).bit_length()

@@ -1,14 +1,14 @@
-"""A step's rounding in the modes that it is built for, and what other modes than the nearest even number need beside.
+"""A step's rounding in its modes, and the additional logic of modes other than ``nearest_even``.
 
-Below the kept bits of the normalised word, of which a negative one is inverted and one less, stand the rest, in units
-of an ulp, and in its lowest places a sticky bit::
+Below the kept bits of the normalised word is the rest, in units of an ulp, with a sticky bit in its lowest places. A
+negative word is inverted and one less::
 
     [ kept | round_bit | following | ... sticky ]
            [         rest         |  sticky  ]      of a stochastic rounding: as many bits as the random number
                [         rest         | sticky ]    one place lower
 
-A random number is added to the rest before the word is normalised, once for each place where the rest may be: the
-additions take place while the word is shifted.
+A random number is added to the rest before the word is normalised, once for each possible place of the rest. These
+additions run in parallel with the shift.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ def round_up(chosen: dict[Rounding, Bit], negative: Value, *, round_bit: Value, 
     Parameters
     ----------
     chosen : dict of Rounding to Value or int
-        What `hdl.cores.modes.chosen_modes` returns.
+        The result of `hdl.cores.modes.chosen_modes`.
     negative : Value
-        The kept bits, and the round bit, are the inverted ones of a negative word.
+        The word is negative: its kept bits and round bit are inverted.
     round_bit, **below_kept : Value
-        As of `hdl.cores.rounding.increment`.
+        As in `hdl.cores.rounding.increment`.
     """
     decided = _decided(chosen)
     return Mux(
@@ -61,27 +61,27 @@ def other_modes(
     normal: Bundle,
     cancels: Value,
 ) -> Bundle:
-    """Add to a normalised sum what rounding in other modes takes.
+    """Add the values for rounding in other modes to a normalised sum.
 
     Parameters
     ----------
     random : Value or None
         The random number, if ``stochastic`` is among the modes.
     total : Bundle
-        What `hdl.cores.round_step.join_paths` returns. Its sign is that of a result that is not an exact zero.
+        The result of `hdl.cores.round_step.join_paths`. Its sign is the result's, unless the result is an exact zero.
     normal : Bundle
-        What `hdl.cores.round_step.normalise_sum` returns in the mode ``nearest_even``.
+        The result of `hdl.cores.round_step.normalise_sum` in the mode ``nearest_even``.
     cancels : Value
-        It is an exact zero, and its addends have different signs.
+        The sum is an exact zero of addends with different signs.
 
     Returns
     -------
     Bundle
-        The same with ``round_up`` and ``sign`` of the mode, and ``rises``: one place longer, the result would be
-        rounded up from all ones; ``stays_finite``: beyond the largest finite value it would become that.
+        `normal` with ``round_up`` and ``sign`` of the mode; ``rises``: a result that is one place longer would round up
+        from all ones; ``stays_finite``: a result beyond the largest finite value would become that value.
     """
     negative, sign = normal.negative, total.sign
-    # Of the magnitude, of which a negative word has the bits below the kept ones inverted and one less.
+    # Bits of the magnitude: below the kept bits, a negative word holds them inverted and one less.
     is_carried = negative & ~normal.sticky
     round_bit = normal.round_bit ^ is_carried
     following = normal.following ^ (negative & normal.below)
@@ -96,7 +96,7 @@ def other_modes(
     if formats.is_stochastic:
         is_chosen, carries = chosen[Rounding.STOCHASTIC], _random_carries(m, formats, index, random, total)
         ups = ups | (is_chosen & choose(total.shift, carries[:-1]))
-        # A one that is missing, carried as far as the round bit, leaves nothing below it.
+        # If the missing one carries as far as the round bit, all bits below it are 0.
         rises = rises | (is_chosen & normal.round_bit & ~is_carried & choose(total.shift, carries[1:]))
     if Rounding.DOWN in chosen:
         zero_sign = cancels & chosen[Rounding.DOWN]
@@ -112,10 +112,10 @@ def other_modes(
 
 
 def _random_carries(m: Module, formats: StepFormats, index: Value, random: Value, total: Bundle) -> list[Value]:
-    """Tell for each distance by which the word may be moved, and one more, whether rest plus random number carries.
+    """Return, for each possible shift of the word and one more, whether rest plus random number carries.
 
-    Of a negative word, the rest is that of the magnitude: the inverted bits, and the missing one, which is carried in
-    below all of them. If that carries through the whole rest, it is the increment of the kept bits.
+    For a negative word, the rest is the magnitude's: the inverted bits, with the missing one as carry-in. If it carries
+    through the whole rest, it increments the kept bits.
     """
     word, size, carries = total.magnitude, formats.random_bits, []
     for moves in range((1 << len(total.shift)) + 1):
@@ -129,16 +129,16 @@ def _random_carries(m: Module, formats: StepFormats, index: Value, random: Value
 
 
 def kept_finite(m: Module, formats: StepFormats, index: Value, normal: Bundle, rounded: Bundle) -> Bundle:
-    """Replace a rounded result beyond the largest finite value by that value, where the mode wants it.
+    """Replace a rounded result beyond the largest finite value by that value, if the mode requires it.
 
     Parameters
     ----------
     normal : Bundle
-        What `other_modes` returns.
+        The result of `other_modes`.
     rounded : Bundle
-        What `hdl.cores.round_step.round_sum` returns in the mode ``nearest_even``.
+        The result of `hdl.cores.round_step.round_sum` in the mode ``nearest_even``.
     """
-    # A carry out of the largest exponent makes an odd field.
+    # A carry out of the largest exponent results in an odd field.
     is_beyond = rounded.too_large | (rounded.is_largest & rounded.field[0])
     to_largest = named(m, "to_largest", is_beyond & normal.stays_finite)
     largest = choose(index, [C(fmt.max_finite_field, len(rounded.field)) for fmt in formats.accumulators])

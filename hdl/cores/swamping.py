@@ -1,11 +1,11 @@
-"""Whether a step loses its product whole: the rounded result has the value of the accumulator (NUMERICS section 11).
+"""Detection of swamping: the rounded result still has the value of the accumulator (NUMERICS section 11).
 
-Instead of the accumulator, three bits go along with a step. A product that is lost is smaller than an ulp of the
-accumulator; then the magnitude of the result lies at most two codes below the accumulator's, and one above it, so that
-the two lowest bits of the codes tell whether they are the same::
+Three bits accompany a step in place of the accumulator. A swamped product is smaller than an ulp of the accumulator.
+The magnitude of the result then lies at most two codes below the accumulator's, or one above. The two lowest bits of
+the codes therefore decide whether they are equal::
 
     code of the accumulator - 2    - 1    + 0    + 1
-    two lowest bits               10     11     00     01    if those of the accumulator are 00
+    two lowest bits               10     11     00     01    if the accumulator's are 00
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ _COMPARED = 2
 def watch_addends(
     formats: StepFormats, index: Value, product: Bundle, accumulator: Bundle, compared: Bundle, subtract: Value
 ) -> Bundle:
-    """Return what of the addends must be known when the result is.
+    """Return the facts about the addends that `is_swamped` needs once the result is known.
 
     Parameters
     ----------
     index : Value
-        Of the accumulator's format.
+        Index of the accumulator's format.
     product, accumulator : Bundle
-        As behind the rank ``compare``.
+        Their values after the rank ``compare``.
     compared : Bundle
-        What `hdl.cores.far.exponent_difference` returns.
+        The result of `hdl.cores.far.exponent_difference`.
     subtract : Value
         Whether the signs of the addends differ.
 
@@ -42,7 +42,7 @@ def watch_addends(
     -------
     Bundle
         ``is_small``: the product is not zero and smaller than an ulp of the accumulator; ``lowest``: the lowest bits
-        of the accumulator's code. In other modes than the nearest even number also ``is_largest``: the product is not
+        of the accumulator's code. Unless the only mode is ``nearest_even``, also ``is_largest``: the product is not
         zero, and the accumulator is the largest finite value, of the same sign.
     """
     is_there = product.significand[-1]
@@ -65,14 +65,14 @@ def watch_addends(
 
 
 def is_swamped(formats: StepFormats, index: Value, rounded: Bundle) -> Value:
-    """Tell whether a step of finite addends has lost its product.
+    """Return whether a step of finite addends has lost its product.
 
     Parameters
     ----------
     index : Value
-        Of the accumulator's format.
+        Index of the accumulator's format.
     rounded : Bundle
-        What `hdl.cores.fused_step.add_product` returns, with ``watched``: what `watch_addends` returns.
+        The result of `hdl.cores.fused_step.add_product`; its ``watched`` is the result of `watch_addends`.
     """
     watched = rounded.watched
     is_same = _lowest(formats, index, rounded.fraction, rounded.field) == watched.lowest
@@ -84,6 +84,6 @@ def is_swamped(formats: StepFormats, index: Value, rounded: Bundle) -> Value:
 
 
 def _lowest(formats: StepFormats, index: Value, fraction: Value, field: Value) -> Value:
-    """Return the lowest bits of a code, whose fraction stands at the left."""
+    """Return the lowest bits of a code with a left-aligned fraction."""
     codes = [Cat(fraction[len(fraction) - fmt.fraction_bits :], field) for fmt in formats.accumulators]
     return choose(index, [Cat(code, C(0, 1))[:_COMPARED] for code in codes])

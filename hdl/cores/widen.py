@@ -1,4 +1,4 @@
-"""Codes of narrow formats as codes of a wider one, exactly: what a step multiplies is the same number, or no number."""
+"""Exact conversion of codes of narrow formats into a wider one, in front of the multiplication."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ __all__ = ["Widen"]
 
 
 class Widen(wiring.Component):
-    """Give a code of one of several formats as a code of `inner`, which holds them all. Combinational.
+    """Convert a code of one of several formats to `inner`, which holds all their numbers. Combinational.
 
-    A signalling NaN stays one, so that the step raises invalid as for the code itself.
+    A signalling NaN stays signalling, so that the step still raises invalid.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Expressions on words of bits that several cores need."""
+"""Expressions on words of bits, shared by several cores."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ __all__ = ["choose", "named", "record", "select_width", "shift_left"]
 
 
 def named(m: Module, name: str, value: Value | int) -> Signal:
-    """Give an expression, or a constant, a name, also in the Verilog: an unnamed one is emitted once for every use."""
+    """Name an expression or constant, also in the Verilog, where an unnamed one is repeated for every use."""
     signal = Signal((C(value) if isinstance(value, int) else value).shape(), name=name)
     m.d.comb += signal.eq(value)
     return signal
 
 
 def select_width(count: int) -> int:
-    """Return the width of an index into `count` things: 0 for a single one."""
+    """Return the width of an index into `count` items: 0 for a single one."""
     return (count - 1).bit_length()
 
 
 def choose(index: Value, options: Sequence[Any]) -> Value:
-    """Return the option that `index` names; an index beyond the last option names the last."""
+    """Return the option that `index` selects; an index out of range selects the last."""
     chosen = Value.cast(options[-1])
     for number in reversed(range(len(options) - 1)):
         chosen = Mux(index == number, options[number], chosen)
@@ -32,16 +32,16 @@ def choose(index: Value, options: Sequence[Any]) -> Value:
 
 
 def record(layout: data.StructLayout, fields: Mapping[str, Any]) -> Value:
-    """Return a record as one word, to be assigned as a whole.
+    """Return a record as one word, for a single assignment.
 
-    A wide signal whose fields are assigned one by one slows Icarus Verilog down: every change of a field makes it
-    resolve all bits of the signal anew.
+    Separate assignments to the fields of a wide signal slow Icarus Verilog down: on every change of a field it resolves
+    all bits of the signal again.
 
     Parameters
     ----------
     layout : data.StructLayout
     fields : mapping of str to Value
-        As wide as the layout says; those that are not given are 0.
+        Values of the layout's widths; missing fields are 0.
     """
     parts = []
     for name, field in layout:

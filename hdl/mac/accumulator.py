@@ -1,5 +1,5 @@
 # amaranth: UnusedElaboratable=no
-# A part is made with its unit, which may never be elaborated.
+# A part is created together with its unit, which may never be elaborated.
 """A lane with its own registers: a multiply-accumulate unit without its control."""
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["Accumulator"]
 
 
 class Accumulator(wiring.Component):
-    """Add one product a cycle to one of the lane's accumulators, as the operation says.
+    """Add one product a cycle to the lane's accumulator that the operation selects.
 
     Parameters
     ----------
@@ -36,20 +36,20 @@ class Accumulator(wiring.Component):
     at : array of operation, in
         The operation as issued and behind each rank: `hdl.mac.operation.Flight`.
     a, b : operand_layout, in
-        Operands of the operation that is issued.
+        Operands of the issued operation.
     issued_flags : flags_layout, in
-        Flags raised on it before, if it is a promotion.
+        Flags already raised on a promotion that is issued.
     code : unsigned, out
         The result: behind the last rank, or behind the rank ``pack`` if there is one.
     promoted, flags : operand_layout, flags_layout, out
         The result behind the last rank as an operand, and the flags of all steps up to it.
     events : events_layout, out
-        What the step behind the last rank has raised; only of a unit with counters.
+        Events of the step behind the last rank; only with counters.
 
     Attributes
     ----------
     lane, registers, its_flags : Component
-        The last one is None in a unit without flags. What proofs speak of of their state is told there.
+        The last one is None in a unit without flags. Their classes document the state that proofs refer to.
     """
 
     def __init__(self, parameters: MacParameters, operation: data.StructLayout, lane: Any) -> None:

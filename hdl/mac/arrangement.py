@@ -1,4 +1,4 @@
-"""The arrangement of lanes under one control: which part of a beat goes to which lane, and what a beat gives."""
+"""The arrangement of lanes under one control: the operands of each lane, and the results of a beat."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ class Arrangement:
     Parameters
     ----------
     lanes : int
-        How many there are. All of them do the same operation in a cycle.
+        Number of lanes. All of them perform the same operation in a cycle.
     beat : data.StructLayout
-        What comes in: ``format``, ``level``, ``register``, ``first``, ``last``, and operands of any layout.
+        The input: ``format``, ``level``, ``register``, ``first``, ``last``, and operands of any layout.
     operation : data.StructLayout
         With the fields of `hdl.mac.operation.operation_layout`.
     code : function of (beat, "a" or "b", lane)
-        Return the code that a lane is given.
+        Return a lane's operand code.
     needs_even : function of beat
         Return whether an fp32 total must be in an even register at its level.
     is_twofold : function of the decoded beat
-        Return whether the reduction that it ends gives two results.
+        Return whether the reduction that it ends has two results.
     counts_held : bool
-        Whether chunks are counted by the register of the held beat, not by that of the operation, which may be a
-        promotion's and does not count then.
+        Whether chunks are counted for the register of the held beat instead of the operation's. The operation may be a
+        promotion, which does not count.
     """
 
     lanes: int

@@ -1,6 +1,6 @@
 # amaranth: UnusedElaboratable=no
-# A part is made with its unit, which may never be elaborated.
-"""A bank of registers, in which units with any number of lanes hold their accumulators."""
+# A part is created together with its unit, which may never be elaborated.
+"""A bank of registers for accumulators, in units with any number of lanes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Bank", "bank_row"]
 
 
 class Bank(wiring.Component):
-    """Hold words, all zeros at first. A written word can be read from the next cycle on.
+    """Store words, initially all zeros. A written word can be read from the next cycle on.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class Bank(wiring.Component):
     Attributes
     ----------
     memory : Memory
-        State that proofs speak of. A reset does not clear it.
+        State that proofs refer to. A reset does not clear it.
     reading, writing
         Its ports.
     """

@@ -1,6 +1,6 @@
 # amaranth: UnusedElaboratable=no
-# A part is made with its unit, which may never be elaborated.
-"""Counting the products of chunks: which product starts one, which ends it, and which promotion starts a total."""
+# A part is created together with its unit, which may never be elaborated.
+"""The product counters of chunks: they find the products that start and end one, and promotions that start a total."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ __all__ = ["Chunks", "chunk_facts_layout"]
 
 
 def chunk_facts_layout() -> data.StructLayout:
-    """Return the layout of what is found out about a product.
+    """Return the layout of the facts about a product's place in its chunk.
 
     ``starts``, ``ends``
-        It starts or ends a chunk.
+        The product starts or ends a chunk.
     ``is_first``
-        No chunk of the reduction has ended before.
+        No chunk of the reduction has ended yet.
     """
     return data.StructLayout({"starts": 1, "ends": 1, "is_first": 1})
 
 
 class Chunks(wiring.Component):
-    """Count, for every register, the products that are left in its chunk.
+    """Count, for every register, the products left in its chunk.
 
     ::
 
         operation -> state of its register | one product less | state written back
 
-    The ranks between these steps are there if the unit has as many ranks ahead of the accumulator; products of the same
-    register are then far enough apart. What is found is of the operation `chunk_delay` ranks after its issue.
+    There are ranks between these steps if the unit has as many ranks ahead of the accumulator; products of the same
+    register are then far enough apart. The facts belong to the operation `chunk_delay` ranks after its issue.
 
     Parameters
     ----------
@@ -47,22 +47,22 @@ class Chunks(wiring.Component):
     counts : in
         A product of a chunk is issued; products of refused or level-0 beats, and promotions, do not count.
     register, first, last : in
-        As in its beat.
+        The fields of its beat.
     chunk : unsigned(chunk_bits), in
         Products in a chunk; 0 is one chunk of any length.
     facts : chunk_facts_layout, out
-        Of the product that was issued `chunk_delay` cycles before.
+        Facts about the product issued `chunk_delay` cycles earlier.
 
     Attributes
     ----------
     states : Memory
-        State that proofs speak of: of every register how many products are ``left`` of its chunk, whether one is left
-        (``is_last``), whether a chunk is ``open``, and whether one has ended before (``is_later``). All zeros is a
-        register that was never used. A reset does not clear it.
+        State that proofs refer to, for every register: the number of products ``left`` in its chunk, whether it is one
+        (``is_last``), whether a chunk is ``open``, and whether one has ended before (``is_later``). A register that was
+        never used is all zeros. A reset does not clear it.
     reading, writing
         Its ports.
     counting : dict of str to Signal
-        State that proofs speak of: the first of two cycles of counting. Empty without a delay.
+        State that proofs refer to: the first of two cycles of counting. Empty without a delay.
     """
 
     def __init__(self, parameters: MacParameters) -> None:

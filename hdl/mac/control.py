@@ -1,5 +1,5 @@
 # amaranth: UnusedElaboratable=no
-# A part is made with its unit, which may never be elaborated.
+# A part is created together with its unit, which may never be elaborated.
 """The control of a multiply-accumulate unit: everything except its lanes and their registers."""
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["Control"]
 
 
 class Control(wiring.Component):
-    """Issue operations to all lanes alike, bring promotions back, and queue results.
+    """Issue the same operations to all lanes, return promotions, and queue results.
 
     ::
 
@@ -36,12 +36,12 @@ class Control(wiring.Component):
     parameters : MacParameters
     arrangement : Arrangement
     answer : data.StructLayout
-        What a result is, whatever it is made of.
+        The layout of a result.
     issue : Issue
     promotions : Component
         With the ports of `hdl.mac.promotions.promotions_signature`.
     places : Component
-        With ``reserves``, ``leaves`` and ``has_room``, as `hdl.mac.results.SinglePlaces`.
+        With ``reserves``, ``leaves`` and ``has_room``, like `hdl.mac.results.SinglePlaces`.
 
     Ports
     -----
@@ -51,17 +51,17 @@ class Control(wiring.Component):
     at : array of the arrangement's operation, out
         The operation as issued and behind each rank.
     a, b, issued_flags : arrays of operand_layout, flags_layout, out
-        Of every lane, the operands of what is issued, and the flags that were raised on it before.
+        For each lane, the operands of the issued operation, and the flags already raised on them.
     promoted, flags : arrays of operand_layout, flags_layout, in
-        Of every lane, the result behind the last rank as an operand, and the flags raised on it.
+        For each lane, the result behind the last rank as an operand, and its flags.
     packed, entry : operation, out; answer, in
-        Behind the rank ``pack`` if there is one: the operation whose results the lanes have the codes of; the answer
-        that is made of them.
+        The operation whose result codes the lanes output, and the answer built from them; behind the rank ``pack`` if
+        there is one.
 
     Attributes
     ----------
     issue, flight, chunks, promotions, places, results : Component
-        The parts. The state that proofs speak of is told there.
+        The parts. Their classes document the state that proofs refer to.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
 # amaranth: UnusedElaboratable=no
-# A part is made with its unit, which may never be elaborated.
-"""The counters of a unit: how many steps it has taken, and what they raised (NUMERICS section 11)."""
+# A part is created together with its unit, which may never be elaborated.
+"""The counters of a unit's steps and their events (NUMERICS section 11)."""
 
 from __future__ import annotations
 
@@ -22,39 +22,39 @@ __all__ = [
     "events_layout",
 ]
 
-#: Bits of a counter, which stops at its largest value.
+#: Bits of a counter; it saturates.
 COUNTER_BITS = 32
-#: What a step may raise, in the order of `golden.Events`; ``steps`` stands ahead of them.
+#: Events of a step, in the order of `golden.Events`; ``steps`` comes before them.
 EVENTS = ("inexact", "underflow", "overflow", "invalid", "swamped")
-#: What a step adds.
+#: Kinds of addend: a product, or a promoted partial sum.
 KINDS = ("products", "promotions")
 
 
 def events_layout() -> data.StructLayout:
-    """Return the layout of what a step has raised: flags, and whether its product was lost."""
+    """Return the layout of a step's events: flags, and whether its product was lost."""
     return data.StructLayout(dict.fromkeys(EVENTS, 1))
 
 
 def counts_layout(bits: int = COUNTER_BITS) -> data.StructLayout:
-    """Return the layout of all counters, least significant first: those of products, then those of promotions.
+    """Return the layout of all counters, least significant first: products, then promotions.
 
     ``steps``
-        Steps that were taken.
+        All steps.
     ``inexact``, ``underflow``, ``overflow``, ``invalid``
         Steps that raised the flag.
     ``swamped``
-        Steps of finite addends that left the accumulator as it was, although what they added was not zero.
+        Steps of finite addends that left the accumulator unchanged, although the other addend was not zero.
     """
     return data.StructLayout({kind: data.StructLayout(dict.fromkeys(("steps", *EVENTS), bits)) for kind in KINDS})
 
 
 def counting_ports(*, counters: bool) -> dict[str, Any]:
-    """Return the ports of a unit that belong to its counters; none of a unit without."""
+    """Return the ports of a unit's counters; none for a unit without counters."""
     return {"counts": Out(counts_layout()), "clear_counts": In(1)} if counters else {}
 
 
 def connect_counters(unit: Any, counting: Counters, finished: Any) -> list[Any]:
-    """Return the statements that connect the counters with their unit and with the operation behind the last rank."""
+    """Return the statements that connect the counters to their unit and to the operation behind the last rank."""
     return [
         counting.writes.eq(finished.writes),
         counting.is_product.eq(finished.is_product),
@@ -65,40 +65,40 @@ def connect_counters(unit: Any, counting: Counters, finished: Any) -> list[Any]:
 
 
 class Counter(wiring.Component):
-    """Add a small number in every cycle, up to the largest value, and stay there.
+    """Add a small number in every cycle, and saturate at the largest value.
 
     Parameters
     ----------
     most : int
-        The largest number that is added in a cycle.
+        The largest number added in a cycle.
     bits : int
-        Of the counter.
+        Width of the counter.
 
     Ports
     -----
     more : unsigned, in
-        What is added at the clock edge, `most` at most.
+        The number added at the clock edge, at most `most`.
     clear : in
-        Begin again at the clock edge, with ``more``: what is added in the same cycle belongs to the new count.
+        Restart at the clock edge with ``more``, which belongs to the new count.
     value : unsigned(bits), out
 
     Attributes
     ----------
     is_high : Signal
-        State that proofs speak of: all bits above the lowest `room_bits` were 1 one cycle ago.
+        State that proofs refer to: all bits above the lowest `room_bits` were 1 one cycle ago.
     room_bits : int
     """
 
     def __init__(self, most: int, bits: int = COUNTER_BITS) -> None:
         self.most, self.bits = most, bits
-        #: A value that was not high one cycle ago is so far below the largest that two additions do not pass it.
+        #: A value that was not high one cycle ago is so far below the largest that two additions cannot pass it.
         self.room_bits = (2 * most - 1).bit_length()
         super().__init__({"more": In(range(most + 1)), "clear": In(1), "value": Out(bits)})
         self.is_high = Signal()
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        # Looked at one cycle ahead, so that no long condition stands in front of the long addition.
+        # Tested one cycle ahead, to keep a long condition off the path of the long addition.
         room = ~self.value[: self.room_bits]
         more = Mux(self.is_high & (self.more > room), room, self.more)
         m.d.sync += [
@@ -111,28 +111,28 @@ class Counter(wiring.Component):
 
 
 class Counters(wiring.Component):
-    """Count the operations that stand behind the last rank, and what their steps raised, over all lanes.
+    """Count the operations behind the last rank and the events of their steps, over all lanes.
 
-    A step is counted three cycles after it stands there. What a reset cuts off is not counted, and a reset sets the
-    counters to 0.
+    A step is counted three cycles after it is there. A reset sets the counters to 0; steps that it interrupts are not
+    counted.
 
     Parameters
     ----------
     lanes : sequence of bool
-        For each lane that is built, whether it takes part in fp32 operations, too.
+        For each lane that is built, whether it also takes part in fp32 operations.
     has_chunks : bool
         Whether there are promotions; their counters are 0 otherwise.
     bits : int
-        Of a counter.
+        Width of a counter.
 
     Ports
     -----
     writes, is_product, wide : in
-        Of the operation behind the last rank, as in `hdl.mac.operation.operation_layout`.
+        Fields of the operation behind the last rank, as in `hdl.mac.operation.operation_layout`.
     events : array of events_layout, in
-        Of every lane, what this step raised.
+        The events of this step, for each lane.
     clear : in
-        Begin again from 0. What is counted in the same cycle belongs to the new counts: none is lost.
+        Restart from 0. Events counted in the same cycle belong to the new counts, so none is lost.
     counts : counts_layout, out
     """
 
@@ -148,12 +148,12 @@ class Counters(wiring.Component):
             }
         )
         kinds = KINDS if has_chunks else KINDS[:1]
-        #: The counters, by kind and by what they count.
+        #: The counters, by kind and event.
         self.parts = {(kind, name): Counter(len(lanes), bits) for kind in kinds for name in ("steps", *EVENTS)}
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        # Behind the lanes there is no time left to count.
+        # Counting right behind the lanes would miss timing.
         step = {name: self._later(m, name, getattr(self, name)) for name in ("writes", "is_product", "wide")}
         events = [
             self._later(m, f"events_{lane}", here.as_value(), reset_less=True) for lane, here in enumerate(self.events)
@@ -181,7 +181,7 @@ class Counters(wiring.Component):
 
 
 def _sum(bits: list[Value]) -> Value:
-    """Return how many of these are 1, added in pairs."""
+    """Return the number of ones among these bits, added in pairs."""
     if len(bits) == 1:
         return bits[0]
     half = len(bits) // 2

@@ -1,4 +1,4 @@
-"""The part of decoding a beat that does not depend on what is in flight."""
+"""The part of decoding a beat that does not depend on operations in flight."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def decoded_control(beat: data.StructLayout) -> dict[str, Any]:
     ``gives_result``
         The reduction ends, or the beat is refused.
     ``is_sound``, ``error``
-        Whether it is not refused, and why it is.
+        Whether the beat is accepted, and the reason if it is refused.
     """
     kept = {name: beat[name].shape for name in _KEPT if name in beat.members}
     return {**kept, "is_chain": 1, "wide_total": 1, "gives_result": 1, "is_sound": 1, "error": Error}

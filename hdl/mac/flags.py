@@ -1,4 +1,4 @@
-"""The flags of a reduction, which travel through the pipeline beside its numbers."""
+"""The flags of a reduction, which travel through the pipeline with its numbers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Flags"]
 
 
 class Flags(wiring.Component):
-    """Collect the flags of a step with those of all earlier steps on the same value: its chunk and its accumulator.
+    """Accumulate the flags of all steps on a value: its chunk and its accumulator.
 
     Parameters
     ----------
@@ -22,20 +22,20 @@ class Flags(wiring.Component):
     Ports
     -----
     issued : flags_layout, in
-        Those raised on a promotion that is issued; 0 with a product.
+        Flags of a promotion that is issued; 0 for a product.
     stored : flags_layout, in
-        Those of the accumulator of the operation at rank ``align``.
+        Flags of the accumulator, for the operation at rank ``align``.
     step : flags_layout, in
-        Those of the step that stands behind the last rank.
+        Flags of the step behind the last rank.
     at : array of flags_layout, out
-        Those of the operation as issued and behind each rank, of its accumulator from the rank ``align`` on.
+        Flags of the operation as issued and behind each rank; from the rank ``align`` on with its accumulator's.
     o : flags_layout, out
-        All of them, behind the last rank.
+        All flags, behind the last rank.
 
     Attributes
     ----------
     behind : list of Signal
-        State that proofs speak of: the flags behind each rank.
+        State that proofs refer to: the flags behind each rank.
     """
 
     def __init__(self, parameters: MacParameters) -> None:

@@ -1,4 +1,4 @@
-"""Hazards: waiting for an accumulator that an operation in flight has yet to write, products and promotions alike."""
+"""Hazards: products and promotions wait for an accumulator that an operation in flight has yet to write."""
 
 from __future__ import annotations
 
@@ -8,36 +8,36 @@ from amaranth.lib.wiring import In, Out
 
 __all__ = ["WaitsBehindRank"]
 
-#: Places whose hazards are ORed before they are registered: as many as take no further level of logic.
+#: Places whose hazards are ORed before the register: the most that need no further level of logic.
 _TOGETHER = 3
 
 
 class WaitsBehindRank(wiring.Component):
-    """Tell whether what a rank holds is too close to what was issued before it, one bit for each place where that is.
+    """Determine whether the operation in a rank must wait for operations issued before it.
 
-    On its way into the rank it is compared with every operation one place ahead; while it waits there, the bits move on
-    as the operations do. Every three places share a row of bits, one for each cycle that is still to be waited; the
-    first bits of the rows tell it all, so that little is left to do behind the rank.
+    On its way into the rank, the operation is compared with every operation one place ahead. While it waits, the bits
+    advance with the operations. Every three places share a row of bits, one for each remaining cycle. The OR of the
+    first bits of the rows is the result, so that little logic remains behind the rank.
 
     Parameters
     ----------
     latency : int
-        Cycles after which an accumulator may be used again.
+        Cycles until an accumulator may be used again.
 
     Ports
     -----
     load : in
-        The rank takes what comes next.
+        The rank takes the next operation.
     leaving : in
-        What the rank holds is issued in this cycle, and to the accumulator of what comes next.
+        The operation in the rank is issued in this cycle, and has the same accumulator as the next one.
     in_flight : unsigned(latency - 2), in
-        Whether what stands behind each rank of the pipeline, the first one first, is to that accumulator.
+        Whether the operation behind each rank of the pipeline, in order, has the next operation's accumulator.
     waits : out
 
     Attributes
     ----------
     rows : list of Signal
-        State that proofs speak of: the cycles that are still to be waited, one bit for each, by groups of places.
+        State that proofs refer to: the remaining cycles to wait, one bit for each, by groups of places.
     """
 
     def __init__(self, latency: int) -> None:

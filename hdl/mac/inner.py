@@ -1,4 +1,4 @@
-"""The inner format of a unit's reductions (NUMERICS section 8): its default, and what it may be."""
+"""The inner format of a unit's reductions (NUMERICS section 8): its default and its allowed values."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from hdl.definitions import Definition, Format
 
 __all__ = ["OPERAND", "Inner"]
 
-#: The inner format that stands for each operand format itself.
+#: The value of ``inner`` for steps in the operand format itself.
 OPERAND: Final = "operand"
 
 
 @dataclass(frozen=True)
 class Inner(Definition):
-    """The format that operands are widened to, to be checked after them.
+    """The format that operands are widened to; checked after the operands.
 
-    What is kept is that format; `OPERAND` if narrow operands stay as they are; None if there is none to be widened.
+    The checked value is that format, `OPERAND` if narrow operands stay as they are, or None if nothing needs widening.
     """
 
     type_name = 'FloatFormat or "operand", optional'

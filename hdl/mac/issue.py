@@ -1,6 +1,6 @@
 # amaranth: UnusedElaboratable=no
-# A part is made with its unit, which may never be elaborated.
-"""The issue: it decides what enters the pipeline. Promotions, products, hazards, refusals."""
+# A part is created together with its unit, which may never be elaborated.
+"""The issue stage: it selects the operation that enters the pipeline. Promotions, products, hazards, refusals."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ _RANDOM = ("random", "random_promotion")
 
 
 class Issue(wiring.Component):
-    """Issue one operation a cycle to all lanes: a promotion, or else the products of a beat.
+    """Issue one operation a cycle to all lanes: a promotion, otherwise the products of a beat.
 
     A beat waits while
 
-    - a promotion is issued,
-    - one of its register was issued less than `accumulate_latency` cycles ago,
-    - it is of level 0 and a promotion, which may be to its register, is on its way,
-    - it will give a result and the queue has no place left for it,
-    - a chunk of it might end and find no place among the promotions.
+    - a promotion is issued;
+    - a product with its register was issued less than `accumulate_latency` cycles ago;
+    - it has level 0, and a promotion in flight may have its register;
+    - it will return a result, and the queue has no place left;
+    - it might end a chunk, and there is no place for a further promotion.
 
-    With a rank ``input`` the beat is held, taken apart, and products in flight are compared with it on its way there,
-    so that what is left to decide is short.
+    With a rank ``input`` the beat is decoded and held. It is compared with products in flight on its way into the rank,
+    which leaves a short decision behind it.
 
     Parameters
     ----------
@@ -47,35 +47,35 @@ class Issue(wiring.Component):
     Ports
     -----
     i : stream of the arrangement's beat, in
-        The products that want to enter.
+        The products to issue.
     has_room : in
         Whether the queue of results has places for a further reduction.
     reserves : unsigned(2), out
-        Places that the issued beat will take there: 0, 1 or 2.
+        Places that the issued beat reserves in that queue: 0, 1 or 2.
     in_flight : array of the arrangement's operation, in
-        What stands behind each rank, the first one first.
+        The operation behind each rank, in order.
     promotes, promotion, promoted : in
         A promotion is issued in this cycle; its operation, and each lane's operand_layout: `hdl.mac.promotions`.
     takes_chunks, are_settled : in
-        There is a place for a further promotion; none of those on their way meets what is issued now.
+        There is a place for a further promotion; no promotion in flight conflicts with an operation issued now.
     counts : out
         A product of a chunk is issued.
     offers_chunk : out
-        A product of a chunk is there to be issued.
+        A product of a chunk is ready to issue.
     a, b : array of operand_layout, out
-        Of every lane.
+        Operands of every lane.
     operation : the arrangement's operation, out
-        As issued; ``fresh``, ``promote``, ``fresh_total`` of products of chunks join it later.
+        The issued operation; ``fresh``, ``promote``, ``fresh_total`` of a chunk's products are added later.
 
     Attributes
     ----------
     held : Signal
-        State that proofs speak of: the beat that is to be issued, taken apart, with the operands of the lanes in ``a``
-        and ``b`` and the fields of `hdl.mac.decode.decoded_control`. Without a rank ``input`` it is the port's.
+        State that proofs refer to: the decoded beat to issue, with the operands of the lanes in ``a`` and ``b`` and the
+        fields of `hdl.mac.decode.decoded_control`. Without a rank ``input`` it comes directly from the port.
     held_valid : Signal
-        State that proofs speak of: whether there is one.
+        State that proofs refer to: whether `held` is valid.
     waiting : WaitsBehindRank
-        Its ``rows`` are state that proofs speak of; None without a rank ``input``.
+        Its ``rows`` are state that proofs refer to; None without a rank ``input``.
     """
 
     def __init__(self, parameters: MacParameters, arrangement: Arrangement) -> None:
@@ -100,7 +100,7 @@ class Issue(wiring.Component):
             }
         )
         operands = data.ArrayLayout(operand, lanes)
-        #: What random numbers come with a product, each for every lane.
+        #: The random numbers of a product, one of each for every lane.
         self._random = {name: operation[name].shape for name in _RANDOM if name in operation.members}
         self._decoded = data.StructLayout(
             {"a": operands, "b": operands, **decoded_control(arrangement.beat), **self._random}
@@ -128,7 +128,7 @@ class Issue(wiring.Component):
             register = self.i.payload.register
             m.d.comb += [
                 self.i.ready.eq(load),
-                # A beat arrives only when the held one, if there is one, leaves.
+                # A beat arrives only when the held one, if any, leaves.
                 waiting.load.eq(load),
                 waiting.leaving.eq(held_valid & held.is_sound & (held.register == register)),
                 waiting.in_flight.eq(Cat(self._is_close(register, operation) for operation in recent[:-1])),
@@ -147,7 +147,7 @@ class Issue(wiring.Component):
         return m
 
     def recent(self) -> Sequence[Any]:
-        """Return the operations in flight that a product of the same register must not follow yet."""
+        """Return the operations in flight that a product with the same register must not follow yet."""
         return self.in_flight[: self.parameters.accumulate_latency - 1]
 
     def _decode(self, m: Module) -> dict[str, Value]:
@@ -166,7 +166,7 @@ class Issue(wiring.Component):
         return {"a": operands("a"), "b": operands("b"), **control, **random}
 
     def _is_close(self, register: Value, operation: Any) -> Value:
-        """Tell whether an operation in flight is a product of the same register."""
+        """Return whether an operation in flight is a product with the same register."""
         return operation.writes & operation.is_product & (operation.register == register)
 
     def _issue(self, m: Module, issued: Value) -> None:

@@ -1,4 +1,4 @@
-"""A lane: the datapath of one fused step a cycle, with register ranks where the parameters put them."""
+"""A lane: the datapath of one fused step a cycle, with register ranks according to the parameters."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ __all__ = [
 
 
 def operand_layout(formats: StepFormats) -> data.StructLayout:
-    """Return the layout of an operand taken apart, with its class, which overrides its number."""
+    """Return the layout of an unpacked operand, with its class, which overrides its number."""
     return data.StructLayout(
         {
             "sign": 1,
@@ -56,8 +56,8 @@ def operand_one(formats: StepFormats, index: Value) -> Value:
 def number_layout(formats: StepFormats) -> data.StructLayout:
     """Return the layout of an accumulator in a register.
 
-    The fraction of a narrower format stands at the left; what is right of it has no meaning. ``was_normal`` is said of
-    the number before rounding, which may have made a subnormal the smallest normal. All zeros are +0.
+    The fraction of a narrower format is left-aligned; the bits to its right have no meaning. ``was_normal`` describes
+    the number before rounding, which may turn a subnormal into the smallest normal. All zeros are +0.
     """
     return data.StructLayout(
         {
@@ -77,7 +77,7 @@ def class_layout(*, with_flags: bool) -> data.StructLayout:
 def step_layout(formats: StepFormats) -> data.StructLayout:
     """Return the layout of an operation as a lane sees it.
 
-    That is the indices of its ``format`` and ``accumulator_format``, and the fields of `StepFormats.controls`.
+    It holds the indices ``format`` and ``accumulator_format``, and the fields of `StepFormats.controls`.
     """
     return data.StructLayout(
         {
@@ -89,7 +89,7 @@ def step_layout(formats: StepFormats) -> data.StructLayout:
 
 
 def step_of(formats: StepFormats, operation: Any, lane: int = 0) -> dict[str, Any]:
-    """Return what a lane sees of an operation, as the fields of `step_layout`."""
+    """Return the fields of `step_layout` of an operation for one lane."""
     fields = {name: operation[name] for name in ("format", "accumulator_format")}
     return fields | {
         name: operation[name][lane] if name == "random" else operation[name] for name, _ in formats.controls
@@ -100,23 +100,23 @@ def lane_signature(parameters: MacParameters) -> wiring.Signature:
     """Return the ports of a lane, which computes ``round(a * b + accumulator)``, one step per cycle.
 
     ``steps`` : array of step_layout, in
-        Of the operation behind each rank, the first as issued.
+        The operation as issued and behind each rank.
     ``a``, ``b`` : operand_layout, in
-        Operands of the operation that is issued.
+        Operands of the issued operation.
     ``stored``, ``stored_class`` : number_layout, class_layout, in
-        The accumulator, of the operation at rank ``read``; its class, of the one at rank ``align``.
+        The accumulator of the operation at rank ``read``; the accumulator's class for the operation at rank ``align``.
     ``number``, ``word`` : number_layout, unsigned, out
-        The result of the operation before the last rank; what of it belongs into the even register.
+        The result of the operation before the last rank; its part for the even register.
     ``result`` : number_layout, out
-        The same behind the last rank.
+        The result behind the last rank.
     ``result_class`` : class_layout, out
-        Of the operation behind the last rank; ``flags`` are those of this step alone.
+        Class of the result behind the last rank; ``flags`` belong to this step alone.
     ``code`` : unsigned, out
         Its code, behind the rank ``pack`` if there is one.
     ``promoted`` : operand_layout, out
         The result behind the last rank as an operand.
     ``events`` : events_layout, out
-        What this step alone has raised, as counted; only of a unit with counters.
+        Events of this step alone, for the counters; absent without counters.
     """
     formats = parameters.formats
     operand, number = operand_layout(formats), number_layout(formats)
@@ -142,7 +142,7 @@ def lane_signature(parameters: MacParameters) -> wiring.Signature:
 class Lane(wiring.Component):
     """Compute ``round(a * b + accumulator)``, one step a cycle.
 
-    Its ports are those of `lane_signature`.
+    `lane_signature` describes its ports.
 
     Parameters
     ----------
@@ -196,7 +196,7 @@ class Lane(wiring.Component):
         return m
 
     def _read(self, index: Value) -> Bundle:
-        """Return the accumulator as the cores take it."""
+        """Return the accumulator in the form that the cores take."""
         stored = self.stored
         fraction = stored.fraction & _used_bits(self.formats.accumulators, len(stored.fraction), index)
         return Bundle(
@@ -210,7 +210,7 @@ class Lane(wiring.Component):
         return Bundle(is_infinite=stored.is_infinite, is_nan=stored.is_nan, invalid=C(0, 1))
 
     def _promote(self, m: Module, rounded: Bundle, index: Value) -> None:
-        """Give the result of a chunk the form of an operand: the accumulator's format is then the operand's."""
+        """Convert the result of a chunk, whose accumulator has the operand's format, to an operand."""
         promoted, fraction_bits = self.promoted, len(self.promoted.fraction)
         top = rounded.fraction[max(len(rounded.fraction) - fraction_bits, 0) :]
         m.d.comb += [
@@ -218,14 +218,14 @@ class Lane(wiring.Component):
             promoted.field.eq(rounded.field),
             promoted.fraction.eq(top & _used_bits(self.formats.operands, fraction_bits, index)),
             promoted.is_normal.eq(~rounded.is_subnormal | rounded.field[0]),
-            # Rounded up to infinity, the number says so itself.
+            # A number that was rounded up to infinity already has its field.
             promoted.is_infinite.eq(rounded.outcome.is_infinite | rounded.too_large),
             promoted.is_nan.eq(rounded.outcome.is_nan),
         ]
 
 
 def _used_bits(formats: Sequence[FloatFormat], width: int, index: Value) -> Value:
-    """Return ones where a fraction at the left of a word has bits."""
+    """Return a mask of the bits of a left-aligned fraction."""
     return choose(index, [C((1 << width) - (1 << (width - fmt.fraction_bits)), width) for fmt in formats])
 
 

@@ -1,5 +1,5 @@
 # amaranth: UnusedElaboratable=no
-# A part is made with its unit, which may never be elaborated.
+# A part is created together with its unit, which may never be elaborated.
 """The multiply-accumulate unit: fused steps, several accumulators, precision levels chosen at run time."""
 
 from __future__ import annotations
@@ -40,32 +40,30 @@ class MultiplyAccumulate(wiring.Component):
                      |                 RegisterFile <---------- accumulator -----------|
                      '---------------- promotion of a chunk: partial * 1.0 ------------'
 
-    A product enters unless its register is in flight; then it waits. With at least `accumulate_latency` registers in
-    rotation, one product is accumulated in every cycle; a promotion takes the place of one product. Subnormals take no
-    longer than other numbers. A product of level 0 also waits until all products of other levels have left the
-    pipeline. Nothing stalls after its issue: a product that will give a result enters only if the queue of results has
-    a free place.
+    A product waits while its register is in flight. With at least `accumulate_latency` registers in rotation, one
+    product is accumulated in every cycle; a promotion takes the place of one product. Subnormals take no longer than
+    other numbers. A product of level 0 also waits until all products of other levels have left the pipeline. Nothing
+    stalls after its issue: a product with a result enters only if the queue of results has a free place.
 
-    ``first`` starts a reduction from +0; ``last`` ends it and sends the result. A product without ``first`` continues
-    from what the register holds, even after ``last``: the result so far is then the initial value. Format and level
-    must stay the same from ``first`` to the last continuation. For an empty reduction (K = 0), send the product
-    -0 * 1.0 with ``first`` and ``last``, since x + (-0) is x; in the rounding mode ``down`` +0 * 1.0.
+    ``first`` starts a reduction from +0; ``last`` ends it and sends the result. A product without ``first`` adds to the
+    register's value, even after ``last``: the previous result is then the initial value. Format and level must stay the
+    same from ``first`` to the last continuation. For an empty reduction (K = 0), send the product -0 * 1.0 with
+    ``first`` and ``last``, since x + (-0) is x; in the rounding mode ``down`` send +0 * 1.0.
 
-    A unit that is built for several rounding modes rounds every product's step in the mode that came with it, also
-    within a chunk. The promotion of a chunk takes the mode of the product that ended the chunk, and that product's
-    ``random_promotion``.
+    With several rounding modes, every product brings the mode of its step, also within a chunk. The promotion of a
+    chunk takes the mode and the ``random_promotion`` of the product that ended the chunk.
 
-    A reset loses what is in the pipeline and in the queue of results. A register for which nothing is in flight keeps
-    what it holds, and its reduction may continue. Start all others with ``first``. A product that ``ready`` meets in a
-    cycle of the reset is lost, too; with up to 8 stages it counts as in flight.
+    A reset clears the pipeline and the queue of results. A register without operations in flight keeps its value, and
+    its reduction may continue. Start all others with ``first``. A product accepted in a cycle of the reset is lost,
+    too; with up to 8 stages it counts as in flight.
 
     Attributes
     ----------
     latency : int
         Cycles from a product to its result at level 0. At levels 1 and 2 the last promotion adds `stages` cycles, less
-        one for each of the ranks ``input`` and ``pack`` that the unit has (see `hdl.mac.parameters`).
+        one for each of the ranks ``input`` and ``pack`` in the unit (see `hdl.mac.parameters`).
     accumulate_latency : int
-        Cycles after which the same register can take its next product.
+        Cycles until the same register can take its next product.
     i : stream of product_beat_layout, in
         Up to 8 stages, ``ready`` depends on the payload.
 
@@ -81,27 +79,27 @@ class MultiplyAccumulate(wiring.Component):
           modes
         - ``random_promotion``: the same for the promotion that the product causes; absent without levels 1 and 2, too
     o : stream of result_beat_layout, out
-        Results of one register keep their order. Those of different registers and levels may overtake each other, and a
-        refusal overtakes results that await their promotion.
+        Results of one register keep their order. Results of different registers and levels may overtake each other, and
+        a refusal overtakes results that await their promotion.
 
         - ``result``: code of the outer format, in the low bits
-        - ``flags``: those of all steps and promotions, in the order of `golden.Flag`; absent in a unit without flags
-        - ``error``: 0, or why the product was refused
-        - ``register``: the accumulator that the result is from
+        - ``flags``: OR of the flags of all steps and promotions, as in `golden.Flag`; absent in a unit without flags
+        - ``error``: 0, or the reason for a refusal
+        - ``register``: the accumulator of the result
     chunk : unsigned(chunk_bits), in
-        Products in a chunk; 0 is one chunk of any length. Keep it from the first product of a
+        Products in a chunk; 0 is one chunk of any length. Keep it stable from the first product of a
         reduction until its last one is accepted.
     counts : counts_layout, out
-        Only with ``counters``: what was counted since the last reset or clear, each counter in 32 bits. A counter stops
-        at 2^32 - 1. A step of a reduction is counted no later than two cycles after its result is offered.
+        Only with ``counters``: 32-bit counts since the last reset or clear, which saturate at 2^32 - 1. A step of a
+        reduction is counted no later than two cycles after its result is offered.
 
-        - ``products``: of the steps that added a product ``steps``, those that raised ``inexact``, ``underflow``,
-          ``overflow``, ``invalid``, and those that were ``swamped``: of finite addends, the product not 0, and the
-          result equal to the accumulator
-        - ``promotions``: the same of the steps by which a partial sum joined its total; 0 without levels 1 and 2
+        - ``products``: ``steps`` that added a product; steps that raised ``inexact``, ``underflow``, ``overflow``,
+          ``invalid``; and ``swamped`` steps. A step is swamped if the addends are finite, the product is not 0, and the
+          result equals the accumulator.
+        - ``promotions``: the same for steps that add a partial sum to its total; 0 without levels 1 and 2
     clear_counts : in
-        Only with ``counters``: begin again from 0. What is counted in the same cycle belongs to the new counts: the
-        counts that are shown while it is 1, and those shown later, have every step once.
+        Only with ``counters``: restart from 0. Steps counted in the same cycle belong to the new counts. The counts
+        shown while it is 1 and the later ones together contain every step once.
 
     Raises
     ------
@@ -109,14 +107,14 @@ class MultiplyAccumulate(wiring.Component):
         Naming the parameter, what was given and what is allowed.
     """
 
-    #: What the generated Verilog says about ports that are no struct.
+    #: Comments in the generated Verilog for ports that are not structs.
     port_notes: ClassVar[dict[str, str]] = {
         "chunk": "products in a chunk; 0: one chunk of any length",
         "clear_counts": "count from 0 again",
         "counts": "counters of 32 bits, which stop at 2^32 - 1",
     }
-    #: Parts that a subclass may exchange. A lane has the ports of `hdl.mac.lane.lane_signature`, and is made from the
-    #: parameters.
+    #: Classes of parts that a subclass may replace. A lane has the ports of `hdl.mac.lane.lane_signature`, and is
+    #: constructed from the parameters.
     lane_type: ClassVar[type[Any]] = Lane
     issue_type: ClassVar[type[Issue]] = Issue
 
@@ -125,7 +123,7 @@ class MultiplyAccumulate(wiring.Component):
         self.build(parameters)
 
     def build(self, parameters: MacParameters) -> None:
-        """Make the ports; a subclass calls it whose parameters are of another class."""
+        """Create the ports; called by subclasses with another class of parameters."""
         self.latency, self.accumulate_latency = parameters.latency, parameters.accumulate_latency
         super().__init__(
             {
@@ -138,7 +136,7 @@ class MultiplyAccumulate(wiring.Component):
 
     @cached_property
     def control(self) -> Control:
-        """The control: it issues, counts and queues. Like every part, it is made on first use."""
+        """The control: it issues, counts and queues. Like every part, it is created on first use."""
         parameters = self.parameters.core
         arrangement = one_lane(parameters)
         return Control(
@@ -184,7 +182,7 @@ class MultiplyAccumulate(wiring.Component):
         return m
 
     def _answer(self, m: Module) -> None:
-        """Write results into the queue; give those of its front, zeros of a refusal."""
+        """Write results into the queue; output its first entry, with zeros for a refusal."""
         control, entry, first = self.control, self.control.entry, self.control.o.payload
         m.d.comb += [
             entry.result.eq(self.accumulator.code),

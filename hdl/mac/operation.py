@@ -1,4 +1,4 @@
-"""The operation: control that travels through the pipeline beside the data of a step."""
+"""The operation: control that travels through the pipeline with the data of a step."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ def operation_layout(parameters: MacParameters, lanes: int = 1) -> data.StructLa
     """Return the layout of an operation: one step in every lane, products or the promotions of chunks.
 
     ``register``, ``format``
-        As in the product.
+        The fields of the product.
     ``accumulator_format``
         Index of the format of the accumulator and the result.
     ``wide``
         The accumulator is fp32, a pair of registers.
     ``is_product``
-        Not a promotion.
+        The operation is not a promotion.
     ``partial``
         The accumulator is the partial sum of a chunk, not the total.
     ``fresh``
-        The accumulator is +0, whatever the register holds.
+        The accumulator is +0, regardless of the register.
     ``promote``
         The chunk ends here: the result comes back as the product ``partial * 1.0`` to be added to the total.
     ``fresh_total``, ``wide_total``
@@ -40,7 +40,7 @@ def operation_layout(parameters: MacParameters, lanes: int = 1) -> data.StructLa
     ``error``
         The product was refused; the operation changes nothing.
     ``writes``
-        It is there, and not refused.
+        The operation is valid and not refused.
     ``rounding``, ``random``, ``random_promotion``
         `hdl.mac.ports.rounding_fields`, the random numbers of every lane.
     """
@@ -65,7 +65,7 @@ def operation_layout(parameters: MacParameters, lanes: int = 1) -> data.StructLa
 
 
 class Flight(wiring.Component):
-    """Carry operations along with their data; the result of counting joins a product on its way.
+    """Carry operations along with their data, and add the facts about a product's chunk on the way.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ class Flight(wiring.Component):
     -----
     issued : operation, in
     facts : chunk_facts_layout, in
-        Of the product `chunk_delay` ranks behind its issue.
+        Facts about the product `chunk_delay` ranks behind its issue.
     at : array of operation, out
         The operation as issued and behind each rank.
     """

@@ -20,9 +20,9 @@ __all__ = ["STEPS", "WORD_WIDTH", "MacParameters"]
 #: Bits of a register; an fp32 accumulator takes an even-aligned pair.
 WORD_WIDTH = 16
 
-#: Where register ranks may stand: behind the beat, behind its choice against a promotion, and behind the steps of
-#: `hdl.cores.fused_step`. The accumulator is read at ``read``, the result stands behind ``round``. ``pack`` stands
-#: between it and its code in the queue.
+#: Possible positions of register ranks: behind the beat, behind its selection over a promotion, and behind the steps of
+#: `hdl.cores.fused_step`. The accumulator is read at ``read``, and the result is behind ``round``. ``pack`` lies
+#: between the result and its code in the queue.
 STEPS = (
     "input",
     "issue",
@@ -40,7 +40,7 @@ STEPS = (
 )
 _LOOP = STEPS[5:12]
 
-#: Which ranks there are, for each number of ranks.
+#: The positions used, for each number of ranks.
 _RANKS = {
     1: ("round",),
     2: ("product", "round"),
@@ -119,26 +119,26 @@ class MacParameters(Parameters):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _ = self.formats  # says which format cannot be built
+        _ = self.formats  # raises an error for an unsupported format
 
     @property
     def recommended_stages(self) -> int:
-        """The default depth: the fastest."""
+        """The default depth, which gives the highest clock frequency."""
         return _RECOMMENDED if self.widened or len(self.operands) == 1 else _RECOMMENDED_FOR_SEVERAL
 
     @property
     def widened(self) -> FloatFormat | None:
-        """The format that operands are widened to; None if a step takes them as they are."""
+        """The format that operands are widened to; None if a step takes them unchanged."""
         return self.inner if isinstance(self.inner, FloatFormat) else None
 
     @property
     def core(self) -> Self:
-        """The parameters behind the widening of operands: the inner format is then the one operand format."""
+        """The parameters behind the widening of operands, with the inner format as the only operand format."""
         return replace(self, operands=(self.widened,), inner=OPERAND) if self.widened else self
 
     @property
     def code_width(self) -> int:
-        """Bits of the widest operand as it comes in."""
+        """Bits of the widest operand at the input."""
         return max(fmt.width for fmt in self.operands)
 
     @property
@@ -153,7 +153,7 @@ class MacParameters(Parameters):
 
     @property
     def accumulators(self) -> tuple[FloatFormat, ...]:
-        """Accumulator formats: the operand formats at their indices (levels 1 and 2), then fp32 (levels 0 and 1)."""
+        """Accumulator formats: the operand formats with their indices (levels 1 and 2), then fp32 (levels 0 and 1)."""
         return (*(self._multiplied if self.has_chunks else ()), *((FP32,) if self.has_fp32 else ()))
 
     @property
@@ -174,17 +174,17 @@ class MacParameters(Parameters):
 
     @property
     def ranks(self) -> tuple[str, ...]:
-        """The steps that a register rank follows."""
+        """The steps followed by a register rank."""
         return _RANKS[self.stages]
 
     @property
     def has_input_rank(self) -> bool:
-        """Whether a beat is held before it is issued."""
+        """Whether a register holds the beat before its issue."""
         return "input" in self.ranks
 
     @property
     def operation_ranks(self) -> tuple[str, ...]:
-        """The ranks behind the issue of an operation, up to its result."""
+        """The ranks from the issue of an operation to its result."""
         return tuple(step for step in self.ranks if step not in ("input", "pack"))
 
     def position(self, step: str) -> int:
@@ -198,10 +198,10 @@ class MacParameters(Parameters):
 
     @property
     def accumulate_latency(self) -> int:
-        """Cycles after which the same register can take its next product.
+        """Cycles until the same register can take its next product.
 
-        The ranks from reading to writing the accumulator; its class is written one cycle later, which costs a cycle
-        unless it is read later, too.
+        The ranks from reading to writing the accumulator. Its class is written one cycle later, which costs a cycle
+        unless it is also read later.
         """
         is_read_later = self.position("align") > self.position("read")
         return sum(step in _LOOP for step in self.ranks) + (not is_read_later)
@@ -210,7 +210,7 @@ class MacParameters(Parameters):
     def reads_early(self) -> bool:
         """Whether the registers are read one rank ahead of ``read``, with a bypass for a result that is being written.
 
-        The memory then has a cycle of its own. What is to be read is known that early if chunks are counted in two.
+        The memory then has a whole cycle. The read address is known that early if chunks are counted in two cycles.
         """
         return "read" in self.ranks and "product" in self.ranks and self.position("product") >= 2
 
@@ -221,12 +221,12 @@ class MacParameters(Parameters):
 
     @property
     def chunk_delay(self) -> int:
-        """Cycles from the issue of a product until it is known whether it starts or ends a chunk."""
+        """Cycles from the issue of a product until the facts about its chunk are known."""
         return 2 if self.reading_position >= 2 and self.accumulate_latency >= 3 else 0
 
     @property
     def results(self) -> int:
-        """Results that the queue holds: enough for one in every cycle.
+        """Depth of the queue of results: enough for one result in every cycle.
 
         A place is taken from the issue of the product until two cycles after the result has left: `stages` + 3 cycles.
         """

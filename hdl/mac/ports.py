@@ -24,7 +24,7 @@ class Error(enum.Enum, shape=2):  # type: ignore[call-arg]  # Amaranth's metacla
 
 
 def rounding_fields(parameters: MacParameters, lanes: int | None = None) -> dict[str, Any]:
-    """Return the layout of what comes with products to say how their results are rounded; often nothing.
+    """Return the layout of the rounding fields of products; often there are none.
 
     ``rounding``
         Code of the mode (NUMERICS section 9) of a product's step, and of the promotion of a chunk that it ends. Absent
@@ -33,13 +33,13 @@ def rounding_fields(parameters: MacParameters, lanes: int | None = None) -> dict
         The random number of the step, `random_bits` bits (NUMERICS section 10). Absent unless ``stochastic`` is among
         the modes.
     ``random_promotion``
-        That of the promotion. Absent in a unit without chunks, too.
+        The random number of the promotion. Also absent in a unit without chunks.
 
     Parameters
     ----------
     parameters : MacParameters
     lanes : int, optional
-        Where several lanes share a mode: how many have random numbers of their own.
+        Number of lanes, if several share a mode; each has separate random numbers.
     """
     shapes = {name: field.shape for name, field in parameters.formats.controls}
     if "random" in shapes:
@@ -62,12 +62,12 @@ def product_beat_layout(parameters: MacParameters) -> data.StructLayout:
     ``register``
         The accumulator; even at levels 0 and 1.
     ``first``
-        Start a new reduction from +0; otherwise continue from what the register holds.
+        Start a new reduction from +0; otherwise continue from the register's value.
     ``last``
         End the reduction: the result leaves. The register keeps it, so a product without ``first`` continues from
         there.
     ``rounding``, ``random``, ``random_promotion``
-        As far as the unit has them: `rounding_fields`.
+        The fields of `rounding_fields`, if there are any.
     """
     return data.StructLayout(
         {
@@ -93,7 +93,7 @@ def result_beat_layout(parameters: MacParameters) -> data.StructLayout:
     ``error``
         An `Error`; result and flags are 0 if it is not NONE.
     ``register``
-        The accumulator that the result is from.
+        The accumulator of the result.
     """
     fields: dict[str, Any] = {"result": parameters.formats.accumulator_width}
     if parameters.flags:

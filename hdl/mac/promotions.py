@@ -1,4 +1,4 @@
-"""Promotions: how the results of finished chunks come back as products ``partial * 1.0``."""
+"""Promotions: results of finished chunks return as products ``partial * 1.0``."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ __all__ = ["ReturningPromotions", "promotion_rounding", "promotions_signature"]
 
 
 def promotion_rounding(parameters: MacParameters, finished: Any) -> dict[str, Any]:
-    """Return mode and random numbers of the promotion that a finished product causes: its own mode, further numbers.
+    """Return the rounding fields of the promotion that a finished product causes: its mode, and ``random_promotion``.
 
-    A unit without levels 1 and 2 promotes nothing, and its products bring no such numbers.
+    A unit without levels 1 and 2 has no promotions, and its products have no such numbers.
     """
     brought = {"rounding": "rounding"} | ({"random": "random_promotion"} if parameters.has_chunks else {})
     return {name: finished[brought[name]] for name, _ in parameters.formats.controls if name in brought}
@@ -30,21 +30,21 @@ def promotions_signature(parameters: MacParameters, arrangement: Arrangement) ->
     """Return the ports of the part that keeps promotions until they are issued.
 
     ``finished`` : operation, in
-        What stands behind the last rank.
+        The operation behind the last rank.
     ``promoted``, ``flags`` : arrays of operand_layout, flags_layout, in
-        Of every lane, its result as an operand, and the flags raised on it.
+        The result of each lane as an operand, and its flags.
     ``in_flight`` : array of operation, in
-        What stands behind each rank, the first one first.
+        The operation behind each rank, in order.
     ``counts``, ``offers_chunk`` : in
-        A product of a chunk is issued; is there to be issued.
+        A product of a chunk is issued; is ready to issue.
     ``has_room`` : out
-        A further one may be.
+        A further product of a chunk may be issued.
     ``are_settled`` : out
-        What is issued now reads no total that a promotion on its way has yet to write.
+        No promotion in flight has yet to write a total that an operation issued now would read.
     ``issues`` : out
         A promotion is issued in this cycle.
     ``operation``, ``operands``, ``operand_flags`` : operation, arrays of operand_layout, flags_layout, out
-        That promotion, the operands of the lanes, and the flags that were raised on them.
+        That promotion, the operands of the lanes, and their flags.
     """
     operand, operation, lanes = operand_layout(parameters.formats), arrangement.operation, arrangement.lanes
     return wiring.Signature(
@@ -68,10 +68,10 @@ def promotions_signature(parameters: MacParameters, arrangement: Arrangement) ->
 class ReturningPromotions(wiring.Component):
     """Issue a promotion in the cycle in which its chunk leaves the last rank: none ever waits.
 
-    Promotions of one register keep their distance without a check: they follow their products by a fixed number of
-    cycles. Every lane's result comes back to the same lane.
+    Promotions with the same register need no check of their distance, because each follows its product by a fixed
+    number of cycles. Every lane's result returns to the same lane.
 
-    Its ports are those of `promotions_signature`.
+    `promotions_signature` describes its ports.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class ReturningPromotions(wiring.Component):
     Attributes
     ----------
     others, cycles_of_others : Signal
-        State that proofs speak of: whether anything of a level with chunks may be in flight, and for how many cycles.
+        State that proofs refer to: whether operations of a level with chunks may be in flight, and for how many cycles.
     """
 
     def __init__(self, parameters: MacParameters, arrangement: Arrangement) -> None:
@@ -116,8 +116,8 @@ class ReturningPromotions(wiring.Component):
         return m
 
     def _settle(self, m: Module) -> None:
-        """Tell whether operations of levels other than 0 may be in flight."""
-        # Counted from one cycle after the issue, and from a product that may be issued: the time is short there.
+        """Determine whether operations of levels other than 0 may be in flight."""
+        # Starts one cycle after the issue, or with a product that is only offered, because the issue is tight in time.
         parameters, newest, left = self.parameters, self.in_flight[0], self.cycles_of_others
         recent = named(m, "other_issued", newest.writes & ~(newest.is_product & ~newest.partial))
         m.d.sync += [

@@ -1,5 +1,5 @@
 # amaranth: UnusedElaboratable=no
-# A part is made with its unit, which may never be elaborated.
+# A part is created together with its unit, which may never be elaborated.
 """The accumulators: two banks of 16-bit registers, so that an even-aligned pair is read and written at once."""
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ __all__ = ["RegisterFile"]
 
 
 class RegisterFile(wiring.Component):
-    """Hold totals and, where a level has chunks, partial sums.
+    """Store totals and, if a level has chunks, partial sums.
 
     ::
 
         register     0    1    2    3    4    5
         even bank  [ 0 ]     [ 2 ]     [ 4 ]         fp32 in a pair: the end of its fraction in the even register,
-        odd bank        [ 1 ]     [ 3 ]     [ 5 ]    the rest, as a narrower number would stand there, in the odd one
+        odd bank        [ 1 ]     [ 3 ]     [ 5 ]    the rest in the odd one, arranged as a narrower number
 
-    Each bank has the totals of its registers and behind them their partial sums. A word is taken apart already: sign,
+    Each bank holds the totals of its registers, followed by their partial sums. A word is stored unpacked: sign,
     exponent field, fraction, in that order, each as wide as any format needs. The class and the flags of a number are
-    written, and read, one cycle later than the number; those of a pair are in its even half. Reading is combinational;
-    what is written is read from the next cycle on. Registers start as +0; a reset does not clear them.
+    written and read one cycle later than the number; a pair has them in its even half. Reading is combinational; a
+    written value can be read from the next cycle on. Registers start as +0; a reset does not clear them.
 
     Parameters
     ----------
@@ -40,17 +40,17 @@ class RegisterFile(wiring.Component):
     Ports
     -----
     reading, class_reading : operation, in
-        Whose accumulator, and whose accumulator's class, to read.
+        Operations whose accumulator, and accumulator's class, to read.
     number, number_class : number_layout, class_layout, out
     writing, class_writing : operation, in
-        Whose result to write at the clock edge.
+        Operations whose result, and result's class, to write at the clock edge.
     result, word, result_class : number_layout, unsigned, class_layout, in
-        ``word`` is what goes into an even register.
+        ``word`` is the value for an even register.
 
     Attributes
     ----------
     numbers, classes : tuple of Bank
-        State that proofs speak of: the even bank and the odd one.
+        State that proofs refer to: the even bank and the odd one.
     """
 
     def __init__(self, parameters: MacParameters, operation: data.StructLayout) -> None:
@@ -90,7 +90,7 @@ class RegisterFile(wiring.Component):
         is_odd = self.reading.wide | self.reading.register[0]
         # +0 is all zeros.
         chosen = Mux(fresh, 0, Mux(is_odd, odd, even)[: len(high)])
-        # What this leaves below the fraction of a narrower number has no meaning.
+        # Bits left below the fraction of a narrower number have no meaning.
         rest = even[:low_bits] & (~fresh).replicate(low_bits)
         m.d.comb += self.number.eq(Cat(rest, chosen))
         even, odd = (bank.o for bank in self.classes)

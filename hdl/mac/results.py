@@ -1,5 +1,5 @@
 # amaranth: UnusedElaboratable=no
-# A part is made with its unit, which may never be elaborated.
+# A part is created together with its unit, which may never be elaborated.
 """The queue of results: the pipeline never stalls, because a product enters only if there is a place for its result."""
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["ResultQueue", "SinglePlaces"]
 
 
 class ResultQueue(wiring.Component):
-    """Hold results until they are taken.
+    """Hold results until they are accepted.
 
     Parameters
     ----------
@@ -24,14 +24,14 @@ class ResultQueue(wiring.Component):
     operation : data.StructLayout
         With the fields of `hdl.mac.operation.operation_layout`.
     entry : data.StructLayout
-        What a result is, whatever it is made of.
+        The layout of a result.
 
     Ports
     -----
     finished : operation, in
-        What stands behind the last rank of the issue.
+        The operation behind the last rank.
     packed : operation, out
-        The same behind the rank ``pack`` if there is one: as late as a lane gives its code.
+        The same behind the rank ``pack`` if there is one, aligned with the code from a lane.
     entry : in
         The result of `packed`.
     o : stream of entry, out
@@ -39,7 +39,7 @@ class ResultQueue(wiring.Component):
     Attributes
     ----------
     queue : Queue
-        Its ``level`` and ``storage`` are state that proofs speak of, and so is `packed` behind a rank ``pack``.
+        Its ``level`` and ``storage`` are state that proofs refer to, and so is `packed` behind a rank ``pack``.
     """
 
     def __init__(self, parameters: MacParameters, operation: data.StructLayout, entry: data.StructLayout) -> None:
@@ -71,10 +71,10 @@ class ResultQueue(wiring.Component):
 
 
 class SinglePlaces(wiring.Component):
-    """Count the free places of the queue, where every reduction gives one result.
+    """Count the free places of the queue, if every reduction has one result.
 
-    A product is counted one cycle after its issue, because there is no time to do it in the same. Two counters of the
-    places left beyond two, and beyond one, because their signs need no comparison.
+    A product is counted one cycle after its issue, because the same cycle would miss timing. Two counters hold the
+    number of places left minus two and minus one; their signs replace comparisons.
 
     Parameters
     ----------
@@ -83,16 +83,16 @@ class SinglePlaces(wiring.Component):
     Ports
     -----
     reserves : unsigned(2), in
-        1 if a beat that gives a result is issued, 0 otherwise.
+        1 if a beat with a result is issued, 0 otherwise.
     leaves : in
-        A result is taken.
+        A result is accepted.
     has_room : out
         A further product may be issued.
 
     Attributes
     ----------
     reserving, taking, beyond_one, beyond_two : Signal
-        State that proofs speak of.
+        State that proofs refer to.
     """
 
     def __init__(self, places: int) -> None:

@@ -1,4 +1,4 @@
-"""The rank in front of a unit whose operands are narrower than what it multiplies: it widens them, exactly."""
+"""The rank that widens narrow operands exactly, in front of a unit with a wider inner format."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _NO_LEVEL = 3
 class WidenBeat(wiring.Component):
     """Widen the operands of a beat to the inner format. Combinational.
 
-    A beat of a format for which the unit was not built gets a level that no unit has, and is refused for that.
+    A beat of an unsupported format gets a level that no unit has, and is therefore refused.
 
     Parameters
     ----------
     parameters : MacParameters
     beat, wide : StructLayout
-        Of what comes in, and of what the unit behind takes: with one code or an array of them as ``a`` and as ``b``.
+        Layouts of the input, and of the input of the unit behind. ``a`` and ``b`` are one code or an array of codes.
 
     Ports
     -----
@@ -88,20 +88,20 @@ class Widening(wiring.Component):
 def widened(
     m: Module, parameters: MacParameters, beats: Any, chunk: Value, wide: data.StructLayout
 ) -> tuple[Any, Value]:
-    """Return a stream of beats with operands in the inner format, and the chunk length that goes with them.
+    """Return a stream of beats with operands in the inner format, and their chunk length.
 
-    They are the stream and the port themselves if there is no inner format.
+    Without an inner format, these are `beats` and `chunk`.
 
     Parameters
     ----------
     m : Module
     parameters : MacParameters
     beats : stream
-        Of what comes in.
+        The input.
     chunk : Value
         The port.
     wide : StructLayout
-        Of what the unit behind takes.
+        Layout of the input of the unit behind.
     """
     if not parameters.widened:
         return beats, chunk
@@ -111,5 +111,5 @@ def widened(
         widening.i.valid.eq(beats.valid),
         beats.ready.eq(widening.i.ready),
     ]
-    # The port is free again once the last beat is in the rank, while the one ahead of it may wait to be issued.
+    # The port may change once the last beat is in the rank, while the beat before it may still wait for its issue.
     return widening.o, rank(m, "widened_chunk", chunk, widening.i.ready)

@@ -1,4 +1,4 @@
-"""A block at once: what the block quantiser gives for it, without registers."""
+"""The block quantiser's function on a whole block, without registers."""
 
 from __future__ import annotations
 

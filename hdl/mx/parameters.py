@@ -14,7 +14,7 @@ from hdl.parameters import Parameters
 
 __all__ = ["Mode", "MxParameters", "NarrowFormat"]
 
-#: Values that share a scale, in the specification.
+#: Values that share a scale in the OCP specification.
 _BLOCK = 32
 #: Bits of the widest element.
 _WIDEST = 8
@@ -72,7 +72,7 @@ class MxParameters(Parameters):
 
     @property
     def plan(self) -> BlockPlan:
-        """What the cores are built for."""
+        """The plan that the cores are built from."""
         mode: Rounding = self.rounding  # type: ignore[assignment]  # checked
         return BlockPlan(self.source, self.element, mode, self.random_bits)
 

@@ -1,4 +1,4 @@
-"""What a block quantiser is built for, and the two formats inside it."""
+"""The plan of a block quantiser, and its two internal formats."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from hdl.cores.conversion_plan import ConversionPlan
 
 __all__ = ["LARGEST_SCALE", "NAN_SCALE", "SCALE_BIAS", "SCALE_WIDTH", "BlockPlan", "InnerFormat"]
 
-#: Of ``float8_e8m0fnu``: bits, what a code is above its exponent, the largest number, and NaN.
+#: Constants of ``float8_e8m0fnu``: width, bias, the code of the largest number, and NaN.
 SCALE_WIDTH, SCALE_BIAS, LARGEST_SCALE, NAN_SCALE = 8, 127, 254, 255
 
 
 class InnerFormat(FloatFormat):
-    """A format of numbers that never leave the unit: float32 need not hold them."""
+    """A format of numbers that never leave the unit and need not fit float32."""
 
     def __post_init__(self) -> None:
         pass
@@ -32,14 +32,14 @@ class BlockPlan:
 
         source -- to odd --> wide -- less the scale's exponent --> scaled -- rounded --> element
 
-    The wide format has as many fraction bits as the last rounding looks at, the sticky one among them: rounded to odd,
-    a number then rounds as if it had not been rounded before.
+    The wide format has as many fraction bits as the last rounding needs, including the sticky bit. A number rounded to
+    odd therefore rounds the second time like the original.
 
     Parameters
     ----------
     source, element : FloatFormat
     rounding : Rounding
-        Of the elements.
+        Rounding mode of the elements.
     random_bits : int
         Bits of a random number, if `rounding` is stochastic.
     """
@@ -51,7 +51,7 @@ class BlockPlan:
 
     @cached_property
     def wide(self) -> FloatFormat:
-        """Of the values: every number of the source is normal, 0 alone has the exponent field 0."""
+        """The format of the values: every source number is normal, and only 0 has the exponent field 0."""
         smallest = self.source.emin - self.source.fraction_bits
         bias = 1 - smallest
         largest_field = self.source.emax + bias
@@ -64,7 +64,7 @@ class BlockPlan:
 
     @cached_property
     def scaled(self) -> FloatFormat:
-        """Of the values over their scale: what lies below its normal range makes no difference but not being 0."""
+        """The format of the values over their scale; below its normal range, only 0 or not 0 matters."""
         emin = self.element.emin - self.element.fraction_bits - (self._kept_below - 1)
         bias = 1 - emin
         largest = max(self.element.emax, self.source.emax - SCALE_BIAS)
@@ -74,12 +74,12 @@ class BlockPlan:
 
     @property
     def _kept_below(self) -> int:
-        """Bits below the last place of an element that tell how it rounds, the sticky one among them."""
+        """Bits below the last place of an element that decide on its rounding, including the sticky bit."""
         return 1 + (self.random_bits if self.is_stochastic else 1)
 
     @property
     def is_stochastic(self) -> bool:
-        """Whether random numbers come in."""
+        """Whether the quantiser takes random numbers."""
         return self.rounding is Rounding.STOCHASTIC
 
     @cached_property
@@ -96,17 +96,17 @@ class BlockPlan:
 
     @property
     def field_of_scale_0(self) -> int:
-        """The largest wide exponent field of a block whose scale is code 0, were there no other limit."""
+        """The largest wide exponent field of a block with scale code 0, without other limits."""
         return self.wide.bias + self.element.emax - SCALE_BIAS
 
     @property
     def value_layout(self) -> data.StructLayout:
-        """What is kept of a value: its wide code and, for a stochastic rounding, its random number."""
+        """The stored fields of a value: its wide code and, for stochastic rounding, its random number."""
         random = {"random": self.random_bits} if self.is_stochastic else {}
         return data.StructLayout({"code": self.wide.width, **random})
 
     @property
     def scaling_layout(self) -> data.StructLayout:
-        """What is kept of a block: the code of its scale, and what exponent fields lose by it, a signed number."""
+        """The stored fields of a block: the code of its scale, and the signed offset of its exponent fields."""
         width = max(self.wide.exponent_bits, SCALE_WIDTH, self.scaled.exponent_bits) + 2
         return data.StructLayout({"scale": SCALE_WIDTH, "offset": width})

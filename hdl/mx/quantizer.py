@@ -1,6 +1,6 @@
 # amaranth: UnusedElaboratable=no
-# A part is made with its unit, which may never be elaborated.
-"""The block quantiser: values come in, codes of a narrow format and the scale of their block go out."""
+# A part is created together with its unit, which may never be elaborated.
+"""The block quantiser: it converts blocks of values to codes of a narrow format and a scale for each block."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from hdl.queue import Queue
 
 __all__ = ["MxQuantizer"]
 
-#: Ranks in front of the queue of values; and how many cycles its last beat is in there before the block leaves.
+#: Ranks in front of the queue of values; and cycles of a block's last beat in the queue before the block leaves.
 _INTO, _WAITING = 2, 3
 _OUT_OF = 2
 
@@ -29,10 +29,10 @@ _OUT_OF = 2
 class MxQuantizer(wiring.Component):
     """Quantise values in blocks that share a scale (OCP microscaling, as `golden.mx.quantize`).
 
-    A block is the next `block` values from the reset on, in ``block / lanes`` beats; pad a short block with zeros.
-    A beat enters and a beat leaves in every cycle: while a block leaves, the next one enters. The beats of a block
-    leave one after the other once all have entered, the first of them `latency` cycles after the last one's entry.
-    While a result is not accepted, values enter until the queue of two blocks is full.
+    From the reset on, every `block` values in ``block / lanes`` beats are a block; pad a short block with zeros. A beat
+    enters and a beat leaves in every cycle: while a block leaves, the next one enters. The beats of a block leave one
+    after the other; the first one leaves `latency` cycles after the last has entered. While a result is not accepted,
+    values enter until the queue of two blocks is full.
 
     Attributes
     ----------
@@ -45,14 +45,14 @@ class MxQuantizer(wiring.Component):
     o : stream of struct, out
         `hdl.mx.ports.element_beat_layout`: as many codes, the block's scale, and whether the beat is its last.
     values, blocks : Queue
-        State that proofs speak of: beats of values that wait for their scale, and scales of the blocks that are whole.
+        State that proofs refer to: beats of values that wait for their scale, and scales of the complete blocks.
     entering, leaving : Signal
-        The same: how many beats of its block have entered the queue of values, and have left it.
+        State that proofs refer to: beats of the block that have entered the queue of values, and that have left it.
     has_entered, was_first, completes, is_complete : Signal
-        The same: whether a beat entered it in the last cycle, the first or the last of its block, and whether the last
-        one did a cycle earlier.
+        State that proofs refer to: whether a beat entered the queue in the last cycle, whether it was the first or the
+        last of its block, and whether the last one entered a cycle earlier.
     on_their_way : list of Signal
-        The same, once elaborated: whether there is a beat in each rank in front of the queue of values.
+        State that proofs refer to, once elaborated: whether each rank in front of the queue of values has a beat.
 
     Raises
     ------
@@ -66,7 +66,7 @@ class MxQuantizer(wiring.Component):
     def __init__(self, parameters: MxParameters) -> None:
         self.beats, self.latency = parameters.beats, _INTO + _WAITING + _OUT_OF
         self.plan = plan = parameters.plan
-        # A block, and what enters until it begins to leave; one more, so that it is never full in between.
+        # A block, and the beats that enter until it begins to leave; one more, so that it is never full in between.
         depth = 1 << (self.beats + _WAITING - 1).bit_length()
         self.values = Queue(data.ArrayLayout(plan.value_layout, self.lanes), depth)
         self.blocks = Queue(plan.scaling_layout, depth // self.beats)
@@ -88,7 +88,7 @@ class MxQuantizer(wiring.Component):
         return m
 
     def _enter(self, m: Module) -> tuple[Value, list[Any]]:
-        """Convert to the wide format, into the queue of values; return whether a beat enters it, and its codes."""
+        """Convert values to the wide format and queue them; return whether a beat enters the queue, and its codes."""
         has_room = self.values.level != self.values.depth
         moves = Signal()
         unpacked_valid = rank(m, "unpacked_valid", self.i.valid, moves, reset=True)
@@ -112,7 +112,7 @@ class MxQuantizer(wiring.Component):
         return enters, codes
 
     def _measure(self, m: Module, enters: Value, codes: list[Any]) -> None:
-        """Find the largest exponent field of each block, and put its scale into the queue of blocks."""
+        """Find the largest exponent field of each block, and queue the block's scale."""
         wide = self.plan.wide
         fields = [code[wide.fraction_bits : -1] for code in codes]
         of_beat = Signal(wide.exponent_bits, reset_less=True)
@@ -127,7 +127,7 @@ class MxQuantizer(wiring.Component):
         m.d.comb += [scale.largest.eq(largest), self.blocks.w_data.eq(scale.o), self.blocks.w_en.eq(self.is_complete)]
 
     def _leave(self, m: Module) -> None:
-        """Divide each value by its scale, round it to an element."""
+        """Divide each value by its scale, and round it to an element."""
         moves = ~self.o.valid | self.o.ready
         leaves = moves & self.blocks.r_rdy
         _, is_last = self._count(m, self.leaving, leaves)

@@ -31,8 +31,8 @@ def largest_of(m: Module, name: str, numbers: Sequence[Value]) -> Value:
 class Scale(wiring.Component):
     """Find the scale of a block from its largest exponent field. Combinational.
 
-    The scale is the block's largest power of two over that of the element format; an exponent out of the scale's range
-    is the nearest one in it. A field of all ones is that of an infinity or a NaN, and makes the scale NaN.
+    The scale is the block's largest power of two, divided by the largest one of the element format, and clamped to the
+    scale's range. A field of all ones, from an infinity or a NaN, makes the scale NaN.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class Scale(wiring.Component):
         is_zero = ~self.largest.any()
         limited = Mux((code < 0) | is_zero, 0, Mux(code > LARGEST_SCALE, LARGEST_SCALE, code))
         m.d.comb += o.scale.eq(Mux(self.largest.all(), NAN_SCALE, limited))
-        # The exponent of a wide field, less that of the scale, as a field of the scaled format.
+        # The exponent of a wide field minus the scale's, as a field of the scaled format.
         m.d.comb += o.offset.eq(o.scale - (SCALE_BIAS - plan.wide.bias + plan.scaled.bias))
         return m
 
@@ -64,8 +64,8 @@ class Scale(wiring.Component):
 class Divide(wiring.Component):
     """Divide a value by the scale of its block: subtract exponents. Combinational.
 
-    What is too small for the scaled format becomes its smallest number, so that it is still not 0. Where the scale is
-    NaN, everything becomes +0.
+    A value too small for the scaled format becomes its smallest number, so that it stays different from 0. If the scale
+    is NaN, every value becomes +0.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ class Divide(wiring.Component):
     -----
     code : unsigned(wide.width), in
     scaling : plan.scaling_layout, in
-        Of the block.
+        Scaling of the block.
     o : unsigned(scaled.width), out
     """
 

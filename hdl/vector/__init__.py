@@ -1,1 +1,1 @@
-"""The SIMD multiply-accumulate unit: `hdl.mac`'s lane several times, under one control."""
+"""The SIMD multiply-accumulate unit: several lanes of `hdl.mac` under one control."""

@@ -1,4 +1,4 @@
-"""The arrangement of lanes in pairs, whose even ones can do fp32."""
+"""The arrangement of lanes in pairs; the even lanes also compute in fp32."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["pairs_of_lanes"]
 def pairs_of_lanes(parameters: VectorParameters) -> Arrangement:
     """Return the arrangement of `hdl.VectorMac`.
 
-    Totals of level 1 take a pair of rows, and give two results. At level 0 only the even lanes have operands.
+    Totals of level 1 occupy a pair of rows and produce two results. At level 0 only the even lanes have operands.
     """
 
     def code(beat: Any, name: str, lane: int) -> Value:

@@ -1,4 +1,4 @@
-"""The operation: control that travels through the pipeline beside the data, one for all lanes."""
+"""The operation: control that travels through the pipeline with the data, one for all lanes."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ __all__ = ["vector_operation_layout"]
 
 
 def vector_operation_layout(parameters: VectorParameters) -> data.StructLayout:
-    """Return the fields of an operation: those of `hdl.mac.operation.operation_layout`, and one more.
+    """Return the layout of an operation: `hdl.mac.operation.operation_layout` with the field ``is_second``.
 
     ``register``
-        The row that it reads and writes. A promotion of the odd lanes to fp32 goes to the odd row.
+        The row to read and write. A promotion of the odd lanes to fp32 goes to the odd row.
     ``wide``
-        The accumulators are fp32, one in each pair of lanes; the lanes that are 16-bit only have nothing to do.
+        The accumulators are fp32, one in each pair of lanes; 16-bit lanes are idle.
     ``is_second``
-        The promotion of the odd lanes to fp32.
+        The operation is the promotion of the odd lanes to fp32.
     """
     fields = {name: field.shape for name, field in operation_layout(parameters, parameters.lanes)}
     return data.StructLayout(fields | {"is_second": 1})

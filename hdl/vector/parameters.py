@@ -48,34 +48,34 @@ class VectorParameters(MacParameters):
 
     @property
     def has_pairs_of_rows(self) -> bool:
-        """Whether totals may take two rows: as many fp32 numbers as there are lanes (level 1)."""
+        """Whether totals may take two rows: an fp32 number for every lane (level 1)."""
         return 1 in self.levels
 
     @property
     def narrow(self) -> MacParameters:
-        """The parameters of a lane that is 16-bit only; its formats have the same indices."""
+        """The parameters of a 16-bit lane; its formats have the same indices."""
         return replace(self, levels=(2,))
 
     def of_lane(self, lane: int) -> MacParameters:
-        """Return the parameters of a lane: the odd ones are 16-bit only."""
+        """Return the parameters of a lane: odd lanes are 16-bit only."""
         return self.narrow if lane % 2 else self
 
     @property
     def promotion_latency(self) -> int:
-        """Cycles from the end of a chunk's last product to that of its promotion; the second one takes one more."""
-        # Through the queue, whose first row is looked at, into the rank behind it, and through the lanes.
+        """Cycles from the end of a chunk's last product to the end of its promotion; the second one takes one more."""
+        # Through the queue, into the rank behind it, and through the lanes.
         return len(self.operation_ranks) + 3
 
     @property
     def promotions(self) -> int:
-        """Largest number of products of chunks in flight and promotions that wait.
+        """Largest number of products of chunks in flight and waiting promotions.
 
-        A power of two. Fewer than there are cycles from the issue of a product to that of its promotion would cost
+        A power of two. A number below the cycles from the issue of a product to the issue of its promotion would cost
         throughput.
         """
         return 1 << (self.promotion_latency - 1).bit_length()
 
     @property
     def results(self) -> int:
-        """Results that the queue holds: enough for every product in the pipeline to be the last of a reduction."""
+        """Depth of the queue of results: enough if every product in the pipeline ends a reduction."""
         return super().results * (2 if self.has_pairs_of_rows else 1)

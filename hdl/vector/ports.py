@@ -38,7 +38,7 @@ def vector_beat_layout(parameters: VectorParameters) -> data.StructLayout:
     ``rounding``
         The mode in every lane, as in `hdl.mac.ports.rounding_fields`.
     ``random``, ``random_promotion``
-        Random numbers, one for each lane as the factors, of its step and of the promotion that it causes.
+        Random numbers for the steps and for the promotions that they cause, one for each lane, as for the factors.
     """
     codes = data.ArrayLayout(parameters.code_width, parameters.lanes)
     return data.StructLayout(
@@ -59,14 +59,14 @@ def vector_result_layout(parameters: VectorParameters) -> data.StructLayout:
     """Return the output of the unit, least significant first.
 
     ``result``
-        ``lanes / 2`` words of 32 bits; `hdl.VectorMac` says what they hold.
+        ``lanes / 2`` words of 32 bits; see the table in `hdl.VectorMac`.
     ``flags``
         One set for each lane: the OR of the flags of all steps and promotions of the reduction. Absent in a unit
         without flags.
     ``error``
         An `Error`; results, flags and part are 0 if it is not NONE.
     ``register``
-        The row that the results are from, as in the beat.
+        The row of the results, as in the beat.
     ``part``
         1 in the second beat of a result of level 1.
     """

@@ -1,5 +1,5 @@
 # amaranth: UnusedElaboratable=no
-# A part is made with its unit, which may never be elaborated.
+# A part is created together with its unit, which may never be elaborated.
 """Promotions: the queue in which finished chunks wait for a free cycle, in order."""
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ __all__ = ["QueuedPromotions"]
 
 
 class QueuedPromotions(wiring.Component):
-    """Bring the results of finished chunks back as products ``partial * 1.0``.
+    """Return the results of finished chunks as products ``partial * 1.0``.
 
     ::
 
         behind the last rank -> queue -> held | one operation: all lanes, to a 16-bit total
                                               | two operations: even lanes to row r, then odd lanes to row r + 1, fp32
 
-    They are issued in the order in which their chunks ended, each as soon as possible; two to the same row are
-    `accumulate_latency` cycles apart. Their products were; but the later one does not wait in the queue as long as the
-    earlier one did. The operations of one promotion follow one another. The queue cannot overflow: it has a place for
-    every product of a chunk that is on its way.
+    They are issued in the order in which their chunks ended, each as soon as possible. Promotions to the same row need
+    a check that they are `accumulate_latency` cycles apart: their products were, but the later one may wait less in the
+    queue. The operations of one promotion follow one another. The queue cannot overflow: it has a place for every
+    product of a chunk in flight.
 
-    Its ports are those of `hdl.mac.promotions.promotions_signature`. They are settled if no chunk is in flight, and
-    every total is written or will be before an operation issued now reads it.
+    `hdl.mac.promotions.promotions_signature` describes the ports. Promotions are settled if no chunk is in flight, and
+    every total is written before an operation issued now reads it.
 
     Parameters
     ----------
@@ -45,19 +45,19 @@ class QueuedPromotions(wiring.Component):
     Attributes
     ----------
     entry : data.StructLayout
-        What waits of a promotion.
+        The layout of a waiting promotion.
     queue, rows : Queue
-        State that proofs speak of: the promotions that wait, and which row and how wide a total each of them goes to.
+        State that proofs refer to: the waiting promotions, and the row and width of each one's total.
     held, held_valid, is_second : Signal
-        State that proofs speak of: the promotion that is issued next, whether there is one, whether its first
+        State that proofs refer to: the promotion that is issued next, whether there is one, whether its first
         operation has been issued.
     row, row_valid : Signal
-        State that proofs speak of: the row of the promotion behind that one.
+        State that proofs refer to: the row of the promotion after that one.
     waiting : WaitsBehindRank
-        Its ``rows`` are state that proofs speak of.
+        Its ``rows`` are state that proofs refer to.
     pending, left, unsettled : Signal
-        State that proofs speak of: products of chunks and promotions that are not issued; cycles until the total of
-        the last one issued is written; whether any are on their way.
+        State that proofs refer to: the number of products of chunks in flight and waiting promotions; cycles until the
+        total of the last one issued is written; whether any are in flight.
     """
 
     def __init__(self, parameters: VectorParameters, arrangement: Arrangement) -> None:
@@ -87,7 +87,7 @@ class QueuedPromotions(wiring.Component):
             m.d.comb += [self.has_room.eq(1), self.are_settled.eq(1)]
             return m
         m.submodules.queue, m.submodules.waiting = queue, waiting = self.queue, self.waiting
-        # Which row: in a queue of its own, out of which it comes one cycle earlier, to be compared in good time.
+        # Rows have a separate queue, which delivers them one cycle earlier for the comparison.
         m.submodules.rows = rows = self.rows
         row, row_valid = self.row, self.row_valid
         arrived = Signal(self.entry, name="arrived")
@@ -110,7 +110,7 @@ class QueuedPromotions(wiring.Component):
         with m.If(load):
             m.d.sync += [held.eq(queue.r_data), held_valid.eq(row_valid), is_second.eq(0)]
         with m.Elif(self.issues):
-            # The odd lanes' numbers, on the lanes that can do fp32.
+            # The numbers of the odd lanes move to the lanes with fp32.
             m.d.sync += is_second.eq(1)
             m.d.sync += [held.operands[lane].eq(held.operands[lane + 1]) for lane in range(0, parameters.lanes, 2)]
             if parameters.flags:
@@ -130,7 +130,7 @@ class QueuedPromotions(wiring.Component):
 
     def _take(self) -> dict[str, Value]:
         finished = self.finished
-        # Only level 1 has totals wider than its chunks: a unit without it needs nothing of what they need.
+        # Only level 1 has totals wider than its chunks: a unit without it needs no logic for them.
         wide = finished.wide_total if self.parameters.has_pairs_of_rows else C(0, 1)
         taken = {
             "register": finished.register,
@@ -146,7 +146,7 @@ class QueuedPromotions(wiring.Component):
         return taken
 
     def is_same(self, one: Any, other: Any) -> Value:
-        """Tell whether two promotions share a row: one to fp32 takes an even-aligned pair of them."""
+        """Return whether two promotions share a row: one to fp32 takes an even-aligned pair of rows."""
         same_pair = one.register[1:] == other.register[1:]
         return same_pair & (one.wide | other.wide | (one.register[0] == other.register[0]))
 
@@ -173,12 +173,12 @@ class QueuedPromotions(wiring.Component):
                 m.d.comb += flags.eq(place.as_value() & self.issues.replicate(len(place.as_value())))
 
     def count(self, m: Module, leaves: Value) -> None:
-        """Count the products of chunks in flight and the promotions that wait."""
+        """Count the products of chunks in flight and the waiting promotions."""
         parameters, finished, pending, left = self.parameters, self.finished, self.pending, self.left
         over = finished.is_product & finished.partial & finished.writes & ~finished.promote
         m.d.sync += pending.eq(pending + self.counts - leaves - over)
         m.d.sync += left.eq(Mux(self.issues, parameters.accumulate_latency - 1, left - (left != 0)))
-        # Found one cycle ahead: there is little time for it when a beat waits.
+        # Computed one cycle ahead, because timing is tight when a beat waits.
         m.d.sync += self.unsettled.eq(self.counts | self.issues | (pending != 0) | (left > 1))
-        # A power of two: the top bit says that all places are taken.
+        # A power of two: the top bit means that all places are taken.
         m.d.comb += [self.has_room.eq(~pending[-1]), self.are_settled.eq(~self.unsettled)]

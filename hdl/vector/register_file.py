@@ -1,6 +1,6 @@
 # amaranth: UnusedElaboratable=no
-# A part is made with its unit, which may never be elaborated.
-"""The accumulators of all lanes: a bank of 16-bit words for each, so that a pair of lanes holds an fp32 together."""
+# A part is created together with its unit, which may never be elaborated.
+"""The accumulators of all lanes: a bank of 16-bit words for each; a pair of lanes shares an fp32 accumulator."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ __all__ = ["VectorRegisterFile"]
 
 
 class VectorRegisterFile(wiring.Component):
-    """Hold totals and, where a level has chunks, partial sums: a row of words, one in the bank of each lane.
+    """Store totals and, if a level has chunks, partial sums: a row of words, one in the bank of each lane.
 
     ::
 
         lane                          0        1        2        3
         row of 16-bit numbers      [ n0  ]  [ n1  ]  [ n2  ]  [ n3  ]
-        row of fp32 numbers        [ top |   end  ]  [ top |   end  ]    top: as a 16-bit number would stand there;
+        row of fp32 numbers        [ top |   end  ]  [ top |   end  ]    top: arranged as a 16-bit number;
                                                                          end: the rest of the fraction
 
-    Each bank has the totals of its rows and behind them their partial sums. A word is taken apart already: sign,
-    exponent field, fraction, in that order, each as wide as any format needs. The class and the flags of a number are
-    written, and read, one cycle later than the number; those of a pair are in its even lane. Reading is combinational;
-    what is written is read from the next cycle on. Registers start as +0; a reset does not clear them.
+    Each bank holds the totals of its rows, followed by their partial sums. A word is stored unpacked: sign, exponent
+    field, fraction, in that order, each as wide as any format needs. The class and the flags of a number are written
+    and read one cycle later than the number; a pair has them in its even lane. Reading is combinational; a written
+    value can be read from the next cycle on. Registers start as +0; a reset does not clear them.
 
     Parameters
     ----------
@@ -41,20 +41,20 @@ class VectorRegisterFile(wiring.Component):
     Ports
     -----
     reading, class_reading : operation, in
-        Whose accumulators, and whose accumulators' classes, to read.
+        Operations whose accumulators, and accumulators' classes, to read.
     writing, class_writing : operation, in
-        Whose results to write at the clock edge.
+        Operations whose results, and results' classes, to write at the clock edge.
     number_0, result_0, ... : number_layout, out; in
         The accumulator, and the result, of every lane, in the layout of its lane.
     number_class, result_class : arrays of class_layout, out; in
-        Of every lane.
+        Their classes, for every lane.
 
     Attributes
     ----------
     numbers, results : list
         The ports of the lanes.
     words, classes : tuple of Bank
-        State that proofs speak of: the bank of every lane.
+        State that proofs refer to: the bank of every lane.
     """
 
     def __init__(self, parameters: VectorParameters, operation: data.StructLayout) -> None:
@@ -106,11 +106,11 @@ class VectorRegisterFile(wiring.Component):
         return m
 
     def _unless_fresh(self, operation: Any, value: Value) -> Value:
-        """Return +0, which is all zeros, for an accumulator that starts."""
+        """Return +0, which is all zeros, for a new accumulator."""
         return value & (~operation.fresh).replicate(len(value))
 
     def _connect(self, m: Module, bank: Bank, reading: Any, writing: Any, word: Value) -> None:
-        """Write a word of every operation, and read one."""
+        """Write and read one word for every operation."""
         m.d.comb += [
             bank.read_row.eq(bank_row(self.parameters, reading, reading.register)),
             bank.write_row.eq(bank_row(self.parameters, writing, writing.register)),

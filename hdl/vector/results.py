@@ -1,4 +1,4 @@
-"""Results of pairs of lanes, and places in the queue that are reserved for reductions in flight."""
+"""Results of pairs of lanes, and places in the queue for reductions in flight."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ def pack_pairs(
     m : Module
     parameters : VectorParameters
     operation : vector_operation_layout
-        Whose results they are.
+        The operation of these results.
     entry : vector_result_layout
-        To be driven.
+        The entry to drive.
     codes, flags : sequence of Value
-        Of every lane.
+        Codes and flags of every lane.
     """
     m.d.comb += [
         entry.error.eq(operation.error),
-        # The row of the beat, also where the result comes from the one behind it.
+        # The row of the beat, even if the result comes from the row after it.
         entry.register.eq(Cat(operation.register[0] & ~operation.is_second, operation.register[1:])),
     ]
     with m.If(operation.error == Error.NONE):
@@ -53,7 +53,7 @@ def pack_pairs(
 
 
 class Places(wiring.Component):
-    """Count the places of the queue that are taken or reserved, where a reduction gives one result or two.
+    """Count the taken and reserved places of the queue, if reductions have one result or two.
 
     Parameters
     ----------
@@ -67,14 +67,14 @@ class Places(wiring.Component):
     reserves : unsigned(2), in
         Places for the results of a beat that is issued.
     leaves : in
-        A result is taken.
+        A result is accepted.
     has_room : out
         There are places for any further beat.
 
     Attributes
     ----------
     reserved, taken : Signal
-        State that proofs speak of.
+        State that proofs refer to.
     """
 
     def __init__(self, places: int, most: int) -> None:
@@ -86,7 +86,7 @@ class Places(wiring.Component):
         m = Module()
         reserved, taken = self.reserved, self.taken
         m.d.sync += [taken.eq(self.leaves), reserved.eq(reserved + self.reserves - taken)]
-        # A power of two: the top bit says that all places are taken, ones below it that one is left.
+        # A power of two: the top bit means that all places are taken, ones below it that one is left.
         is_full = reserved[-1] | (reserved[:-1].all() if self._most == 2 else 0)
         m.d.comb += self.has_room.eq(~is_full)
         return m

@@ -1,5 +1,5 @@
 # amaranth: UnusedElaboratable=no
-# A part is made with its unit, which may never be elaborated.
+# A part is created together with its unit, which may never be elaborated.
 """The SIMD multiply-accumulate unit: several lanes under one control."""
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class VectorMac(wiring.Component):
                        |      '- lane 3  16-bit only     -'               |
                        '------- queue of promotions <---------------------'
 
-    An fp32 accumulator is a pair of 16-bit registers, and every other lane can do fp32. So a beat has as many products
-    as there are lanes at levels 1 and 2, but half as many at level 0:
+    An fp32 accumulator is a pair of 16-bit registers, and every other lane has fp32. A beat therefore has one product
+    for each lane at levels 1 and 2, but half as many at level 0:
 
     =====  ================  =============================  =================  ============================
     level  elements          totals                         register           issue cycles of a promotion
@@ -53,8 +53,8 @@ class VectorMac(wiring.Component):
     2      0 .. lanes - 1    element i: row r, lane i        any                1
     =====  ================  =============================  =================  ============================
 
-    ``first``, ``last``, continuations, empty reductions and rounding modes are as in `hdl.MultiplyAccumulate`, alike in
-    all lanes; random numbers are each lane's own.
+    ``first``, ``last``, continuations, empty reductions and rounding modes are as in `hdl.MultiplyAccumulate` and the
+    same in all lanes; each lane has separate random numbers.
     Results, as words of 32 bits j = 0 .. lanes/2 - 1:
 
     =====  =====  ========  ==============================================  ====================================
@@ -70,8 +70,8 @@ class VectorMac(wiring.Component):
     at level 1) in rotation, less the issue cycles of promotions. Nothing stalls after its issue: a beat enters only if
     there is a place for its results and its promotions.
 
-    A reset loses what is in the pipeline and in the queues. The rows of registers keep what they hold: start the next
-    reductions with ``first``.
+    A reset clears the pipeline and the queues. The rows of registers keep their values: start the next reductions with
+    ``first``.
 
     Attributes
     ----------
@@ -81,7 +81,7 @@ class VectorMac(wiring.Component):
         Additional cycles of a result at level 2, if its promotion need not wait. At level 1, part 0 takes as many, and
         part 1 one more.
     accumulate_latency : int
-        Cycles after which the same row can take its next products.
+        Cycles until the same row can take its next products.
     i : stream of vector_beat_layout, in
         ``ready`` may depend on the payload.
 
@@ -97,19 +97,19 @@ class VectorMac(wiring.Component):
         - ``random_promotion[lanes]``: the same for the promotions that the beat causes; absent without levels 1 and 2,
           too
     o : stream of vector_result_layout, out
-        Results of one row keep their order. Those of different rows and levels may overtake each other, and a refusal
+        Results of one row keep their order. Results of different rows and levels may overtake each other, and a refusal
         overtakes results that await their promotion.
 
         - ``result[lanes / 2]``: words of 32 bits, see the table
-        - ``flags[lanes]``: those of all steps and promotions of a lane; absent in a unit without flags
-        - ``error``: 0, or why the beat was refused
-        - ``register``: the row that the results are from
+        - ``flags[lanes]``: OR of the flags of all steps and promotions of a lane; absent in a unit without flags
+        - ``error``: 0, or the reason for a refusal
+        - ``register``: the row of the results
         - ``part``: 1 in the second beat of a result at level 1
     chunk : unsigned(chunk_bits), in
-        Products of a lane in a chunk; 0 is one chunk of any length. Keep it from the first product of a
+        Products of a lane in a chunk; 0 is one chunk of any length. Keep it stable from the first product of a
         reduction until its last one is accepted.
     counts, clear_counts : counts_layout, out; in
-        Only with ``counters``: those of all lanes together, as in `hdl.MultiplyAccumulate`. A step is counted no
+        Only with ``counters``: counts over all lanes, as in `hdl.MultiplyAccumulate`. A step is counted no
         later than two cycles after its result is offered.
 
     Raises
@@ -118,13 +118,13 @@ class VectorMac(wiring.Component):
         Naming the parameter, what was given and what is allowed.
     """
 
-    #: What the generated Verilog says about ports that are no struct.
+    #: Comments in the generated Verilog for ports that are not structs.
     port_notes: ClassVar[dict[str, str]] = {
         "chunk": "products of a lane in a chunk; 0: one chunk of any length",
         "clear_counts": "count from 0 again",
         "counts": "counters of 32 bits, which stop at 2^32 - 1",
     }
-    #: Parts that a subclass may exchange: see `hdl.MultiplyAccumulate`.
+    #: Classes of parts that a subclass may replace: see `hdl.MultiplyAccumulate`.
     lane_type: ClassVar[type[Any]] = Lane
     promotions_type: ClassVar[type[QueuedPromotions]] = QueuedPromotions
 
@@ -133,7 +133,7 @@ class VectorMac(wiring.Component):
         self.build(parameters)
 
     def build(self, parameters: VectorParameters) -> None:
-        """Make the ports; a subclass calls it whose parameters are of another class."""
+        """Create the ports; called by subclasses with another class of parameters."""
         self.latency, self.accumulate_latency = parameters.latency, parameters.accumulate_latency
         self.promotion_latency = parameters.promotion_latency
         super().__init__(
@@ -147,7 +147,7 @@ class VectorMac(wiring.Component):
 
     @cached_property
     def control(self) -> Control:
-        """The control: it issues, counts and queues. Like every part, it is made on first use."""
+        """The control: it issues, counts and queues. Like every part, it is created on first use."""
         parameters = self.parameters.core
         arrangement = pairs_of_lanes(parameters)
         return Control(
@@ -166,7 +166,7 @@ class VectorMac(wiring.Component):
 
     @property
     def lanes_built(self) -> range:
-        """The lanes that are built: without chunks, the odd ones need only their registers."""
+        """The lanes to build: without chunks, the odd ones need only their registers."""
         return range(0, self.parameters.lanes, 1 if self.parameters.has_chunks else 2)
 
     @cached_property
@@ -214,7 +214,7 @@ class VectorMac(wiring.Component):
         return m
 
     def _connect(self, m: Module, number: int) -> None:
-        """Connect a lane with its operands, its registers, and the promotions of its results."""
+        """Connect a lane to its operands, its registers, and the promotions of its results."""
         lane, control, registers = self.lane_parts[number], self.control, self.register_file
         m.submodules[f"lane_{number}"] = lane
         result_class = registers.result_class[number]

@@ -1,4 +1,4 @@
-"""The counters behind an AXI4-Lite bus: traffic while the unit works, and all registers and resets once it rests."""
+"""Counters on an AXI4-Lite bus: traffic while the unit is busy, and all registers and resets once it is idle."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ __all__ = ["BusCounting"]
 _REGISTERS = range(0, CLEAR_ADDRESS + 4, 4)
 _LARGEST = (1 << COUNTER_BITS) - 1
 _NOTHING = [0] * len(COUNTERS)
-#: What is offered on which channels, and for how many cycles, ahead of a reset: each part of a write alone, and answers
+#: Transfers offered on each channel before a reset, and the number of cycles: each part of a write alone, and answers
 #: that wait with the next transfers behind them.
 _CUT = (({"aw": 1, "ar": 1}, 1), ({"w": 1, "ar": 2}, 2), ({"aw": 2, "w": 2, "ar": 2}, 3))
 
 
 class BusCounting:
-    """Read and clear the counters over the bus: all the time while the unit works, every register when it is at rest.
+    """Read and clear the counters over the bus: continuously while the unit is busy, every register when it is idle.
 
-    Now and then the counters are set to values that work does not reach: shortly below their largest, and where a carry
-    goes through many bits. What is counted is the sum of what they have moved by.
+    Now and then the counters are set to values that work does not reach: just below the largest, and where a carry
+    passes through many bits. The count is the sum of all increments.
 
     Attributes
     ----------
     sums : list of int
-        What was counted until the counters were cleared or set.
+        Counts up to the last clear or preset.
     broken : list of str
-        What the bus or a counter did wrong. It ends the traffic, because everything behind it would be wrong, too.
+        Errors of the bus or a counter. An error ends the traffic, because everything after it would be wrong, too.
     """
 
     def __init__(self, dut: Any, edge: Any, seed: int) -> None:
@@ -42,7 +42,7 @@ class BusCounting:
         self._values = [getattr(self._unit.counting, name).value for name in names]
         self._more = [getattr(self._unit.counting, f"counted_{name}") for name in names]
         self.sums, self.broken, self.met = _NOTHING, list[str](), 0
-        # What the counters began with, what they showed in the last cycle, and what full ones left out at its end.
+        # The counters' start values, their values in the last cycle, and the steps that full ones missed at its end.
         self._begun, self._before, self._left_out = _NOTHING, _NOTHING, _NOTHING
         self._transfers = Transfers(dut, self._rng, self.broken)
 
@@ -56,11 +56,11 @@ class BusCounting:
         self._go_on(presets=bool(drawn[2] < 0.05))
 
     def abort(self) -> None:
-        """Leave everything as it is: the unit is going to be reset."""
+        """Stop, because the unit is about to be reset."""
         quiet(self._dut)
 
     async def finish(self) -> list[int] | None:
-        """Return what was counted in all, when the unit is at rest, unless the bus is broken; try all that it has."""
+        """Once the unit is idle, test all registers and return the total counts; None if the bus is broken."""
         await self._rest()
         self._take()
         total, transfers = self.sums, self._transfers
@@ -117,7 +117,7 @@ class BusCounting:
             quiet(self._dut)
 
     def _follow(self, shown: list[int], *, cleared: bool) -> None:
-        """Judge how the counters have moved in a cycle: each by 1 at most, and from 0 if they were cleared."""
+        """Check the increments of the counters in a cycle: at most 1 each, and from 0 if they were cleared."""
         if cleared:
             self._take()
             self._begun = self._before = _NOTHING
@@ -137,11 +137,11 @@ class BusCounting:
             value.value = Immediate(begun)
 
     def _take(self) -> None:
-        """Add what was counted since the counters were cleared or set."""
+        """Add the counts since the last clear or preset."""
         parts = zip(self.sums, self._before, self._begun, strict=True)
         self.sums = [total + before - begun for total, before, begun in parts]
 
     def _write(self) -> None:
-        """Have anything written: into the register that clears, or one of chance, and into no byte in every fourth."""
+        """Write random data to the clearing register or a random one; every fourth write strobes no byte."""
         address = CLEAR_ADDRESS if self._rng.random() < 0.5 else int(self._rng.choice(_REGISTERS))
         self._transfers.write(address, int(self._rng.integers(16)) if self._rng.random() < 0.8 else 0)

@@ -1,4 +1,4 @@
-"""The counters: read when they are cleared, and at the end; what they have shown is added up."""
+"""The counters: read before every clear and at the end, and added up."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Counting", "shown_counts"]
 
 
 def shown_counts(unit: Any) -> list[int]:
-    """Return what a unit's port ``counts`` shows, in the order of `COUNTERS`."""
+    """Return the values of a unit's port ``counts``, in the order of `COUNTERS`."""
     try:
         word = int(str(unit.counts.value), 2)
     except ValueError:
@@ -28,11 +28,11 @@ class Counting:
     Attributes
     ----------
     sums : list of int
-        What was counted so far, of every counter.
+        Counts so far, for every counter.
     met : int
-        Clears in whose cycle a step was counted.
+        Clears in the same cycle as a counted step.
     broken : list of str
-        Nothing: a port cannot do anything wrong but count.
+        Always empty: a port has no protocol to break.
     """
 
     def __init__(self, dut: Any, scenario: Scenario) -> None:
@@ -42,7 +42,7 @@ class Counting:
         self.sums, self.met, self.broken = [0] * len(COUNTERS), 0, list[str]()
 
     def step(self, cycle: int) -> None:
-        """Decide whether to clear at the coming edge; if so, take what is shown."""
+        """Decide whether to clear at the coming edge; if so, add the current values."""
         clears = bool(self._clears[cycle % len(self._clears)])
         if clears or self._is_clearing:
             shown = shown_counts(self._dut)
@@ -53,11 +53,11 @@ class Counting:
             self._clear(clears)
 
     def abort(self) -> None:
-        """Clear no more: the unit is going to be reset."""
+        """Stop clearing, because the unit is about to be reset."""
         self._clear(False)
 
     async def finish(self) -> list[int]:
-        """Take what is shown at the end, and return what was counted in all."""
+        """Add the final values, and return the total counts."""
         if not self._is_clearing:
             self._add(shown_counts(self._dut))
         self._clear(False)

@@ -31,7 +31,7 @@ class Driver:
         self._next = 0
         self._is_offering = False
         self._shown_chunk: int | None = None
-        #: Whether what was offered in the last cycle was refused.
+        #: Whether the payload offered in the last cycle was not accepted.
         self.is_blocked = False
         self.first_cycle = self.last_cycle = 0
 
@@ -46,7 +46,7 @@ class Driver:
         return self._next == len(self._payloads)
 
     def step(self, cycle: int) -> bool:
-        """Advance to the next payload if the last one was taken; tell whether it was."""
+        """Advance to the next payload if the last one was taken; return whether it was."""
         was_offering = self._is_offering
         self.is_blocked = False
         if was_offering:

@@ -1,4 +1,4 @@
-"""An episode: what a scenario drives and expects between one reset and the next, and what happened."""
+"""An episode: the part of a scenario between two resets, and its outcome."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 __all__ = ["PATIENCE", "SURPLUS", "Ran"]
 
-#: Cycles without a transfer after which whatever is missing will not come.
+#: Cycles without a transfer after which missing answers are given up.
 PATIENCE = 400
 #: Cycles in which nothing more may come once everything has come.
 SURPLUS = 40
@@ -29,7 +29,7 @@ class Ran:
     counts : list of int, optional
         What the counters have counted; None if they were not read.
     met_clears : int
-        Clears of the counters in whose cycle a step was counted.
+        Clears of the counters in the same cycle as a counted step.
     is_blocked, is_answered : bool
         In the last cycle: a payload was refused, an answer was there.
     """

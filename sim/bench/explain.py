@@ -20,7 +20,7 @@ def show(code: int, fmt: FloatFormat) -> str:
 
 
 def distance_in_ulp(expected: int, actual: int, fmt: FloatFormat) -> str:
-    """Return how many representable values lie between two codes, or why there is no such number."""
+    """Return the distance of two codes in representable values, or the reason why there is none."""
     ordinals = []
     for code in (expected, actual):
         if fmt.is_nan(code):
@@ -33,7 +33,7 @@ def distance_in_ulp(expected: int, actual: int, fmt: FloatFormat) -> str:
 
 
 def mode_name(code: int) -> str:
-    """Return the name of a rounding mode; what is to be refused may have a code that names none."""
+    """Return the name of a rounding mode; a refused payload may have an invalid code."""
     return _MODES.get(code, f"mode {code}")
 
 

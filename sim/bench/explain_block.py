@@ -13,7 +13,7 @@ _SHOWN = 2
 
 
 def explain_block(context: Context, scenario: Scenario, index: int, actual: int | str | None) -> str:
-    """Return which block it was, its scale, and the values of a beat with what had to come and what came."""
+    """Return the block, its scale, and the values of a beat with the expected and the actual codes."""
     source, element = map(format_named, context.formats)
     lanes = context.port.answer.widths["codes"] // element.width
     block = int(scenario.case[index])

@@ -13,7 +13,7 @@ __all__ = ["explain_conversion"]
 
 
 def explain_conversion(context: Context, scenario: Scenario, index: int, actual: int | str | None) -> str:
-    """Return what was converted, what had to come and what came."""
+    """Return the input, the expected answer and the actual one."""
     source, destination = map(format_named, context.formats)
     wanted = context.port.answer.unpack(scenario.answers[index])
     given = context.port.request.unpack(scenario.payloads[scenario.case[index]])
@@ -31,6 +31,6 @@ def explain_conversion(context: Context, scenario: Scenario, index: int, actual:
 
 
 def _answer(word: Mapping[str, int], destination: FloatFormat) -> str:
-    """Return what a result says; one that was refused has the bits and flags of a +0."""
+    """Return a result as text; a refused one has the bits and flags of +0."""
     refused = ", refused" if word.get("refused") else ""
     return f"{show(word['bits'], destination)} flags {flag_names(word.get('flags', 0))}{refused}"

@@ -14,15 +14,15 @@ __all__ = ["ERRORS", "PER_PRODUCT", "explain_reduction", "inner_format", "produc
 
 #: Names of the errors, by number.
 ERRORS = ("none", "alignment", "unsupported", "3")
-#: Details of which there is one for every product, not for every reduction.
+#: Details with one entry for every product instead of every reduction.
 PER_PRODUCT = ("a", "b", "modes")
 _SHOWN = 3
-#: Reductions of so many products are explained step by step.
+#: Reductions of up to this many products are explained step by step.
 _EXPLAINED = 8
 
 
 def explain_reduction(context: Context, scenario: Scenario, index: int, actual: int | str | None) -> str:
-    """Return what was reduced, what had to come and what came."""
+    """Return the reduction, the expected answer and the actual one."""
     row = scenario.case[index]
     detail: dict[str, Any] = {
         key: int(values[row]) for key, values in scenario.details.items() if key not in PER_PRODUCT
@@ -47,7 +47,7 @@ def explain_reduction(context: Context, scenario: Scenario, index: int, actual: 
         lines.append(f"  got      {_answer(found, outer)}, {distance}")
     else:
         lines.append(f"  got      {actual or 'unknown bits'}")
-    # One mode for all of them is what can be explained.
+    # Steps are explained only if all have the same mode.
     if 0 < detail["products"] <= _EXPLAINED and not detail["error"] and "modes" not in scenario.details:
         steps = _steps(scenario, detail, operand, inner_format(formats, operand))
         lines += [f"    {line}".rstrip() for line in steps]
@@ -55,7 +55,7 @@ def explain_reduction(context: Context, scenario: Scenario, index: int, actual: 
 
 
 def _steps(scenario: Scenario, detail: dict[str, Any], operand: FloatFormat, inner: FloatFormat) -> list[str]:
-    """Return what each step had to do."""
+    """Return the expected result of each step."""
     reduced = slice(detail["start"], detail["start"] + detail["products"])
     factors = [scenario.details[key][reduced].tolist() for key in ("a", "b")]
     start = 0 if detail["first"] else detail["initial"]
@@ -65,7 +65,7 @@ def _steps(scenario: Scenario, detail: dict[str, Any], operand: FloatFormat, inn
 
 
 def inner_format(formats: Sequence[FloatFormat], operand: FloatFormat) -> FloatFormat:
-    """Return the format that chunks are reduced in: that which the last name is, if operands are widened to it."""
+    """Return the format of chunks: the last one in `formats` if operands are widened to it."""
     return formats[-1] if operand.width < formats[-1].width else operand
 
 
@@ -77,7 +77,7 @@ def _answer(fields: dict[str, int], outer: FloatFormat) -> str:
 
 
 def products(scenario: Scenario, detail: dict[str, Any], operand: FloatFormat) -> str:
-    """Return the products of a reduction, those in the middle of a long one left out."""
+    """Return the products of a reduction, without the middle of a long one."""
     count, start = detail["products"], detail["start"]
     if not count:
         return "none"

@@ -14,7 +14,7 @@ _SHOWN = 2
 
 
 def explain_vector(context: Context, scenario: Scenario, index: int, actual: int | str | None) -> str:
-    """Return what was reduced in the elements that are wrong, what had to come and what came."""
+    """Return the reductions of the wrong elements, with the expected and the actual answers."""
     row = int(scenario.case[index])
     detail = {key: int(values[row]) for key, values in scenario.details.items() if key not in PER_PRODUCT}
     formats = [format_named(name) for name in context.formats]
@@ -41,7 +41,7 @@ def explain_vector(context: Context, scenario: Scenario, index: int, actual: int
         if got == expected or count == _SHOWN:
             continue
         count += 1
-        # The elements of an answer follow each other in the details, those of both parts in turn.
+        # The details list the elements of an answer in order, alternating between both parts.
         element = 2 * lane + wanted["part"] if detail["level"] == 1 else lane
         at = row + element
         its = {key: int(scenario.details[key][at]) for key in ("products", "start", "initial", "first")}
@@ -55,7 +55,7 @@ def explain_vector(context: Context, scenario: Scenario, index: int, actual: int
 
 
 def _numbers(context: Context, fields: dict[str, int], outer: FloatFormat) -> list[tuple[int, tuple[int, int]]]:
-    """Return where the numbers of an answer stand, and each one with its flags."""
+    """Return the positions of the numbers in an answer, and each number with its flags."""
     step = 32 if outer is FP32 else 16
     numbers = []
     for low in range(0, context.port.answer.widths["result"], step):

@@ -28,7 +28,7 @@ class Context:
     effort : float
     port : Port
     formats : list of str
-        Names of the formats that payloads speak of.
+        Names of the formats to which payloads refer.
     """
 
     unit: str
@@ -39,7 +39,7 @@ class Context:
 
     @classmethod
     def from_dict(cls, manifest: dict[str, Any]) -> Context:
-        """Return what the manifest of a run says."""
+        """Return the context from the manifest of a run."""
         given = {key: manifest[key] for key in ("unit", "seed", "effort", "formats")}
         return cls(port=Port.from_dict(manifest["port"]), **given)
 
@@ -49,7 +49,7 @@ Explain = Callable[[Context, Scenario, int, "int | str | None"], str]
 
 
 def findings(context: Context, scenario: Scenario, ran: Sequence[Ran], explain: Explain) -> list[str]:
-    """Return what is wrong with what came of the episodes of a scenario; nothing if all is as it should be."""
+    """Return the errors in the episodes of a scenario; an empty list if there are none."""
     total = len(scenario.answers)
     found = [] if total else ["the scenario expects no answer: nothing was tested"]
     scoreboard = Scoreboard(context.port)
@@ -80,9 +80,9 @@ def findings(context: Context, scenario: Scenario, ran: Sequence[Ran], explain: 
 
 
 def _miscounted(port: Port, scenario: Scenario, episode: Ran, at: int, ran: Sequence[Ran]) -> list[str]:
-    """Return which counters differ from golden's counts of what was driven.
+    """Return the counters that differ from golden's counts of the driven payloads.
 
-    Machine code has no bus: counters behind one are read in a simulator only.
+    Machine code has no bus: counters on a bus are read only in a simulator.
     """
     wanted = scenario.counts_of(at)
     if wanted is None:

@@ -8,7 +8,7 @@ __all__ = ["is_high"]
 
 
 def is_high(signal: Any, name: str) -> bool:
-    """Tell whether a signal is 1; an unknown one (X) is a failure of the design, not of the testbench."""
+    """Return whether a signal is 1; an unknown one (X) is a failure of the design, not of the testbench."""
     try:
         return bool(signal.value)
     except ValueError:

@@ -1,10 +1,10 @@
 """A manager on the AXI4-Lite bus of the counters, whose channels do not wait for each other.
 
-An address comes ahead of its data, with it or behind it; the next transfers are offered while an answer waits; the
-manager is ready ahead of an answer or behind it. What the bus may do is derived from what it has accepted, and from
-what the unit shows.
+An address comes before its data, with it or after it; the next transfers are offered while an answer waits; the
+manager is ready before or after an answer. The allowed behaviour of the bus follows from its accepted transfers and the
+unit's counts.
 
-Every output of the bus comes from a register: what is seen on a falling edge still holds at the next rising one.
+Every output of the bus comes from a register: its value on a falling edge still holds at the next rising one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from sim.counts import CLEAR_ADDRESS, COUNTER_ADDRESSES
 __all__ = ["Transfers", "quiet"]
 
 _OKAY, _SLAVE_ERROR = 0, 2
-#: Cycles within which the bus goes on unless it waits for the manager, which may pause for longer.
+#: Cycles within which the bus continues unless it waits for the manager, which may pause for longer.
 _LATEST, _MOST_PAUSES = 8, 24
 
 
@@ -32,7 +32,7 @@ def quiet(dut: Any) -> None:
 
 
 class _Channel:
-    """What both kinds of channels share: ports, and pauses of chance."""
+    """The common part of both kinds of channels: ports and random pauses."""
 
     def __init__(self, dut: Any, name: str, words: tuple[str, ...], rng: np.random.Generator) -> None:
         self._rng = rng
@@ -45,14 +45,14 @@ class _Channel:
 
 
 class _Source(_Channel):
-    """A channel on which the bench offers what is in `queue`."""
+    """A channel on which the bench offers the transfers in `queue`."""
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
         self.queue, self.is_offering = deque[tuple[int, ...]](), False
 
     def step(self) -> tuple[int, ...] | None:
-        """Offer, or go on offering; return what is accepted at the coming edge."""
+        """Start or continue an offer; return the transfer accepted at the coming edge."""
         if not self.is_offering and self.queue:
             self.pause -= 1
             if self.pause < 0:
@@ -75,7 +75,7 @@ class _Sink(_Channel):
         self._is_early, self.waiting = True, list[str]()
 
     def step(self, broken: list[str], *, takes: bool) -> list[int] | None:
-        """Take an answer or let it wait, and return one that has just come; it must not change while it waits."""
+        """Take an answer or let it wait, and return a new one; it must not change while it waits."""
         valid = is_high(self._valid, f"{self.name}valid")
         answer = [str(port.value) for port in self.words] if valid else []
         if self.waiting and answer != self.waiting:
@@ -92,7 +92,7 @@ class _Sink(_Channel):
 
 
 class Transfers:
-    """What is on its way on the bus.
+    """The transfers in flight on the bus.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ class Transfers:
         The shell around the unit.
     rng : numpy.random.Generator
     broken : list of str
-        What the bus does wrong is added to it. After that nothing here is to be trusted.
+        Errors of the bus are added to it. After an error, the state here is unreliable.
 
     Attributes
     ----------
@@ -114,27 +114,27 @@ class Transfers:
         self._sources = {name: _Source(dut, name, words, rng) for name, words in given.items()}
         self._b, self._r = _Sink(dut, "b", ("bresp",), rng), _Sink(dut, "r", ("rdata", "rresp"), rng)
         self._addresses, self._strobes = deque[int](), deque[int]()
-        # Every read with what its register has shown since it was accepted.
+        # Every read with all values of its register since it was accepted.
         self._reads = deque[tuple[int, set[int]]]()
         self._late, self.takes = dict.fromkeys(("aw", "w", "b", "ar", "r"), 0), True
 
     @property
     def is_idle(self) -> bool:
-        """Whether all is answered, and all answers are taken."""
+        """Whether all transfers are answered, and all answers are taken."""
         sources = any(source.queue for source in self._sources.values())
         return not (sources or self._addresses or self._strobes or self._reads or self._b.waiting or self._r.waiting)
 
     def has_room(self, *channels: str) -> bool:
-        """Tell whether these channels soon have nothing to offer."""
+        """Return whether these channels will soon have nothing to offer."""
         return all(len(self._sources[name].queue) < 2 for name in channels)
 
     def write(self, address: int, strobes: int) -> None:
-        """Have anything written; the lowest two bits of an address do not count."""
+        """Queue a write of random data; the lowest two bits of an address are ignored."""
         self._sources["aw"].queue.append((address | int(self._rng.integers(4)),))
         self._sources["w"].queue.append((int(self._rng.integers(1 << 32)), strobes))
 
     def read(self, address: int) -> None:
-        """Have a register read."""
+        """Queue a read of a register."""
         self._sources["ar"].queue.append((address | int(self._rng.integers(4)),))
 
     def hurry(self, **counts: int) -> None:
@@ -145,7 +145,7 @@ class Transfers:
             self._sources[name].pause = 0
 
     def answers(self) -> bool:
-        """Judge what has come; return whether the counters were cleared at the last edge."""
+        """Check new answers; return whether the counters were cleared at the last edge."""
         cleared = False
         if (written := self._b.step(self._broken, takes=self.takes)) is not None:
             cleared = self._written(*written)
@@ -154,7 +154,7 @@ class Transfers:
         return cleared
 
     def offers(self, shown: list[int]) -> None:
-        """Offer transfers in a cycle in which the unit shows these counts."""
+        """Offer transfers in a cycle; `shown` are the unit's counts."""
         for address, possible in self._reads:
             possible.add(shown[COUNTER_ADDRESSES.index(address)] if address in COUNTER_ADDRESSES else 0)
         accepted = {name: source.step() for name, source in self._sources.items()}
@@ -167,7 +167,7 @@ class Transfers:
             self._reads.append((word[0] & ~3, set()))
 
     def _written(self, answer: int) -> bool:
-        """Judge the answer to the oldest write; return whether that clears."""
+        """Check the answer to the oldest write; return whether this write clears the counters."""
         if not (self._addresses and self._strobes):
             self._broken.append("a write is answered that has not come")
             return False
@@ -178,7 +178,7 @@ class Transfers:
         return address == CLEAR_ADDRESS and strobes != 0
 
     def _read(self, value: int, answer: int) -> None:
-        """Judge the answer to the oldest read."""
+        """Check the answer to the oldest read."""
         if not self._reads or not self._reads[0][1]:
             self._broken.append("a read is answered that has not come")
             return
@@ -188,7 +188,7 @@ class Transfers:
             self._broken.append(f"read of {address:#x}: answered with {answer} and {value}, must be {must}")
 
     def _watch(self, accepted: dict[str, Any]) -> None:
-        """Notice a channel on which the bus does not go on, although nothing keeps it from that."""
+        """Detect a channel on which the bus stalls without a reason."""
         on_their_way = {"aw": self._addresses, "w": self._strobes, "ar": self._reads}
         waits = {
             name: source.is_offering and not accepted[name] and not on_their_way[name]

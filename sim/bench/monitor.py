@@ -26,7 +26,7 @@ class Monitor:
         self.is_answered = False
 
     def step(self, cycle: int) -> bool:
-        """Decide whether to take in the coming edge and, if an answer is there then, take it; tell whether it was."""
+        """Decide whether to take at the coming edge and take an answer that is there; return whether there was one."""
         self.is_answered = is_high(self._answered, "valid of the output")
         takes = self._takes[cycle % len(self._takes)] and (self.is_answered or not self._on_sight)
         if takes != self._is_taking:
@@ -38,7 +38,7 @@ class Monitor:
                 self._refused = None
             return False
         try:
-            # By its text: to ask the array bit by bit takes as long as to simulate a converter.
+            # From its text, because reading the array bit by bit takes as long as simulating a converter.
             word = int(str(self._answer.value), 2)
         except ValueError:
             word = None

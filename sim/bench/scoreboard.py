@@ -22,7 +22,7 @@ class Mismatch:
     Parameters
     ----------
     index : int
-        Which of the scenario's expected answers.
+        Index into the scenario's expected answers.
     expected : int
     actual : int or None
         None: it had unknown bits.
@@ -54,14 +54,14 @@ class Scoreboard:
     def compare(self, scenario: Scenario, ran: Ran, episode: int = 0) -> None:
         """Compare all bits of all answers: result, flags, register and error.
 
-        What a reset cuts off need not be answered, and what was not accepted before must not be.
+        Payloads cut off by a reset need no answer; payloads not accepted before it must have none.
         """
         span, answers, is_cut = scenario.answer_span(episode), ran.answers, bool(scenario.episodes[episode][2])
         within = np.arange(span.start, span.stop)
         if is_cut and scenario.ends is not None:
             within = within[scenario.ends[within] < scenario.payload_span(episode).start + ran.accepted]
         unanswered: list[int] = []
-        # An answer with unknown bits belongs to no queue; it takes the first place that is left over.
+        # An answer with unknown bits belongs to no queue; it takes the first remaining place.
         known = np.array([answer for answer in answers if answer is not None], self.port.answer.dtype)
         unknown = sum(answer is None for answer in answers)
         expected_queue, actual_queue = self.port.queue_of(scenario.answers[within]), self.port.queue_of(known)
@@ -80,7 +80,7 @@ class Scoreboard:
             self.mismatches.append(Mismatch(index, int(scenario.answers[index]), None))
 
     def _compare_queue(self, answers: Any, expected: NDArray[Any], actual: NDArray[Any]) -> list[int]:
-        """Return which expected answers never came."""
+        """Return the expected answers that never came."""
         paired = min(len(expected), len(actual))
         differs = np.flatnonzero(answers[expected[:paired]] != actual[:paired])
         self.mismatches += [
@@ -92,5 +92,5 @@ class Scoreboard:
 
     @property
     def is_clean(self) -> bool:
-        """Whether everything came, nothing else came, and all of it was right."""
+        """Whether all answers came, no others did, and all were right."""
         return not (self.mismatches or self.unanswered or self.unexpected)

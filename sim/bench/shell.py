@@ -1,7 +1,7 @@
-"""A Verilog shell around the design: the same few signals for every unit, and a register that records what was taken.
+"""A Verilog shell around the design: the same few signals for every unit, and a register that records transfers.
 
-The testbench wakes once a cycle, on the falling edge, where it can read what the last rising edge did and set what the
-next one will see. The input's ``ready`` depends on what is being set, so it is read one cycle later: as ``accepted``.
+The testbench wakes once a cycle, on the falling edge. It reads the effects of the last rising edge and sets the inputs
+for the next one. The input's ``ready`` depends on these inputs, so it is read one cycle later, as ``accepted``.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ _manifest: dict[str, Any] = json.loads((run_folder() / "manifest.json").read_tex
 #: Names of the scenarios of this run.
 SCENARIOS: list[str] = _manifest.get("scenarios", [])
 
-# What has been imported stays: to search it for garbage again and again takes a tenth of a simulation.
+# Imported modules are never freed; repeated garbage collection over them takes a tenth of a simulation.
 gc.freeze()
 
 
@@ -119,7 +119,7 @@ class Testbench:
         )
 
     def _counting(self, scenario: Scenario, at: int) -> Counting | BusCounting | None:
-        """Return what reads the counters, if there are any."""
+        """Return the reader of the counters, if there are any."""
         match self.context.port.counters:
             case "ports":
                 return Counting(self.dut, scenario)
@@ -134,7 +134,7 @@ class Testbench:
         edge, cycle, quiet = self._edge, 0, 0
         drive, observe = driver.step, monitor.step
         while quiet < (SURPLUS if driver.is_done and len(monitor.answers) >= expected else PATIENCE):
-            # A unit that never stops answering would never be quiet.
+            # A unit that never stops answering would keep the loop running.
             if (cut and cycle == cut) or len(monitor.answers) > expected + SURPLUS:
                 return
             await edge

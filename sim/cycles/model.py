@@ -85,7 +85,7 @@ class Model:
             function.restype = None
 
     def _constants(self) -> str:
-        """Return what the driver must know of the unit: how wide its ports are, and its registers."""
+        """Return the driver's constants for the unit: the widths of its ports, and its registers."""
         watch, read, at = [], [], 0
         for register in self.registers:
             if register.depth:
@@ -108,7 +108,7 @@ class Model:
         return "\n".join(["", *lines, ""])
 
     def run(self, scenario: Scenario) -> list[Ran]:
-        """Run a scenario from power-up; return what came of each of its episodes."""
+        """Run a scenario from power-up; return the record of each of its episodes."""
         bench = ctypes.c_void_p(self._library.create())
         try:
             self._library.reset(bench, 3)

@@ -54,7 +54,7 @@ def registers_of(source: str, top: str) -> list[Register]:
             if match["tag"] == "\\hdlname":
                 name = match["text"].strip().replace(" ", ".")
             continue
-        # Without a comment of its own it is a signal of the top module, such as the shell's.
+        # A signal without a comment belongs to the top module, such as the shell's.
         if name:
             found.append(Register(name, match["member"], int(match["width"]), int(match["depth"] or 0)))
         name = ""

@@ -4,6 +4,6 @@ from contextlib import suppress
 
 from tools.yosys import load
 
-# Without it, each unit says what is missing.
+# Without Yosys, each unit reports that it is missing.
 with suppress(RuntimeError):
     load()

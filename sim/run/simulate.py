@@ -116,7 +116,7 @@ def _run(job: Job, outcome: Outcome) -> None:
     kept = [scenario for scenario in scenarios if scenario.name in chosen]
     if unlisted := {scenario.name for scenario in scenarios} - set(NAMES):
         raise ValueError(f"scenarios: got {', '.join(sorted(unlisted))}, must be among sim.scenario.NAMES")
-    # Machine code leaves no waveform: who asks for that of certain scenarios has them all simulated.
+    # Machine code writes no waveform, so scenarios selected for waveforms are all simulated.
     simulates_all = job.waves and bool(job.scenarios)
     in_simulator = [scenario for scenario in kept if simulates_all or not scenario.is_bulk]
     for scenario in in_simulator:
@@ -135,7 +135,7 @@ def _run(job: Job, outcome: Outcome) -> None:
     # The long scenarios run as machine code only: without it, they count for nothing.
     tested = kept if Engine.COMPILED in job.engines else in_simulator if Engine.SIMULATOR in job.engines else []
     outcome.vectors = sum(scenario.due for scenario in tested)
-    # What a reset cuts off may never have been driven: it covers nothing.
+    # Payloads cut off by a reset may never have been driven, so they cover nothing.
     driven = (scenario.coverage for scenario in tested if not scenario.episodes[:, 2].any())
     outcome.bins = sum(map(Counter, driven), Counter())
     # A part of the scenarios, or of the stimulus, is not expected to reach everything.
@@ -203,8 +203,8 @@ def _simulate(job: Job, unit: Unit, sources: list[Path]) -> tuple[int, float]:
             extra_env={
                 "CBFLOAT_SIM_RUN": str(job.folder),
                 "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path]),
-                # cocotb would have pytest rewrite the assertions of all that is imported, NumPy included: longer than
-                # many a unit takes. Those of sim.bench say themselves what is wrong.
+                # cocotb would let pytest rewrite the assertions of all imports, NumPy included, which takes longer than
+                # many units. The assertions of sim.bench have messages.
                 "COCOTB_REWRITE_ASSERTION_FILES": "",
             },
         )

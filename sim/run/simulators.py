@@ -68,9 +68,9 @@ def get_runner(name: str) -> Any:
 def concatenate_plainly(build: Path) -> None:
     """Let Icarus put bits together as values; it does not need their strengths.
 
-    Where a net is assigned part by part, as the fields of a struct are, Icarus joins the parts bit by bit, each with
-    the strength of what drives it: half the time of a converter. Every driver here is a strong one, so the values are
-    all there is, unknown ones (X) included.
+    If a net is assigned in parts, like the fields of a struct, Icarus joins the parts bit by bit, each with the
+    strength of its driver. This takes half the time of a converter. All drivers here are strong, so the values suffice,
+    unknown ones (X) included.
 
     Parameters
     ----------

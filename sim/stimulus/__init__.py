@@ -1,1 +1,1 @@
-"""Stimulus: what is driven into a unit, what must come back, and what that covers; made before the simulation."""
+"""Stimulus: the inputs of a unit, the expected answers and their coverage; generated before the simulation."""

@@ -111,7 +111,7 @@ def required_control(maker: Maker) -> set[str]:
 def port_changes(maker: Maker) -> Scenario:
     """Give every reduction its own chunk length, no sooner and no longer than it needs it.
 
-    While none of level 1 or 2 is under way the port shows anything, also during those of level 0.
+    While no reduction of level 1 or 2 is under way, the port shows random lengths, also during reductions of level 0.
     """
     maker.start("port_changes")
     lengths = [chunk for chunk in (1, 2, 3, 5, 8, 0) if chunk < 1 << maker.mac.chunk_bits]

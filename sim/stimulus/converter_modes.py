@@ -27,7 +27,7 @@ _CODES = 8
 
 
 def mode_scenarios(component: FloatConverter, port: Port, rng: np.random.Generator, effort: float) -> list[Scenario]:
-    """Return codes in all modes, those of no mode too, and the stream matrix."""
+    """Return codes in all modes, with invalid mode codes too, and the stream matrix."""
     source, destination = component.source, component.destination
     if source.width <= 8:
         # Every code in every mode, several times for the random numbers.

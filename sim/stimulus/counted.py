@@ -50,7 +50,7 @@ def counting_scenarios(
 
 
 class _Brought(Place):
-    """The place of a result whose products bring modes and random numbers: a promotion has those of its last one."""
+    """The place of a result whose products bring modes and random numbers; a promotion takes them from the last one."""
 
     def __init__(self, segment: Segment, random_bits: int) -> None:
         super().__init__(ReductionRounding(), 0)
@@ -72,10 +72,10 @@ class _Brought(Place):
 def counts_of_segment(
     segment: Segment, operand: FloatFormat, inner: FloatFormat | None = None, random_bits: int = 0
 ) -> list[int]:
-    """Return what the steps of a segment are to add to the counters, by golden's exact reference.
+    """Return the counts that the steps of a segment must add, by golden's exact reference.
 
-    A segment without products is driven as one that changes nothing. Of one that is given up, the products of its last
-    chunk are counted unless that was full, but no promotion of it.
+    A segment without products is driven as a product that changes nothing. If a segment is abandoned, the products of
+    its last chunk are counted unless the chunk was full, but not its promotion.
 
     Parameters
     ----------
@@ -83,9 +83,9 @@ def counts_of_segment(
         Its products have modes, or all are rounded to nearest.
     operand : FloatFormat
     inner : FloatFormat, optional
-        What operands are widened to.
+        The format to which operands are widened.
     random_bits : int
-        Of the random numbers of its products.
+        Bits of the random numbers of its products.
     """
     if segment.error != NO_ERROR:
         return [0] * len(COUNTERS)
@@ -106,11 +106,11 @@ def counts_of_segment(
 class CountingMaker(MacMaker):
     """Makes the scenarios of one unit.
 
-    The control and the steps are those of other units, which have more stimulus. These are about what is counted: every
-    event at every level, refusals and reductions given up, and clears and resets in the middle of work.
+    The control and the steps are tested more thoroughly in other units. These scenarios test the counters: every event
+    at every level, refusals and abandoned reductions, and clears and resets in the middle of work.
     """
 
-    #: What operands are widened to, and the bits of a random number, in units that have them.
+    #: The format to which operands are widened, and the bits of a random number, in units that have them.
     inner: FloatFormat | None = None
     random_bits = 0
 
@@ -188,7 +188,7 @@ class CountingMaker(MacMaker):
         return required
 
     def heads(self, kind: str) -> list[str]:
-        """Return the beginnings of the bins of what is counted of one kind of reduction."""
+        """Return the prefixes of the counter bins of one kind of reduction."""
         return [kind]
 
 
@@ -216,7 +216,7 @@ class RoundedCountingMaker(CountingMaker, RoundedMaker):
         return chains
 
     def required(self) -> set[str]:
-        """Return the bins that must not be empty: also those of steps, where all of them are driven."""
+        """Return the bins that must not be empty, including the bins of steps if all steps are driven."""
         rounded = RoundedMaker.required(self)
         driven = rounded if self.port.counters == "ports" else {one for one in rounded if one.startswith("refused/")}
         return super().required() | driven
@@ -231,7 +231,7 @@ class RoundedCountingVectorMaker(RoundedCountingMaker, CountingVectorMaker, Roun
 
 
 def _met(operands: tuple[FloatFormat, ...], segment: Segment, numbers: list[int]) -> Counter[str]:
-    """Return the bins of what is counted of a segment; none if it is refused or its products differ in their modes."""
+    """Return the counter bins of a segment; none if it is refused or its products differ in their modes."""
     head = f"{operands[min(segment.format, len(operands) - 1)]}/level_{segment.level}"
     if segment.modes:
         if segment.error != NO_ERROR or len(set(segment.modes)) > 1:

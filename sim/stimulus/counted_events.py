@@ -1,4 +1,4 @@
-"""What the counters of a unit can count, and reductions that raise all of it."""
+"""The events that a unit can count, and reductions that raise all of them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def countable(operand: FloatFormat, level: int, inner: FloatFormat | None = None
     operand : FloatFormat
     level : int
     inner : FloatFormat, optional
-        What operands are widened to.
+        The format to which operands are widened.
     """
     if inner or operand.width < _WIDE:
         return _countable_of_narrow(operand, level, inner or operand)
@@ -50,7 +50,7 @@ def event_reductions(
     largest, least, odd = operand.max_finite, operand.min_subnormal, operand.one | 1
     chunks = (0, 1) if level else (0,)
     for chunk in chunks:
-        # Overflow, and an infinity less itself; 0 times infinity; what is lost beside a large number.
+        # Overflow, and an infinity less itself; 0 times infinity; a small number lost against a large one.
         yield [largest, largest], [largest, largest], chunk
         yield [largest, largest], [one, one], chunk
         # Beyond the largest number of the other sign.
@@ -129,7 +129,7 @@ def _overflows(
 
 
 def _formats(level: int, inner: FloatFormat, chunk: int) -> tuple[FloatFormat, FloatFormat]:
-    """Return the format that products are added in, and that of the sums whose steps are looked at."""
+    """Return the format in which products are added, and the format of the tested sums."""
     added = inner if level else FP32
     return added, FP32 if chunk and level == 1 else added
 

@@ -14,7 +14,7 @@ __all__ = ["distance_chains", "required_distances"]
 
 
 def _distances(mac: Any) -> range:
-    """Return how many cycles later than possible a product may come, so that it meets what is in flight anywhere."""
+    """Return the additional cycles before a product, enough to meet an operation in flight at every rank."""
     return range(mac.parameters.stages + 8)
 
 

@@ -1,4 +1,4 @@
-"""Resets between a result and its continuation: the registers keep what they hold."""
+"""Resets between a result and its continuation: the registers keep their values."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def kept_over_resets(maker: Maker) -> Scenario:
     """Continue every kind of reduction behind resets that met the unit when nothing was in flight.
 
     Each register gets a result. Once all are taken, and the unit is still, a reset comes. Then the reductions continue
-    from what the registers hold. This happens twice for each of them.
+    from the values of the registers. This happens twice for each of them.
     """
     name = "kept_over_resets"
     maker.start(name)
@@ -40,11 +40,11 @@ def kept_over_resets(maker: Maker) -> Scenario:
 
 
 def watched_over_resets(maker: Maker) -> Scenario:
-    """Continue reductions that tell whether a reset has itself put an operation into the pipeline.
+    """Continue reductions that reveal an operation inserted into the pipeline by a reset.
 
-    All fields of such an operation but one are 0, so it goes to register 0. Its operands are those of the last product,
-    which is 1. Two reductions take turns there, and it changes them, whatever rank it was in: an infinity, of which it
-    would take the class, and a sum to which 1 would be added, or whose flags, all of its first product, would be lost.
+    All fields of such an operation but one are 0, so it goes to register 0. It has the operands of the last product,
+    which is 1. Two reductions alternate there, and it would change them from any rank. One is an infinity, which would
+    lose its class. The other is a sum that would grow by 1, or lose its flags, all of which its first product raised.
 
     Each reset is followed by a product at once, or, before the last part, when the operation has had time to write.
     """

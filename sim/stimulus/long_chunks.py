@@ -1,7 +1,7 @@
 """Chunks up to the largest: all products are zero except for a few, which show where the chunks ended.
 
-What adds a zero changes nothing and raises nothing. So flags, which golden's arrays give a step at a time, are those of
-the few products that are not zero; the results are compared with those of `golden.dot` on all of them.
+Adding a zero changes nothing and raises no flags. The flags, which golden's arrays return a step at a time, therefore
+come from the few nonzero products; the results are compared with `golden.dot` on all products.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _lengths(maker: Maker) -> list[int]:
 
 
 def required_long_chunks(maker: Maker) -> set[str]:
-    """Return the bins that must not be empty: each length told from every wrong one."""
+    """Return the bins that must not be empty: each length distinguished from every wrong one."""
     return {_name(chunk, level) for chunk in _lengths(maker) for level in maker.mac.levels if level}
 
 

@@ -114,7 +114,7 @@ class MacMaker(Maker):
                     [Segment(index, level, [c, x], [d, y], chunk=0)] for c, d, x, y in zip(*columns, strict=True)
                 ]
             chains += [[self._in_turn(index, level, special)] for special in self._specials_in_turn(index, count // 4)]
-            # With random numbers of their own: those of the others stay as they were.
+            # A separate generator leaves the random numbers of the others unchanged.
             for name, segment in directed_segments(index, operand, level, generator_for(self.seed, "directed")):
                 if segment.chunk < 1 << self.mac.chunk_bits:
                     self.bins[name] += 1
@@ -205,7 +205,7 @@ class MacMaker(Maker):
         return chains
 
     def _register_beyond(self, width: int) -> Segment:
-        """Return a product, right but for its register: it has a bit that the unit's registers have not."""
+        """Return a product that is valid except for its register, whose number has a bit beyond the unit's range."""
         index, level = self.kinds[int(self.rng.integers(len(self.kinds)))]
         refused = self.segment(index, level, 1, error=UNSUPPORTED)
         bit = int(self.rng.integers(self.mac.parameters.register_width, width))
@@ -234,7 +234,7 @@ class MacMaker(Maker):
 
     def _answered(self) -> list[Chain]:
         chains: list[Chain] = []
-        # Level after level: a product of level 0 waits for those of others, and the queue would be empty meanwhile.
+        # Level after level: a product of level 0 waits for all other levels, and the queue would be empty meanwhile.
         for index, level in sorted(self.kinds, key=lambda kind: kind[1]):
             for _ in range((int(200 * self.effort) + 160) // len(self.kinds)):
                 length = int(self.rng.choice([1, 1, 1, 3]))

@@ -84,7 +84,7 @@ def _resets_in_every_cycle(maker: _Maker, blocks: Codes) -> Scenario:
 
 
 class _Maker:
-    """Makes blocks, and tells what must come of them."""
+    """Makes blocks, and their expected results."""
 
     def __init__(self, component: MxQuantizer, port: Port, rng: np.random.Generator) -> None:
         self.unit, self.port, self.rng = component, port, rng
@@ -149,7 +149,7 @@ class _Maker:
         return np.concatenate([fields[:, np.newaxis], bits], -1)
 
     def _around_elements(self) -> Codes:
-        """Return the element's values, what is half-way and above the largest, with the neighbours in the source."""
+        """Return the element's values, the midpoints, and values above the largest, with neighbours in the source."""
         source, element, rng = self.source, self.element, self.rng
         codes = np.arange(element.max_finite + 1, dtype=code_dtype(element))
         values = decode(codes, element).astype(np.float64)
@@ -246,7 +246,7 @@ def required_block_bins(component: MxQuantizer) -> set[str]:
     required |= {f"value/subnormal/{kind}/exact" for kind in ("subnormal", "normal")}
     if component.rounding is not Rounding.NEAREST_EVEN:
         return required
-    # The smallest of what is driven around the elements may be subnormal in the source.
+    # The smallest values driven around the elements may be subnormal in the source.
     is_normal = element.emin - element.fraction_bits - 2 >= source.emin
     required |= {f"value/{'normal' if is_normal else 'subnormal'}/zero/{case}" for case in ("below_half", "tie")}
     required |= {f"value/normal/normal/{case}" for case in ("below_half", "tie", "above_half")}

@@ -67,7 +67,7 @@ def _kinds(maker: Maker) -> list[tuple[int, int]]:
 
 
 def _segments(operand: FloatFormat, index: int, level: int) -> list[list[tuple[str, Segment]]]:
-    """Return the names of bins, and reductions of a few products and a zero; those of a list are equally long."""
+    """Return lists of equally long reductions, of a few products and a zero, with the names of their bins."""
     return [
         [(name, Segment(index, level, [*a, 0], [*b, operand.one], chunk=0)) for name, a, b in found]
         for found in (_products(operand, level), _cancellations(operand, level))
@@ -108,8 +108,8 @@ def _limits(operand: FloatFormat, accumulator: FloatFormat) -> Iterator[tuple[in
 def _just_below_normal(operand: FloatFormat) -> Iterator[tuple[int, int, list[int], list[int]]]:
     """Yield an accumulator A and a larger product ``-p``, so that p - A is eighths of the lowest place below normal.
 
-    Every exponent field of A asks for a shift of its own. Odd and even eighths take turns: the former have a bit below
-    the place on which tininess depends, the latter have none.
+    Every exponent field of A needs a different shift. Odd and even eighths alternate: odd ones have a bit below the
+    place on which tininess depends, even ones have none.
 
     With p = X 2^w and b bits of precision, let the lowest place of a subnormal be 2^g, and the smallest normal number
     2^(b-1+g), in units of 2^w; t is the eighths. Then ``A = X + t - 2^(b-1+g)`` has b bits if the field is b - g and

@@ -56,7 +56,7 @@ def boundary(fmt: FloatFormat, exponents: list[int]) -> Codes:
 
 
 def random_codes(fmt: FloatFormat, count: int, rng: np.random.Generator) -> Codes:
-    """Return random codes: half of them of any kind, half with exponents around that of 1.0."""
+    """Return random codes: half of them of any kind, half with exponents close to 1.0's."""
     anything = rng.integers(0, 1 << fmt.width, count, np.uint64)
     exponents = rng.integers(-6, 7, count)
     usual = with_exponents(fmt, np.minimum(np.maximum(exponents, fmt.emin), fmt.emax), rng)

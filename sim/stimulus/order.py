@@ -33,7 +33,7 @@ class Order:
         self.segments: list[Segment] = []
         self._numbers: dict[int, int] = {}
         self._arrays: list[NDArray[np.int64]] = []  # of two rows: segments, and places in them
-        # Behind those of the arrays: beats that came one by one.
+        # Beats added one by one; they follow the arrays.
         self._which: list[int] = []
         self._places: list[int] = []
         self += beats
@@ -66,7 +66,7 @@ class Order:
         return np.array([self._which, self._places], np.int64)
 
     def __iadd__(self, beats: Iterable[Beat]) -> Order:
-        """Add products, which may be those of another order."""
+        """Add products, also from another order."""
         if isinstance(beats, Order):
             which, places = beats.columns()
             numbers = np.array([self.number(segment) for segment in beats.segments], np.int64)

@@ -40,9 +40,9 @@ def pattern(name: str, rng: np.random.Generator) -> NDArray[np.bool_]:
 
 
 def takes_on_sight(backpressure: str) -> bool:
-    """Tell whether a sink of the stream matrix takes only what it sees.
+    """Return whether a sink of the stream matrix waits for ``valid`` before it is ready.
 
-    The one that never pauses does: nothing is slower for it, and a unit whose ``valid`` waits for ``ready`` stops. In
-    other scenarios a sink takes blindly.
+    The one that never pauses does. This slows nothing down, and stops a unit whose ``valid`` waits for ``ready``. Other
+    sinks are ready regardless of ``valid``.
     """
     return backpressure == "none"

@@ -26,7 +26,7 @@ class Segment:
     Parameters
     ----------
     format, level : int
-        What the products say. `format` is an index into the unit's operand formats.
+        The fields of the products. `format` is an index into the unit's operand formats.
     a, b : lists of codes
         K products, in order. K = 0 is driven as the neutral product -0 * 1.0.
     first : bool
@@ -46,7 +46,7 @@ class Segment:
     pauses : list of int
         In how many cycles at least nothing is offered ahead of each product; empty for none.
     beyond : int
-        Bits of the register that it names which the unit has not.
+        Bits of the register number beyond the unit's range.
     is_known : bool
         Result and flags have been filled in.
     modes, random, random_promotion : list of int
@@ -81,8 +81,8 @@ Chain = list[Segment]
 def predict(chains: Sequence[Chain], operands: Sequence[FloatFormat]) -> None:
     """Fill in results and flags, as few calls of `golden.dot` as possible: all segments alike at once.
 
-    A segment that continues starts from the answer before it, and its flags are those of all since ``first``. So the
-    n-th segments of all chains are predicted together, for n = 0, 1, ...
+    A continuing segment starts from the answer before it, and accumulates all flags since ``first``. Therefore the n-th
+    segments of all chains are predicted together, for n = 0, 1, ...
     """
     for position in range(max(map(len, chains), default=0)):
         groups: dict[tuple[int, int, int, tuple[int, bool]], list[tuple[Segment, Segment | None]]] = defaultdict(list)

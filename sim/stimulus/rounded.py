@@ -49,8 +49,8 @@ def rounded_scenarios(
 class RoundedMaker(MacMaker):
     """Makes the scenarios of one unit.
 
-    The control around the lanes is that of other units, which have scenarios for all of it but a rank that widens.
-    These are about what a product brings, and which step gets it: each has a mode and random numbers of its own.
+    Other units have scenarios for the control around the lanes, except for the rank that widens. These test the mode
+    and the random numbers of each product, and the steps that use them.
     """
 
     def __init__(self, *given: Any) -> None:
@@ -61,9 +61,9 @@ class RoundedMaker(MacMaker):
         self.random_bits = int(parameters.random_bits)
 
     def format_names(self) -> list[str]:
-        """Return the names of the operand formats; last that which they are widened to, or the narrowest of them.
+        """Return the names of the operand formats; the last is the format they are widened to, or the narrowest.
 
-        So whoever explains a failure sees that an operand is widened: it is narrower than the last one.
+        A failure line thus recognises a widened operand: it is narrower than the last format.
         """
         narrowest = min(self.operands, key=lambda fmt: fmt.width)
         last = self.inner or (narrowest if narrowest.width < self.operands[-1].width else None)
@@ -84,7 +84,7 @@ class RoundedMaker(MacMaker):
         return [*made, *self.in_front()] if self.inner else made
 
     def in_front(self) -> list[Scenario]:
-        """Return scenarios of the rank that widens, which other units have not: pauses, pace, resets and the port."""
+        """Return scenarios of the rank that widens, which other units lack: pauses, pace, resets and the port."""
         made = [*self.streams(), *self.throughput(), *resets(self)]
         made += [port_changes(self)] if self.mac.parameters.has_chunks else []
         for scenario in made:
@@ -94,9 +94,9 @@ class RoundedMaker(MacMaker):
     # -- what products bring
 
     def brought(self, segment: Segment) -> None:
-        """Draw what a segment's products bring, as far as it is not given."""
+        """Draw the modes and random numbers of a segment's products, unless given."""
         if not segment.a:
-            # What changes no sum, as the unit's documents have it.
+            # The product that changes no sum, according to the unit's documents.
             operand = self.operands[segment.format if segment.format < len(self.operands) else 0]
             segment.modes = segment.modes or self._drawn_modes(1)
             is_down = segment.modes[0] == Rounding.DOWN.value
@@ -146,7 +146,7 @@ class RoundedMaker(MacMaker):
         }
 
     def brought_with(self, segment: Segment, name: str, k: int) -> int:
-        """Return what a product brings by a name."""
+        """Return a product's field by name."""
         number: int = getattr(segment, name)[k]
         return number
 
@@ -191,7 +191,7 @@ class RoundedMaker(MacMaker):
             for mode in self.modes:
                 numbers = [top - top // 4, top - top // 4 - 1] if mode == _STOCHASTIC and top >= 4 else [0]
                 for number in numbers:
-                    # What is not to be taken would round the other way.
+                    # The wrong number would round the other way.
                     own, other = [number] * 2, [top - 1 - number] * 2
                     random, promotion = (own, other) if at == "step" else (other, own)
                     yield Segment(
@@ -232,7 +232,7 @@ class RoundedMaker(MacMaker):
                 yield [Segment(index, 2, a, b, chunk=0, odd=odd, modes=list(modes)) for odd in (False, True)]
 
     def _met(self, segment: Segment) -> str:
-        """Return the bin of a reduction of two products: what the second one's step, or its promotion, came to."""
+        """Return the bin of a reduction of two products: the outcome of the second one's step, or of its promotion."""
         level, outer = segment.level, accumulator_of(0, FP32)
         if level == 2:
             outer = self.inner or self.operands[segment.format]

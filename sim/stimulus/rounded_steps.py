@@ -1,4 +1,4 @@
-"""Steps for units with rounding modes or widened operands, and what a mode makes of a result that is too large."""
+"""Steps for units with rounding modes or widened operands, and the overflow results of each mode."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["beyond", "rows_of_steps", "rows_of_widened_steps"]
 
 
 def rows_of_steps(operand: FloatFormat, level: int) -> Iterator[tuple[int, int, int, int]]:
-    """Yield steps ``a * b + c * d``: those of all units, and the negative ones of some of them."""
+    """Yield steps ``a * b + c * d``: the steps of all units, and some of them negated."""
     steps = directed_steps(operand, accumulator_of(level, operand))
     columns = (part.astype(np.int64).tolist() for part in (steps.c, steps.d, steps.a, steps.b))
     yield from zip(*columns, strict=True)
@@ -52,7 +52,7 @@ def rows_of_widened_steps(operand: FloatFormat, rng: np.random.Generator) -> lis
 
 
 def beyond(fmt: FloatFormat, mode: Rounding, sign: int) -> str:
-    """Say what a result beyond the largest finite value becomes."""
+    """Return the name of the rounded result beyond the largest finite value: ``largest`` or ``infinity``."""
     random: dict[str, Any] = {"random": 0} if mode is Rounding.STOCHASTIC else {}
     value = reference.Value(reference.Class.FINITE, sign, 1, fmt.emax + 1)
     code, _ = reference.round_value(value, fmt, rounding=mode, **random)

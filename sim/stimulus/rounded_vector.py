@@ -60,7 +60,7 @@ class RoundedVectorMaker(RoundedMaker, VectorMaker):
         return [scenario]
 
     def completed(self, row: Row) -> Row:
-        """Return a row whose elements have its modes, and numbers of their own."""
+        """Return a row whose elements have its modes, and separate random numbers."""
         for element in row.elements:
             element.modes = list(row.modes)
             self.brought(element)
@@ -79,7 +79,7 @@ class RoundedVectorMaker(RoundedMaker, VectorMaker):
             yield from row.elements
 
     def brought_with(self, segment: Segment, name: str, k: int) -> int:
-        """Return what a beat brings by a name: one thing for all lanes, or a number for each; anything where unused."""
+        """Return a beat's field by name: one value for all lanes, or a number for each; unused ones are random."""
         if name == "modes":
             return super().brought_with(segment, name, k)
         assert isinstance(segment, Row)

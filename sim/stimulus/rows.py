@@ -1,4 +1,4 @@
-"""Rows of a SIMD multiply-accumulate unit, and what they are at its ports: words of all lanes, and beats of answers."""
+"""Rows of a SIMD multiply-accumulate unit, and their form at its ports: words of all lanes, and beats of answers."""
 
 from __future__ import annotations
 

@@ -179,7 +179,7 @@ class Table:
         return np.array([getattr(segment, key) for segment in self.segments], np.int64)[self.which]
 
     def of_products(self, values: Sequence[Sequence[int]]) -> NDArray[np.int64]:
-        """Return each product's value, given those of every segment's products."""
+        """Return each product's value from the values of every segment's products."""
         lengths = np.array([len(each) for each in values], np.int64)
         every = np.fromiter(itertools.chain.from_iterable(values), np.int64, int(lengths.sum()))
         return every[(np.cumsum(lengths) - lengths)[self.which] + self.place]
@@ -197,15 +197,15 @@ class Table:
 
 
 def beats_ahead(mac: Any) -> int:
-    """Return how many beats a unit holds before they are issued: in the rank that widens, and in that of the beat."""
+    """Return the number of beats that a unit holds before their issue, in the widening rank and the input rank."""
     return int(mac.parameters.has_input_rank) + (mac.parameters.widened is not None)
 
 
 def cycles_of_rotation(mac: Any, ends_chunk: Sequence[bool]) -> int:
     """Return the cycles from the first accepted product to the last, both counted, of products that never wait.
 
-    A product that ends a chunk comes back as its promotion, through all ranks but that of the beat, and takes a cycle
-    from whatever product would be issued then.
+    A product that ends a chunk returns as its promotion, through all ranks but the input rank, and takes the issue
+    cycle of one product.
 
     Parameters
     ----------
@@ -285,7 +285,7 @@ def _answers(segments: list[Segment], port: Port) -> Any:
 
 
 def details_of(segments: list[Segment]) -> dict[str, Any]:
-    """Return what a failure line needs to explain these."""
+    """Return the details of these segments for failure lines."""
     keys = ("format", "level", "register", "first", "chunk", "initial", "error")
     details: dict[str, Any] = {
         key: np.array([int(getattr(segment, key)) for segment in segments], np.int64) for key in keys

@@ -1,4 +1,4 @@
-"""The scenarios of a SIMD multiply-accumulate unit: those of the scalar one, with other products in every lane."""
+"""The scenarios of a SIMD multiply-accumulate unit: as for the scalar one, with different products in every lane."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def vector_scenarios(
 class VectorMaker(MacMaker):
     """Makes the scenarios of one unit.
 
-    Whatever a scalar chain does, a row does in all lanes, one of which has that chain's operands. The chains of steps
-    are alike and many: there, every lane has a chain of its own; those of neighbours are the same in all lanes.
+    A row repeats a scalar chain in all lanes, one of which has that chain's operands. The chains of steps are many and
+    alike, so every lane has a different one; the scenario `neighbours` has the same chains in all lanes.
     """
 
     paired = (1,)
@@ -193,11 +193,11 @@ class VectorMaker(MacMaker):
         )
 
     def chunk_edges(self) -> list[Chain]:
-        """Go level by level: those of level 0 would wait for each promotion of the others; streams see to that."""
+        """Return chains level by level: level 0 would wait for each promotion of the others, which streams test."""
         return sorted(super().chunk_edges(), key=lambda chain: chain[0].level)
 
     def hazards(self) -> list[Chain]:
-        """Add each level after each one on the same row, and both orders of the odd row and the pair that it is of."""
+        """Add each level after each other one on the same row, and both orders of the odd row and its pair."""
         chains = super().hazards()
         for before, after in itertools.product(self.mac.levels, self.mac.levels):
             index = int(self.rng.integers(len(self.operands)))
@@ -265,7 +265,7 @@ class VectorMaker(MacMaker):
         return issued[-1 - ahead] + 1 + ahead
 
     def throughput(self) -> list[Scenario]:
-        """Add answers as fast as promotions let them come, those of level 1 in two parts."""
+        """Add scenarios with answers as fast as promotions allow; answers of level 1 have two parts."""
         scenarios = super().throughput()
         for level in self.mac.levels:
             if level == 0 or self.mac.accumulate_latency > self._places(level):
