@@ -1,4 +1,4 @@
-"""Named bit fields of a stream's payload, packed and taken apart for whole arrays at once."""
+"""Named bit fields of a stream's payload, packed and unpacked for whole arrays."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ mixed_rotation mixed_sampled neighbours piled_promotions port_changes power_up p
 resets_in_every_cycle resets_sampled resets_while_counting sampled_blocks sampled_codes steps steps_sampled
 watched_over_resets
 """
-#: The names of all scenarios of all units: a misspelt one is told before any unit is generated.
+#: The names of all scenarios of all units, to reject a misspelt one before any unit is generated.
 NAMES = (
     *_SINGLE.split(),
     *(f"stream_idle_{idle}_backpressure_{back}" for idle, back in product(("none", "random", "bursts"), repeat=2)),
@@ -48,33 +48,33 @@ class Scenario:
     case : array of int
         For every answer, the row of `details` that explains it.
     offers, takes : arrays of bool
-        Whether the driver offers, and the monitor takes, in a cycle; repeated for as long as the test runs.
+        Whether the driver offers, and the monitor takes, in a cycle; repeated until the test ends.
     on_sight : bool
-        The monitor takes only what it sees: its ``ready`` waits for ``valid``, which must not wait in turn.
+        The monitor's ``ready`` waits for ``valid``, which must not wait in turn.
     chunks : array of int, optional
-        Chunk length that goes with every payload.
+        Chunk length for every payload.
     gaps : array of int, optional
-        Chunk length that is shown while nothing is offered after a payload; that of the payload unless given.
+        Chunk length on the port while nothing is offered after a payload; by default the payload's.
     pauses : array of int, optional
-        In how many cycles at least nothing is offered ahead of each payload.
+        Minimum number of cycles without an offer before each payload.
     episodes : array of int of shape (n, 3)
-        The unit is reset ahead of each: its first payload, its first answer, and after how many cycles a reset cuts it
-        off; 0 if it runs to its end.
+        Each episode begins with a reset: its first payload, its first answer, and the cycle in which a reset cuts it
+        off, 0 if it runs to its end.
     ends : array of int, optional
-        For every answer, which payload completes it.
+        For every answer, the payload that completes it.
     counts : array of int of shape (payloads, counters), optional
         Expected increments of the counters `sim.counts.COUNTERS` for every payload; an event of several payloads is
         counted for any one of them.
     clears : array of bool, optional
-        Whether the counters are cleared in a cycle; repeated for as long as the test runs.
+        Whether the counters are cleared in a cycle; repeated until the test ends.
     is_bulk : bool
-        So long that it runs as machine code only.
+        Too long for a simulator: it runs as machine code only.
     cycles : int
         Cycles from the first accepted payload to the last one, both counted; 0 if they do not matter.
     details : dict of arrays
-        What a failure line needs to explain a case.
+        Details of the cases for failure lines.
     coverage : dict of str to int
-        How often each bin was met by these cases.
+        Number of these cases in each bin.
     """
 
     name: str
@@ -97,11 +97,11 @@ class Scenario:
     coverage: dict[str, int] = field(default_factory=dict)
 
     def payload_span(self, episode: int) -> range:
-        """Return which payloads are driven in an episode."""
+        """Return the payloads driven in an episode."""
         return self._span(episode, 0, len(self.payloads))
 
     def answer_span(self, episode: int) -> range:
-        """Return which answers may come in an episode; in one that is not cut off, they must."""
+        """Return the answers allowed in an episode; they are required unless it is cut off."""
         return self._span(episode, 1, len(self.answers))
 
     @property
@@ -150,12 +150,12 @@ class Scenario:
 
 
 def matching(names: str, known: Sequence[str]) -> list[str]:
-    """Return the known names that are listed, comma-separated, ``*`` standing for anything; all for an empty list.
+    """Return the known names in a comma-separated list, with ``*`` as a wildcard; all for an empty list.
 
     Raises
     ------
     ValueError
-        If there are none; the message has the nearest one.
+        If there are none; the message has the nearest name.
     """
     wanted = [name.strip() for name in names.split(",") if name.strip()]
     found = [one for one in known if not wanted or any(fnmatchcase(one, name) for name in wanted)]

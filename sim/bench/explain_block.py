@@ -1,4 +1,4 @@
-"""Failure lines of the block quantiser: the elements of a beat that are wrong."""
+"""Failure lines of the block quantiser: the wrong elements of a beat."""
 
 from __future__ import annotations
 

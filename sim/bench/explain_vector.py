@@ -1,4 +1,4 @@
-"""Failure lines of the SIMD multiply-accumulate unit: the reductions of the elements that are wrong."""
+"""Failure lines of the SIMD multiply-accumulate unit: the reductions of the wrong elements."""
 
 from __future__ import annotations
 

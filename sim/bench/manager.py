@@ -138,7 +138,7 @@ class Transfers:
         self._sources["ar"].queue.append((address | int(self._rng.integers(4)),))
 
     def hurry(self, **counts: int) -> None:
-        """Offer so many transfers on these channels at once, and take no answers."""
+        """Offer the given number of transfers on these channels at once, and take no answers."""
         self.takes = False
         for name, count in counts.items():
             self._sources[name].queue.extend(count * [(0,) * len(self._sources[name].words)])

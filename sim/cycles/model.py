@@ -1,4 +1,4 @@
-"""The Verilog of a unit and its shell as machine code, and the scenarios that are run on it."""
+"""The Verilog of a unit and its shell as machine code, which runs scenarios."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Model:
         Verilog of the unit and of the shell.
     port : Port
     folder : Path
-        Where Yosys works.
+        Working folder of Yosys.
 
     Attributes
     ----------

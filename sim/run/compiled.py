@@ -56,9 +56,9 @@ def run_compiled(
     scenarios : sequence of Scenario
     context : Context
     kind : Kind
-        Of the unit: whose failure lines.
+        Kind of the unit, for its failure lines.
     folder : Path
-        Where Yosys works; it is made.
+        Working folder of Yosys, which is created.
     outcome : Outcome
     stops_early : bool
         End with the first scenario that fails.
@@ -79,7 +79,7 @@ def run_compiled(
 
 
 def _resets(scenario: Scenario, ran: Sequence[Ran]) -> Counter[str]:
-    """Count in which states resets have met the unit, as far as they are seen from outside."""
+    """Count the states of the unit at resets, as far as visible from outside."""
     bins: Counter[str] = Counter()
     for at, episode in enumerate(ran):
         if not scenario.episodes[at][2]:

@@ -1,4 +1,4 @@
-"""The coverage page: bins that were met, bins that had to be, and register bits that never changed."""
+"""The coverage page: bins that were met, required bins, and register bits that never changed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TEMPLATE = Path(__file__).with_name("coverage.html.j2")
 
 @dataclass(frozen=True)
 class _Grid:
-    """Counts by row and column; a row and a column that no unit has to meet may be empty."""
+    """Counts by row and column; rows and columns that no unit requires may be empty."""
 
     title: str
     note: str
@@ -29,14 +29,14 @@ class _Grid:
     required: set[tuple[str, str]]
 
     def kind(self, row: str, column: str) -> str:
-        """Return the style of a cell: hole, empty, or how dark it is."""
+        """Return the style of a cell: hole, empty, or its shade."""
         count = self.counts.get((row, column), 0)
         if not count:
             return "hole" if (row, column) in self.required else "empty"
         return f"met{min(4, int(math.log10(count)))}"
 
 
-#: Where a bin stands in a grid: its row and column, or None if it is not in it.
+#: A function from a bin to its row and column in a grid, or None if it is not in it.
 _Place = Callable[[list[str]], "tuple[str, str] | None"]
 
 
@@ -117,7 +117,7 @@ def _grids(outcomes: Sequence[Outcome]) -> Iterable[_Grid]:
 
 
 def write_coverage(outcomes: Sequence[Outcome], heading: str, path: Path) -> None:
-    """Write the page: one file, which needs nothing else."""
+    """Write the page as one self-contained file."""
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
     template = environment.from_string(_TEMPLATE.read_text(encoding="utf-8"))
     path.write_text(template.render(outcomes=outcomes, heading=heading, grids=list(_grids(outcomes))), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Reading cocotb's results: its runner does not fail by itself if tests fail, or if no test ran."""
+"""Reading cocotb's results, because its runner does not fail if tests fail or no test ran."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Judgement:
     failures : list of str
         Empty if every scenario ran and passed.
     is_broken : bool
-        Something else than a comparison failed.
+        Something other than a comparison failed.
     """
 
     failures: list[str] = field(default_factory=list)
@@ -32,14 +32,14 @@ class Judgement:
 
 
 def judge(results: Path, scenarios: list[str]) -> Judgement:
-    """Judge the results of a run that was meant to run these scenarios.
+    """Judge the results of a run of these scenarios.
 
     Parameters
     ----------
     results : Path
         JUnit XML.
     scenarios : list of str
-        A test is that of a scenario if its name ends in ``=`` and the scenario's.
+        A test belongs to a scenario if its name ends in ``=`` and the scenario's name.
     """
     judgement = Judgement()
     if not results.is_file():

@@ -1,4 +1,4 @@
-"""To be imported by the server that the processes of a run are copies of: Yosys is loaded there, once for all units."""
+"""Imported by the fork server of a run, to load Yosys once for all units."""
 
 from contextlib import suppress
 

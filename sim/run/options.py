@@ -77,7 +77,7 @@ def parse(
 
 
 def _processors() -> int:
-    """Return the processors that this process may use, which are fewer than the machine's in many containers."""
+    """Return the number of processors available to this process; containers often limit it."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 __all__ = ["Outcome"]
 
-#: Registers whose every bit must change where a unit gets its full stimulus: what counts, waits and points.
+#: Registers whose every bit must change under a unit's full stimulus: counters, wait states and pointers.
 _CONTROLS = re.compile(
     r"\.(chunks\.|cycles_|beyond_|reserved|pending|left$|held_valid|others_in_flight|passes_by|unsettled|tak)"
     r"|\.(queue|rows)\.(level|\w_port)"
@@ -22,18 +22,18 @@ class Outcome:
     Attributes
     ----------
     vectors : int
-        Answers that had to come, and were compared.
+        Required answers that were compared.
     seconds : float
         Time in the simulator.
     bins, required : counts of all coverage bins; those that must not be empty
     register_bits : int
         Bits of registers and memories of the netlist.
     still : dict of str to list of int
-        Those that had one value throughout, by their registers.
+        Bits that never changed, by register.
     failures : list of str
-        Why it failed; empty if it passed.
+        Reasons for failure; empty if it passed.
     is_broken : bool
-        It failed before or outside of comparing results: no design, no build, no simulator.
+        It failed outside of comparing results: no design, no build, no simulator.
     """
 
     unit: str
@@ -48,7 +48,7 @@ class Outcome:
 
     @property
     def holes(self) -> list[str]:
-        """Bins that must not be empty but are."""
+        """Required bins that are empty."""
         return sorted(name for name in self.required if not self.bins[name])
 
     @property
@@ -58,7 +58,7 @@ class Outcome:
 
     @property
     def stuck(self) -> list[str]:
-        """Register bits that control a unit and had one value throughout."""
+        """Bits of control registers that never changed."""
         return [f"{name}[{bit}]" for name, bits in self.still.items() if _CONTROLS.search(name) for bit in bits]
 
     @property

@@ -16,10 +16,10 @@ __all__ = ["fresh_processes", "run_all"]
 
 
 def fresh_processes(*modules: str) -> multiprocessing.context.BaseContext:
-    """Return how to start processes that know only these modules; to import them takes longer than many a unit.
+    """Return a context that starts processes with these modules loaded; importing them takes longer than many units.
 
-    They are copies of a server that has imported the modules, and has run nothing. They hear nothing of Ctrl-C: whoever
-    started them ends them.
+    The processes are forks of a server that has imported the modules and run nothing else. They ignore Ctrl-C; the
+    process that started them ends them.
     """
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(list(modules))
@@ -31,13 +31,13 @@ def fresh_processes(*modules: str) -> multiprocessing.context.BaseContext:
 def run_all(jobs: list[Job], processes: int, report: Callable[[Outcome], None]) -> list[Outcome]:
     """Run every job and report each one as it ends; return the outcomes in the order of the jobs.
 
-    A fresh process per job: nothing that one unit leaves behind can help or harm another.
+    Each job has a fresh process, so that units cannot affect each other.
     """
     outcomes: dict[Job, Outcome] = {}
     context = fresh_processes("sim.__main__", "sim.run.loaded")
     opened = ProcessPoolExecutor(processes, context, end_with_parent, max_tasks_per_child=1)
     with opened as pool, ended_by_interrupts(pool):
-        # The slow ones first, so that none of them is left over at the end.
+        # Slow ones first, so that none of them runs alone at the end.
         order = slowest_first(job.unit for job in jobs)
         futures = {pool.submit(run_unit, job): job for job in sorted(jobs, key=lambda job: order.index(job.unit))}
         for future in as_completed(futures):

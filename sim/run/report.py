@@ -36,7 +36,7 @@ def _row(outcome: Outcome) -> tuple[str, ...]:
 
 
 def print_outcome(console: Console, outcome: Outcome, done: int, total: int) -> None:
-    """Print the line of a unit that ended, and why it failed."""
+    """Print the line of a finished unit, and its failures."""
     unit, result, vectors, seconds, rate, required, met = _row(outcome)
     style = "green" if outcome.passed else "bold red"
     console.print(
@@ -79,7 +79,7 @@ def conclusion(outcomes: list[Outcome]) -> str:
 
 
 def write_junit(outcomes: list[Outcome], results: dict[str, Path], path: Path) -> None:
-    """Write one suite per unit: the tests that cocotb ran, and one that stands for the unit as a whole."""
+    """Write one suite per unit: the tests run by cocotb, and one for the unit as a whole."""
     xml = JUnitXml("regression")
     for outcome in outcomes:
         suite = TestSuite(outcome.unit)

@@ -50,18 +50,18 @@ class Job:
         Name in `UNITS`.
     seed : int
     folder : Path
-        Where everything about this run is written; it is emptied first.
+        Output folder of this run; it is emptied first.
     simulator : str
         ``icarus`` or ``verilator``.
     waves : bool
-        Write a waveform of what is simulated: of all `scenarios` if there are some, else of those that are not so long
-        that they run as machine code only.
+        Write a waveform: of all `scenarios` if given, otherwise of all but the long ones, which run as machine code
+        only.
     scenarios : str
-        Comma-separated scenarios to run, with ``*``; all of them if empty.
+        Comma-separated scenarios to run, with ``*`` as a wildcard; all if empty.
     effort : float
         Factor on the unit's own effort.
     verilog : Path, optional
-        The design, if it is not to be generated here.
+        The design; it is generated if this is missing.
     engines : tuple of Engine
     stops_early : bool
         End with the first scenario that fails as machine code.
@@ -80,10 +80,10 @@ class Job:
 
 
 def run_unit(job: Job) -> Outcome:
-    """Test a unit. Whatever goes wrong is an outcome too, so that the other units still run."""
+    """Test a unit. Any error becomes its outcome, so that the other units still run."""
     outcome = Outcome(job.unit)
     collects = gc.isenabled()
-    # A search for cycles among millions of products takes as long as it takes to make them, and finds none.
+    # Garbage collection among millions of products takes as long as making them, and finds nothing.
     gc.disable()
     try:
         _run(job, outcome)
@@ -132,13 +132,13 @@ def _run(job: Job, outcome: Outcome) -> None:
     }
     (job.folder / "manifest.json").write_text(json.dumps(manifest))
 
-    # The long scenarios run as machine code only: without it, they count for nothing.
+    # The long scenarios run as machine code only; without it, they are not counted.
     tested = kept if Engine.COMPILED in job.engines else in_simulator if Engine.SIMULATOR in job.engines else []
     outcome.vectors = sum(scenario.due for scenario in tested)
     # Payloads cut off by a reset may never have been driven, so they cover nothing.
     driven = (scenario.coverage for scenario in tested if not scenario.episodes[:, 2].any())
     outcome.bins = sum(map(Counter, driven), Counter())
-    # A part of the scenarios, or of the stimulus, is not expected to reach everything.
+    # A part of the scenarios, or of the stimulus, need not reach all bins.
     is_whole = not job.scenarios and job.effort >= 1
     outcome.required = required if is_whole else set()
     if is_whole and not required:
@@ -175,7 +175,7 @@ def _run_simulator(job: Job, unit: Unit, sources: list[Path], scenarios: list[st
 
 
 def _simulate(job: Job, unit: Unit, sources: list[Path]) -> tuple[int, float]:
-    """Build and run; return the simulator's exit status and how many seconds it ran."""
+    """Build and run; return the simulator's exit status and its running time in seconds."""
     runner = get_runner(job.simulator)
     verilator_options = ["-Wno-fatal", *(["--trace-fst"] if job.waves else [])]
     runner.build(
@@ -216,9 +216,9 @@ def _simulate(job: Job, unit: Unit, sources: list[Path]) -> tuple[int, float]:
 
 @cache
 def prepare(unit: Unit, seed: int, effort: float) -> tuple[list[Scenario], set[str], list[str]]:
-    """Return the scenarios of a unit, the coverage bins that they must meet, and the names of the formats in them.
+    """Return the scenarios of a unit, the coverage bins that they must meet, and the names of their formats.
 
-    They are kept: faults of a unit, one after the other in a process, are all judged with the same stimulus.
+    They are cached: all faults of a unit that are judged in one process see the same stimulus.
     """
     component = unit.build()
     port = port_of(unit, component)

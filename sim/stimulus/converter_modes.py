@@ -73,13 +73,13 @@ def _has(flags: NDArray[np.uint64], flag: Flag) -> NDArray[np.bool_]:
 
 
 class _Maker:
-    """Draws modes and random numbers for codes, and tells what must come of them."""
+    """Draws modes and random numbers for codes, and computes the expected results."""
 
     def __init__(self, component: FloatConverter, port: Port, rng: np.random.Generator) -> None:
         self.component, self.port, self.rng = component, port, rng
 
     def scenario(self, name: str, codes: Codes, each_in_all_modes: Codes | None = None) -> Scenario:
-        """Return a scenario of codes, each in a mode that is drawn, after some that come once in every mode."""
+        """Return a scenario of codes in random modes, after some codes in every mode."""
         modes = self._modes(len(codes))
         if each_in_all_modes is not None:
             built = self._built()

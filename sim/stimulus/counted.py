@@ -122,7 +122,7 @@ class CountingMaker(MacMaker):
             self.make("refusals", self.refusals, policy="random"),
             *self.control(),
         ]
-        # Over a bus the same unit is looked at, and the bus.
+        # With a bus, the unit is the same, and the scenarios test the bus.
         if self.port.counters == "ports":
             made += [*self.all_steps(), self.make("chunk_edges", self.chunk_edges), *self.streams()]
         for scenario in made:
@@ -133,7 +133,7 @@ class CountingMaker(MacMaker):
     def control(self) -> list[Scenario]:
         """Return the scenario of resets while a step ends in almost every cycle.
 
-        Every other episode runs to its end: what came before the reset must not be counted there.
+        Every other episode runs to its end: steps before the reset must not be counted there.
         """
         self.start("resets_while_counting")
         kinds = [self.kinds[at % len(self.kinds)] for at in range(EPISODES)]
@@ -151,7 +151,7 @@ class CountingMaker(MacMaker):
         return [scenario]
 
     def counted_events(self) -> list[Chain]:
-        """Reduce what raises every event, in a product and in a promotion, several times in a row."""
+        """Raise every event, in a product and in a promotion, several times in a row."""
         chains: list[Chain] = []
         for index, level in self.kinds:
             for a, b, chunk in event_reductions(self.operands[index], level, self.inner):
@@ -159,7 +159,7 @@ class CountingMaker(MacMaker):
         return chains
 
     def to_scenario(self, name: str, beats: Beats) -> Scenario:
-        """Return the scenario that drives these products and expects golden's counts of their segments."""
+        """Return a scenario of these products with golden's counts of their segments."""
         scenario = super().to_scenario(name, beats)
         scenario.counts = np.zeros((len(beats), len(COUNTERS)), np.int64)
         seen: set[int] = set()
@@ -175,7 +175,7 @@ class CountingMaker(MacMaker):
         return scenario
 
     def parts(self, segment: Segment) -> Iterable[Segment]:
-        """Return the reductions that go on in a segment."""
+        """Return the reductions of a segment."""
         return (segment,)
 
     def required(self) -> set[str]:
@@ -222,7 +222,7 @@ class RoundedCountingMaker(CountingMaker, RoundedMaker):
         return super().required() | driven
 
     def heads(self, kind: str) -> list[str]:
-        """Return one for every mode."""
+        """Return one prefix for every mode."""
         return [f"{kind}/{Rounding(mode)}" for mode in self.modes]
 
 

@@ -16,7 +16,7 @@ _WIDE = 16
 
 
 def countable(operand: FloatFormat, level: int, inner: FloatFormat | None = None) -> set[str]:
-    """Return which counters a reduction of these operands can move, of narrow ones with a few products.
+    """Return the counters that a reduction of these operands can increment, for narrow ones with a few products.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def countable(operand: FloatFormat, level: int, inner: FloatFormat | None = None
 def event_reductions(
     operand: FloatFormat, level: int, inner: FloatFormat | None = None
 ) -> Iterable[tuple[list[int], list[int], int]]:
-    """Yield factors and chunk lengths that raise, together, every event of `countable`, in whatever mode."""
+    """Yield factors and chunk lengths that together raise every event of `countable`, in any mode."""
     if inner or operand.width < _WIDE:
         yield from _events_of_narrow(operand, level, inner or operand)
         return
@@ -97,9 +97,9 @@ def _events_of_narrow(
 
 
 def _losses(operand: FloatFormat, level: int, inner: FloatFormat, chunk: int) -> Iterator[tuple[list[int], list[int]]]:
-    """Yield sums that grow until half an ulp of them is no less than a small product, which is added and taken away.
+    """Yield sums that grow until half an ulp is at least a small product, which is then added and subtracted.
 
-    In every mode one of both leaves the sum as it is.
+    In every mode, one of the two leaves the sum unchanged.
     """
     added, counted_in = _formats(level, inner, chunk)
     least = operand.min_subnormal
@@ -119,7 +119,7 @@ def _losses(operand: FloatFormat, level: int, inner: FloatFormat, chunk: int) ->
 def _overflows(
     operand: FloatFormat, level: int, inner: FloatFormat, chunk: int
 ) -> Iterator[tuple[list[int], list[int]]]:
-    """Yield sums of the largest products that no format of such a size holds, whatever the mode makes of them."""
+    """Yield sums of the largest products, which overflow the format in every mode."""
     added, counted_in = _formats(level, inner, chunk)
     for other in (operand.max_finite, operand.one):
         product = _value(operand.max_finite, operand) * _value(other, operand)

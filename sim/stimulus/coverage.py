@@ -14,7 +14,7 @@ from sim.stimulus.operands import Codes
 
 __all__ = ["ROUNDING_CASES", "classes", "count_bins", "rounding_cases"]
 
-#: Where the exact value lies between two neighbours of the destination, or why that makes no sense.
+#: Position of the exact value between two neighbours of the destination, or the reason why it has none.
 ROUNDING_CASES = ("exact", "below_half", "tie", "above_half", "overflow", "not_finite")
 
 
@@ -36,10 +36,10 @@ def rounding_cases(high: NDArray[np.float64], low: Any, result: Codes, fmt: Floa
         exponent = np.frexp(np.where(np.isfinite(high), high, 1.0))[1] - 1
         ulp = np.ldexp(1.0, np.maximum(exponent, fmt.emin) - fmt.fraction_bits)
         below = np.floor(high / ulp) * ulp
-        # `low` may pull the exact value under a value of the destination that `high` stands on.
+        # If `high` is a value of the destination, `low` may move the exact value below it.
         below = np.where((below == high) & (np.asarray(low) < 0), below - ulp, below)
         side = (high - (below + ulp / 2)) + low
-    # "Below half" is meant towards zero, so that it is the same for both signs.
+    # "Below half" is relative to zero, so that it is the same for both signs.
     side = np.where(high < 0, -side, side)
     return np.select(
         [

@@ -1,6 +1,6 @@
-"""Directed reductions: flags that only a promotion raises, NaNs that come back, exponents near the smallest.
+"""Directed reductions: flags that only a promotion raises, NaNs that return, exponents near the smallest.
 
-Every one is named by the bin that it meets. That it does is looked at here: the exact value, or golden's flags, say so.
+Each has the name of the bin that it meets. The exact value or golden's flags confirm this here.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ def required_directed(operand: FloatFormat, level: int) -> set[str]:
 def directed_segments(
     index: int, operand: FloatFormat, level: int, rng: np.random.Generator
 ) -> Iterator[tuple[str, Segment]]:
-    """Yield the name of a bin and a reduction that meets it; several may meet the same.
+    """Yield the name of a bin and a reduction that meets it; several may meet the same bin.
 
     Parameters
     ----------
     index : int
-        Of the operand format in its unit.
+        Index of the operand format in its unit.
     operand : FloatFormat
     level : int
     rng : numpy.random.Generator
@@ -79,7 +79,7 @@ def _raises_only_together(operand: FloatFormat, level: int, a: list[int], chunk:
 
 
 def _quiet_nans(operand: FloatFormat, rng: np.random.Generator) -> Iterator[tuple[list[int], list[int], int]]:
-    """Yield factors, one of them a quiet NaN: whatever its significand becomes, its promotion is not invalid."""
+    """Yield factors, one of them a quiet NaN: its promotion is not invalid, regardless of its significand."""
     fractions = rng.integers(0, 1 << operand.fraction_bits, (12, 3))
     codes = from_parts(operand, rng.integers(0, 2, (12, 3)), operand.bias, fractions).astype(np.int64).tolist()
     for x, y, z in codes:
@@ -90,14 +90,14 @@ def _quiet_nans(operand: FloatFormat, rng: np.random.Generator) -> Iterator[tupl
 def near_limits(
     operand: FloatFormat, level: int, rng: np.random.Generator
 ) -> Iterator[tuple[int, list[int], list[int]]]:
-    """Yield exponent fields of an accumulator, and factors whose last sum cancels all the digits that it can."""
+    """Yield exponent fields of an accumulator, and factors whose last sum cancels as many digits as possible."""
     return _near_limits(operand, rng) if level else _near_limits_of_fp32(operand, rng)
 
 
 def _near_limits(operand: FloatFormat, rng: np.random.Generator) -> Iterator[tuple[int, list[int], list[int]]]:
     """Yield exponent fields of an accumulator, and a product which differs from it in its lowest bit alone.
 
-    As many digits cancel as can; fewer of them than the exponent leaves places for.
+    As many digits cancel as possible, but fewer than the exponent has places for.
     """
     bits = operand.precision
     for field in range(1, min(2 * bits, operand.max_finite_field + 1)):

@@ -42,7 +42,7 @@ def required_distances(maker: Maker) -> set[str]:
 
 
 def distance_chains(maker: Maker) -> Iterator[tuple[str, Chain]]:
-    """Yield the name of a bin and its products, with chunks of two products as far as the unit has such."""
+    """Yield the name of a bin and its products, with chunks of two products if the unit has chunks."""
     chunk = min(2, (1 << maker.mac.chunk_bits) - 1)
     for name, before, after, how, cycles in _names(maker):
         index, other = maker.rng.integers(len(maker.operands), size=2).tolist()
@@ -56,7 +56,7 @@ def distance_chains(maker: Maker) -> Iterator[tuple[str, Chain]]:
         is_new = how != "continues"
         second = maker.segment(other if is_new else index, after, 4, chunk=chunk, first=is_new)
         first.pauses, second.pauses = [DRAINED, 0, 0], [cycles, 0, 0, 0]
-        # In the other register of the pair that the other one takes.
+        # In the other register of the pair.
         for segment in (first, second):
             segment.odd = how == "crosses" and segment.level not in maker.paired
         yield name, [first, second]

@@ -1,4 +1,4 @@
-"""Random numbers that one seed repeats, whatever else runs."""
+"""Random numbers that a seed reproduces, independently of everything else that runs."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ __all__ = ["generator_for"]
 
 
 def generator_for(seed: int, *names: str) -> np.random.Generator:
-    """Return the random numbers that belong to a seed and to names: of a unit, or a unit and a scenario."""
+    """Return the random generator for a seed and names: a unit, or a unit and a scenario."""
     return np.random.default_rng([seed, *(zlib.crc32(name.encode()) for name in names)])

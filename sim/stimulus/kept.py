@@ -14,7 +14,7 @@ from sim.stimulus.schedule import on_registers
 
 __all__ = ["KEPT", "kept_over_resets", "watched_over_resets"]
 
-#: The bin of reductions that go on behind a reset.
+#: The bin of reductions that continue after a reset.
 KEPT = "reset/registers_kept"
 #: The longest of the random reductions.
 _LONGEST = 6
@@ -23,14 +23,14 @@ _PARTS = 3
 
 
 def kept_over_resets(maker: Maker) -> Scenario:
-    """Continue every kind of reduction behind resets that met the unit when nothing was in flight.
+    """Continue every kind of reduction after resets with nothing in flight.
 
-    Each register gets a result. Once all are taken, and the unit is still, a reset comes. Then the reductions continue
+    Each register gets a result. Once all are taken, and the unit is idle, a reset comes. Then the reductions continue
     from the values of the registers. This happens twice for each of them.
     """
     name = "kept_over_resets"
     maker.start(name)
-    # Twice all kinds, in another order: so they meet other registers.
+    # All kinds twice, the second time in reverse, for other registers.
     kinds = [*maker.kinds, *reversed(maker.kinds)]
     chains = [_chain(maker, index, level) for index, level in kinds]
     maker.complete(name, chains)
@@ -75,7 +75,7 @@ def _chain(maker: Maker, index: int, level: int) -> Chain:
 
 
 def _with_resets(maker: Maker, name: str, groups: Sequence[Sequence[Chain]]) -> Scenario:
-    """Drive groups of chains side by side, part by part, with a reset ahead of each when the unit is still."""
+    """Drive groups of chains in parallel, part by part, with a reset before each part while the unit is idle."""
     beats: list[Beat] = []
     starts: list[int] = []
     for group in groups:

@@ -57,7 +57,7 @@ def _name(chunk: int, level: int) -> str:
 def _segments(maker: Maker, level: int, chunk: int) -> Iterator[Segment]:
     index = int(maker.rng.integers(len(maker.operands)))
     operand = maker.operands[index]
-    # Without a limit: as many as would overflow the counter, as far as that is simulated.
+    # Without a limit: enough to overflow the counter, or as many as are simulated.
     end = chunk or 1 << min(maker.mac.chunk_bits, maker.long_bits)
     length = end + _REST
     places = np.unique([0, 1, end // 2, *range(max(end - 4, 0), length)])
@@ -95,7 +95,7 @@ def _wrong_lengths(chunk: int, end: int) -> NDArray[np.int64]:
 def sparse_results(
     operand: FloatFormat, level: int, a: Any, b: Any, places: NDArray[np.int64], chunks: NDArray[np.int64]
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return results and flags of a reduction with each of several chunk lengths, in which only some products count.
+    """Return results and flags of a reduction with few nonzero products, for each of several chunk lengths.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ def sparse_results(
     level : int
         1 or 2.
     a, b : arrays of codes
-        Of the products that are not zero.
+        Factors of the nonzero products.
     places : int array
         Their numbers, ascending.
     chunks : int array

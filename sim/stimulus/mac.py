@@ -53,7 +53,7 @@ class MacMaker(Maker):
         ]
 
     def control(self) -> list[Scenario]:
-        """Return scenarios of resets, of the port `chunk`, of when products come, and of what comes next to each."""
+        """Return scenarios of resets, of the port `chunk`, of distances, and of neighbouring products."""
         changes = [port_changes(self)] if self.mac.parameters.has_chunks else []
         long = [self.long_chunks()] if self.mac.parameters.has_chunks else []
         over_resets = [*resets(self), full_queue_over_resets(self), kept_over_resets(self), watched_over_resets(self)]
@@ -66,7 +66,7 @@ class MacMaker(Maker):
         return scenario
 
     def all_steps(self) -> list[Scenario]:
-        """Return all steps, which are many, and some of them again for the simulator."""
+        """Return all steps, for machine code, and a sample of them for the simulator."""
         made: list[Chain] = []
 
         def every() -> list[Chain]:
@@ -88,7 +88,7 @@ class MacMaker(Maker):
         return required | required_control(self)
 
     def power_up(self) -> list[Chain]:
-        """Continue what no product has ever started: registers hold +0."""
+        """Continue reductions that were never started: registers hold +0."""
         index, level = self.kinds[0]
         pairs = self.mac.registers // 2
         return [[self.segment(index, level, length, first=False)] for length in (1, 3, 5, 9)[:pairs]]
@@ -127,7 +127,7 @@ class MacMaker(Maker):
         return chains
 
     def _specials_in_turn(self, index: int, count: int) -> list[list[int]]:
-        """Return infinities and NaNs, or any specials, in turn: the accumulator will have been several of them."""
+        """Return infinities and NaNs, or any specials, in turn, so that the accumulator takes several of them."""
         operand = self.operands[index]
         inf, minus_inf, nan = operand.inf, operand.inf | operand.sign_mask, operand.nan
         usual = np.array([inf, minus_inf, nan, operand.one])
@@ -138,7 +138,7 @@ class MacMaker(Maker):
         return Segment(index, level, codes, [self.operands[index].one] * len(codes), chunk=0)
 
     def chunk_edges(self) -> list[Chain]:
-        """Reduce as many products as lie at the edges of chunks."""
+        """Reduce numbers of products around the edges of chunks."""
         chains: list[Chain] = []
         times = max(1, round(2 * self.effort / len(self.operands) + 0.3))
         for (index, level), chunk in itertools.product(self.kinds, self.chunks):
@@ -149,7 +149,7 @@ class MacMaker(Maker):
         return chains
 
     def continuations(self) -> list[Chain]:
-        """Continue after an answer, also with an empty reduction; abandon a reduction and start afresh."""
+        """Continue after an answer, also with an empty reduction; abandon a reduction and start again."""
         chains: list[Chain] = []
         for (index, level), chunk in itertools.product(self.kinds, (min(3, self.default_chunk), self.default_chunk, 0)):
             for _ in range(max(1, int(4 * self.effort))):
@@ -178,7 +178,7 @@ class MacMaker(Maker):
         return chains
 
     def refusals(self) -> list[Chain]:
-        """Put products that must be refused between others: they change nothing, whatever register they name."""
+        """Insert products that must be refused: they change nothing, regardless of their register."""
         chains: list[Chain] = []
         fields = self.port.request.widths
         formats = range(len(self.operands), min(1 << fields["format"], 16))
@@ -226,7 +226,7 @@ class MacMaker(Maker):
         return scenarios
 
     def full_queue(self) -> Scenario:
-        """Answer every product, refusals too, between others that give none, while nothing is taken for long."""
+        """Answer every product, also refusals, among others without answers, while no answer is taken for long."""
         scenario = self.make("full_queue", self._answered, policy="rotation")
         lengths = self.rng.integers(40, 120, 64)
         scenario.takes = np.repeat(np.arange(64) % 2 == 0, lengths)
@@ -244,7 +244,7 @@ class MacMaker(Maker):
         return chains
 
     def throughput(self) -> list[Scenario]:
-        """Rotate over as many registers as it takes for a product in every cycle, and count the cycles."""
+        """Rotate over enough registers for a product in every cycle, and count the cycles."""
         scenarios = []
         count, length = self.mac.accumulate_latency, 3 * self.rotation_chunk
         for level in self.mac.levels:

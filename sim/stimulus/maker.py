@@ -1,4 +1,4 @@
-"""Chains of reductions into a scenario of a multiply-accumulate unit: what its scenarios have in common."""
+"""Conversion of chains of reductions into scenarios of a multiply-accumulate unit: the common part."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ class Maker:
         self.kinds = list(itertools.product(range(len(self.operands)), mac.levels))
         self.chunks = tuple(chunk for chunk in CHUNKS if chunk < 1 << mac.chunk_bits)
         self.default_chunk = self.rotation_chunk = max(self.chunks)
-        #: Up to which power of two chunk lengths are tried; all of them where it is no variant of another unit.
+        #: Exponent of the largest power of two among the tested chunk lengths; variants of a unit are tested less.
         self.long_bits = 16 if effort >= 1 else 8
         self.bins: Counter[str] = Counter()
         self.rng = generator_for(seed, unit)
 
     def elements(self, level: int) -> int:
-        """Return how many reductions of a level go on in one register."""
+        """Return the number of parallel reductions of a level in one register."""
         return 1
 
     def make(self, name: str, chains_of: Callable[[], list[Chain]], policy: str = "rotation") -> Scenario:
-        """Return the scenario of the chains that a method of this class gives, chunk length by chunk length."""
+        """Return the scenario of the chains from `chains_of`, chunk length by chunk length."""
         self.start(name)
         chains = chains_of()
         self.complete(name, chains)
@@ -56,7 +56,7 @@ class Maker:
         return scenario
 
     def start(self, name: str) -> None:
-        """Begin a scenario, with its own random numbers and nothing covered."""
+        """Begin a scenario, with separate random numbers and empty coverage."""
         self.rng = generator_for(self.seed, self.unit, name)
         self.bins = Counter()
 
@@ -110,5 +110,5 @@ class Maker:
         return int(self.rng.choice([level for level in range(4) if level not in self.mac.levels]))
 
     def _places(self, level: int) -> int:
-        """Return how many totals of a level the registers hold."""
+        """Return the number of totals of a level that fit the registers."""
         return self.mac.registers // (2 if level in self.paired else 1)

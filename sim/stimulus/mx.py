@@ -23,11 +23,11 @@ __all__ = ["block_scenarios", "required_block_bins"]
 
 #: Beats of a scenario of the stream matrix, in whole blocks.
 _STREAM_BEATS = 160
-#: Episodes that a reset cuts off, the first one after so many cycles.
+#: Number of episodes cut off by a reset, and length of the first one in cycles.
 _EPISODES, _EARLIEST = 24, 2
 #: Blocks drawn at random.
 _RANDOM = 1500
-#: Of the directed blocks, those that are simulated; all of them run as machine code.
+#: Number of directed blocks that are simulated; all of them run as machine code.
 _SAMPLE = 24
 
 
@@ -53,7 +53,7 @@ def block_scenarios(component: MxQuantizer, port: Port, rng: np.random.Generator
 
 
 def _resets(maker: _Maker, blocks: Codes) -> Scenario:
-    """Reset the unit earlier and later, from the first beats on until it is full and no result has been taken."""
+    """Reset the unit at various times, from the first beats until it is full with no result taken."""
     unit, rng = maker.unit, maker.rng
     full = unit.values.depth + unit.latency
     cuts = np.unique(np.linspace(_EARLIEST, full + 2 * _EARLIEST, _EPISODES).round().astype(np.int64))
@@ -68,13 +68,13 @@ def _resets(maker: _Maker, blocks: Codes) -> Scenario:
 
 
 def _resets_in_every_cycle(maker: _Maker, blocks: Codes) -> Scenario:
-    """Reset the unit in each of so many cycles; each time, a block that follows tells whether anything was left.
+    """Reset the unit in every cycle of a range; each time, a following block shows whether any state was left.
 
-    In some of these cycles a block is complete, which only a register or two remember.
+    In some of these cycles a block is complete, a state that only one or two registers hold.
     """
     unit, rng = maker.unit, maker.rng
     cuts = np.arange(_EARLIEST, 2 * unit.beats + unit.latency + _EARLIEST)
-    # Of the first block and the next one; and one that runs to its end.
+    # Beats of the first block and the next one; and one block that runs to its end.
     each = -(-int(cuts[-1]) // unit.beats) + 1
     scenario = maker.scenario("resets_in_every_cycle", rng.choice(blocks, len(cuts) * (each + 1)))
     starts = unit.beats * (np.arange(len(cuts))[:, np.newaxis] * (each + 1) + [0, each]).ravel()
@@ -103,7 +103,7 @@ class _Maker:
         alone = np.zeros((block, block), np.int64)
         np.fill_diagonal(alone, np.resize(specials(source), block))
         parts += [alone, self._bits_below_a_number()]
-        # With every exponent that the source has, as the largest one.
+        # With every exponent of the source as the largest.
         lowest = source.emin - source.fraction_bits
         parts.append(self._below(np.arange(lowest, source.emax + 1)))
         parts.append(self._around_elements())

@@ -1,4 +1,4 @@
-"""Steps in neighbouring cycles: nothing of one may reach the next, whose result would tell."""
+"""Steps in neighbouring cycles: values that leak from one to the next change its result."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _Products = tuple[str, list[int], list[int]]
 
 
 def neighbours(maker: Maker) -> list[Scenario]:
-    """Take reductions in turn whose second steps would be wrong with something of the step before.
+    """Interleave reductions whose second steps would be wrong with any value from the step before.
 
-    Each turn begins when nothing is in flight, and a third product puts promotions off, so that nothing comes between
-    the second products. Formats whose products are all far above the smallest fp32 numbers have none at level 0.
-    Other turns cancel more digits than each exponent leaves room for: here every lane does so, not the drawn ones only.
+    Each group begins with nothing in flight, and a third product delays promotions, so that nothing comes between the
+    second products. Formats whose products are all far above the smallest fp32 numbers have none at level 0. Other
+    groups cancel more digits than each exponent has room for: here in every lane, not only in random ones.
     """
     maker.start(NEIGHBOURS)
     made = [kind for at in _kinds(maker) for kind in _segments(maker.operands[at[0]], *at) if kind]

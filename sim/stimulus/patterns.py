@@ -14,7 +14,7 @@ _LENGTH = 1009  # a prime: no period of the design divides it
 
 
 def pattern(name: str, rng: np.random.Generator) -> NDArray[np.bool_]:
-    """Return in which cycles a stream goes on.
+    """Return the cycles in which a stream may transfer.
 
     Parameters
     ----------

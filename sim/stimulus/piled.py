@@ -1,4 +1,4 @@
-"""Promotions to one row, as far apart as promotions to others make them."""
+"""Promotions to one row, at distances that depend on promotions to other rows."""
 
 from __future__ import annotations
 

@@ -32,25 +32,25 @@ class Segment:
     first : bool
         Whether it starts from +0; otherwise from the answer before it in its chain.
     last : bool
-        Whether it is answered; otherwise it is given up and the next segment of the chain starts afresh.
+        Whether it is answered; otherwise it is abandoned, and the next segment of the chain starts again.
     odd : bool
-        In the odd register of the chain's pair.
+        Whether it uses the odd register of the chain's pair.
     error : int
-        The refusal that its single product must meet.
+        The expected refusal of its single product.
     chunk : int
         Chunk length, 0 for one chunk; set when it is scheduled.
     register : int
         Set when it is scheduled.
     result, flags, initial : int
-        What golden says; `initial` is the total that it started from.
+        Golden's results; `initial` is the total at the start.
     pauses : list of int
-        In how many cycles at least nothing is offered ahead of each product; empty for none.
+        Minimum number of cycles without an offer before each product; empty for none.
     beyond : int
         Bits of the register number beyond the unit's range.
     is_known : bool
         Result and flags have been filled in.
     modes, random, random_promotion : list of int
-        Of each product, as the units take them; empty where a unit takes none.
+        The rounding fields of each product; empty if a unit takes none.
     """
 
     format: int
@@ -79,7 +79,7 @@ Chain = list[Segment]
 
 
 def predict(chains: Sequence[Chain], operands: Sequence[FloatFormat]) -> None:
-    """Fill in results and flags, as few calls of `golden.dot` as possible: all segments alike at once.
+    """Fill in results and flags with few calls of `golden.dot`, each for all similar segments.
 
     A continuing segment starts from the answer before it, and accumulates all flags since ``first``. Therefore the n-th
     segments of all chains are predicted together, for n = 0, 1, ...
@@ -101,9 +101,9 @@ def predict(chains: Sequence[Chain], operands: Sequence[FloatFormat]) -> None:
 
 
 def _length_class(segment: Segment, *, goes_on: bool) -> tuple[int, bool]:
-    """Return the same for lengths that products of +0 and +0 may make equal.
+    """Return equal values for lengths that can be padded to one length with products of +0 and +0.
 
-    Ahead of all others, where the sum is +0, they change neither the sum nor flags, unless a chunk ends elsewhere.
+    Before all others, while the sum is +0, they change neither sum nor flags, unless a chunk then ends elsewhere.
     """
     length = len(segment.a)
     stays = goes_on or (segment.level > 0 and 0 < segment.chunk < length)

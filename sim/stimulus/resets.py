@@ -13,7 +13,7 @@ __all__ = ["EPISODES", "cut_off", "required_resets", "stalled_and_cut_off"]
 
 #: Episodes of a scenario; the last one runs to its end.
 EPISODES = 32
-#: After how many cycles, two each in turn: soon, and when much is under way.
+#: Cycles before a reset, two of each in turn: early, and with many operations in flight.
 _EARLIEST, _SOON, _LATEST = 2, 14, 90
 #: Cycles after which a unit is surely full, beyond its latency.
 _SPARE = 6
@@ -38,10 +38,10 @@ def cut_off(scenario: Scenario, starts: Sequence[int], rng: np.random.Generator)
 
 
 def stalled_and_cut_off(scenario: Scenario, starts: Sequence[int], latency: int, rng: np.random.Generator) -> Scenario:
-    """Reset a unit that answers every payload: when it has just begun, when it is full and nobody takes, and at random.
+    """Reset a unit that answers every payload: shortly after its start, when it is full and stalled, and at random.
 
-    An episode begins with payloads in every cycle and a receiver that waits: the patterns of chance come afterwards.
-    So the first two episodes meet what `required_resets` names, whatever is drawn.
+    An episode begins with payloads in every cycle and a receiver that waits; random patterns follow. The first two
+    episodes therefore meet the states of `required_resets` with any seed.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def required_resets(latency: int, *, answers_wait_for_more: bool) -> set[str]:
     latency : int
         Cycles from a payload to its answer.
     answers_wait_for_more : bool
-        A payload may be accepted and ask for no answer yet.
+        A payload may be accepted without requiring an answer yet.
     """
     states = {"in_operation", "payload_refused", "answer_waits"}
     states |= {"answers_on_their_way"} if latency > 1 else set()

@@ -32,7 +32,7 @@ _RANDOM = ("random", "random_promotion")
 
 
 def takes_modes_or_widens(component: Any) -> bool:
-    """Tell whether a unit needs these scenarios, as also one does whose narrow operands stay as they are."""
+    """Return whether a unit needs these scenarios, also for narrow operands that are not widened."""
     parameters = getattr(component, "unit", component).parameters
     is_narrow = any(fmt.width < WORD_WIDTH for fmt in parameters.operands)
     return not parameters.formats.is_nearest_even or parameters.widened is not None or is_narrow
@@ -91,7 +91,7 @@ class RoundedMaker(MacMaker):
             scenario.is_bulk = True
         return made
 
-    # -- what products bring
+    # -- rounding fields of products
 
     def brought(self, segment: Segment) -> None:
         """Draw the modes and random numbers of a segment's products, unless given."""
@@ -119,7 +119,7 @@ class RoundedMaker(MacMaker):
         return numbers
 
     def complete(self, name: str, chains: list[Chain]) -> None:
-        """Fill in what products bring and the expected answers; count what steps were to do."""
+        """Fill in rounding fields and expected answers of products; count the bins of steps."""
         for chain in chains:
             for segment in chain:
                 self.brought(segment)
@@ -137,7 +137,7 @@ class RoundedMaker(MacMaker):
         predict_steps(chains, self.operands, self.inner, self.random_bits)
 
     def further_columns(self, beats: Beats) -> dict[str, Any]:
-        """Return the fields that say how products are rounded, as far as the unit has them."""
+        """Return the rounding fields of the products, if the unit has any."""
         names = {"rounding": "modes", "random": "random", "random_promotion": "random_promotion"}
         return {
             field: np.array([self.brought_with(segment, name, k) for segment, k in beats], object)
@@ -253,7 +253,7 @@ class RoundedMaker(MacMaker):
         return f"{head}/{where}/{f'zero{sign}' if is_zero else 'exact'}"
 
     def _direction(self, segment: Segment, outer: FloatFormat, where: str) -> str:
-        """Say how 1 plus a quarter of an ulp was rounded."""
+        """Return the rounding direction of 1 plus a quarter of an ulp."""
         rounded_in = outer if where == "promotion" else self.accumulator(segment.format, segment.level)
         ulp = 1 << outer.fraction_bits - rounded_in.fraction_bits
         return {outer.one: "_from_1", outer.one + ulp: "_to_more_than_1"}.get(segment.result, "")

@@ -65,14 +65,14 @@ def interleave(
 ) -> Order:
     """Return all products in the order in which they enter.
 
-    Totals of the levels `paired` take a pair of registers for as long as their chain is under way, so that no other
-    chain writes into it; a refused product takes none.
+    Totals of the levels `paired` reserve a pair of registers until their chain ends, so that no other chain writes to
+    it; a refused product reserves none.
 
     Parameters
     ----------
     chains : sequence of chains
     registers : int
-        Of the unit.
+        Number of registers in the unit.
     rng : numpy.random.Generator
     policy : str
         One of `POLICIES`.
@@ -140,7 +140,7 @@ def _open(
 
 
 def on_registers(chains: Sequence[Chain], registers: int, paired: tuple[int, ...]) -> list[list[Chain]]:
-    """Give chains their registers, in groups that have room side by side."""
+    """Assign registers to chains, in groups that fit the registers together."""
     groups: list[list[Chain]] = []
     free = 0
     for chain in chains:
@@ -239,7 +239,7 @@ def to_scenario(
     operands : sequence of FloatFormat
     port : Port
     further : mapping of str to array
-        Fields of the products beside the usual ones.
+        Additional fields of the products.
     """
     minus_zero = [fmt.sign_mask for fmt in operands]
     neutral = [fmt.one for fmt in operands]

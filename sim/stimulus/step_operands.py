@@ -38,7 +38,7 @@ class Steps:
 def step_operands(
     operand: FloatFormat, accumulator: FloatFormat, rng: np.random.Generator, count: int
 ) -> dict[str, Steps]:
-    """Return cases of every kind, about `count` of each, as they suit an accumulator format."""
+    """Return cases of every kind for an accumulator format, about `count` of each."""
     kinds = {
         "special": _special(operand, rng, count),
         "random": _random(operand, rng, count),
@@ -56,7 +56,7 @@ def step_operands(
 
 
 def directed_steps(operand: FloatFormat, accumulator: FloatFormat) -> Steps:
-    """Return one case of everything that coverage requires of sums, so that no seed can miss any of it."""
+    """Return one case of every sum that coverage requires, so that no seed can miss any."""
     inf, minus, one = operand.inf, operand.sign_mask, operand.one
     smallest, largest = operand.min_subnormal, operand.max_finite
     # Infinity minus infinity in all signs, infinity times zero plus anything, and sums of exactly zero.
@@ -162,7 +162,7 @@ def _above_midpoint(operand: FloatFormat, rng: np.random.Generator, count: int) 
     bits = operand.precision
     x = rng.integers(1 << bits - 1, 1 << bits, 40 * count) | 1
     distance = rng.choice(np.array([1, 2, 2, 3]), 40 * count)
-    # In a product of 2 * bits places, so many are below half an ulp.
+    # The number of places below half an ulp, in a product of 2 * bits places.
     below = bits - 1 + distance
     inverse = x
     for _ in range(5):

@@ -30,7 +30,7 @@ class _Sum:
         return self.segment.level > 0
 
     def ends_chunk(self, k: int) -> bool:
-        """Tell whether a product ends a chunk."""
+        """Return whether a product ends a chunk."""
         chunk = self.segment.chunk
         return self.has_chunks and (k + 1 == len(self.segment.a) or (chunk > 0 and (k + 1) % chunk == 0))
 
@@ -56,7 +56,7 @@ def predict_steps(
     chains : sequence of chains
     operands : sequence of FloatFormat
     inner : FloatFormat or None
-        What operands are widened to.
+        The format to which operands are widened.
     random_bits : int
     """
     for position in range(max(map(len, chains), default=0)):

@@ -99,7 +99,7 @@ class VectorMaker(MacMaker):
         return [[copy(segment) for segment in chain] for _ in range(self.elements(chain[0].level))]
 
     def _packed(self, chains: list[Chain]) -> list[list[Row]]:
-        """Return rows whose lanes have a chain each, as far as there are enough that are alike."""
+        """Return rows with a different chain in each lane, if there are enough similar ones."""
         alike: dict[Any, deque[Chain]] = {}
         for chain in chains:
             key = tuple(
