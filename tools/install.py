@@ -19,7 +19,18 @@ from typing import TextIO
 
 __all__ = ["advice", "cpu_build", "extras_within", "main", "progress", "reason", "remove_half_installed"]
 
-_PIP = (sys.executable, "-m", "pip", "install", "--disable-pip-version-check", "--no-compile", "--progress-bar", "off")
+# Builds in isolation: older pips would build packages without a wheel by what happens to be installed.
+_PIP = (
+    sys.executable,
+    "-m",
+    "pip",
+    "install",
+    "--disable-pip-version-check",
+    "--no-compile",
+    "--progress-bar",
+    "off",
+    "--use-pep517",
+)
 _FULL = "the disk is full: free some space (an environment for the tests takes 6 GB), then run make again"
 _FETCHED = re.compile(r"\s*(?:Downloading|Using cached) (?:\S*/)?([\w.-]+?)-(\d[\w.!+]*)\S*\.(?:whl|tar\.gz) \((.+)\)")
 
@@ -95,10 +106,15 @@ def progress(lines: Iterable[str]) -> Iterator[str]:
 
 
 def reason(log: str) -> str:
-    """Return what pip says of a failure: its errors and the conflict behind them, else its last lines."""
+    """Return pip's reason for a failure: its errors, and the conflict or the failed build behind them; else its end."""
+    errors = [line for line in log.splitlines() if line.lstrip().startswith(("ERROR:", "error:", "×", "╰─> "))]
     conflict = re.search(r"^The conflict is caused by:\n(?:.+\n)+", log, re.M)
-    errors = dict.fromkeys(line for line in log.splitlines() if line.lstrip().startswith(("ERROR:", "error:")))
-    return "\n".join([*errors, *([conflict[0].rstrip()] if conflict else [])] or log.splitlines()[-15:])
+    build = re.search(r"^(.+)\n\s*\[end of output\]", log, re.M)
+    found = [
+        *dict.fromkeys(errors),
+        *(each for match in (conflict, build) if match for each in match[match.re.groups].splitlines()),
+    ]
+    return "\n".join(found or log.splitlines()[-15:])
 
 
 def advice(log: str) -> str:

@@ -52,6 +52,15 @@ def test_reason_of_a_conflict_names_who_wants_what():
     assert "PIP_CONFIG_FILE=/dev/null" in install.advice(CONFLICT)
 
 
+def test_reason_of_a_failed_build_names_the_package_and_its_last_line():
+    told = install.reason(
+        "  × Running setup.py install for wavedrom did not run successfully.\n  │ exit code: 1\n"
+        "      File setup.py\n      ModuleNotFoundError: No module named 'vcs_versioning'\n      [end of output]\n"
+    )
+    assert "install for wavedrom did not run" in told
+    assert told.endswith("No module named 'vcs_versioning'")
+
+
 @pytest.mark.parametrize(
     ("line", "words"),
     [
