@@ -84,6 +84,8 @@ struct Path {
     const Arrays *fast;           // float and short formats, null if there is nothing faster
     float (*largest)(int64_t count, const float *values);  // largest magnitude; infinity if one is infinite or NaN
     float (*smallest)(int64_t count, const float *values);  // smallest magnitude but 0; infinity or NaN if there is none
+    // sums[i] = the chain of fp32 steps from `start`, to nearest even, over factors[k] * rows[k][i]; whole vectors.
+    void (*slide)(int64_t steps, const float *factors, const float *const *rows, float start, int64_t count, float *sums);
     InMode modes[MODES];
 
     InMode &in(Mode mode) { return modes[static_cast<int>(mode)]; }
