@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from golden.formats import FP32, FloatFormat
 from golden.kernels.library import active, address, format_number
 
-__all__ = ["Windows", "overlap", "slide"]
+__all__ = ["Windows", "correlate", "overlap", "slide"]
 
 Values = NDArray[np.float32]
 _Formats = tuple[FloatFormat, FloatFormat]
@@ -82,6 +82,15 @@ def overlap(
     return _run("overlap", values, weights, None, result, windows, formats)
 
 
+def correlate(x: Values, g: Values, result: Values, windows: Windows, formats: _Formats) -> bool:
+    """Fill `result` (C, 1, ...), the gradient of `slide` by its kernels, of `x` (B, C, ...) and `g` (B, C, positions).
+
+    Each is one chain of fp32 steps over item, then position. Both arrays are contiguous, and are rounded to the first
+    of the formats.
+    """
+    return _run("correlate", x, g, None, result, windows, formats, g.shape)
+
+
 def _run(
     name: str,
     values: Values,
@@ -90,16 +99,19 @@ def _run(
     result: Values,
     windows: Windows,
     formats: _Formats,
+    ends: tuple[int, ...] = (),
 ) -> bool:
+    """Call a function for planes that are as those of the result, unless `ends` is their shape."""
     served, axes = active(), len(windows.kernel)
     if served is None or not all(fmt.has_inf for fmt in formats) or not (values.size and result.size):
         return False
-    planes, kernels = prod(result.shape[:2]), result.shape[1]
+    ends = ends or result.shape
+    planes, kernels = prod(ends[:2]), ends[1]
     ones, zeros = (1,) * (3 - axes), (0,) * (3 - axes)
     shapes: list[Any] = [*ones, *values.shape[-axes:]]
     for each in windows[:3]:
         shapes += *ones, *each
-    shapes += *zeros, *windows.before, *ones, *result.shape[2:]
+    shapes += *zeros, *windows.before, *ones, *ends[2:]
     pointers = [0 if each is None else address(each) for each in (values, weights, initial, result)]
     numbers = served.path, served.threads, planes, kernels, *map(format_number, formats)
     if getattr(served.library, f"cbfloat_{name}")(_CALL.pack(*numbers, *shapes, *pointers)):

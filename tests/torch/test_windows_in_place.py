@@ -42,7 +42,7 @@ def same_bits(one, other):
 @pytest.fixture
 def served(monkeypatch):
     """What the library said of each call: whether it served."""
-    said = {"slide": [], "overlap": []}
+    said = {"slide": [], "overlap": [], "correlate": []}
     for name, answers in said.items():
         original = getattr(windows, name)
 
@@ -57,10 +57,11 @@ def served(monkeypatch):
 @COMPILED
 @pytest.mark.parametrize("kind", RANGES)
 @pytest.mark.parametrize(("half", "operand"), [(BF16, BF16), (CBFLOAT16, CBFLOAT16), (FP16, FP16), (BF16, FLOAT8_E5M2)])
-def test_depthwise_convolution_at_level_0_and_its_transpose_are_those_of_numpy(path, kind, half, operand, served):
+def test_depthwise_convolution_at_level_0_and_its_gradients_are_those_of_numpy(path, kind, half, operand, served):
     rng = np.random.default_rng(700)
-    summing, channels = Summing(half, operand, Reduction.for_level(0, operand)), 5
+    summing = Summing(half, operand, Reduction.for_level(0, operand))
     for number, (size, kernel, steps, gaps, sides) in enumerate(GEOMETRIES):
+        channels = 5 if number % 3 else 37  # a part of a vector, or more than two
         geometry = Geometry(steps, gaps, sides, channels)
         x, weights = drawn(rng, (3, channels, *size), kind), drawn(rng, (channels, 1, *kernel), kind)
         g = drawn(rng, (3, channels, *geometry.positions(size, kernel)), kind)
@@ -68,12 +69,14 @@ def test_depthwise_convolution_at_level_0_and_its_transpose_are_those_of_numpy(p
         with kernels.use("numpy"):
             wanted = windows.convolution(x, weights, bias, geometry, summing)
             back = windows.transposed(g, weights, bias, size, geometry, summing)
+            of_kernels = windows.kernel_product(g, x, kernel, geometry, summing)
         for threads in (1, 3):
             with kernels.use(path, threads=threads):
                 # Views of other strides, too.
                 same_bits(windows.convolution(x[::-1][::-1], weights, bias, geometry, summing), wanted)
                 same_bits(windows.transposed(np.asfortranarray(g), weights, bias, size, geometry, summing), back)
-    assert served["slide"].count(True) == served["overlap"].count(True) == 2 * len(GEOMETRIES)
+                same_bits(windows.kernel_product(g[::-1][::-1], x, kernel, geometry, summing), of_kernels)
+    assert all(answers.count(True) == 2 * len(GEOMETRIES) for answers in served.values())
 
 
 @COMPILED
@@ -102,9 +105,11 @@ def test_large_planes_on_many_threads_are_those_of_numpy(path):
     with kernels.use("numpy"):
         wanted = windows.convolution(x, weights, None, geometry, summing)
         back = windows.transposed(wanted, weights, None, x.shape[2:], geometry, summing)
+        of_kernels = windows.kernel_product(wanted, x, (3, 3), geometry, summing)
     with kernels.use(path, threads=4):
         same_bits(windows.convolution(x, weights, None, geometry, summing), wanted)
         same_bits(windows.transposed(wanted, weights, None, x.shape[2:], geometry, summing), back)
+        same_bits(windows.kernel_product(wanted, x, (3, 3), geometry, summing), of_kernels)
 
 
 @COMPILED
@@ -117,7 +122,9 @@ def test_depthwise_convolution_of_another_plan_has_the_steps_of_that(path, level
     with kernels.use("numpy"):
         wanted = windows.convolution(x, weights, None, geometry, summing)
         back = windows.transposed(x, weights, None, (9, 9), geometry, summing)
+        of_kernels = windows.kernel_product(x, x, (3, 3), geometry, summing)
     with kernels.use(path):
         same_bits(windows.convolution(x, weights, None, geometry, summing), wanted)
         same_bits(windows.transposed(x, weights, None, (9, 9), geometry, summing), back)
-    assert served["slide"] == []
+        same_bits(windows.kernel_product(x, x, (3, 3), geometry, summing), of_kernels)
+    assert served["slide"] == served["correlate"] == []

@@ -202,6 +202,11 @@ CBFLOAT_API int cbfloat_slide(const struct cbfloat_windows *windows);
  * Without weights, `values` are the products: planes x length x input. */
 CBFLOAT_API int cbfloat_overlap(const struct cbfloat_windows *windows);
 
+/* The gradient of the kernels of cbfloat_slide: result (kernels x length) = the chains of fp32 steps over the planes of a
+ * kernel, in their order, and the positions in each, of `weights` (planes x output, rounded as they are read) and the
+ * windows of `values`; rounded once. `initial` is not read. */
+CBFLOAT_API int cbfloat_correlate(const struct cbfloat_windows *windows);
+
 #ifdef __cplusplus
 }
 #endif

@@ -10,18 +10,18 @@
 
 #include "environment.h"
 #include "kernels.h"
+#include "pack.h"
 #include "path.h"
 #include "pool.h"
 #include "scratch.h"
 
 namespace {
 
-constexpr int64_t WHOLE = 16;  // floats: a multiple of every path's vector
 constexpr int64_t STEPS_PER_THREAD = 1 << 18;
 constexpr int64_t KEPT_BYTES = 64 << 20;
 
 int64_t product(const int64_t *lengths) { return lengths[0] * lengths[1] * lengths[2]; }
-int64_t whole(int64_t count) { return (count + WHOLE - 1) / WHOLE * WHOLE; }
+int64_t whole(int64_t count) { return (count + LANES - 1) / LANES * LANES; }
 int64_t groups(int64_t count, int64_t size) { return (count + size - 1) / size; }
 
 void round_plane(const Arrays &arrays, const Format &format, int64_t count, const float *from, float *to) {
@@ -61,11 +61,11 @@ public:
         static thread_local Scratch scratch;
         const int64_t pointers = groups(elements * int64_t{sizeof(float *)}, sizeof(float));
         float *const memory = static_cast<float *>(scratch.reserve(
-            (whole(pointers) + whole(inputs) + whole(size_ + WHOLE) + whole(reach_)) * int64_t{sizeof(float)}));
+            (whole(pointers) + whole(inputs) + whole(size_ + LANES) + whole(reach_)) * int64_t{sizeof(float)}));
         const float **const rows = reinterpret_cast<const float **>(memory);
         float *const rounded = memory + whole(pointers), *const plane = rounded + whole(inputs),
-                     *const sums = plane + whole(size_ + WHOLE);
-        std::memset(plane, 0, static_cast<size_t>(whole(size_ + WHOLE)) * sizeof(float));
+                     *const sums = plane + whole(size_ + LANES);
+        std::memset(plane, 0, static_cast<size_t>(whole(size_ + LANES)) * sizeof(float));
         for (int64_t at = first; at < last; at++) {
             round_plane(path.arrays(operand), operand, inputs, given.values + at * inputs, rounded);
             fill(rounded, plane);
@@ -187,18 +187,96 @@ private:
     }
 };
 
+// Vectors run over planes here, for there are few elements of a kernel and many positions in each of their chains.
+class Correlation : Shape {
+public:
+    explicit Correlation(const cbfloat_windows &windows) : Shape(windows), items_(windows.planes / windows.kernels) {
+        for (int axis = 0; axis < 3; axis++)
+            padded_[axis] = (given.output[axis] - 1) * given.step[axis] + given.gap[axis] * (given.length[axis] - 1) + 1;
+    }
+
+    void run(int64_t first, int64_t last) const {
+        static thread_local Scratch scratch;
+        const int64_t pointers = groups(elements * int64_t{sizeof(float *)}, sizeof(float));
+        float *const memory = static_cast<float *>(scratch.reserve(
+            (whole(pointers) + LANES * (std::max(inputs, outputs) + product(padded_) + outputs + elements)) *
+            int64_t{sizeof(float)}));
+        const float **const rows = reinterpret_cast<const float **>(memory);
+        float *const rounded = memory + whole(pointers), *const plane = rounded + LANES * std::max(inputs, outputs),
+                     *const factors = plane + LANES * product(padded_), *const sums = factors + LANES * outputs;
+        std::memset(plane, 0, static_cast<size_t>(LANES * product(padded_)) * sizeof(float));
+        for (int64_t group = first; group < last; group++) {
+            const int64_t kernel = group * LANES, lanes = std::min(LANES, given.kernels - kernel);
+            std::fill_n(sums, LANES * elements, 0.0f);
+            for (int64_t item = 0; item < items_; item++) {
+                const int64_t at = item * given.kernels + kernel;
+                round_plane(path.arrays(operand), operand, lanes * inputs, given.values + at * inputs, rounded);
+                fill(rounded, lanes, plane);
+                round_plane(path.arrays(operand), operand, lanes * outputs, given.weights + at * outputs, rounded);
+                spread(rounded, outputs, lanes, outputs, factors);
+                add(plane, factors, rows, sums);
+            }
+            round_plane(path.arrays(result), result, LANES * elements, sums, sums);
+            for (int64_t lane = 0; lane < lanes; lane++)
+                for (int64_t e = 0; e < elements; e++)
+                    given.result[(kernel + lane) * elements + e] = sums[e * LANES + lane];
+        }
+        scratch.release_above(KEPT_BYTES);
+    }
+
+private:
+    static void spread(const float *from, int64_t stride, int64_t lanes, int64_t count, float *to) {
+        interleave(reinterpret_cast<const char *>(from), stride, lanes, 1, count, LANES, sizeof(float),
+                   reinterpret_cast<char *>(to));
+    }
+
+    float *place(float *plane, int64_t i, int64_t j, int64_t k) const {
+        return plane + LANES * ((i * padded_[1] + j) * padded_[2] + k);
+    }
+
+    void fill(const float *from, int64_t lanes, float *plane) const {
+        const int64_t *const size = given.input, *const before = given.before;
+        const int64_t begin = std::max<int64_t>(0, -before[2]), end = std::min(size[2], padded_[2] - before[2]);
+        for (int64_t i = 0; i < size[0]; i++)
+            for (int64_t j = 0; j < size[1]; j++) {
+                const int64_t x = i + before[0], y = j + before[1];
+                if (x < 0 || x >= padded_[0] || y < 0 || y >= padded_[1] || begin >= end) continue;
+                spread(from + (i * size[1] + j) * size[2] + begin, inputs, lanes, end - begin,
+                       place(plane, x, y, begin + before[2]));
+            }
+    }
+
+    void add(float *plane, const float *factors, const float **rows, float *sums) const {
+        const Environment environment(Rounding::nearest);
+        const int64_t *const step = given.step, *const gap = given.gap;
+        for (int64_t x = 0; x < given.output[0]; x++)
+            for (int64_t y = 0; y < given.output[1]; y++, factors += LANES * given.output[2]) {
+                const float **row = rows;
+                for (int64_t i = 0; i < given.length[0]; i++)
+                    for (int64_t j = 0; j < given.length[1]; j++)
+                        for (int64_t k = 0; k < given.length[2]; k++)
+                            *row++ = place(plane, x * step[0] + i * gap[0], y * step[1] + j * gap[1], k * gap[2]);
+                path.correlate(given.output[2], factors, elements, rows, LANES * step[2], sums);
+            }
+    }
+
+    const int64_t items_;
+    int64_t padded_[3];
+};
+
+// Share out planes, or groups of kernels.
 template <class Work>
-int run_planes(const cbfloat_windows &windows) {
+int run_shares(const cbfloat_windows &windows, int64_t shares) {
     const Work work(windows);
     const double steps = static_cast<double>(windows.planes) * static_cast<double>(product(windows.length)) *
                          static_cast<double>(std::min(product(windows.input), product(windows.output)));
     const int threads =
         static_cast<int>(std::min<double>(static_cast<double>(windows.threads), 1 + steps / STEPS_PER_THREAD));
-    const int64_t pieces = std::min<int64_t>(windows.planes, threads == 1 ? 1 : 4 * threads);
+    const int64_t pieces = std::min<int64_t>(shares, threads == 1 ? 1 : 4 * threads);
     std::atomic<bool> failed{false};
     run_pieces(threads, pieces, [&](int64_t piece) {
         try {
-            work.run(windows.planes * piece / pieces, windows.planes * (piece + 1) / pieces);
+            work.run(shares * piece / pieces, shares * (piece + 1) / pieces);
         } catch (const std::bad_alloc &) {
             failed = true;
         }
@@ -208,6 +286,10 @@ int run_planes(const cbfloat_windows &windows) {
 
 }  // namespace
 
-int cbfloat_slide(const cbfloat_windows *windows) { return run_planes<Slide>(*windows); }
+int cbfloat_slide(const cbfloat_windows *windows) { return run_shares<Slide>(*windows, windows->planes); }
 
-int cbfloat_overlap(const cbfloat_windows *windows) { return run_planes<Overlap>(*windows); }
+int cbfloat_overlap(const cbfloat_windows *windows) { return run_shares<Overlap>(*windows, windows->planes); }
+
+int cbfloat_correlate(const cbfloat_windows *windows) {
+    return run_shares<Correlation>(*windows, groups(windows->kernels, LANES));
+}

@@ -18,7 +18,7 @@ from golden.accumulator import Accumulator
 from golden.arrays.value_products import indexed_values
 from golden.formats import FloatFormat
 from golden.kernels.products import Indexed
-from golden.kernels.windows import Windows, overlap, slide
+from golden.kernels.windows import Windows, correlate, overlap, slide
 from golden.reduction import Reduction
 from golden.rounding import NEAREST, ReductionRounding
 from golden.torch.operators.draws import FIRST_PART, branched
@@ -162,6 +162,11 @@ def convolution(x: Values, kernels: Values, bias: Values | None, geometry: Geome
 def kernel_product(g: Values, x: Values, size: tuple[int, ...], geometry: Geometry, summing: Summing) -> Values:
     """Multiply `g` (B, N, positions) by the windows of `x` (B, C, ...) at them: kernels (N, C / groups, *size)."""
     groups, counts = geometry.groups, g.shape[2:]
+    if summing.is_chain and x.shape[1] == g.shape[1] == groups:
+        kernels = np.empty((groups, 1, *size), np.float32)
+        given, formats = (np.ascontiguousarray(x), np.ascontiguousarray(g)), (summing.operand, summing.half)
+        if correlate(*given, kernels, _windows(size, geometry), formats):
+            return kernels
     data, flat = padded(x, geometry), np.ascontiguousarray(g)
     items, starts, window, places = tables(data.shape, size, counts, geometry.steps, geometry.gaps, groups)
     outputs, count = g.shape[1] // groups, math.prod(counts)

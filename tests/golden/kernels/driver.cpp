@@ -139,6 +139,11 @@ void slide(int64_t threads) {
         windows.initial = started ? reinterpret_cast<const float *>(initial.data()) : nullptr;
         windows.result = reinterpret_cast<float *>(there.data());
         if (cbfloat_slide(&windows)) std::exit(6);
+        std::vector<char> of_kernels(weights.size());
+        windows.result = reinterpret_cast<float *>(of_kernels.data());
+        windows.weights = reinterpret_cast<const float *>(y.data());
+        if (cbfloat_correlate(&windows)) std::exit(6);
+        windows.weights = factors;
         for (int axis = 0; axis < 3; axis++) windows.input[axis] = output[axis], windows.output[axis] = input[axis];
         windows.values = reinterpret_cast<const float *>(y.data()), windows.initial = nullptr;
         if (!weighted) windows.weights = nullptr;
@@ -147,6 +152,7 @@ void slide(int64_t threads) {
         const int64_t count = static_cast<int64_t>(size - forward);
         cbfloat_quantize(path, 1, single, count, windows.result, 32, windows.result);  // to the canonical NaN
         there.insert(there.end(), back.begin(), back.end());
+        there.insert(there.end(), of_kernels.begin(), of_kernels.end());
         if (path == CBFLOAT_PORTABLE) first = there;
         if (there != first) fail("windows", path);
     }

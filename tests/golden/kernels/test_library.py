@@ -48,15 +48,15 @@ def without_memory(monkeypatch):
 def test_every_function_of_a_call_is_declared_with_the_parameters_of_the_header():
     declared = library.declared(library_of())
     called = set(PARAMETERS) - {"cbfloat_kernels_version", "cbfloat_path_available"}
-    assert len(called) == 11
+    assert len(called) == 12
     for name in called:
         assert len(getattr(declared, name).argtypes) == PARAMETERS[name], name
 
 
-@pytest.mark.parametrize("given", [{"version": 1}, {"without": ("cbfloat_overlap",)}])
+@pytest.mark.parametrize("given", [{"version": 1}, {"without": ("cbfloat_correlate",)}])
 def test_library_of_another_build_is_refused_with_what_to_do(given):
     wanted = (
-        f"native.so: got version {given.get('version', 2)}, must be 2 with cbfloat_overlap; "
+        f"native.so: got version {given.get('version', 2)}, must be 2 with cbfloat_correlate; "
         "build it again with pip install -e ."
     )
     with pytest.raises(ImportError, match=re.escape(wanted)):
@@ -74,7 +74,7 @@ def test_product_of_an_accumulator_without_memory_raises_naming_the_shapes(witho
         matmul(ONES, ONES, operand=BF16, reduction=accumulators["nvidia_hopper"])
 
 
-@pytest.mark.parametrize("call", [windows.slide, windows.overlap])
+@pytest.mark.parametrize("call", [windows.slide, windows.overlap, windows.correlate])
 def test_windows_without_memory_raise_naming_them(without_memory, call):
     given = (ONES, ONES, None) if call is windows.slide else (ONES, ONES)
     place = windows.Windows((2,), (1,), (1,), (0,))
