@@ -199,8 +199,8 @@ def linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = No
 
 def _are_common(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> bool:
     """Tell whether a layer's tensors, on the CPU, are as most are, and need no look that takes longer."""
-    for each in (x, weight, bias):
-        if each is not None and (each.dtype not in ELIGIBLE or each.layout is not torch.strided or each.is_nested):
+    for each in (x, weight) if bias is None else (x, weight, bias):
+        if each is None or each.dtype not in ELIGIBLE or each.layout is not torch.strided or each.is_nested:
             return False
     shape = weight.shape
     fits = len(shape) == 2 and x.ndim > 1 and x.shape[-1] == shape[1]
