@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from golden import BF16, CBFLOAT16, FP16, Reduction, kernels
+from golden import BF16, CBFLOAT16, FP16, FP32, Reduction, kernels
 from golden.formats import FLOAT8_E5M2
 from golden.rounding import ReductionRounding, Rounding
 from golden.torch.operators import windows
@@ -128,3 +128,18 @@ def test_depthwise_convolution_of_another_plan_has_the_steps_of_that(path, level
         same_bits(windows.transposed(x, weights, None, (9, 9), geometry, summing), back)
         same_bits(windows.kernel_product(x, x, (3, 3), geometry, summing), of_kernels)
     assert served["slide"] == served["correlate"] == []
+
+
+@COMPILED
+def test_sums_that_no_last_rounding_hides_are_in_the_order_of_numpy(path):
+    rng = np.random.default_rng(704)
+    geometry, summing = Geometry((1, 2), (1, 1), (1,) * 4, 19), Summing(FP32, BF16, Reduction.for_level(0, BF16))
+    x, weights = (rng.standard_normal(shape).astype(np.float32) for shape in ((3, 19, 12, 11), (19, 1, 3, 3)))
+    results = []
+    for each in ("numpy", path):
+        with kernels.use(each):
+            there = windows.convolution(x, weights, None, geometry, summing)
+            back = windows.transposed(there, weights, None, (12, 11), geometry, summing)
+            results.append((there, back, windows.kernel_product(there, x, (3, 3), geometry, summing)))
+    for got, wanted in zip(*results, strict=True):
+        same_bits(got, wanted)
