@@ -34,7 +34,7 @@ _NUMBERS = {"avx512fp16": 3, "avx512": 2, "avx2": 1, "portable": 0}
 #: The paths of the library, fastest first.
 COMPILED_PATHS = tuple(_NUMBERS)
 
-_VERSION, _NEWEST = 2, "cbfloat_multiply_counted"
+_VERSION, _NEWEST = 2, "cbfloat_correlate"
 _FOLDER = Path(__file__).resolve().parent
 _SLOW_SECONDS = 2.0
 
@@ -72,7 +72,8 @@ def declared(library: ctypes.CDLL) -> ctypes.CDLL:
     library.cbfloat_multiply_indexed.argtypes = [ctypes.c_char_p] * 3
     library.cbfloat_multiply_rounded.argtypes = [ctypes.c_char_p] * 4
     library.cbfloat_multiply_counted.argtypes = [ctypes.c_char_p] * 5
-    library.cbfloat_accumulate.argtypes = [ctypes.c_char_p]
+    for name in ("accumulate", "slide", "overlap", "correlate"):
+        getattr(library, f"cbfloat_{name}").argtypes = [ctypes.c_char_p]
     return library
 
 

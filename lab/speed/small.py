@@ -86,6 +86,11 @@ def _convolution(groups: int = 1) -> Call:
     return lambda: [layer(x)]
 
 
+def _depthwise_step() -> Call:
+    layer, x = nn.Conv2d(192, 192, 3, padding=1, groups=192), torch.randn(2, 192, 32, 32, requires_grad=True)
+    return _step(lambda: layer(x), x, layer.weight)
+
+
 #: By name: what makes the call.
 CALLS: dict[str, Callable[[], Call]] = {
     "relu, 1 x 8": _relu,
@@ -95,6 +100,7 @@ CALLS: dict[str, Callable[[], Call]] = {
     "attention, 4 x 4 x 64 x 32": _attention,
     "convolution, 3 x 3, 32 channels of 28 x 28": _convolution,
     "convolution, 3 x 3, depthwise": lambda: _convolution(groups=32),
+    "convolution, 3 x 3, depthwise, 192 channels of 32 x 32, and backward": _depthwise_step,
 }
 
 

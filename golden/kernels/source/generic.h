@@ -54,6 +54,25 @@ float generic_smallest(int64_t count, const float *values) {
     return float_of(smallest + 1);
 }
 
+void generic_slide(int64_t steps, const float *factors, const float *const *rows, float start, int64_t count,
+                   float *sums) {
+    const GenericStep step(Rule{Format{8, 23, 127}, 0});
+    for (int64_t i = 0; i < count; i++) {
+        float sum = start;
+        for (int64_t k = 0; k < steps; k++) sum = step(factors[k], rows[k][i], sum);
+        sums[i] = sum;
+    }
+}
+
+void generic_correlate(int64_t steps, const float *factors, int64_t elements, const float *const *rows, int64_t pitch,
+                       float *sums) {
+    const GenericStep step(Rule{Format{8, 23, 127}, 0});
+    for (int64_t e = 0; e < elements; e++)
+        for (int64_t k = 0; k < steps; k++)
+            for (int64_t i = 0; i < LANES; i++)
+                sums[e * LANES + i] = step(factors[k * LANES + i], rows[e][k * pitch + i], sums[e * LANES + i]);
+}
+
 inline void store_code(void *codes, int64_t i, uint32_t code, const Format &format) {
     if (format.code_bytes() == 2)
         static_cast<uint16_t *>(codes)[i] = static_cast<uint16_t>(code);

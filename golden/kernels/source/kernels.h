@@ -179,6 +179,34 @@ struct cbfloat_accumulation {
 /* 0 when done, 1 when memory ran out (the result is then undefined), 2 where the library does not have it. */
 CBFLOAT_API int cbfloat_accumulate(const struct cbfloat_accumulation *accumulation);
 
+/* Windows of planes of up to three axes, each plane with a kernel of its own: plane p with kernel p % kernels. Windows
+ * begin at `step` times the position, less `before`; the elements of a kernel are `gap` apart. Outside of a plane are
+ * zeros. All arrays are contiguous, all fields are 8 bytes long. */
+struct cbfloat_windows {
+    int64_t path, threads;
+    int64_t planes, kernels;
+    int64_t operand, result_format;
+    int64_t input[3], length[3], step[3], gap[3], before[3], output[3];
+    const float *values;  /* planes x input; rounded to the operand format as they are read */
+    const float *weights; /* kernels x length, of the operand format */
+    const float *initial; /* kernels; null: +0 */
+    float *result;        /* planes x output */
+};
+
+/* A convolution at level 0: result = the chain of fp32 steps along each window, rounded once to result_format. 0 when
+ * done, 1 when memory ran out (the result is then undefined). */
+CBFLOAT_API int cbfloat_slide(const struct cbfloat_windows *windows);
+
+/* Its transpose: the products of each value (a position) and each element of its kernel, at level 0, rounded to
+ * result_format, are added in fp32 where they meet, in the order of the elements, from +0; the sums are not rounded.
+ * Without weights, `values` are the products: planes x length x input. */
+CBFLOAT_API int cbfloat_overlap(const struct cbfloat_windows *windows);
+
+/* The gradient of the kernels of cbfloat_slide: result (kernels x length) = the chains of fp32 steps over the planes of a
+ * kernel, in their order, and the positions in each, of `weights` (planes x output, rounded as they are read) and the
+ * windows of `values`; rounded once. `initial` is not read. */
+CBFLOAT_API int cbfloat_correlate(const struct cbfloat_windows *windows);
+
 #ifdef __cplusplus
 }
 #endif

@@ -79,11 +79,18 @@ struct InMode {
     void (*convert)(int64_t count, float *values, const Rule &rule);  // a row of values, into the format of the rule
 };
 
+constexpr int64_t LANES = 16;  // a multiple of every path's vector
+
 struct Path {
     const Arrays *plain;          // any format
     const Arrays *fast;           // float and short formats, null if there is nothing faster
     float (*largest)(int64_t count, const float *values);  // largest magnitude; infinity if one is infinite or NaN
     float (*smallest)(int64_t count, const float *values);  // smallest magnitude but 0; infinity or NaN if there is none
+    // sums[i] = the chain of fp32 steps from `start`, to nearest even, over factors[k] * rows[k][i]; whole vectors.
+    void (*slide)(int64_t steps, const float *factors, const float *const *rows, float start, int64_t count, float *sums);
+    // In LANES chains at once: sums[e] goes on through factors[k] * rows[e][k], the rows' elements `pitch` floats apart.
+    void (*correlate)(int64_t steps, const float *factors, int64_t elements, const float *const *rows, int64_t pitch,
+                      float *sums);
     InMode modes[MODES];
 
     InMode &in(Mode mode) { return modes[static_cast<int>(mode)]; }

@@ -4,7 +4,8 @@
 namespace {
 
 Path with_modes() {
-    Path path = {&GENERIC_ARRAYS, nullptr, generic_largest, generic_smallest, {{&GENERIC_TILES}}};
+    Path path = {&GENERIC_ARRAYS, nullptr,           generic_largest,   generic_smallest,
+                 generic_slide,   generic_correlate, {{&GENERIC_TILES}}};
     add_generic_modes<ScalarPhilox>(path);
     return path;
 }

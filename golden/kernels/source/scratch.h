@@ -15,7 +15,7 @@ public:
 
     // At least `bytes`, aligned to a cache line; what was in it is lost.
     void *reserve(int64_t bytes) {
-        if (bytes > size_) {
+        if (bytes > size_ || !memory_) {  // no null pointer, even for nothing
             std::free(memory_);
             size_ = 0;
             memory_ = std::malloc(static_cast<size_t>(bytes) + LINE);

@@ -197,6 +197,57 @@ float smallest_magnitude(int64_t count, const float *values) {
     return found;
 }
 
+template <int VECTORS>
+inline void slide_vectors(int64_t steps, const float *factors, const float *const *rows, float start, int64_t i,
+                          float *sums) {
+    Floats sum[VECTORS];
+#pragma GCC unroll 8
+    for (int v = 0; v < VECTORS; v++) sum[v] = Lanes::floats(start);
+    for (int64_t k = 0; k < steps; k++) {
+        const Floats factor = Lanes::floats(factors[k]);
+#pragma GCC unroll 8
+        for (int v = 0; v < VECTORS; v++)
+            sum[v] = Lanes::multiply_add(factor, Lanes::load(rows[k] + i + v * Lanes::COUNT), sum[v]);
+    }
+#pragma GCC unroll 8
+    for (int v = 0; v < VECTORS; v++) Lanes::store(sums + i + v * Lanes::COUNT, sum[v]);
+}
+
+void slide(int64_t steps, const float *factors, const float *const *rows, float start, int64_t count, float *sums) {
+    constexpr int AT_ONCE = 8;  // as many as hide how long a step takes
+    int64_t i = 0;
+    for (; i + AT_ONCE * Lanes::COUNT <= count; i += AT_ONCE * Lanes::COUNT)
+        slide_vectors<AT_ONCE>(steps, factors, rows, start, i, sums);
+    for (; i + 2 * Lanes::COUNT <= count; i += 2 * Lanes::COUNT) slide_vectors<2>(steps, factors, rows, start, i, sums);
+    for (; i < count; i += Lanes::COUNT) slide_vectors<1>(steps, factors, rows, start, i, sums);
+}
+
+template <int ELEMENTS>
+inline void correlate_some(int64_t steps, const float *factors, const float *const *rows, int64_t pitch, float *sums,
+                           int64_t lane) {
+    Floats sum[ELEMENTS];
+#pragma GCC unroll 9
+    for (int e = 0; e < ELEMENTS; e++) sum[e] = Lanes::load(sums + e * LANES + lane);
+    for (int64_t k = 0; k < steps; k++) {
+        const Floats factor = Lanes::load(factors + k * LANES + lane);
+#pragma GCC unroll 9
+        for (int e = 0; e < ELEMENTS; e++)
+            sum[e] = Lanes::multiply_add(factor, Lanes::load(rows[e] + k * pitch + lane), sum[e]);
+    }
+#pragma GCC unroll 9
+    for (int e = 0; e < ELEMENTS; e++) Lanes::store(sums + e * LANES + lane, sum[e]);
+}
+
+void correlate(int64_t steps, const float *factors, int64_t elements, const float *const *rows, int64_t pitch,
+               float *sums) {
+    for (int64_t lane = 0; lane < LANES; lane += Lanes::COUNT) {
+        int64_t e = 0;
+        for (; e + 9 <= elements; e += 9) correlate_some<9>(steps, factors, rows + e, pitch, sums + e * LANES, lane);
+        for (; e + 3 <= elements; e += 3) correlate_some<3>(steps, factors, rows + e, pitch, sums + e * LANES, lane);
+        for (; e < elements; e++) correlate_some<1>(steps, factors, rows + e, pitch, sums + e * LANES, lane);
+    }
+}
+
 // The path; `TO_ODD` is the environment in which its instructions round to odd.
 template <Rounding TO_ODD>
 const Path *path_of_lanes() {
@@ -207,6 +258,8 @@ const Path *path_of_lanes() {
                               &arrays,
                               largest_magnitude,
                               smallest_magnitude,
+                              slide,
+                              correlate,
                               {{&GENERIC_TILES, single, single, tiles<ScaledStep, TO_ODD>(), tiles<LimitedStep, TO_ODD>(),
                                 nullptr, nullptr}}};
     return &path;

@@ -108,7 +108,7 @@ class _Linear(torch.autograd.Function):
     ) -> torch.Tensor:
         half, fwd, _, chunk = plan
         _keep_operands(ctx, x, weight, bias, plan, dtype)
-        return operators.multiply_plainly(x, weight.mT, bias, half.text, fwd, chunk, dtype)
+        return operators.multiply_by_rows(x, weight, bias, half.text, fwd, chunk, dtype)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:

@@ -176,6 +176,10 @@ def linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = No
     TypeError, ValueError
         As `matmul`.
     """
+    if is_plain(x, weight, bias) and _are_common(x, weight, bias):
+        with torch._C._DisableTorchDispatch():
+            plan = current_plan()
+            return plain_linear(x, weight, bias, plan, plan[0].dtype)
     check_tensors(x=x, weight=weight, bias=bias)
     fits = weight.ndim in (1, 2) and x.ndim > 0 and x.shape[-1] == weight.shape[-1]
     if not fits:
@@ -184,10 +188,6 @@ def linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = No
         )
     if bias is not None and bias.ndim > 0 and (bias.ndim > 1 or bias.shape[0] not in (1, *weight.shape[:-1])):
         raise ValueError(f"bias: got shape {tuple(bias.shape)}, must be {tuple(weight.shape[:-1])} for this weight")
-    if x.ndim > 1 < weight.ndim and is_plain(x, weight, bias):  # as most are
-        with torch._C._DisableTorchDispatch():
-            plan = current_plan()
-            return plain_linear(x, weight, bias, plan, plan[0].dtype)
     with unwatched(x, weight, bias):
         rows = x.unsqueeze(0) if x.ndim == 1 else x
         matrix = weight.unsqueeze(0) if weight.ndim == 1 else weight
@@ -195,6 +195,16 @@ def linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = No
         if x.ndim == 1:
             result = result.squeeze(0)
         return result.squeeze(-1) if weight.ndim == 1 else result
+
+
+def _are_common(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> bool:
+    """Tell whether a layer's tensors, on the CPU, are as most are, and need no look that takes longer."""
+    for each in (x, weight) if bias is None else (x, weight, bias):
+        if each is None or each.dtype not in ELIGIBLE or each.layout is not torch.strided or each.is_nested:
+            return False
+    shape = weight.shape
+    fits = len(shape) == 2 and x.ndim > 1 and x.shape[-1] == shape[1]
+    return fits and (bias is None or (bias.ndim == 1 and bias.shape[0] == shape[0]))
 
 
 def _check_shapes(arguments: str, a: torch.Tensor, b: torch.Tensor, given: tuple[torch.Tensor, torch.Tensor]) -> None:

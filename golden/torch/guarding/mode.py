@@ -70,7 +70,11 @@ class Interception(TorchFunctionMode):
         if kind == "in fp32":
             args = tuple(_widened(given) for given in args)
             kwargs = {name: _widened(given) for name, given in kwargs.items()}
-        elif kind == "exact" and _are_eligible(args) and _are_eligible(kwargs.values()) and "out" not in kwargs:
+        elif (
+            kind == "exact"
+            and _are_eligible(args)
+            and (not kwargs or (_are_eligible(kwargs.values()) and "out" not in kwargs))
+        ):
             return exact_of(func)(*args, **kwargs)
         else:
             dtypes = [*_rounding_dtypes(args), *_rounding_dtypes(kwargs.values())]
@@ -104,6 +108,7 @@ class Interception(TorchFunctionMode):
 
 _len_of_dispatch, _transformation = torch._C._len_torch_dispatch_stack, torch._C._functorch.peek_interpreter_stack
 _pop_dispatch, _push_dispatch = torch._C._pop_torch_dispatch_stack, torch._C._push_on_torch_dispatch_stack
+_len_of_functions = torch._C._len_torch_function_stack
 _pop_function, _push_function = torch._C._pop_torch_function_stack, torch._C._push_on_torch_function_stack
 
 
@@ -123,16 +128,19 @@ def _handle(public_api: Any, relevant_args: Any, *args: Any, **kwargs: Any) -> A
     """Do as PyTorch's function of this purpose, which takes longer than a small operator to get to the mode."""
     if torch.compiler.is_compiling():
         return _handle_torch_function(public_api, relevant_args, *args, **kwargs)
-    if public_api in ACTIVATIONS and _is_bare(args, kwargs):
-        mode = _pop_function()
+    if (
+        public_api in ACTIVATIONS
+        and type(relevant_args[0]) in _TENSORS
+        and _len_of_functions() == _len_of_dispatch() == 1
+        and scopes.watchers > 0
+        and _transformation() is None
+    ):
+        mode, guard = _pop_function(), _pop_dispatch(None)  # which has nothing to judge
         try:
-            if isinstance(mode, Interception) and torch._C._len_torch_function_stack() == 0:
-                guard = _pop_dispatch(None)  # which has nothing to judge
-                try:
-                    return public_api(*args, **kwargs)
-                finally:
-                    _push_dispatch(guard)
+            if isinstance(mode, Interception):
+                return public_api(*args, **kwargs)
         finally:
+            _push_dispatch(guard)
             _push_function(mode)
     if kind_of(public_api) == "composite" and _is_bare(relevant_args, {}) and _is_in_precision():
         return COMPOSITES[public_api](*args, **kwargs)  # the mode meets what it calls

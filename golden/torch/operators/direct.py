@@ -58,15 +58,21 @@ def matrix_product(
     level: int,
     chunk: int | None,
     dtype: torch.dtype,
+    *,
+    by_rows: bool = False,
 ) -> torch.Tensor | None:
     """Multiply (..., K) by a matrix (K, N), from a row or a matrix of initial values; None if it is not served here.
 
-    Batches of matrices (..., K, N) are served, too, beside as many of `a` and without initial values.
+    Batches of matrices (..., K, N) are served, too, beside as many of `a` and without initial values. With `by_rows`,
+    `b` is a matrix (N, K).
     """
     served, formats, shape = active(), _formats(half, level, chunk), a.shape
     if served is None or formats is None or len(shape) < 2 or a.is_neg() or b.is_neg():
         return None
-    length, columns = b.shape[-2:]
+    *b_batch, length, columns = b.shape
+    *b_steps, down, across = b.stride()
+    if by_rows:
+        length, columns, down, across = columns, length, across, down
     count = a.numel()
     if not (count and columns) or shape[-1] != length:
         return None
@@ -84,13 +90,12 @@ def matrix_product(
             b = b.to(torch.float32)
     library, path, threads = served
     rows, batches, x_offsets, y_offsets = count // length, 1, 0, 0
-    *_, down, across = b_strides = b.stride()
-    if b.dim() > 2:
+    if b_batch:
         batch = shape[:-2]
-        if initial is not None or b.shape[:-2] != batch:
+        if initial is not None or tuple(b_batch) != batch:
             return None
         *x_strides, row_stride, step = a.stride()
-        places = _offsets(batch, tuple(x_strides)), _offsets(batch, b_strides[:-2])  # live until the call is over
+        places = _offsets(batch, tuple(x_strides)), _offsets(batch, tuple(b_steps))  # live until the call is over
         x_offsets, y_offsets = (each.ctypes.data for each in places)
         batches = len(places[0])
         rows //= batches
@@ -105,11 +110,13 @@ def matrix_product(
         given = initial.shape
         if initial.is_neg() or given not in ((), (1,), (columns,), (rows, columns)) or (len(given) == 2 != len(shape)):
             return None
-        start = initial.to(torch.float32).contiguous()
+        start = initial if initial.dtype is torch.float32 else initial.to(torch.float32)
+        start = start.contiguous()
         contents += _INITIAL_ROUNDED
         begin = (start.data_ptr(), columns * (len(given) == 2), int(given[-1:] == (columns,)), 0)
     in_codes = _NAMES.get(dtype) == half
-    result = torch.empty((*shape[:-1], columns), dtype=dtype if in_codes else torch.float32)
+    # A tuple of lengths takes longer.
+    result = torch.empty(*shape[:-1], columns, dtype=dtype if in_codes else torch.float32)
     failed = library.cbfloat_multiply(
         _PRODUCT.pack(
             path, threads, 0, contents + _CODES_OF_RESULT * in_codes, *formats, batches, rows, columns, length,

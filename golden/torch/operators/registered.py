@@ -32,6 +32,7 @@ __all__ = [
     "is_plain",
     "matrix_product",
     "multiply",
+    "multiply_by_rows",
     "multiply_plainly",
     "note_node",
     "round_values",
@@ -275,21 +276,27 @@ class _Unwatched:
             each.__exit__(*exception)
 
 
+_len_of_dispatch, _transformation = torch._C._len_torch_dispatch_stack, torch._C._functorch.peek_interpreter_stack
+_tracing_state = torch._C._get_tracing_state
 #: A batch of gradients, as torch.autograd.grad(is_grads_batched=True) has them, is a tensor without memory.
 _is_batched = torch._C._functorch.is_legacy_batchedtensor
 
 
 def is_plain(*tensors: torch.Tensor | None) -> bool:
     """Tell whether only the guard of products sees operators on these tensors of the CPU."""
-    return (
-        not torch.compiler.is_compiling()
-        and torch._C._len_torch_dispatch_stack() <= (scopes.watchers > 0)
-        and scopes.recorder is None
-        and torch._C._functorch.peek_interpreter_stack() is None
-        and torch._C._get_tracing_state() is None
-        and forward_ad._current_level < 0
-        and all([each is None or (type(each) in _PLAIN and each.is_cpu and not _is_batched(each)) for each in tensors])
-    )
+    if (
+        torch.compiler.is_compiling()
+        or _len_of_dispatch() > (scopes.watchers > 0)
+        or scopes.recorder is not None
+        or _transformation() is not None
+        or _tracing_state() is not None
+        or forward_ad._current_level >= 0
+    ):
+        return False
+    for each in tensors:  # in a loop, which is sooner done than all()
+        if each is not None and (type(each) not in _PLAIN or not each.is_cpu or _is_batched(each)):
+            return False
+    return True
 
 
 def unwatched(*tensors: torch.Tensor | None) -> AbstractContextManager[object]:
@@ -319,6 +326,21 @@ def multiply(a: torch.Tensor, b: torch.Tensor, initial: torch.Tensor | None, *gi
 
 #: The same for operands that `is_plain` has passed.
 multiply_plainly = _matrix_product
+
+
+def multiply_by_rows(
+    x: torch.Tensor,
+    weight: torch.Tensor,
+    initial: torch.Tensor | None,
+    half: str,
+    level: int,
+    chunk: int | None,
+    dtype: torch.dtype,
+) -> torch.Tensor:
+    """Multiply such operands, of which nobody observes the product, by the rows of a weight (N, K)."""
+    note_product(half)
+    done = direct.matrix_product(x, weight, initial, half, level, chunk, dtype, by_rows=True)
+    return _tensor(_product_of_values(x, weight.mT, initial, half, level, chunk), dtype) if done is None else done
 
 
 def round_values(x: torch.Tensor, half: str, dtype: torch.dtype) -> torch.Tensor:

@@ -18,6 +18,7 @@ from golden.accumulator import Accumulator
 from golden.arrays.value_products import indexed_values
 from golden.formats import FloatFormat
 from golden.kernels.products import Indexed
+from golden.kernels.windows import Windows, correlate, overlap, slide
 from golden.reduction import Reduction
 from golden.rounding import NEAREST, ReductionRounding
 from golden.torch.operators.draws import FIRST_PART, branched
@@ -65,6 +66,11 @@ class Summing(NamedTuple):
     operand: FloatFormat
     reduction: Reduction | Accumulator
     rounding: ReductionRounding = NEAREST
+
+    @property
+    def is_chain(self) -> bool:
+        """Whether sums are chains of fp32 steps, and everything is rounded to nearest even."""
+        return isinstance(self.reduction, Reduction) and self.reduction.is_chain and self.rounding.is_nearest_even
 
 
 def _grid(counts: tuple[int, ...], strides: list[int]) -> _Table:
@@ -120,10 +126,21 @@ def padded(x: Values, geometry: Geometry) -> Values:
     return _shifted(x, tuple(-side for side in geometry.sides[::2]), geometry.padded(x.shape[2:]))
 
 
+def _windows(kernel: tuple[int, ...], geometry: Geometry) -> Windows:
+    return Windows(kernel, geometry.steps, geometry.gaps, geometry.sides[::2])
+
+
 def convolution(x: Values, kernels: Values, bias: Values | None, geometry: Geometry, summing: Summing) -> Values:
     """Multiply windows of `x` (B, C, ...) by `kernels` (N, C / groups, ...): (B, N, ...)."""
     groups, size = geometry.groups, kernels.shape[2:]
     counts = geometry.positions(x.shape[2:], size)
+    if summing.is_chain and kernels.shape[:2] == (groups, 1):  # depthwise: windows are read where they are
+        each = np.empty((len(x), groups, *counts), np.float32)
+        start = None if bias is None else np.ascontiguousarray(golden.quantize(bias, summing.half))
+        weights = np.ascontiguousarray(golden.quantize(kernels, summing.operand))
+        windows, formats = _windows(size, geometry), (summing.operand, summing.half)
+        if slide(np.ascontiguousarray(x), weights, start, each, windows, formats):
+            return each
     data, flat = padded(x, geometry), np.ascontiguousarray(kernels)
     items, starts, window, places = tables(data.shape, size, counts, geometry.steps, geometry.gaps, groups)
     outputs, length = kernels.shape[0] // groups, len(window)
@@ -145,6 +162,11 @@ def convolution(x: Values, kernels: Values, bias: Values | None, geometry: Geome
 def kernel_product(g: Values, x: Values, size: tuple[int, ...], geometry: Geometry, summing: Summing) -> Values:
     """Multiply `g` (B, N, positions) by the windows of `x` (B, C, ...) at them: kernels (N, C / groups, *size)."""
     groups, counts = geometry.groups, g.shape[2:]
+    if summing.is_chain and x.shape[1] == g.shape[1] == groups:
+        kernels = np.empty((groups, 1, *size), np.float32)
+        given, formats = (np.ascontiguousarray(x), np.ascontiguousarray(g)), (summing.operand, summing.half)
+        if correlate(*given, kernels, _windows(size, geometry), formats):
+            return kernels
     data, flat = padded(x, geometry), np.ascontiguousarray(g)
     items, starts, window, places = tables(data.shape, size, counts, geometry.steps, geometry.gaps, groups)
     outputs, count = g.shape[1] // groups, math.prod(counts)
@@ -167,9 +189,14 @@ def transposed(
     """
     groups, counts, lengths = geometry.groups, g.shape[2:], kernels.shape[2:]
     channels, outputs, count = kernels.shape[1], kernels.shape[0] // groups, math.prod(counts)
+    windows = _windows(lengths, geometry)
     matrices = kernels.reshape(groups, outputs, channels * math.prod(lengths)).swapaxes(1, 2)
     whole = tuple((n - 1) * s + d * (k - 1) + 1 for n, s, d, k in zip(counts, *geometry[:2], lengths, strict=True))
     result = np.empty((len(g), groups * channels, *size), np.float32)
+    if summing.is_chain and kernels.shape[:2] == (groups, 1):
+        weights = np.ascontiguousarray(golden.quantize(kernels, summing.operand))
+        if overlap(np.ascontiguousarray(g), weights, result, windows, (summing.operand, summing.half)):
+            return _ended(result, bias, summing)
     # Of kernels of one element, nothing overlaps: each sum has one addend, a value of the half format.
     is_flat = math.prod(lengths) == 1 and set(geometry.steps) == {1} and not any(geometry.sides) and bias is None
     items = max(1, MOST_VALUES // max(1, groups * matrices.shape[1] * count))
@@ -183,17 +210,25 @@ def transposed(
             np.add(each.reshape(len(part), groups * channels, *size), 0.0, out=result[first : first + items])
             continue
         each = each.reshape(len(part), groups * channels, *lengths, *counts)
+        result_part = result[first : first + items]
+        if overlap(each, None, result_part, windows):
+            continue
         total = np.zeros((len(part), groups * channels, *whole), np.float32)
         with np.errstate(over="ignore", invalid="ignore"):  # infinities and NaNs are results like others
             for element in np.ndindex(*lengths):
                 ends = zip(element, counts, *geometry[:2], strict=True)
                 places = tuple(slice(e * d, e * d + (n - 1) * s + 1, s) for e, n, s, d in ends)
                 total[(slice(None), slice(None), *places)] += each[(slice(None), slice(None), *element)]
-            result_part = _shifted(total, geometry.sides[::2], size)
-            if bias is not None:
-                result_part += golden.quantize(bias, summing.half).reshape(-1, *(1 for _ in size))
-        result[first : first + items] = result_part
-    return result if is_flat else golden.quantize(result, summing.half, out=result)
+            result_part[...] = _shifted(total, geometry.sides[::2], size)
+    return result if is_flat else _ended(result, bias, summing)
+
+
+def _ended(sums: Values, bias: Values | None, summing: Summing) -> Values:
+    """Add the bias to sums of overlaps, and round once, in place."""
+    if bias is not None:
+        with np.errstate(over="ignore", invalid="ignore"):  # infinities and NaNs are results like others
+            sums += golden.quantize(bias, summing.half).reshape(-1, *(1 for _ in sums.shape[2:]))
+    return golden.quantize(sums, summing.half, out=sums)
 
 
 def _product(left: Indexed, right: Indexed, summing: Summing, initial: Values | None = None) -> Values:

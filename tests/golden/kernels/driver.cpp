@@ -104,7 +104,62 @@ void multiply(int64_t m, int64_t n, int64_t k, int64_t batches, int64_t threads)
     }
 }
 
+// Planes of three axes, what windows over them give, and back.
+void slide(int64_t threads) {
+    int64_t input[3], length[3], step[3], gap[3], before[3], output[3], elements_of[3] = {1, 1, 1};
+    for (int axis = 0; axis < 3; axis++) {
+        length[axis] = 1 + below(3), step[axis] = 1 + below(3), gap[axis] = 1 + below(3), before[axis] = below(6) - 2;
+        output[axis] = 1 + below(12);
+        const int64_t reach = (output[axis] - 1) * step[axis] + (length[axis] - 1) * gap[axis] + 1;
+        input[axis] = reach - before[axis] + below(5) - 2;
+        if (input[axis] < 1) input[axis] = 1;
+        elements_of[0] *= input[axis], elements_of[1] *= length[axis], elements_of[2] *= output[axis];
+    }
+    const int64_t kernels = 1 + below(4), planes = kernels * (1 + below(3));
+    const int64_t operand = FORMATS[below(KINDS)], result_format = FORMATS[below(KINDS)], single = FORMATS[3];
+    const bool weighted = below(3) != 0, started = below(2);
+    std::vector<char> weights = elements(kernels * elements_of[1], single, true);
+    float *const factors = reinterpret_cast<float *>(weights.data());
+    cbfloat_quantize(CBFLOAT_PORTABLE, 1, operand, kernels * elements_of[1], factors, 32, factors);
+    const std::vector<char> initial = elements(kernels, single, true), x = elements(planes * elements_of[0], single, true);
+    const std::vector<char> y = elements(planes * elements_of[2] * (weighted ? 1 : elements_of[1]), single, true);
+    const size_t forward = static_cast<size_t>(planes * elements_of[2]), size = forward + static_cast<size_t>(planes * elements_of[0]);
+    std::vector<char> first;
+    for (int path = CBFLOAT_PORTABLE; path <= CBFLOAT_AVX512FP16; path++) {
+        if (!cbfloat_path_available(path)) continue;
+        std::vector<char> there(forward * 4), back((size - forward) * 4);
+        cbfloat_windows windows = {};
+        windows.path = path, windows.threads = threads, windows.planes = planes, windows.kernels = kernels;
+        windows.operand = operand, windows.result_format = result_format;
+        for (int axis = 0; axis < 3; axis++) {
+            windows.input[axis] = input[axis], windows.length[axis] = length[axis], windows.step[axis] = step[axis];
+            windows.gap[axis] = gap[axis], windows.before[axis] = before[axis], windows.output[axis] = output[axis];
+        }
+        windows.values = reinterpret_cast<const float *>(x.data()), windows.weights = factors;
+        windows.initial = started ? reinterpret_cast<const float *>(initial.data()) : nullptr;
+        windows.result = reinterpret_cast<float *>(there.data());
+        if (cbfloat_slide(&windows)) std::exit(6);
+        std::vector<char> of_kernels(weights.size());
+        windows.result = reinterpret_cast<float *>(of_kernels.data());
+        windows.weights = reinterpret_cast<const float *>(y.data());
+        if (cbfloat_correlate(&windows)) std::exit(6);
+        windows.weights = factors;
+        for (int axis = 0; axis < 3; axis++) windows.input[axis] = output[axis], windows.output[axis] = input[axis];
+        windows.values = reinterpret_cast<const float *>(y.data()), windows.initial = nullptr;
+        if (!weighted) windows.weights = nullptr;
+        windows.result = reinterpret_cast<float *>(back.data());
+        if (cbfloat_overlap(&windows)) std::exit(6);
+        const int64_t count = static_cast<int64_t>(size - forward);
+        cbfloat_quantize(path, 1, single, count, windows.result, 32, windows.result);  // to the canonical NaN
+        there.insert(there.end(), back.begin(), back.end());
+        there.insert(there.end(), of_kernels.begin(), of_kernels.end());
+        if (path == CBFLOAT_PORTABLE) first = there;
+        if (there != first) fail("windows", path);
+    }
+}
+
 void products() {
+    for (int64_t round = 0; round < 200; round++) slide(1 + below(3));
     for (int64_t round = 0; round < 300; round++)
         multiply(1 + below(20), 1 + below(round % 3 ? 40 : 140), 1 + below(round % 5 ? 40 : 600), 1 + below(3), 1);
     for (int64_t round = 0; round < 6; round++) multiply(100 + below(60), 100 + below(60), 60, 1, 2 + below(2));

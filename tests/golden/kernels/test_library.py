@@ -10,7 +10,7 @@ import pytest
 from golden import BF16, Reduction, accumulators, encode, kernel_info, kernels, matmul, matmul_values
 from golden.arrays.value_products import indexed_values
 from golden.kernels import accumulators as accumulator_calls
-from golden.kernels import library, products
+from golden.kernels import library, products, windows
 from golden.kernels.products import Formats, Indexed
 
 ONES = encode(np.ones((2, 3, 3)), BF16)
@@ -41,22 +41,22 @@ def without_memory(monkeypatch):
             return lambda *_: 1
 
     served = library.Active(Failing(), 0, 1)
-    for module in (products, accumulator_calls):
+    for module in (products, accumulator_calls, windows):
         monkeypatch.setattr(module, "active", lambda: served)
 
 
 def test_every_function_of_a_call_is_declared_with_the_parameters_of_the_header():
     declared = library.declared(library_of())
     called = set(PARAMETERS) - {"cbfloat_kernels_version", "cbfloat_path_available"}
-    assert len(called) == 9
+    assert len(called) == 12
     for name in called:
         assert len(getattr(declared, name).argtypes) == PARAMETERS[name], name
 
 
-@pytest.mark.parametrize("given", [{"version": 1}, {"without": ("cbfloat_multiply_counted",)}])
+@pytest.mark.parametrize("given", [{"version": 1}, {"without": ("cbfloat_correlate",)}])
 def test_library_of_another_build_is_refused_with_what_to_do(given):
     wanted = (
-        f"native.so: got version {given.get('version', 2)}, must be 2 with cbfloat_multiply_counted; "
+        f"native.so: got version {given.get('version', 2)}, must be 2 with cbfloat_correlate; "
         "build it again with pip install -e ."
     )
     with pytest.raises(ImportError, match=re.escape(wanted)):
@@ -72,6 +72,14 @@ def test_product_without_memory_raises_naming_the_shapes(without_memory, counts)
 def test_product_of_an_accumulator_without_memory_raises_naming_the_shapes(without_memory):
     with pytest.raises(MemoryError, match=r"no memory for the product of shapes \(2, 3, 3\) and \(2, 3, 3\)"):
         matmul(ONES, ONES, operand=BF16, reduction=accumulators["nvidia_hopper"])
+
+
+@pytest.mark.parametrize("call", [windows.slide, windows.overlap, windows.correlate])
+def test_windows_without_memory_raise_naming_them(without_memory, call):
+    given = (ONES, ONES, None) if call is windows.slide else (ONES, ONES)
+    place = windows.Windows((2,), (1,), (1,), (0,))
+    with pytest.raises(MemoryError, match=r"no memory for windows of \(2,\) over planes of shape \(2, 3, 3\)"):
+        call(*given, np.empty((2, 3, 2), np.float32), place, (BF16, BF16))
 
 
 @pytest.mark.parametrize("rounding", ["nearest_even", "stochastic"])

@@ -19,7 +19,7 @@ DRIVER = Path(__file__).with_name("driver.cpp")
 MEMORY = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 THREADS = ("-fsanitize=thread",)
 #: Where threads meet; a sanitizer of threads has nothing to look for in the others.
-SHARED = ("arrays.cpp", "pool.cpp", "portable.cpp", "product.cpp")
+SHARED = ("arrays.cpp", "pool.cpp", "portable.cpp", "product.cpp", "windows.cpp")
 OPTIMISATION = ("-O0",)
 
 pytestmark = [
