@@ -81,8 +81,9 @@ def cpu_build(wheels: str, constraints: Path) -> list[str]:
         If `wheels` is neither a folder nor the address of an index.
     """
     pin = next(line.split(";")[0].split("#")[0].strip() for line in _lines(constraints) if line.startswith("torch=="))
-    if Path(wheels).is_dir():
-        return [pin, "--no-deps", "--no-index", "--find-links", wheels]
+    folder = Path(wheels).expanduser()  # not every shell does it behind an equals sign
+    if folder.is_dir():
+        return [pin, "--no-deps", "--no-index", "--find-links", str(folder)]
     if "://" in wheels:
         return [pin, "--no-deps", "--index-url", wheels]
     raise SystemExit(

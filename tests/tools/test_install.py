@@ -101,6 +101,7 @@ def test_cpu_build_comes_from_a_folder_or_an_index_and_nowhere_else(tmp_path):
         "--find-links",
         str(tmp_path),
     ]
+    assert install.cpu_build("~", constraints)[-1] == str(Path.home())
     assert install.cpu_build("https://a.host/cpu", constraints)[2:] == ["--index-url", "https://a.host/cpu"]
     with pytest.raises(SystemExit, match=r"TORCH_WHEELS: got nosuch, must be a folder with a wheel of torch==2"):
         install.cpu_build("nosuch", constraints)
