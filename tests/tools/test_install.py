@@ -124,6 +124,6 @@ def test_environment_that_does_not_work_is_made_anew_by_the_next_make(tmp_path, 
     if answer:
         python.write_text(f"#!/bin/sh\n{answer}\n")
         python.chmod(0o755)
-    done = subprocess.run(["make", "help"], cwd=tmp_path, capture_output=True, text=True)
+    done = subprocess.run(["make", "--no-print-directory", "help"], cwd=tmp_path, capture_output=True, text=True)
     assert done.stdout.startswith("usage:" if works else "==> .venv does not work: making it anew\n")
     assert (tmp_path / ".venv").exists() == works
