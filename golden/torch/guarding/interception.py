@@ -309,6 +309,7 @@ _COPIES = frozenset(
 _leaves: dict[Function, bool] = {}
 
 
+@constant  # torch.compile has other types for some functions, and would keep its answer
 def is_leaf(function: Function) -> bool:
     """Tell whether a function of PyTorch is no more than one operator that the guard lets pass, in every overload.
 
