@@ -3,9 +3,11 @@
 import pytest
 import torch
 import torch.nn.functional as F
+from torch._dynamo.eval_frame import _debug_get_cache_entry_list
 from torch.utils.checkpoint import checkpoint
 
 import golden.torch as cstorch
+from golden.torch.guarding import interception, mode
 
 from .oracle import assert_same_tensors, normal
 
@@ -276,3 +278,15 @@ def test_compile_of_blocks_and_their_gradients_gives_the_same_bits(axis):
         found.append((result, x.grad))
     for one, other in zip(*found, strict=True):
         assert_same_tensors(one, other)
+
+
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")
+def test_questions_of_the_mode_are_never_compiled_on_their_own():
+    # Compiled, is_leaf took Tensor.unflatten for one operator: the compiler has other types for some functions.
+    layer, x = torch.nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True), normal(2, 4, 8, seed=10)
+    interception._leaves.clear()
+    with cstorch.precision("cbfloat16"):
+        torch.compile(layer, backend="eager")(x)
+    for question in (interception.is_leaf, interception._is_passed, interception.kind_of, mode._is_bare, mode._handle):
+        assert not _debug_get_cache_entry_list(question.__code__)
+    assert not interception.is_leaf(torch.Tensor.unflatten)

@@ -15,8 +15,7 @@ import golden.torch as cstorch
 from golden.torch.advising import command, measuring
 from golden.torch.commands import progress, report
 from golden.torch.commands.line import main
-from golden.torch.compiling.compilers import constant
-from golden.torch.compiling.frames import run_as_written
+from golden.torch.compiling.frames import constant, run_as_written
 from golden.torch.observing import across_ranks
 from golden.torch.operators.draws import Draws
 from golden.torch.runs.devices import batch_for

@@ -13,7 +13,7 @@ from collections.abc import Hashable, Iterable, Sequence
 
 import torch
 
-from golden.torch.compiling.compilers import constant
+from golden.torch.compiling.frames import constant
 from golden.torch.functions.products import check_tensors, product
 
 __all__ = ["contract", "einsum"]

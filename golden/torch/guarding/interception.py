@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from golden.torch.compiling.compilers import constant
+from golden.torch.compiling.frames import constant
 from golden.torch.functions import attention, contraction, convolution, derived, products, recurrent, sampling
 from golden.torch.functions.gradients import round_to_half
 from golden.torch.guarding.operator_kinds import kind_of_operator
@@ -309,7 +309,7 @@ _COPIES = frozenset(
 _leaves: dict[Function, bool] = {}
 
 
-@constant  # torch.compile has other types for some functions, and would keep its answer
+@constant
 def is_leaf(function: Function) -> bool:
     """Tell whether a function of PyTorch is no more than one operator that the guard lets pass, in every overload.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import torch
@@ -112,6 +113,7 @@ _len_of_functions = torch._C._len_torch_function_stack
 _pop_function, _push_function = torch._C._pop_torch_function_stack, torch._C._push_on_torch_function_stack
 
 
+@partial(run_as_written, recursively=True)
 def _is_bare(args: Iterable[Any], kwargs: dict[str, Any]) -> bool:
     """Tell whether the guard, and nobody else, would look at an operator on these arguments."""
     for each in args:
@@ -124,6 +126,7 @@ def _is_bare(args: Iterable[Any], kwargs: dict[str, Any]) -> bool:
     return _len_of_dispatch() == 1 and scopes.watchers > 0 and _transformation() is None
 
 
+@run_as_written
 def _handle(public_api: Any, relevant_args: Any, *args: Any, **kwargs: Any) -> Any:
     """Do as PyTorch's function of this purpose, which takes longer than a small operator to get to the mode."""
     if torch.compiler.is_compiling():
