@@ -30,7 +30,7 @@ from torch import nn
 import golden
 import golden.torch as cstorch
 from golden.torch.examples.digits import digits
-from golden.torch.report.page import write_report
+from golden.torch.instruments.report.page import write_report
 
 images, targets = digits()
 images = images.flatten(1)

@@ -1,5 +1,5 @@
 """The names of the Model Zoo's trainer: a script changes ``from cerebras.modelzoo`` to ``from golden.modelzoo``."""
 
-from golden.torch.trainer import Trainer
+from golden.torch.training.trainer import Trainer
 
 __all__ = ["Trainer"]

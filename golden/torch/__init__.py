@@ -11,7 +11,7 @@ Shaped after `cerebras.pytorch`: a script written for it changes one import, ``i
 try:
     import torch as _torch  # noqa: F401
 
-    from golden.torch import oldest as _oldest  # noqa: F401 - it refuses a PyTorch that is too old
+    from golden.torch.common import oldest as _oldest  # noqa: F401 - it refuses a PyTorch that is too old
 except ModuleNotFoundError as error:
     if error.name != "torch":
         raise
@@ -22,7 +22,17 @@ except ModuleNotFoundError as error:
 from golden import __version__
 from golden.nearest import did_you_mean
 from golden.torch import amp, distributed, metrics, mx, optim, utils
-from golden.torch.advising import Advice, advise
+from golden.torch.amp.configuration import MixedPrecision
+from golden.torch.amp.half_dtype import (
+    get_floating_point_dtype,
+    get_floating_point_dtype_str,
+    get_half_dtype,
+    get_half_dtype_str,
+    is_cbfloat16_tensor,
+    set_half_dtype,
+)
+from golden.torch.amp.precision import precision
+from golden.torch.amp.yaml_configuration import precision_from_yaml
 from golden.torch.backend import (
     CSConfig,
     backend,
@@ -32,44 +42,14 @@ from golden.torch.backend import (
     current_backend,
     current_executor,
     current_torch_device,
-    device,
     step_closure,
     trace,
     use_cs,
 )
-from golden.torch.backend.compilation import make_constant
-from golden.torch.functions import flops  # noqa: F401 - PyTorch counts the operations of exact products from now on
-from golden.torch.functions.attention import scaled_dot_product_attention
-from golden.torch.functions.contraction import einsum
-from golden.torch.functions.convolution import (
-    conv1d,
-    conv2d,
-    conv3d,
-    conv_transpose1d,
-    conv_transpose2d,
-    conv_transpose3d,
-)
-from golden.torch.functions.derived import grouped_mm
-from golden.torch.functions.products import bmm, linear, matmul
-from golden.torch.guarding import beneath, recomputation  # noqa: F401 - what they replace is in force from now on
-from golden.torch.guarding.audit import Audit, audit
-from golden.torch.guarding.operator_kinds import declare_operator
-from golden.torch.observing import observe
-from golden.torch.settings.configuration import MixedPrecision
-from golden.torch.settings.half import enable_mixed_precision, mixed_precision
-from golden.torch.settings.half_dtype import (
-    get_floating_point_dtype,
-    get_floating_point_dtype_str,
-    get_half_dtype,
-    get_half_dtype_str,
-    is_cbfloat16_tensor,
-    set_half_dtype,
-)
-from golden.torch.settings.levels import Levels, current_pol, pol, set_model_level
-from golden.torch.settings.precision import precision
-from golden.torch.settings.yaml_configuration import precision_from_yaml
-from golden.torch.storage import load, save
-from golden.torch.tensors import (
+from golden.torch.cerebras import device
+from golden.torch.cerebras.compilation import make_constant
+from golden.torch.cerebras.storage import load, save
+from golden.torch.cerebras.tensors import (
     add_debug_name,
     from_numpy,
     full,
@@ -87,8 +67,30 @@ from golden.torch.tensors import (
     zeros,
     zeros_like,
 )
-from golden.torch.trainer import Trainer
+from golden.torch.guard import beneath, recomputation  # noqa: F401 - what they replace is in force from now on
+from golden.torch.guard.operator_kinds import declare_operator
+from golden.torch.instruments.advise import Advice, advise
+from golden.torch.instruments.audit import Audit, audit
+from golden.torch.observing import observe
+from golden.torch.products.functions import (  # noqa: F401 - PyTorch counts the operations of exact products from now on
+    flops,
+)
+from golden.torch.products.functions.attention import scaled_dot_product_attention
+from golden.torch.products.functions.contraction import einsum
+from golden.torch.products.functions.convolution import (
+    conv1d,
+    conv2d,
+    conv3d,
+    conv_transpose1d,
+    conv_transpose2d,
+    conv_transpose3d,
+)
+from golden.torch.products.functions.derived import grouped_mm
+from golden.torch.products.functions.products import bmm, linear, matmul
+from golden.torch.settings.half import enable_mixed_precision, mixed_precision
+from golden.torch.settings.levels import Levels, current_pol, pol, set_model_level
 from golden.torch.training.interruption import RunStopped
+from golden.torch.training.trainer import Trainer
 
 CsConfig = CSConfig
 compile_step = trace  # its name in the first releases

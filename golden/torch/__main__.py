@@ -3,7 +3,7 @@
 import sys
 
 try:
-    from golden.torch.commands.line import main
+    from golden.torch.training.commands.line import main
 
     status = main()
 except KeyboardInterrupt:  # before the command line is read, or while the process ends

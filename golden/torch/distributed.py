@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from golden.torch.backend.cluster import CSConfig
-from golden.torch.runs import ranks
-from golden.torch.utils.data.schedule import check_count
+from golden.torch.cerebras.cluster import CSConfig
+from golden.torch.cerebras.steps import check_count
+from golden.torch.common import ranks
 
 ClusterConfig = CSConfig
 

@@ -14,11 +14,11 @@ from torch.autograd import forward_ad
 
 from golden.formats import FloatFormat, as_format
 from golden.mx import BLOCK
-from golden.torch.functions.gradients import without_tangents
-from golden.torch.functions.products import check_tensors
-from golden.torch.functions.products import linear as exact_linear
-from golden.torch.operators.format_text import text_of
-from golden.torch.operators.registered import rounded_to_blocks
+from golden.torch.products.functions.gradients import without_tangents
+from golden.torch.products.functions.products import check_tensors
+from golden.torch.products.functions.products import linear as exact_linear
+from golden.torch.products.operators.registered import rounded_to_blocks
+from golden.torch.settings.format_text import text_of
 
 __all__ = ["fake_quantize", "linear"]
 

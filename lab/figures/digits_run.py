@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from golden.torch.amp import GradScaler
+from golden.torch.amp.precision import precision
 from golden.torch.examples.digits import digits
-from golden.torch.settings.precision import precision
 
 __all__ = ["final_loss", "mlp", "train"]
 

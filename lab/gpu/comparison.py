@@ -16,7 +16,7 @@ from rich.progress import Progress
 
 import golden.torch as cstorch
 from golden.rounding import Rounding
-from golden.torch.gpu import devices
+from golden.torch.products.gpu import devices
 
 __all__ = ["Case", "Outcome", "cases", "compare", "differences"]
 

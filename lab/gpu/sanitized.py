@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 
 import golden.torch as cstorch
-from golden.torch.gpu import devices
+from golden.torch.products.gpu import devices
 from lab.gpu.card import skipped
 from lab.gpu.comparison import HALVES, MODES, Case, Outcome, differences
 from tools.interrupts import ending_on_interrupt

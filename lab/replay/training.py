@@ -11,10 +11,10 @@ from torch.utils.data import DataLoader
 
 from golden import FloatFormat
 from golden.torch.amp import GradScaler
+from golden.torch.amp.precision import precision
 from golden.torch.examples.digits import DigitsMlp
 from golden.torch.examples.gpt import CharacterGpt
 from golden.torch.examples.task import Task
-from golden.torch.settings.precision import precision
 from lab.replay.recording import Product, Recorder
 
 __all__ = ["EXAMPLES", "recorded_products"]

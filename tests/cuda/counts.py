@@ -12,9 +12,9 @@ import golden
 from golden.arrays.counting import counts_in_form
 from golden.counts import Counts
 from golden.rounding import ReductionRounding
-from golden.torch.gpu import devices
-from golden.torch.gpu.counting import counted_product
-from golden.torch.operators.windows import Summing
+from golden.torch.products.gpu import devices
+from golden.torch.products.gpu.counting import counted_product
+from golden.torch.products.operators.windows import Summing
 from tests.cuda.host import HostDevice
 from tests.cuda.products import Values, assert_equal_bits
 

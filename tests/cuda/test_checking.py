@@ -11,8 +11,8 @@ import golden
 from golden.cuda.accumulations import formats_of
 from golden.kernels.products import Formats
 from golden.reduction import Reduction
-from golden.torch.gpu import checking, checking_counts, memory
-from golden.torch.gpu.elementwise import exponentials
+from golden.torch.products.gpu import checking, checking_counts, memory
+from golden.torch.products.gpu.elementwise import exponentials
 from tests.cuda.host import HostDevice
 from tests.golden.kernels.build import Change
 

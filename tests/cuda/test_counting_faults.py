@@ -10,7 +10,7 @@ import torch
 from golden import BF16, CBFLOAT16, FP16, Rounding
 from golden.kernels.products import Formats
 from golden.reduction import Reduction
-from golden.torch.gpu import checking_counts, devices
+from golden.torch.products.gpu import checking_counts, devices
 from tests.cuda import counts, test_counting
 from tests.cuda.host import HostDevice, SwitchedDevice
 from tests.cuda.products import reduction_of, special_values, values

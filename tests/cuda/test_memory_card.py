@@ -77,7 +77,7 @@ from tests.cuda import memory_card
 memory_card.insert(Path({card!r}))
 import torch
 import golden.torch as cstorch
-from golden.torch.gpu import devices
+from golden.torch.products.gpu import devices
 from tests.cuda.host import HostDevice
 devices.cards[0] = HostDevice(Path({folder!r}))
 """

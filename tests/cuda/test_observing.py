@@ -11,9 +11,9 @@ from torch import Tensor
 
 import golden.torch as cstorch
 from golden import BF16, CBFLOAT16, FP16
-from golden.torch.gpu import devices
-from golden.torch.observing import card_samples, observer, samples
-from golden.torch.observing.observer import Observer
+from golden.torch.instruments.observe import card_samples, observer, samples
+from golden.torch.instruments.observe.observer import Observer
+from golden.torch.products.gpu import devices
 from golden.torch.settings.scopes import scopes
 from tests.cuda.host import HostDevice
 from tests.torch.observing.test_samples import CONVOLUTIONS, MATRICES, g
@@ -166,12 +166,12 @@ def _other_rows(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _other_witness(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("golden.torch.observing.card_tallies.first_row",
+    monkeypatch.setattr("golden.torch.instruments.observe.card_tallies.first_row",
                         lambda bad, shape: card_samples.first_row(bad.new_zeros(bad.shape), shape))  # fmt: skip
 
 
 def _no_distance(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("golden.torch.observing.card_tallies.CardTally._add_distance", lambda *given: None)
+    monkeypatch.setattr("golden.torch.instruments.observe.card_tallies.CardTally._add_distance", lambda *given: None)
 
 
 @pytest.mark.parametrize("fault", [_other_rows, _other_witness, _no_distance])

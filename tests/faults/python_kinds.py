@@ -23,7 +23,7 @@ _OPERATORS = {
 #: What is below a folder, but is judged elsewhere, hands on names only, or needs a device.
 _APART = {
     "golden": ("golden/torch/", "golden/modelzoo/", "golden/cuda/"),
-    "golden/torch": ("golden/torch/gpu/",),
+    "golden/torch": ("golden/torch/products/gpu/",),
 }
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from golden.formats import FLOAT8_E4M3FN
-from golden.torch.advising.costs import vector_unit
+from golden.torch.instruments.advise.costs import vector_unit
 from hdl import VectorMac
 from lab.pace.measure import products_per_cycle
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import golden.cli
-import golden.torch.commands.line
 import hdl.cli
+from golden.torch.training.commands import line as training_line
 
 CONVERT = ("verilog", "convert", "--source", "float32", "--destination", "cbfloat16", "-o")
 
@@ -83,7 +83,7 @@ def test_fit_of_a_file_that_is_no_run_names_it_and_writes_nothing(tmp_path, monk
     if text is not None:
         (tmp_path / "run.yaml").write_bytes(text if isinstance(text, bytes) else text.encode())
     before = everything_below(tmp_path)
-    assert refused(golden.torch.commands.line.main, "fit", "run.yaml").count("error: ") == 1
+    assert refused(training_line.main, "fit", "run.yaml").count("error: ") == 1
     assert everything_below(tmp_path) == before
 
 
@@ -92,7 +92,14 @@ def test_fit_into_a_folder_that_cannot_be_made_names_it(tmp_path, monkeypatch, f
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").write_text("what was there")
     said = refused(
-        golden.torch.commands.line.main, "fit", "digits_mlp", "--steps", 1, "--no-progress", "--model-dir", folder
+        training_line.main,
+        "fit",
+        "digits_mlp",
+        "--steps",
+        1,
+        "--no-progress",
+        "--model-dir",
+        folder,
     )
     assert folder in said
     assert (tmp_path / "file").read_text() == "what was there"
@@ -100,7 +107,7 @@ def test_fit_into_a_folder_that_cannot_be_made_names_it(tmp_path, monkeypatch, f
 
 def test_fit_of_a_directory_or_a_device_is_refused(tmp_path):
     for run in (tmp_path, "/dev/null", "/proc/nothing"):
-        assert refused(golden.torch.commands.line.main, "fit", run).count("error: ") == 1
+        assert refused(training_line.main, "fit", run).count("error: ") == 1
 
 
 #: What each tool needs before its option for a folder or a file to write.

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from golden.torch.backend import current
+from golden.torch.cerebras import current
 from golden.torch.settings import half, levels
 
 from .surface import Surface, fault_of, surface

@@ -52,7 +52,7 @@ def test_archive_that_lacks_a_file_is_told(made, lost):
     "lost",
     [
         "cbfloat/py.typed", "hdl/mac/lane.py", "golden/torch/examples/digits_mlp.yaml",
-        "golden/torch/report/template/style.css", "golden/cuda/source/kernels.cu",
+        "golden/torch/instruments/report/template/style.css", "golden/cuda/source/kernels.cu",
     ],
 )  # fmt: skip
 def test_wheel_that_lacks_a_file_is_told(made, lost):

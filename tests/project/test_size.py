@@ -47,8 +47,8 @@ def test_size_that_is_off_or_of_a_room_that_is_gone_is_found() -> None:
     [
         ("golden/formats.py", ("product", "golden")),
         ("golden/kernels/source/plan.h", ("product", "golden/kernels")),
-        ("golden/torch/trainer.py", ("product", "golden/torch")),
-        ("golden/torch/report/template/page.html.jinja", ("product", "golden/torch/report")),
+        ("golden/torch/training/trainer.py", ("product", "golden/torch/training")),
+        ("golden/torch/instruments/report/template/page.html.jinja", ("product", "golden/torch/instruments")),
         ("hdl/cores/product.py", ("product", "hdl/cores")),
         ("lab/speed/modes.py", ("evidence", "lab")),
         ("docs/index.md", ("", "")),

@@ -34,12 +34,12 @@ def dot():
     "golden/torch/__init__.py": """
 from golden.torch import patches
 from golden.torch.page import write
-from golden.torch.trainer import Trainer
+from golden.torch.training.trainer import Trainer
 LIMIT = 3
 __all__ = ["Trainer", "write"]
 """,
     "golden/torch/patches.py": "PATCHED = True\n",
-    "golden/torch/trainer.py": "import golden\nclass Trainer:\n    product = golden.matmul\n",
+    "golden/torch/training/trainer.py": "import golden\nclass Trainer:\n    product = golden.matmul\n",
     "golden/torch/page/__init__.py": "def write(): pass\n",
     "golden/torch/page/template/page.html.jinja": "<p>\n",
     "hdl/__init__.py": "UNIT = 1\n",
@@ -118,8 +118,8 @@ def test_speed_of_products_does_not_depend_on_the_layer_for_pytorch() -> None:
     assert {"golden/arrays/products.py", "golden/kernels/source/product.cpp"} <= set(files)
     assert not [name for name in files if name.startswith(("golden/torch", "golden/cuda", "hdl", "lab"))]
     trained = set(files_of("lab.speed.observing"))
-    assert "golden/torch/observing/observer.py" in trained
-    assert not [name for name in trained if name.startswith("golden/torch/commands/")]
+    assert "golden/torch/instruments/observe/observer.py" in trained
+    assert not [name for name in trained if name.startswith("golden/torch/training/commands/")]
 
 
 def test_regression_depends_on_the_verilog_and_not_on_the_python_that_generates_it() -> None:

@@ -6,9 +6,9 @@ The defaults are float16, level 1 and no mixed precision.
 import pytest
 import torch
 
-from golden.torch import notices
-from golden.torch.backend import current
-from golden.torch.guarding import unscaled
+from golden.torch.cerebras import current
+from golden.torch.common import notices
+from golden.torch.guard import unscaled
 from golden.torch.settings import half, levels
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from golden.torch.commands.line import main
+from golden.torch.training.commands.line import main
 
 ROOT = Path(__file__).resolve().parents[2]
 MODELS = f"{__package__}.run_models"

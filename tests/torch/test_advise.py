@@ -14,13 +14,13 @@ from torch import nn
 
 import golden.torch as cstorch
 from golden.torch import MixedPrecision
-from golden.torch.advising import measuring, search
-from golden.torch.advising.advice import Advice, AdviceRow
-from golden.torch.advising.choosing import Setting
-from golden.torch.advising.costs import Costs, vector_unit
-from golden.torch.advising.formats import Formats
 from golden.torch.examples.digits import DigitsCnn, DigitsMlp
 from golden.torch.examples.gpt import CharacterGpt
+from golden.torch.instruments.advise import measuring, search
+from golden.torch.instruments.advise.advice import Advice, AdviceRow
+from golden.torch.instruments.advise.choosing import Setting
+from golden.torch.instruments.advise.costs import Costs, vector_unit
+from golden.torch.instruments.advise.formats import Formats
 
 from .oracle import normal
 

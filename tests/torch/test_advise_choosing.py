@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from golden.torch import MixedPrecision
-from golden.torch.advising import choosing
-from golden.torch.advising.advice import level_map_of
-from golden.torch.advising.choosing import Candidate, Prediction, Setting, Start
-from golden.torch.advising.formats import Formats
-from golden.torch.advising.products import Unit
+from golden.torch.instruments.advise import choosing
+from golden.torch.instruments.advise.advice import level_map_of
+from golden.torch.instruments.advise.choosing import Candidate, Prediction, Setting, Start
+from golden.torch.instruments.advise.formats import Formats
+from golden.torch.instruments.advise.products import Unit
 
 
 def prediction(layers, seed=0):

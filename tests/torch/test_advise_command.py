@@ -3,7 +3,7 @@
 import pytest
 import yaml
 
-from golden.torch.commands import line as cli
+from golden.torch.training.commands import line as cli
 
 
 def run(*arguments):

@@ -11,8 +11,8 @@ from torch import nn
 
 import golden.torch as cstorch
 from golden.torch import MixedPrecision
-from golden.torch.advising import search
-from golden.torch.advising.costs import vector_unit
+from golden.torch.instruments.advise import search
+from golden.torch.instruments.advise.costs import vector_unit
 
 from .oracle import normal
 from .test_advise import example, mixed, units_of

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from golden.torch import optim
-from golden.torch.runs.by_name import find
 from golden.torch.training import divergence, loggers, saving
+from golden.torch.training.by_name import find
 
 LISTED, OPEN = ModuleType("listed"), ModuleType("open")
 Own = type("Own", (), {"__module__": "open"})

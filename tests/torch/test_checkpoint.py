@@ -14,8 +14,8 @@ import torch
 from torch import nn
 
 from golden.torch import MixedPrecision, Trainer
-from golden.torch.runs import checkpoint
-from golden.torch.runs.checkpoint import newest_checkpoint, read_checkpoint, write_checkpoint
+from golden.torch.training import checkpoint
+from golden.torch.training.checkpoint import newest_checkpoint, read_checkpoint, write_checkpoint
 
 from .runs import PRECISION, bits, model, run
 

@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from golden.torch.commands import line
-from golden.torch.commands.line import main
+from golden.torch.training.commands import line
+from golden.torch.training.commands.line import main
 
 from .run_files import ROOT, call, log, refused
 
@@ -121,7 +121,7 @@ def test_resume_that_fails_in_the_log_keeps_its_rows(capsys, folder, monkeypatch
     def fails(*_):
         raise OSError("the disk is full")
 
-    monkeypatch.setattr("golden.torch.runs.log.csv.DictWriter.writerows", fails)
+    monkeypatch.setattr("golden.torch.training.log.csv.DictWriter.writerows", fails)
     assert "the disk is full" in refused(capsys, "fit", "digits_mlp", folder, "--resume", "--steps", "5")
     assert (folder / "log.csv").read_bytes() == before
 
@@ -135,11 +135,15 @@ def test_resume_beside_a_record_that_is_no_text_keeps_it(folder):
 @pytest.mark.parametrize(
     ("command", "place", "message"),
     [
-        ("fit", "golden.torch.commands.run.parts_of", "nothing is saved beyond the checkpoints that are there"),
-        ("validate", "golden.torch.trainer.Trainer.load_weights", "nothing was measured to the end"),
-        ("validate", "golden.torch.trainer.Trainer.evaluate", "nothing was measured to the end"),
-        ("advise", "golden.torch.advising.search.Search.run", "no level map is written"),
-        ("report", "golden.torch.report.page.write_report", "no page is written"),
+        (
+            "fit",
+            "golden.torch.training.commands.run.parts_of",
+            "nothing is saved beyond the checkpoints that are there",
+        ),
+        ("validate", "golden.torch.training.trainer.Trainer.load_weights", "nothing was measured to the end"),
+        ("validate", "golden.torch.training.trainer.Trainer.evaluate", "nothing was measured to the end"),
+        ("advise", "golden.torch.instruments.advise.search.Search.run", "no level map is written"),
+        ("report", "golden.torch.instruments.report.page.write_report", "no page is written"),
     ],
 )
 def test_ctrl_c_at_any_stage_of_a_command_is_one_line(tmp_path, capsys, folder, monkeypatch, command, place, message):

@@ -7,7 +7,7 @@ from torch._dynamo.eval_frame import _debug_get_cache_entry_list
 from torch.utils.checkpoint import checkpoint
 
 import golden.torch as cstorch
-from golden.torch.guarding import interception, mode
+from golden.torch.guard import interception, mode
 
 from .oracle import assert_same_tensors, normal
 

@@ -6,8 +6,8 @@ import torch.nn.functional as F
 
 import golden
 import golden.torch as cstorch
-from golden.torch.functions import derived
-from golden.torch.operators import registered as operators
+from golden.torch.products.functions import derived
+from golden.torch.products.operators import registered as operators
 
 from .oracle import assert_codes, assert_same_tensors, codes, normal, product, sum_of_codes
 

@@ -10,8 +10,8 @@ import torch.nn.functional as F
 import golden
 import golden.torch as cstorch
 from golden import kernels
-from golden.torch.operators import direct
-from golden.torch.operators import registered as operators
+from golden.torch.products.operators import direct
+from golden.torch.products.operators import registered as operators
 from golden.torch.settings.scopes import scopes
 
 from .oracle import array, assert_codes, assert_same_tensors, normal, product

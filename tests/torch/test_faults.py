@@ -13,7 +13,7 @@ from torch import nn
 import golden
 import golden.torch as cstorch
 from golden.torch import MixedPrecision
-from golden.torch.functions import gradients
+from golden.torch.products.functions import gradients
 from golden.torch.settings import half
 from golden.torch.training import validation
 
@@ -80,7 +80,7 @@ def dtype_of_an_fp32_operands_gradient(exact_product):
 )
 def test_exact_product_gradient(check, old, new):
     check(gradients.exact_product)
-    assert not holds(check, changed("golden.torch.functions.gradients", old, new).exact_product)
+    assert not holds(check, changed("golden.torch.products.functions.gradients", old, new).exact_product)
 
 
 def sum_of_softmax_gradients(softmax_in_half):
@@ -95,7 +95,7 @@ def sum_of_softmax_gradients(softmax_in_half):
 def test_softmax_gradient_is_rounded_after_its_sum_and_not_before():
     sum_of_softmax_gradients(gradients.softmax_in_half)
     fault = changed(
-        "golden.torch.functions.gradients",
+        "golden.torch.products.functions.gradients",
         "(given * p).sum(",
         "operators.rounded(given * p, ctx.half.name, p.dtype).sum(",
     )

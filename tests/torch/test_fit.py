@@ -13,9 +13,9 @@ import safetensors.torch
 import torch
 import yaml
 
-from golden.torch.commands.line import main
 from golden.torch.examples import gpt
-from golden.torch.runs.file import example_names, find_run_file
+from golden.torch.training.commands.line import main
+from golden.torch.training.run_file import example_names, find_run_file
 
 EXAMPLES = ["character_gpt", "digits_cnn", "digits_mlp"]
 

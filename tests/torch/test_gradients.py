@@ -6,7 +6,7 @@ import torch
 
 import golden
 import golden.torch as cstorch
-from golden.torch.functions.gradients import softmax_in_half
+from golden.torch.products.functions.gradients import softmax_in_half
 from golden.torch.settings.half_type import half_named
 
 from .oracle import NAMES, array, assert_codes, assert_same_tensors, codes, normal, product, sum_of_codes

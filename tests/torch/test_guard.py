@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 
 import golden.torch as cstorch
-from golden.torch.guarding import operator_kinds
+from golden.torch.guard import operator_kinds
 
 from .oracle import assert_same_tensors, normal
 
@@ -238,7 +238,7 @@ def test_guard_of_a_second_thread_is_its_own():
 WALK = """
 import importlib, pkgutil, warnings
 import torch
-from golden.torch.guarding import operator_kinds
+from golden.torch.guard import operator_kinds
 
 def is_public(name):
     return not any(part.startswith("_") for part in name.split("."))

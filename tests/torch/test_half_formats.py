@@ -8,7 +8,7 @@ import torch.nn.functional as F
 import golden
 import golden.torch as cstorch
 from golden import CB16, CBFLOAT16, FP16, FloatFormat, Reduction, kernels
-from golden.torch.operators.format_text import format_of, text_of
+from golden.torch.settings.format_text import format_of, text_of
 
 from ..golden.judges import assert_same_bits
 from .oracle import assert_same_tensors, normal

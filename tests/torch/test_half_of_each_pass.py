@@ -8,8 +8,8 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 import golden.torch as cstorch
-from golden.torch.functions import gradients
-from golden.torch.functions.gradients import round_to_half, softmax_in_half
+from golden.torch.products.functions import gradients
+from golden.torch.products.functions.gradients import round_to_half, softmax_in_half
 from golden.torch.settings.half_type import HalfType
 from golden.torch.settings.level_map import LevelMap
 

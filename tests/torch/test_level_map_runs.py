@@ -8,8 +8,8 @@ import torch
 import yaml
 
 import golden.torch as cstorch
-from golden.torch.commands import line as cli
-from golden.torch.settings.yaml_configuration import precision_from_yaml
+from golden.torch.amp.yaml_configuration import precision_from_yaml
+from golden.torch.training.commands import line as cli
 from golden.torch.training.identity import precision_settings
 
 from .runs import PRECISION, bits, model, run

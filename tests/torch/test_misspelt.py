@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import golden.torch as cstorch
-from golden.torch.commands import line as cli
+from golden.torch.training.commands import line as cli
 
 
 def refused(capsys, *arguments):

@@ -10,7 +10,7 @@ import golden.torch as cstorch
 from golden import CBFLOAT16, Reduction
 from golden.formats import BF16, FLOAT4_E2M1FN, FLOAT8_E4M3FN, FLOAT8_E5M2, FLOAT8_E5M2FNUZ, FloatFormat
 from golden.rounding import ReductionRounding, Rounding
-from golden.torch.operators.format_text import format_of, operand_of, rounding_of, text_of
+from golden.torch.settings.format_text import format_of, operand_of, rounding_of, text_of
 
 from .oracle import array, normal
 

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 import golden
 import golden.torch as cstorch
 from golden import Accumulator, FusedSum
-from golden.torch.operators.format_text import accumulator_of, format_of, operand_of, text_of
+from golden.torch.settings.format_text import accumulator_of, format_of, operand_of, text_of
 
 from .oracle import array, normal
 

@@ -7,8 +7,8 @@ import torch
 import torch.nn.functional as F
 
 import golden.torch as cstorch
-from golden.torch.guarding import interception
-from golden.torch.operators import registered as operators
+from golden.torch.guard import interception
+from golden.torch.products.operators import registered as operators
 
 from .oracle import assert_codes, assert_same_tensors, normal, product
 

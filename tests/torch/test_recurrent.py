@@ -6,7 +6,7 @@ from torch.nn.utils.rnn import pack_padded_sequence
 
 import golden
 import golden.torch as cstorch
-from golden.torch.functions import recurrent
+from golden.torch.products.functions import recurrent
 from golden.torch.settings.half_type import half_named
 
 from .oracle import assert_codes, assert_same_tensors, codes, normal, product, sum_of_codes

@@ -10,9 +10,9 @@ from torch.utils.checkpoint import checkpoint
 import golden
 import golden.torch as cstorch
 from golden import CBFLOAT16, Rounding
-from golden.torch.operators import windows
-from golden.torch.operators.draws import branched
-from golden.torch.operators.format_text import format_of, rounding_of, text_of
+from golden.torch.products.operators import windows
+from golden.torch.settings.draws import branched
+from golden.torch.settings.format_text import format_of, rounding_of, text_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:<class 'torch.autograd.function.Function'> should not be instantiated")
 MODES = pytest.mark.parametrize("mode", [mode for mode in Rounding if mode is not Rounding.NEAREST_EVEN], ids=str)

@@ -9,8 +9,8 @@ import time
 import pytest
 import yaml
 
-from golden.torch.runs.older_form import as_today
-from golden.torch.settings.yaml_configuration import read_yaml
+from golden.torch.amp.yaml_configuration import read_yaml
+from golden.torch.training.older_form import as_today
 
 from .run_files import MODELS, NEWER, OLDER, ROOT, call, log, refused
 
@@ -230,7 +230,7 @@ def test_ctrl_c_before_the_first_step_is_one_line(tmp_path, capsys, written, mon
     def stop(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("golden.torch.commands.run.parts_of", stop)
+    monkeypatch.setattr("golden.torch.training.commands.run.parts_of", stop)
     assert call("fit", written(OLDER), tmp_path / "run") == 130
     assert capsys.readouterr().err.splitlines() == [
         "stopped by Ctrl-C at once: nothing is saved beyond the checkpoints that are there"

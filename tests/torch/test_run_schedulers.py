@@ -4,7 +4,7 @@ import pytest
 import torch
 import yaml
 
-from golden.torch.runs.older_form import as_today, is_older
+from golden.torch.training.older_form import as_today, is_older
 
 from .run_files import NEWER, OLDER, call, refused
 

@@ -11,7 +11,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import golden
 import golden.torch as cstorch
-from golden.torch.backend import current
+from golden.torch.cerebras import current
 
 SCRIPTS = Path(__file__).parent / "scripts"
 THEIRS, OURS = "import cerebras.pytorch as cstorch", "import golden.torch as cstorch"

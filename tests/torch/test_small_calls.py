@@ -11,8 +11,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import golden.torch as cstorch
 from golden import kernels
-from golden.torch.guarding import interception
-from golden.torch.guarding.operator_kinds import kind_of_operator
+from golden.torch.guard import interception
+from golden.torch.guard.operator_kinds import kind_of_operator
 
 
 def test_products_use_as_many_threads_as_pytorch_unless_told():

@@ -12,23 +12,25 @@ from rich.console import Console
 from torch.optim import optimizer
 
 import golden.torch as cstorch
-from golden.torch.advising import command, measuring
-from golden.torch.commands import progress, report
-from golden.torch.commands.line import main
-from golden.torch.compiling.frames import constant, run_as_written
-from golden.torch.observing import across_ranks
-from golden.torch.operators.draws import Draws
-from golden.torch.runs.devices import batch_for
-from golden.torch.runs.older_form import as_today
-from golden.torch.runs.random_state import seed_everything
-from golden.torch.runs.record import RunRecord
+from golden.torch.cerebras import rate
+from golden.torch.cerebras.steps import check_count
+from golden.torch.common import progress
+from golden.torch.common.devices import batch_for
+from golden.torch.common.frames import constant, run_as_written
+from golden.torch.common.random_state import seed_everything
+from golden.torch.instruments.advise import measuring
+from golden.torch.instruments.observe import across_ranks
+from golden.torch.settings.draws import Draws
 from golden.torch.settings.half_type import half_named
 from golden.torch.settings.mapped import enter_map
 from golden.torch.settings.scopes import Settings
 from golden.torch.training.callback import outputs_of
+from golden.torch.training.commands import advise as command
+from golden.torch.training.commands import report
+from golden.torch.training.commands.line import main
 from golden.torch.training.identity import hash_of
-from golden.torch.utils.data import rate
-from golden.torch.utils.data.schedule import check_count
+from golden.torch.training.older_form import as_today
+from golden.torch.training.record import RunRecord
 from golden.torch.utils.tensorboard import SummaryWriter
 
 from .report.made_up import settings, step, write

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import nn
 
 import golden.torch as cstorch
-from golden.torch.functions.attention import weights_of
+from golden.torch.products.functions.attention import weights_of
 
 from .oracle import normal
 from .processes import run_on_two_ranks

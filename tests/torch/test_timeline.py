@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from golden.torch.guarding import timeline
-from golden.torch.guarding.timeline import Timeline
+from golden.torch.settings import timeline
+from golden.torch.settings.timeline import Timeline
 
 
 def node():

@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader
 
 from golden.modelzoo.trainer.callbacks import Callback, CheckLoss, Checkpoint, Divergence, KeepNCheckpoints
 from golden.torch import MixedPrecision, RunStopped, Trainer
-from golden.torch.runs.checkpoint import prune_checkpoints
+from golden.torch.training.checkpoint import prune_checkpoints
 
 from .run_models import SignalAfter, data
 from .runs import bits, run

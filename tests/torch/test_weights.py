@@ -12,8 +12,8 @@ import golden.torch as cstorch
 from golden import BF16, CBFLOAT16, FP32, reference
 from golden.philox import philox4x32_10
 from golden.torch import MixedPrecision
+from golden.torch.amp.weights import STEPS
 from golden.torch.optim import keep_weights
-from golden.torch.optim.weights import STEPS
 
 from .runs import bits, run
 

@@ -3,7 +3,7 @@
 import pytest
 
 from golden.torch import MixedPrecision
-from golden.torch.settings.yaml_configuration import precision_from_yaml, read_yaml
+from golden.torch.amp.yaml_configuration import precision_from_yaml, read_yaml
 
 NEWER = """
 trainer:

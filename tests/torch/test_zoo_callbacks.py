@@ -22,10 +22,10 @@ from golden.modelzoo.trainer.callbacks import (
     ScopedValidateFlags,
     TrainingLoop,
 )
-from golden.torch.runs.file import Init
-from golden.torch.runs.parts import callbacks_of, optimizer_from
-from golden.torch.runs.section import parse
+from golden.torch.common.section import parse
 from golden.torch.training.logger import Logger
+from golden.torch.training.run_file import Init
+from golden.torch.training.run_parts import callbacks_of, optimizer_from
 from golden.torch.training.zoo_callbacks import CALLBACKS, WithoutEffect
 
 from .run_files import NEWER, ROOT, call, refused

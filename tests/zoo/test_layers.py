@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import golden.torch as cstorch
-from golden.torch.guarding import interception
+from golden.torch.guard import interception
 from tests.zoo.judge import watched
 from tests.zoo.layers import LAYERS, Layer, results
 from tests.zoo.refusals import REFUSED, refusal

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 import golden.torch as cstorch
-from golden.torch.guarding import interception
+from golden.torch.guard import interception
 from tests.zoo.catalogue import MODELS
 from tests.zoo.judge import watched
 

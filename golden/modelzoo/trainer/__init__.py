@@ -1,5 +1,5 @@
 """`Trainer` where the Model Zoo has it, with its callbacks and loggers."""
 
-from golden.torch.trainer import Trainer
+from golden.torch.training.trainer import Trainer
 
 __all__ = ["Trainer"]

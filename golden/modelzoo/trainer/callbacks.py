@@ -3,7 +3,7 @@
 The callbacks of the Model Zoo that have no effect here can be imported, too; the others say why they cannot.
 """
 
-from golden.torch.settings.configuration import MixedPrecision
+from golden.torch.amp.configuration import MixedPrecision
 from golden.torch.training.callback import Callback
 from golden.torch.training.divergence import CheckLoss, Divergence
 from golden.torch.training.loggers import Logging

@@ -3,10 +3,7 @@
 from golden.torch.amp.autocast import autocast, init
 from golden.torch.amp.conditional import isfinite
 from golden.torch.amp.grad_scaler import GradScaler
-from golden.torch.amp.initialize import initialize
-from golden.torch.amp.optimizer_step import optimizer_step
-from golden.torch.settings.half import enable_mixed_precision, mixed_precision
-from golden.torch.settings.half_dtype import (
+from golden.torch.amp.half_dtype import (
     get_floating_point_dtype,
     get_floating_point_dtype_str,
     get_half_dtype,
@@ -14,6 +11,9 @@ from golden.torch.settings.half_dtype import (
     is_cbfloat16_tensor,
     set_half_dtype,
 )
+from golden.torch.amp.initialize import initialize
+from golden.torch.amp.optimizer_step import optimizer_step
+from golden.torch.settings.half import enable_mixed_precision, mixed_precision
 
 __all__ = [
     "GradScaler",

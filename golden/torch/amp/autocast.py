@@ -6,9 +6,9 @@ from typing import Any
 
 import torch
 
+from golden.torch.amp.precision import precision
 from golden.torch.settings.half import enable_mixed_precision
 from golden.torch.settings.half_type import HalfType
-from golden.torch.settings.precision import precision
 
 __all__ = ["autocast", "init"]
 

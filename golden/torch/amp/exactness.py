@@ -6,8 +6,8 @@ import re
 
 from torch import Tensor
 
-from golden.torch.guarding.operator_table import PRODUCTS
-from golden.torch.guarding.provenance import made_in, nodes
+from golden.torch.guard.operator_table import PRODUCTS
+from golden.torch.guard.provenance import made_in, nodes
 from golden.torch.settings.half import current_half, wants_mixed_precision
 from golden.torch.settings.scopes import Process, scopes
 

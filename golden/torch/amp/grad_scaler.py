@@ -25,9 +25,9 @@ from golden.torch.amp.gradients import (
 )
 from golden.torch.amp.iteration import Iteration, as_optimizer, as_optimizers, check_has_no_closure
 from golden.torch.amp.scale import LossScale
-from golden.torch.guarding.unscaled import scaled_step
-from golden.torch.notices import say_once
-from golden.torch.runs.ranks import highest_rank_where, rank
+from golden.torch.common.notices import say_once
+from golden.torch.common.ranks import highest_rank_where, rank
+from golden.torch.guard.unscaled import scaled_step
 from golden.torch.settings.scopes import scopes
 
 __all__ = ["GradScaler"]

@@ -15,13 +15,13 @@ from torch.optim import Optimizer
 
 from golden.reduction import DEFAULT_CHUNK
 from golden.torch.amp.iteration import as_optimizers
+from golden.torch.amp.precision import precision
+from golden.torch.amp.within import result_within
 from golden.torch.settings.half import _Process, running_half
 from golden.torch.settings.half_type import HalfType, half_named
 from golden.torch.settings.level_map import LevelMap
 from golden.torch.settings.mapped import in_map
-from golden.torch.settings.precision import precision
 from golden.torch.settings.scopes import scopes
-from golden.torch.settings.within import result_within
 
 __all__ = ["enter_everywhere", "initialize", "is_initialized"]
 

@@ -11,7 +11,7 @@ from golden.loss_scaling import as_loss_scale
 from golden.torch.amp.grad_scaler import GradScaler
 from golden.torch.amp.gradients import clip_by_norm, clip_by_value, l2_norm, parameters_of
 from golden.torch.amp.iteration import as_optimizers
-from golden.torch.guarding.provenance import backward_has_run
+from golden.torch.guard.provenance import backward_has_run
 
 __all__ = ["check_clipping", "check_has_gradient", "clip_gradients", "optimizer_step"]
 

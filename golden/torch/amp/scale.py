@@ -10,7 +10,7 @@ import numpy as np
 from torch import Tensor
 
 from golden.loss_scaling import DynamicLossScale, LossScaleState, as_loss_scale
-from golden.torch.guarding.provenance import half_of
+from golden.torch.guard.provenance import half_of
 from golden.torch.settings.half import current_half, expected_half
 from golden.torch.settings.half_type import HalfType
 from golden.torch.settings.scopes import scopes

@@ -10,8 +10,8 @@ from pydantic import PositiveInt
 from torch import Tensor, nn
 from torch.utils.data import TensorDataset
 
+from golden.torch.common.section import Section
 from golden.torch.examples.task import Task
-from golden.torch.runs.section import Section
 
 __all__ = ["DigitsCnn", "DigitsMlp", "digits"]
 

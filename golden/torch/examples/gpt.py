@@ -15,8 +15,8 @@ from pydantic import PositiveInt, model_validator
 from torch import Tensor, nn
 from torch.utils.data import Dataset
 
+from golden.torch.common.section import Section
 from golden.torch.examples.task import Task
-from golden.torch.runs.section import Section
 
 __all__ = ["CharacterGpt"]
 

@@ -164,7 +164,7 @@ def train(folder: Path, half: str, level: int, text: Tensor, sizes: Sizes, devic
 
 def compare(folder: Path, names: list[str], sizes: Sizes, device: str, console: Console) -> dict[str, Outcome]:
     """Train in the named precisions, one after the other, and write the page that compares them."""
-    from golden.torch.report.page import write_report
+    from golden.torch.instruments.report.page import write_report
 
     text, found = sources(), {}
     folders = {name: folder / name.replace(" ", "_") for name in names}

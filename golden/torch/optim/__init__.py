@@ -1,18 +1,18 @@
 """Optimizers and schedulers under the names and with the arithmetic of ``cerebras.pytorch.optim``."""
 
-from golden.torch.optim import lr_scheduler, scheduler, weight_decay_scheduler
-from golden.torch.optim.adam import Adam, Adamax, AdamW, NAdam, RAdam
-from golden.torch.optim.adaptive import Adadelta, Adafactor, Adagrad, RMSprop
-from golden.torch.optim.configure import (
+from golden.torch.amp.weights import keep_weights
+from golden.torch.cerebras.adam import Adam, Adamax, AdamW, NAdam, RAdam
+from golden.torch.cerebras.adaptive import Adadelta, Adafactor, Adagrad, RMSprop
+from golden.torch.cerebras.configure import (
     configure_lr_scheduler,
     configure_optimizer,
     configure_optimizer_params,
     configure_scheduler_params,
 )
-from golden.torch.optim.descent import ASGD, SGD, Lion, Rprop
-from golden.torch.optim.optimizer import Optimizer
-from golden.torch.optim.weights import keep_weights
-from golden.torch.optim.whole_matrix import Lamb, Muon
+from golden.torch.cerebras.descent import ASGD, SGD, Lion, Rprop
+from golden.torch.cerebras.optimizer import Optimizer
+from golden.torch.cerebras.whole_matrix import Lamb, Muon
+from golden.torch.optim import lr_scheduler, scheduler, weight_decay_scheduler
 
 __all__ = [
     "ASGD",

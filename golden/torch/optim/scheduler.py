@@ -1,12 +1,12 @@
 """All schedules by their own names, for any entry of a parameter group: a subclass sets ``param_group_key``."""
 
-from golden.torch.optim.compositions import (
+from golden.torch.cerebras.compositions import (
     ChainedScheduler,
     PiecewiseConstantScheduler,
     ScalePerParamScheduler,
     SequentialScheduler,
 )
-from golden.torch.optim.curves import (
+from golden.torch.cerebras.curves import (
     ConstantScheduler,
     CosineAnnealingScheduler,
     CosineAnnealingWarmRestartsScheduler,
@@ -21,8 +21,8 @@ from golden.torch.optim.curves import (
     PolynomialScheduler,
     StepScheduler,
 )
-from golden.torch.optim.cycles import CyclicScheduler, OneCycleScheduler
-from golden.torch.optim.schedule import Scheduler
+from golden.torch.cerebras.cycles import CyclicScheduler, OneCycleScheduler
+from golden.torch.cerebras.schedule import Scheduler
 
 __all__ = [
     "ChainedScheduler",

@@ -16,8 +16,8 @@ from golden import BF16, CB16, CBFLOAT16, FP16, Accumulator, FloatFormat
 from golden.formats import NARROW_FORMATS
 from golden.nearest import did_you_mean
 from golden.rounding import NEAREST, ReductionRounding
-from golden.torch.operators.draws import branched
-from golden.torch.operators.format_text import text_of
+from golden.torch.settings.draws import branched
+from golden.torch.settings.format_text import text_of
 
 __all__ = ["HalfType", "half_named"]
 

@@ -20,7 +20,7 @@ from torch import nn
 
 from golden.formats import CBFLOAT16, FloatFormat
 from golden.reduction import Reduction
-from golden.torch.arguments import checked_level
+from golden.torch.common.arguments import checked_level
 from golden.torch.settings.half_type import HalfType, half_named
 
 __all__ = ["LayerSettings", "LevelMap"]

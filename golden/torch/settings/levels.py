@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 
 import torch
 
-from golden.torch.arguments import checked_level
-from golden.torch.compiling.frames import run_as_written
-from golden.torch.guarding.guard import unwatch, watch
+from golden.torch.amp.within import within
+from golden.torch.common.arguments import checked_level
+from golden.torch.common.frames import run_as_written
+from golden.torch.guard.guard import unwatch, watch
 from golden.torch.settings.level_map import LevelMap
 from golden.torch.settings.mapped import enter_map, leave_map
 from golden.torch.settings.scopes import scopes
-from golden.torch.settings.within import within
 
 __all__ = ["Levels", "current_pol", "pol", "set_model_level"]
 

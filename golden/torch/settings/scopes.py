@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from types import EllipsisType
 from typing import Any, Literal, Protocol
 
-from golden.torch.guarding.timeline import Timeline
-from golden.torch.operators.draws import Draws
+from golden.torch.settings.draws import Draws
 from golden.torch.settings.half_type import HalfType
 from golden.torch.settings.level_map import LevelMap, Table
+from golden.torch.settings.timeline import Timeline
 
 __all__ = ["LevelScope", "MapScope", "Process", "Settings", "Unseen", "scopes"]
 
@@ -93,7 +93,7 @@ class _Scopes(threading.local):
     entries: tuple[Any, ...] = ()
     #: The precisions around each backward pass that is under way, innermost last.
     backwards: tuple[tuple[Settings, ...], ...] = ()
-    #: The guard of `golden.torch.guarding.guard` in this thread, and how many contexts ask it to watch.
+    #: The guard of `golden.torch.guard.guard` in this thread, and how many contexts ask it to watch.
     guard: Any = None
     watchers: int = 0
     #: Whether compiled code runs, which was looked through when it was made.

@@ -9,9 +9,9 @@ from typing import Any
 import torch.distributed as dist
 from torch import nn
 
-from golden.torch.runs.checkpoint import newest_checkpoint
-from golden.torch.runs.random_state import seed_everything
-from golden.torch.runs.ranks import rank, world_size
+from golden.torch.common.random_state import seed_everything
+from golden.torch.common.ranks import rank, world_size
+from golden.torch.training.checkpoint import newest_checkpoint
 
 __all__ = ["begin_afresh", "checkpoint_to_load"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 
-from golden.torch.runs.ranks import rank
+from golden.torch.common.ranks import rank
 from golden.torch.training.interruption import RunStopped, name_of
 from golden.torch.training.loop import Ending
 from golden.torch.training.run import Run

@@ -10,8 +10,8 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from golden.torch.runs.random_state import RandomState, capture, restore
-from golden.torch.runs.ranks import highest_rank_where, message, world_size
+from golden.torch.common.random_state import RandomState, capture, restore
+from golden.torch.common.ranks import highest_rank_where, message, world_size
 from golden.torch.training.identity import hash_of
 from golden.torch.training.persistence import Position
 

@@ -14,8 +14,8 @@ from torch import Tensor
 from torch.optim import Optimizer
 from torch.utils.data import Dataset
 
-from golden.torch.settings.configuration import MixedPrecision
-from golden.torch.training.checks import length_of
+from golden.torch.amp.configuration import MixedPrecision
+from golden.torch.common.checks import length_of
 
 __all__ = [
     "as_json",

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
-from golden.torch.commands.progress import scale_text
-from golden.torch.runs.log import RunLog
-from golden.torch.runs.ranks import rank
-from golden.torch.training.checks import check_count
+from golden.torch.common.checks import check_count
+from golden.torch.common.progress import scale_text
+from golden.torch.common.ranks import rank
+from golden.torch.training.log import RunLog
 from golden.torch.training.logger import Logger
 from golden.torch.training.run import Run
 

@@ -9,9 +9,9 @@ from typing import Any, Protocol
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from golden.torch.amp import precision as contexts
+from golden.torch.amp.configuration import MixedPrecision
 from golden.torch.amp.grad_scaler import GradScaler
-from golden.torch.settings import precision as contexts
-from golden.torch.settings.configuration import MixedPrecision
 from golden.torch.training.logger import Logger
 from golden.torch.training.saving import Checkpoint
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from golden.torch.runs.checkpoint import prune_checkpoints
-from golden.torch.runs.ranks import rank
+from golden.torch.common.checks import check_count
+from golden.torch.common.ranks import rank
 from golden.torch.training.callback import Callback
-from golden.torch.training.checks import check_count
+from golden.torch.training.checkpoint import prune_checkpoints
 
 __all__ = ["Checkpoint", "KeepNCheckpoints"]
 

@@ -11,8 +11,8 @@ import torch.distributed as dist
 from torch import Tensor
 
 from golden.torch.amp.optimizer_step import check_has_gradient, clip_gradients
-from golden.torch.runs.devices import batch_for
-from golden.torch.runs.ranks import average_gradients, message, world_size
+from golden.torch.common.devices import batch_for
+from golden.torch.common.ranks import average_gradients, message, world_size
 from golden.torch.training.callback import outputs_of
 from golden.torch.training.run import Run
 

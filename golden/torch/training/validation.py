@@ -11,10 +11,10 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from golden.torch.commands.progress import shown
-from golden.torch.runs.devices import batch_for
-from golden.torch.runs.random_state import capture, restore
-from golden.torch.runs.ranks import message, rank, world_size
+from golden.torch.common.devices import batch_for
+from golden.torch.common.progress import shown
+from golden.torch.common.random_state import capture, restore
+from golden.torch.common.ranks import message, rank, world_size
 from golden.torch.training.interruption import Interruption
 from golden.torch.training.loop import ValidationLoop
 from golden.torch.training.run import Run

@@ -11,11 +11,11 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
+from golden.torch.amp.configuration import MixedPrecision
 from golden.torch.amp.gradients import common_norm, l2_norm, number_of, parameters_of
-from golden.torch.arguments import check_items
-from golden.torch.backend.flags import swap_flags
-from golden.torch.notices import say_once
-from golden.torch.settings.configuration import MixedPrecision
+from golden.torch.cerebras.flags import swap_flags
+from golden.torch.common.arguments import check_items
+from golden.torch.common.notices import say_once
 from golden.torch.training.callback import Callback
 from golden.torch.training.divergence import CheckLoss
 from golden.torch.training.loggers import Logging

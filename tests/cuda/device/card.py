@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from golden.cuda.structures import Product
-from golden.torch.gpu import devices
+from golden.torch.products.gpu import devices
 
 __all__ = ["IN_MEMORY", "faulty", "waits"]
 

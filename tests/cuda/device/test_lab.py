@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from golden.torch.examples.python_gpt import Sizes
-from golden.torch.gpu import devices
+from golden.torch.products.gpu import devices
 from lab.gpu import comparison, contests, sanitized, speed, whole
 from tests.cuda.device.card import IN_MEMORY, faulty
 

@@ -9,7 +9,7 @@ if __name__ == "__main__":
     memory_card.insert(Path(sys.argv[1]))
     import pytest
 
-    from golden.torch.gpu import devices
+    from golden.torch.products.gpu import devices
     from tests.cuda.host import HostDevice
 
     devices.cards[0] = HostDevice(Path(sys.argv[2]))

@@ -13,7 +13,7 @@ import golden
 from golden import BF16, CBFLOAT16, FP16, FloatFormat, Rounding
 from golden.arrays.chain import last_rounding
 from golden.rounding import ReductionRounding
-from golden.torch.gpu.checking import check_product
+from golden.torch.products.gpu.checking import check_product
 from tests.cuda import checks, counts, test_arrays, test_blocks, test_checking, test_modes
 from tests.cuda.products import assert_equal_bits, check, reduction_of, special_values, values
 from tests.cuda.ptx.device import PtxDevice

@@ -7,8 +7,8 @@ import torch
 from torch import nn
 
 import golden.torch as cstorch
-from golden.torch.observing.causes import cause_of
-from golden.torch.observing.observer import Observer
+from golden.torch.instruments.observe.causes import cause_of
+from golden.torch.instruments.observe.observer import Observer
 from golden.torch.settings.scopes import scopes
 
 from .training import train
@@ -117,6 +117,6 @@ def test_first_bad_of_the_same_model_at_level_1_is_none():
 
 
 def test_first_bad_without_a_look_at_the_sums_would_be_missed(monkeypatch):
-    monkeypatch.setattr("golden.torch.observing.observation.cause_of", lambda tally: None)
+    monkeypatch.setattr("golden.torch.instruments.observe.observation.cause_of", lambda tally: None)
     with pytest.raises(AttributeError):
         test_first_bad_of_a_model_built_to_break_names_the_layer_and_the_cause()

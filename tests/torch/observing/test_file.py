@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from golden.torch.instruments.observe.rows import ProductRow, RunRow, StepRow
 from golden.torch.observing import NAME, ObservationReport, read_rows
-from golden.torch.observing.rows import ProductRow, RunRow, StepRow
 
 from ..oracle import normal
 from .training import Mlp, train

@@ -8,8 +8,8 @@ import pytest
 
 import golden
 from golden.formats import format_named
-from golden.torch.observing.counting import Distance
-from golden.torch.observing.histograms import Histogram
+from golden.torch.instruments.observe.counting import Distance
+from golden.torch.instruments.observe.histograms import Histogram
 
 VALUES = np.random.default_rng(3).standard_normal(500).astype(np.float32) * np.float32(2.0) ** np.arange(-125, 125, 0.5)
 SPECIAL = np.array([0.0, -0.0, math.inf, -math.inf, math.nan, -1.0, 2.0**-140, -(2.0**-149), 65504.0], np.float32)

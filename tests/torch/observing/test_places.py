@@ -6,8 +6,8 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 import golden.torch as cstorch
-from golden.torch import notices
-from golden.torch.observing.attribution import Attribution
+from golden.torch.common import notices
+from golden.torch.instruments.observe.attribution import Attribution
 from golden.torch.settings.scopes import scopes
 
 from ..oracle import normal

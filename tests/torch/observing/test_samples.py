@@ -8,9 +8,9 @@ import torch.nn.functional as F
 import golden
 import golden.torch as cstorch
 from golden import reference
-from golden.torch.observing import samples
-from golden.torch.observing.counting import Counted
-from golden.torch.observing.observer import Observer
+from golden.torch.instruments.observe import samples
+from golden.torch.instruments.observe.counting import Counted
+from golden.torch.instruments.observe.observer import Observer
 from golden.torch.settings.scopes import scopes
 
 from ..oracle import array, normal, product
@@ -132,7 +132,7 @@ def test_samples_that_are_one_position_off_are_noticed(monkeypatch):
     def shifted(x, kernels, bias, geometry, rows=None):
         return right(x, kernels, bias, geometry, None if rows is None else (rows + 1) % 32)
 
-    monkeypatch.setattr("golden.torch.observing.observer.of_convolution", shifted)
+    monkeypatch.setattr("golden.torch.instruments.observe.observer.of_convolution", shifted)
     with pytest.raises(AssertionError):
         test_samples_of_convolutions_are_rows_of_the_result("plain", 10_000)
 

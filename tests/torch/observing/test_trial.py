@@ -11,8 +11,8 @@ import torch
 from torch import nn
 
 import golden.torch as cstorch
-from golden.torch.report.page import page
-from golden.torch.report.reading import read_run
+from golden.torch.instruments.report.page import page
+from golden.torch.instruments.report.reading import read_run
 from golden.torch.settings.scopes import Process
 
 

@@ -6,7 +6,7 @@ import json
 import sys
 from pathlib import Path
 
-from golden.torch.report.records import PASSES
+from golden.torch.instruments.report.records import PASSES
 from tests.torch.report.made_up import events, product, settings, step
 
 EVERY = 20

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from golden.formats import format_named
-from golden.torch.report.reading import read_run
-from golden.torch.report.records import COUNTED, PASSES, Run
+from golden.torch.instruments.report.reading import read_run
+from golden.torch.instruments.report.records import COUNTED, PASSES, Run
 
 SHAPES = {"attn.qkv": (512, 192, 64), "attn.scores": (32, 32, 16), "attn.proj": (512, 64, 64)}
 SHAPES |= {"mlp.fc": (512, 256, 64), "mlp.out": (512, 64, 256)}

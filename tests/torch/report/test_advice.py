@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from golden.torch.report.advice import case_of, merged
-from golden.torch.report.limits import LIMITS
-from golden.torch.report.rules import RULES, advice
-from golden.torch.report.views import advice_text, levels_text, run_view
+from golden.torch.instruments.report.advice import case_of, merged
+from golden.torch.instruments.report.limits import LIMITS
+from golden.torch.instruments.report.rules import RULES, advice
+from golden.torch.instruments.report.views import advice_text, levels_text, run_view
 from golden.torch.settings.level_map import LevelMap
 from tests.torch.report.made_up import events, histogram, product, run_of, step
 

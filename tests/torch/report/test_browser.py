@@ -8,8 +8,8 @@ import subprocess
 
 import pytest
 
-from golden.torch.report.page import page
-from golden.torch.report.reading import read_run
+from golden.torch.instruments.report.page import page
+from golden.torch.instruments.report.reading import read_run
 from tests.torch.report.made_up import WRONG, gpt, write
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)

@@ -4,11 +4,11 @@ import math
 
 import pytest
 
-from golden.torch.report.curves import Axis, stairs
-from golden.torch.report.histograms import frames
-from golden.torch.report.records import Histogram
-from golden.torch.report.timeline import timeline
-from golden.torch.report.words import power
+from golden.torch.instruments.report.curves import Axis, stairs
+from golden.torch.instruments.report.histograms import frames
+from golden.torch.instruments.report.records import Histogram
+from golden.torch.instruments.report.timeline import timeline
+from golden.torch.instruments.report.words import power
 from tests.torch.report.made_up import run_of, step
 
 X, Y = Axis(0, 10, 0, 100), Axis(0, 4, 40, 0)

@@ -10,10 +10,10 @@ from torch import nn
 
 import golden.torch as cstorch
 from golden.torch.examples.gpt import CharacterGpt
-from golden.torch.report.advice import case_of
-from golden.torch.report.page import page
-from golden.torch.report.reading import read_run
-from golden.torch.report.rules import advice
+from golden.torch.instruments.report.advice import case_of
+from golden.torch.instruments.report.page import page
+from golden.torch.instruments.report.reading import read_run
+from golden.torch.instruments.report.rules import advice
 
 
 def train(folder, *, scaler, half="float16", level=2, steps=4, size=1.0):

@@ -6,11 +6,11 @@ from html.parser import HTMLParser
 
 import pytest
 
-from golden.torch.commands.line import main
-from golden.torch.report.page import names_of, page, write_report
-from golden.torch.report.reading import read_run
-from golden.torch.report.records import Run
-from golden.torch.report.timeline import timeline
+from golden.torch.instruments.report.page import names_of, page, write_report
+from golden.torch.instruments.report.reading import read_run
+from golden.torch.instruments.report.records import Run
+from golden.torch.instruments.report.timeline import timeline
+from golden.torch.training.commands.line import main
 from tests.torch.report.big import write_big
 from tests.torch.report.made_up import WRONG, events, gpt, histogram, product, run_of, settings, step, write
 

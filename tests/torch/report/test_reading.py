@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from golden.torch.report.reading import read_run, run_file
+from golden.torch.instruments.report.reading import read_run, run_file
 from tests.torch.report.made_up import histogram, product, run_of, settings, step, write
 
 

@@ -1,0 +1,1 @@
+"""What looks like `cerebras.pytorch`: backends, optimizers, schedules, metrics, data, tensors."""

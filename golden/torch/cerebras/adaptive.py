@@ -1,0 +1,189 @@
+"""Optimizers that divide by a running square of the gradient: Adagrad, Adadelta, RMSprop, Adafactor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from golden.torch.cerebras.optimizer import Group, Optimizer, State, check_least
+
+__all__ = ["Adadelta", "Adafactor", "Adagrad", "RMSprop"]
+
+
+class Adagrad(Optimizer):
+    """Steps divided by the root of the sum of all squares."""
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 0.01,
+        lr_decay: float = 0,
+        weight_decay: float = 0,
+        initial_accumulator_value: float = 0,
+        eps: float = 1e-6,
+        maximize: bool = False,
+    ) -> None:
+        check_least(
+            lr=lr,
+            lr_decay=lr_decay,
+            weight_decay=weight_decay,
+            initial_accumulator_value=initial_accumulator_value,
+            eps=eps,
+        )
+        defaults = {
+            "lr": lr,
+            "lr_decay": lr_decay,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "initial_accumulator_value": initial_accumulator_value,
+            "maximize": maximize,
+        }
+        super().__init__(params, defaults, enable_global_step=True)
+
+    def _initial_state(self, parameter: Tensor, group: Group) -> State:
+        return {"sum": torch.full_like(parameter, group["initial_accumulator_value"])}
+
+    def _update(self, parameter: Tensor, gradient: Tensor, state: State, group: Group) -> None:
+        gradient = (-gradient if group["maximize"] else gradient) + parameter * group["weight_decay"]
+        root = state["sum"].addcmul_(gradient, gradient).sqrt() + group["eps"]
+        rate = group["lr"] / (1.0 + (state["step"] - 1.0) * group["lr_decay"])
+        parameter.sub_(gradient * rate / root)
+
+
+class Adadelta(Optimizer):
+    """Steps as large as the earlier ones were, by the ratio of two running squares."""
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1.0,
+        rho: float = 0.9,
+        eps: float = 1e-6,
+        weight_decay: float = 0,
+        maximize: bool = False,
+    ) -> None:
+        check_least(lr=lr, rho=rho, eps=eps, weight_decay=weight_decay)
+        if rho > 1:
+            raise ValueError(f"rho: got {rho}, must be at most 1")
+        super().__init__(params, {"lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay, "maximize": maximize})
+
+    def _initial_state(self, parameter: Tensor, group: Group) -> State:
+        return {"square_avg": torch.zeros_like(parameter), "acc_delta": torch.zeros_like(parameter)}
+
+    def _update(self, parameter: Tensor, gradient: Tensor, state: State, group: Group) -> None:
+        rho, eps = group["rho"], group["eps"]
+        gradient = (-gradient if group["maximize"] else gradient) + parameter * group["weight_decay"]
+        root = (state["square_avg"].mul_(rho).addcmul_(gradient, gradient, value=1 - rho) + eps).sqrt()
+        change = (state["acc_delta"] + eps).sqrt() / root * gradient
+        state["acc_delta"].mul_(rho).addcmul_(change, change, value=1 - rho)
+        parameter.sub_(change * group["lr"])
+
+
+class RMSprop(Optimizer):
+    """Steps divided by the root of a running square, with momentum on request."""
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1e-2,
+        alpha: float = 0.99,
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        momentum: float = 0,
+        centered: bool = False,
+    ) -> None:
+        check_least(lr=lr, eps=eps, momentum=momentum, weight_decay=weight_decay, alpha=alpha)
+        defaults = {
+            "lr": lr,
+            "momentum": momentum,
+            "alpha": alpha,
+            "eps": eps,
+            "centered": centered,
+            "weight_decay": weight_decay,
+        }
+        super().__init__(params, defaults)
+
+    def _initial_state(self, parameter: Tensor, group: Group) -> State:
+        names = {"square_avg": True, "momentum_buffer": group["momentum"] > 0, "grad_avg": group["centered"]}
+        return {name: torch.zeros_like(parameter) for name, wanted in names.items() if wanted}
+
+    def _update(self, parameter: Tensor, gradient: Tensor, state: State, group: Group) -> None:
+        alpha = group["alpha"]
+        gradient = gradient + parameter * group["weight_decay"]
+        square = state["square_avg"].mul_(alpha).addcmul_(gradient, gradient, value=1.0 - alpha)
+        if group["centered"]:
+            mean = state["grad_avg"].mul_(alpha).add_(gradient, alpha=1 - alpha)
+            square = square - mean * mean
+        change = gradient / (square.sqrt() + group["eps"])
+        if group["momentum"] > 0:
+            change = state["momentum_buffer"].mul_(group["momentum"]).add_(change)
+        parameter.sub_(change * group["lr"])
+
+
+class Adafactor(Optimizer):
+    """The running square of a matrix in its row and column means; steps relative to the size of the parameter."""
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float,
+        eps: tuple[float, float] = (1e-30, 1e-3),
+        clip_threshold: float = 1.0,
+        decay_rate: float = -0.8,
+        beta1: float | None = None,
+        weight_decay: float = 0.0,
+        scale_parameter: bool = True,
+        relative_step: bool = False,
+        warmup_init: bool = False,
+    ) -> None:
+        only = {"clip_threshold": 1.0, "beta1": None, "relative_step": False, "warmup_init": False}
+        given = {
+            "clip_threshold": clip_threshold,
+            "beta1": beta1,
+            "relative_step": relative_step,
+            "warmup_init": warmup_init,
+        }
+        for name, value in only.items():
+            if type(given[name]) is not type(value) or given[name] != value:
+                raise ValueError(f"{name}: got {given[name]!r}, must be {value!r}, the one value that the original has")
+        if not isinstance(eps, tuple | list) or len(eps) != 2:
+            raise TypeError(f"eps: got {eps!r}, must be two numbers")
+        check_least(lr=lr, weight_decay=weight_decay)
+        defaults = {
+            "lr": lr,
+            "eps": eps,
+            "decay_rate": decay_rate,
+            "weight_decay": weight_decay,
+            "scale_parameter": scale_parameter,
+            **given,
+        }
+        super().__init__(params, defaults, enable_global_step=True)
+
+    def _initial_state(self, parameter: Tensor, group: Group) -> State:
+        if parameter.ndim < 2:
+            return {"exp_avg_sq": torch.zeros_like(parameter)}
+        row, column = parameter.shape[:-1], (*parameter.shape[:-2], parameter.shape[-1])
+        where = parameter.device
+        return {"exp_avg_sq_row": torch.zeros(row, device=where), "exp_avg_sq_col": torch.zeros(column, device=where)}
+
+    def _update(self, parameter: Tensor, gradient: Tensor, state: State, group: Group) -> None:
+        rate = group["lr"]
+        if group["scale_parameter"]:
+            rate = rate * torch.clamp(_root_mean_square(parameter), min=group["eps"][1])
+        keep = 1.0 - state["step"] ** group["decay_rate"]
+        square = gradient * gradient + group["eps"][0]
+        if parameter.ndim < 2:
+            change = gradient * state["exp_avg_sq"].mul_(keep).add_(square * (1 - keep)).rsqrt()
+        else:
+            row = state["exp_avg_sq_row"].mul_(keep).add_(square.mean(-1) * (1 - keep))
+            column = state["exp_avg_sq_col"].mul_(keep).add_(square.mean(-2) * (1 - keep))
+            change = (row / row.mean(-1, keepdim=True)).rsqrt().unsqueeze(-1) * column.rsqrt().unsqueeze(-2) * gradient
+        change = change / torch.clamp(_root_mean_square(change) / group["clip_threshold"], min=1.0) * rate
+        parameter.sub_(parameter * (group["weight_decay"] * rate))
+        parameter.sub_(change)
+
+
+def _root_mean_square(tensor: Tensor) -> Tensor:
+    return (tensor * tensor).mean().sqrt()

@@ -1,0 +1,145 @@
+"""The base of all metrics: a state, a rule that updates it, and a value computed from it."""
+
+from __future__ import annotations
+
+import functools
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Any
+from weakref import WeakSet
+
+import torch
+from torch import Tensor, nn
+
+from golden.torch.common.arguments import check_name
+
+__all__ = ["Metric", "as_rows", "compute_all_metrics", "get_all_metrics", "ratio"]
+
+_living: WeakSet[Metric] = WeakSet()
+_made = 0
+
+
+class Metric(nn.Module, ABC):
+    """The base of metrics; a call updates one with its arguments and returns its value.
+
+    Parameters
+    ----------
+    name : str, optional
+        What `get_all_metrics` calls it; the name of the class unless given.
+    """
+
+    def __init__(self, name: str | None = None) -> None:
+        global _made
+        super().__init__()
+        self.name = check_name(name) or type(self).__name__
+        self._num_updates = 0
+        self._dtype: torch.dtype | None = None
+        _made += 1
+        self._place = _made
+        _living.add(self)
+        self._updating = False
+        self.reset()
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        for name, counted in (("update", _counting), ("reset", _starting_anew)):
+            if name in vars(cls):
+                setattr(cls, name, counted(vars(cls)[name]))
+
+    @property
+    def num_updates(self) -> int:
+        """Updates since the last reset."""
+        return self._num_updates
+
+    @abstractmethod
+    def reset(self) -> None:
+        """Register every state with its first value."""
+
+    @abstractmethod
+    def update(self, *args: Any, **kwargs: Any) -> None:
+        """Change the state by a batch."""
+
+    @abstractmethod
+    def compute(self) -> Any:
+        """Return the value."""
+
+    def register_state(self, name: str, tensor: Tensor, persistent: bool = False) -> None:
+        """Make a tensor a state, which `reset` brings back; it is a buffer of the module."""
+        self.register_buffer(name, tensor, persistent=persistent)
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Update, and return the value."""
+        self.update(*args, **kwargs)
+        return self.compute()
+
+    def _as(self, value: Tensor, dtype: torch.dtype | None) -> Tensor:
+        return value if dtype is None else value.to(dtype)
+
+    def __float__(self) -> float:
+        return float(self.compute())
+
+
+def _counting(update: Any) -> Any:
+    """Make an update count as one, also where it calls that of its base."""
+
+    @functools.wraps(update)
+    def counted(self: Metric, *args: Any, **kwargs: Any) -> None:
+        outermost, self._updating = not self._updating, True
+        try:
+            with torch.no_grad():
+                update(self, *args, **kwargs)
+        finally:
+            self._updating = not outermost
+        self._num_updates += outermost
+
+    return counted
+
+
+def _starting_anew(reset: Any) -> Any:
+    @functools.wraps(reset)
+    def anew(self: Metric) -> None:
+        reset(self)
+        self._num_updates = 0
+
+    return anew
+
+
+def get_all_metrics() -> Iterator[tuple[str, Metric]]:
+    """Give the name and the metric of all that exist, in the order in which they were made.
+
+    Metrics of the same name are called ``name.0``, ``name.1`` and so on.
+    """
+    by_name: dict[str, list[Metric]] = {}
+    for metric in sorted(_living, key=lambda each: each._place):
+        by_name.setdefault(metric.name, []).append(metric)
+    for name, metrics in by_name.items():
+        for at, metric in enumerate(metrics):
+            yield (name if len(metrics) == 1 else f"{name}.{at}"), metric
+
+
+def compute_all_metrics() -> dict[str, Any]:
+    """Return the value of every metric that has been updated, by the name that `get_all_metrics` gives."""
+    return {name: metric.compute() for name, metric in get_all_metrics() if metric.num_updates}
+
+
+def as_rows(weights: Tensor | None, **tensors: Tensor) -> list[Tensor]:
+    """Return tensors of one shape, flat; then the weights, ones unless given.
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ.
+    """
+    (first, expected), *others = ((name, tensor.shape) for name, tensor in tensors.items())
+    if weights is not None:
+        others.append(("weights", weights.shape))
+    for name, shape in others:
+        if shape != expected:
+            raise ValueError(f"{name}: got shape {tuple(shape)}, must be {tuple(expected)}, that of {first}")
+    rows = [tensor.flatten() for tensor in tensors.values()]
+    return [*rows, torch.ones(rows[0].shape) if weights is None else weights.flatten().float()]
+
+
+def ratio(numerator: Tensor, denominator: Tensor) -> Tensor:
+    """Return a quotient, zero where the denominator is."""
+    return torch.where(denominator == 0, 0.0, numerator / torch.where(denominator == 0, 1.0, denominator))

@@ -1,0 +1,1 @@
+"""What all rooms share: checks of arguments, notices, processes, devices, the state of generators."""

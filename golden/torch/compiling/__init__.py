@@ -1,1 +1,0 @@
-"""What torch.compile has to know of the functions here."""

@@ -1,0 +1,1 @@
+"""What low precision does inside the products of a training: see `golden.torch.observing`."""

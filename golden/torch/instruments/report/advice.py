@@ -1,0 +1,119 @@
+"""What to change, in words: one piece of advice, what rules look at, and maps of levels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from golden.torch.instruments.report.judging import Judged, judged
+from golden.torch.instruments.report.records import Run
+from golden.torch.instruments.report.window import Window, window_of
+from golden.torch.instruments.report.words import pass_in_words, percent, times
+
+__all__ = ["Advice", "Case", "LevelMap", "Rule", "case_of", "merged", "new_levels", "places", "where"]
+
+#: Levels by module, and there by ``fwd`` and ``bwd``, as the file of a run has them.
+LevelMap = dict[str, dict[str, int]]
+
+
+@dataclass(frozen=True)
+class Advice:
+    """One thing to change, or to look at.
+
+    Parameters
+    ----------
+    title : str
+        What is wrong, in a sentence.
+    because : str
+        The numbers that it follows from.
+    change : str
+        What to do.
+    layers : tuple of str
+        Where, the worst first, each with its number.
+    levels : dict
+        New levels, by module and there by ``fwd`` and ``bwd``.
+    setting : str
+        Lines for the file of a run, empty if there are none.
+    """
+
+    title: str
+    because: str
+    change: str
+    layers: tuple[str, ...] = ()
+    levels: LevelMap = field(default_factory=dict)
+    setting: str = ""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A run, and what was found out about it."""
+
+    run: Run
+    layers: list[Judged]
+    window: Window | None
+
+    def forward(self) -> Iterator[Judged]:
+        """Give the forward passes."""
+        return (each for each in self.layers if each.layer.direction == "forward")
+
+    def backward(self) -> Iterator[Judged]:
+        """Give the gradients."""
+        return (each for each in self.layers if each.layer.direction != "forward")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule: when it speaks, in words, and the function that decides.
+
+    Parameters
+    ----------
+    name : str
+    when : str
+    speak : callable
+        Takes a case, returns advice or None.
+    """
+
+    name: str
+    when: str
+    speak: Callable[[Case], Advice | None]
+
+
+def case_of(run: Run) -> Case:
+    """Find out what the rules ask for."""
+    return Case(run, judged(run), window_of(run))
+
+
+def where(each: Judged) -> str:
+    """Return the name of a layer with its pass."""
+    return f"{each.layer.module}, {pass_in_words(each.layer.direction)}"
+
+
+def places(found: Iterable[tuple[Judged, float]]) -> tuple[str, tuple[str, ...]]:
+    """Return how many places there are and which is the worst, in words; and all of them with their shares."""
+    ordered = sorted(found, key=lambda pair: -pair[1])
+    worst, share = ordered[0]
+    said = f"in {times(len(ordered), 'place', 'places')}, most in {where(worst)}: {percent(share)}"
+    return said, tuple(f"{where(each)}: {percent(part)}" for each, part in ordered)
+
+
+def new_levels(layers: Iterable[Judged], level: Callable[[int], int]) -> LevelMap:
+    """Return the levels that some layers should have, each a function of the level that it has.
+
+    Products outside of the modules, and those that a compiler hides, have no path that a map could name.
+    """
+    return merged(
+        {each.layer.module: {"fwd" if each.layer.direction == "forward" else "bwd": level(each.layer.level)}}
+        for each in layers
+        if each.layer.module and not each.layer.module.startswith("(")
+    )
+
+
+def merged(maps: Iterable[LevelMap]) -> LevelMap:
+    """Join maps of levels; where two differ, the lower level holds, which is the more exact one."""
+    together: LevelMap = {}
+    for levels in maps:
+        for module, passes in levels.items():
+            known = together.setdefault(module, {})
+            for key, level in passes.items():
+                known[key] = min(level, known.get(key, level))
+    return together

@@ -1,0 +1,43 @@
+"""What low precision does inside the products of a training, by module, pass and operation: ``cstorch.observe``.
+
+Exact products pass by an `Observer` in the steps that are observed, and by nothing else in the others. It finds the
+place of a product (`attribution`), takes a few rows of it (`samples`), counts what occurs in them (`counting`), and the
+exponents of all values (`histograms`). What is gathered in a step (`tallies`) is summed over the processes, judged
+(`causes`), and written (`rows`, `file`, `board`). At the end, the levels that the report advises are tried (`trial`).
+"""
+
+from golden.torch.instruments.observe.file import NAME
+from golden.torch.instruments.observe.observation import Observation, ObservationSettings, as_settings, observe
+from golden.torch.instruments.observe.report import ObservationReport, WorstPlace
+from golden.torch.instruments.observe.rows import (
+    DistanceRow,
+    EventsRow,
+    FirstBadRow,
+    HistogramRow,
+    ProductRow,
+    RunRow,
+    StepRow,
+    TensorsRow,
+    TrialRow,
+    read_rows,
+)
+
+__all__ = [
+    "NAME",
+    "DistanceRow",
+    "EventsRow",
+    "FirstBadRow",
+    "HistogramRow",
+    "Observation",
+    "ObservationReport",
+    "ObservationSettings",
+    "ProductRow",
+    "RunRow",
+    "StepRow",
+    "TensorsRow",
+    "TrialRow",
+    "WorstPlace",
+    "as_settings",
+    "observe",
+    "read_rows",
+]

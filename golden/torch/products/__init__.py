@@ -1,0 +1,1 @@
+"""Exact products on tensors: functions with gradients, the operators beneath them, graphics cards."""

@@ -1,0 +1,231 @@
+"""A card proves itself: what its kernels compute first is compared with the CPU, bit for bit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+import golden
+from golden import mx
+from golden.accumulator import Accumulator
+from golden.arrays.randomness import random_words
+from golden.cuda.accumulations import AccumulationPlan, plan_accumulation
+from golden.cuda.arrays import blocks_launch, rounding_launch, softmax_launch
+from golden.cuda.launching import Device
+from golden.cuda.plan import FLOAT32, THREADS, Launch, ProductPlan, plan_product
+from golden.cuda.variants import name_of
+from golden.formats import FloatFormat
+from golden.kernels.products import Formats
+from golden.reduction import Reduction
+from golden.rounding import ReductionRounding, Rounding
+from golden.torch.products.gpu.memory import matrix_of, refuse_in_capture
+
+__all__ = [
+    "OUTPUTS",
+    "Planned",
+    "check_accumulation",
+    "check_arrays",
+    "check_blocks",
+    "check_product",
+    "complaint",
+    "drawn_operands",
+    "in_hex",
+    "launch",
+    "once",
+]
+
+#: Outputs of a kernel that are compared at its first use.
+OUTPUTS = 320 * 320
+_ROWS, _LENGTH = 320, 40  # longer than a chunk, and no whole stages
+_SPECIAL = 64  # of so many operands one is any code at all
+_SEED, _CALL, _STEP = 2**40 + 3, 5, 7  # of random bits
+
+_Floats = NDArray[np.float32]
+
+#: A product that is ready to run.
+Planned = ProductPlan | AccumulationPlan
+
+
+def once(card: Device, key: Any, check: Callable[[], None]) -> None:
+    """Run a check of a card unless it has passed; a device that keeps no list of checks needs none.
+
+    Raises
+    ------
+    RuntimeError
+        If it would run while a CUDA graph is captured.
+    """
+    checked = getattr(card, "checked", None)
+    if checked is not None and key not in checked:
+        refuse_in_capture("the card would be compared with the CPU")
+        checked.add(key)
+        try:
+            check()
+        except BaseException:
+            checked.discard(key)
+            raise
+
+
+def launch(card: Device, made: Launch) -> None:
+    """Launch a kernel on the card's current stream."""
+    card.launch(card.kernel(made.variant, made.kernel), made.blocks, THREADS, 0, made.arguments)
+
+
+def check_product(card: Device, device: torch.device, formats: Formats) -> None:
+    """Compare a product of some 10^5 outputs with that of the CPU.
+
+    Raises
+    ------
+    RuntimeError
+        If an output differs; it says which operands give what.
+    """
+    _check_sums(
+        card, device, formats, formats.operand, Reduction(formats.inner, formats.chunk, formats.outer),
+        lambda *given: plan_product(formats, *given, processors=card.processors, native=card.native),
+    )  # fmt: skip
+
+
+def check_accumulation(
+    card: Device, device: torch.device, rule: Accumulator, operand: FloatFormat, formats: Formats
+) -> None:
+    """Compare a product that another machine sums with that of the CPU.
+
+    Raises
+    ------
+    RuntimeError
+        If an output differs; it says which operands give what.
+    """
+    _check_sums(
+        card, device, formats, operand, rule,
+        lambda *given: plan_accumulation(formats, *given, rule=rule, operand=operand),
+    )  # fmt: skip
+
+
+def _check_sums(
+    card: Device,
+    device: torch.device,
+    formats: Formats,
+    operand: FloatFormat,
+    reduction: Reduction | Accumulator,
+    plan_of: Callable[..., Planned],
+) -> None:
+    generator = np.random.default_rng(1)
+    a, b = (drawn_operands(generator, operand, shape) for shape in ((_ROWS, _LENGTH), (_LENGTH, _ROWS)))
+    x, y = (torch.from_numpy(each).to(device) for each in (a, b))
+    result = torch.empty((_ROWS, _ROWS), dtype=torch.float32, device=device)
+    plan = plan_of((), (_ROWS, _LENGTH, _ROWS), *map(matrix_of, (x, y, result)))
+    workspace = torch.empty(plan.workspace_bytes, dtype=torch.uint8, device=device)
+    for each in plan.launches(workspace.data_ptr()):
+        launch(card, each)
+    expected = golden.matmul_values(
+        a, b, operand=operand, reduction=reduction, out=formats.destination, **vars(formats.rounding)
+    )  # fmt: skip
+    wrong = _first_difference(result, expected)
+    if wrong is not None:
+        row, column = divmod(wrong[0], _ROWS)
+        operands = f"a = {in_hex(a[row])} and b = {in_hex(b[:, column])}"
+        what = name_of(plan.scales.steps) if isinstance(plan, ProductPlan) else plan.rule.provenance.machine
+        raise RuntimeError(complaint(card, device, what, wrong, operands))
+
+
+def check_arrays(
+    card: Device,
+    device: torch.device,
+    fmt: FloatFormat,
+    *,
+    mode: Rounding = Rounding.NEAREST_EVEN,
+    softmax: _Floats | None = None,
+) -> None:
+    """Compare roundings to a format in a mode, or softmax with this table of exponentials, with those of the CPU.
+
+    Raises
+    ------
+    RuntimeError
+        If an output differs; it says which operands give what.
+    """
+    generator, rounding = np.random.default_rng(2), ReductionRounding(out_rounding=mode, seed=_SEED, call=_CALL)
+    if softmax is None:
+        values = generator.integers(0, 2**32, (_ROWS, _ROWS), np.uint32).view(np.float32)
+        random = random_words(values.shape, rounding)(_STEP) if mode is Rounding.STOCHASTIC else None
+        expected = golden.quantize(values, fmt, rounding=mode, random=random)
+    else:
+        values = drawn_operands(generator, fmt, (_ROWS, _ROWS))
+        expected = golden.decode(golden.softmax(golden.encode(values, fmt), fmt), fmt)
+    x = torch.from_numpy(values).to(device)
+    result = torch.empty_like(x)
+    places = x.data_ptr(), result.data_ptr()
+    if softmax is None:
+        launch(card, rounding_launch(*places, values.size, FLOAT32, FLOAT32, fmt, rounding, step=_STEP))
+    else:
+        table = torch.from_numpy(np.array(softmax)).to(device)
+        rows, length = values.shape
+        launch(card, softmax_launch(*places, table.data_ptr(), rows, length, FLOAT32, FLOAT32, fmt))
+    wrong = _first_difference(result, expected)
+    if wrong is not None:
+        row, column = divmod(wrong[0], _ROWS)
+        operands = in_hex(values[row, column : column + 1] if softmax is None else values[row])
+        raise RuntimeError(
+            complaint(
+                card, device, f"{'softmax' if softmax is not None else f'rounding {mode}'} in {fmt}", wrong, operands
+            )
+        )
+
+
+def check_blocks(card: Device, device: torch.device, element: FloatFormat, block: int) -> None:
+    """Compare values rounded to blocks of elements with those of the CPU.
+
+    Raises
+    ------
+    RuntimeError
+        If an output differs; it says which operands give what.
+    """
+    generator = np.random.default_rng(3)
+    # Rows of other exponents, the least and the largest among them, and a few values that are no numbers.
+    exponents = generator.integers(0, 255, (_ROWS, 1)) - generator.integers(0, 12, (_ROWS, _ROWS))
+    bits = generator.integers(0, 2**32, (_ROWS, _ROWS), np.uint32)
+    bits = bits & 0x807FFFFF | np.maximum(exponents, 0).astype(np.uint32) << 23
+    special = generator.integers(0, _ROWS, bits.shape) == 0
+    values = np.where(special, bits | 0x7F800000, bits).astype(np.uint32).view(np.float32)
+    x = torch.from_numpy(values).to(device)
+    result = torch.empty_like(x)
+    launch(card, blocks_launch(x.data_ptr(), result.data_ptr(), _ROWS, _ROWS, block, FLOAT32, element))
+    whole = min(block, _ROWS)
+    filled = np.pad(values, ((0, 0), (0, -_ROWS % whole)))
+    expected = mx.dequantize(*mx.quantize(filled, element, block=whole), element)[:, :_ROWS]
+    wrong = _first_difference(result, np.ascontiguousarray(expected))
+    if wrong is not None:
+        row, column = divmod(wrong[0], _ROWS)
+        first = column // whole * whole
+        operands = in_hex(values[row, first : first + whole])
+        raise RuntimeError(complaint(card, device, f"rounding to blocks of {block} {element}", wrong, operands))
+
+
+def drawn_operands(generator: np.random.Generator, fmt: FloatFormat, shape: tuple[int, int]) -> _Floats:
+    """Return values of a format: most are near 1, some are any float at all."""
+    near = generator.standard_normal(shape, np.float32) * np.exp2(generator.integers(-4, 5, shape)).astype(np.float32)
+    anything = generator.integers(0, 2**32, shape, np.uint32).view(np.float32)
+    drawn = np.where(generator.integers(0, _SPECIAL, shape) == 0, anything, near)
+    return np.asarray(golden.quantize(drawn, fmt))
+
+
+def _first_difference(result: torch.Tensor, expected: _Floats) -> tuple[int, int, int] | None:
+    got, wanted = result.cpu().numpy().view(np.uint32).ravel(), np.asarray(expected).view(np.uint32).ravel()
+    places = np.flatnonzero(got != wanted)
+    return (int(places[0]), int(got[places[0]]), int(wanted[places[0]])) if len(places) else None
+
+
+def complaint(card: Device, device: torch.device, what: str, wrong: tuple[int, int, int], operands: str) -> str:
+    """Return what an error says of a wrong output: its place, what it is and what it must be."""
+    _, got, wanted = wrong
+    return (
+        f"device: {device}, {getattr(card, 'name', 'a host')}, computes other bits than the CPU: {what} gives "
+        f"{got:#010x} and must give {wanted:#010x} for {operands}. Please report it; .to('cpu') computes without it"
+    )
+
+
+def in_hex(values: _Floats) -> str:
+    """Return the bits of values."""
+    return " ".join(f"{each:08x}" for each in np.asarray(values).view(np.uint32).ravel())

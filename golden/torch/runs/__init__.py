@@ -1,1 +1,0 @@
-"""A run on disk: its file, its record, its log, its checkpoints."""
