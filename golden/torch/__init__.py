@@ -31,6 +31,7 @@ from golden.torch.amp.half_dtype import (
     is_cbfloat16_tensor,
     set_half_dtype,
 )
+from golden.torch.amp.pol import pol
 from golden.torch.amp.precision import precision
 from golden.torch.amp.yaml_configuration import precision_from_yaml
 from golden.torch.backend import (
@@ -88,7 +89,7 @@ from golden.torch.products.functions.convolution import (
 from golden.torch.products.functions.derived import grouped_mm
 from golden.torch.products.functions.products import bmm, linear, matmul
 from golden.torch.settings.half import enable_mixed_precision, mixed_precision
-from golden.torch.settings.levels import Levels, current_pol, pol, set_model_level
+from golden.torch.settings.levels import Levels, current_pol, set_model_level
 from golden.torch.training.interruption import RunStopped
 from golden.torch.training.trainer import Trainer
 

@@ -13,6 +13,13 @@ ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("golden", "hdl", "tools", "sim", "lab", "tests", "docs", ".ci", ".github")
 #: The rooms that are not installed, the lowest first: each imports those before it only.
 ROOMS = ("tools", "sim", "lab", "tests")
+#: The rooms of golden.torch, likewise.
+ROOMS_OF_TORCH = ("common", "settings", "products", "guard", "amp", "cerebras", "instruments", "training")
+#: The room of the public names that lie beside the rooms.
+BESIDE_THE_ROOMS = {
+    **dict.fromkeys(("backend", "distributed", "metrics", "optim", "utils"), "cerebras"),
+    **{"examples": "training", "mx": "products", "observing": "instruments"},
+}
 FORBIDDEN_IN_GOLDEN = {"hdl", "amaranth", "cocotb", "torch", *ROOMS}
 SHARED_WITH_HDL = {"golden.formats", "golden.flags", "golden.reduction", "golden.rounding"}
 #: What the lowest room may see of the arithmetic: none of it.
@@ -109,6 +116,46 @@ def test_golden_does_not_know_its_training_layer() -> None:
 
     below = [path for path in python_files("golden") if path.parts[1] not in ("torch", "modelzoo")]
     assert offenders(below, found_in) == {}
+
+
+def height_of(module: str) -> int:
+    """Return how high the room of a module of golden.torch lies; golden.torch itself is on top of all."""
+    name = (*module.split("."), "", "")[2]
+    room = BESIDE_THE_ROOMS.get(name, name)
+    return ROOMS_OF_TORCH.index(room) if room in ROOMS_OF_TORCH else len(ROOMS_OF_TORCH)
+
+
+def above(path: Path, imported: Iterable[str]) -> set[str]:
+    """Return the modules of golden.torch in rooms above that of a file, among those that it imports."""
+    height = height_of(".".join(path.with_suffix("").parts))
+    return {name for name in imported if name.startswith("golden.torch") and height_of(name) > height}
+
+
+def test_rooms_of_the_training_layer_import_only_those_below() -> None:
+    # An example is a user's script. `from golden.torch import amp` is one of amp; names of golden.torch itself would
+    # make a circle, which test_imports finds.
+    files = [path for path in python_files("golden") if path.parts[1:3] != ("torch", "examples")]
+    rooms = {path.parts[2] for path in files if path.parts[1] == "torch" and len(path.parts) > 3}
+    assert rooms - BESIDE_THE_ROOMS.keys() == set(ROOMS_OF_TORCH)
+    assert (
+        offenders([path for path in files if path.parts[1] == "torch"], lambda path: above(path, _rooms_in(path))) == {}
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "imported", "is_above"),
+    [
+        ("golden/torch/settings/half.py", "golden.torch.guard.guard", True),
+        ("golden/torch/amp/precision.py", "golden.torch.optim", True),
+        ("golden/torch/common/ranks.py", "golden.torch", True),
+        ("golden/torch/backend.py", "golden.torch.training.trainer", True),
+        ("golden/torch/guard/guard.py", "golden.torch.settings.half", False),
+        ("golden/torch/cerebras/data.py", "golden.torch.utils", False),
+        ("golden/torch/__init__.py", "golden.torch.training.trainer", False),
+    ],
+)
+def test_import_from_a_room_above_is_found(path: str, imported: str, is_above: bool) -> None:
+    assert bool(above(Path(path), {imported, "golden.formats"})) is is_above
 
 
 def test_hdl_shares_only_parameters_with_golden() -> None:

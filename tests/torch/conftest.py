@@ -8,8 +8,7 @@ import torch
 
 from golden.torch.cerebras import current
 from golden.torch.common import notices
-from golden.torch.guard import unscaled
-from golden.torch.settings import half, levels
+from golden.torch.settings import half, levels, passes
 
 
 @pytest.fixture(autouse=True)
@@ -22,7 +21,7 @@ def defaults_of_the_process(monkeypatch):
     monkeypatch.setattr(notices, "_said", set())
     monkeypatch.setattr(levels._Process, "level", 1)
     for kind in ("backward", "other", "fp32", "plain"):
-        monkeypatch.setattr(unscaled._Latest, kind, -1)
+        monkeypatch.setattr(passes.Latest, kind, -1)
 
 
 @pytest.fixture(autouse=True)

@@ -17,6 +17,7 @@ from golden.torch.cerebras.steps import check_count
 from golden.torch.common import progress
 from golden.torch.common.devices import batch_for
 from golden.torch.common.frames import constant, run_as_written
+from golden.torch.common.outputs import outputs_of
 from golden.torch.common.random_state import seed_everything
 from golden.torch.instruments.advise import measuring
 from golden.torch.instruments.observe import across_ranks
@@ -24,7 +25,6 @@ from golden.torch.settings.draws import Draws
 from golden.torch.settings.half_type import half_named
 from golden.torch.settings.mapped import enter_map
 from golden.torch.settings.scopes import Settings
-from golden.torch.training.callback import outputs_of
 from golden.torch.training.commands import advise as command
 from golden.torch.training.commands import report
 from golden.torch.training.commands.line import main

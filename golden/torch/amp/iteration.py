@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from golden.torch.amp.gradients import common_norm, parameters_of
-from golden.torch.guard.unscaled import note_unscaled
+from golden.torch.settings.passes import note_unscaled
 
 __all__ = ["Iteration", "as_optimizer", "as_optimizers", "check_has_no_closure"]
 

@@ -13,15 +13,16 @@ import dataclasses
 import difflib
 import math
 import re
-from collections.abc import Collection, Hashable, Mapping
+from collections.abc import Hashable, Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from golden.torch.amp.configuration import MixedPrecision
+from golden.torch.common.arguments import unknown_key
 
-__all__ = ["OLDER_PRECISION", "precision_from_yaml", "read_yaml", "unknown_key", "yaml_value"]
+__all__ = ["OLDER_PRECISION", "precision_from_yaml", "read_yaml", "yaml_value"]
 
 #: Aliases let a few lines stand for more than any memory holds.
 _MOST_VALUES, _DEEPEST = 10**6, 100
@@ -124,13 +125,6 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
     if not isinstance(document, dict):
         raise ValueError(f"{path}: got {document!r} at its top, must be a mapping of keys to values")
     return document
-
-
-def unknown_key(place: str, key: object, known: Collection[str]) -> str:
-    """Return the message for a key that means nothing: with the nearest known one, or else all of them."""
-    near = difflib.get_close_matches(str(key), known, n=1)
-    meant = f"; did you mean {near[0]}?" if near else f", must be one of {', '.join(sorted(known))}"
-    return f"{place}.{key}: is not a known key{meant}"
 
 
 def precision_from_yaml(source: str | Path | Mapping[str, Any]) -> MixedPrecision:

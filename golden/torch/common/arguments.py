@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import difflib
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from golden.reduction import LEVELS
 
-__all__ = ["check_flags", "check_items", "check_mapping", "check_name", "checked_level", "naming"]
+__all__ = [
+    "check_count",
+    "check_flags",
+    "check_is",
+    "check_items",
+    "check_mapping",
+    "check_name",
+    "checked_level",
+    "length_of",
+    "naming",
+    "unknown_key",
+]
 
 
 def check_flags(**given: object) -> None:
@@ -62,3 +74,32 @@ def checked_level(level: object, argument: str) -> int:
             f"{argument}: got {level}, must be 0 (fp32), 1 (16 bits in a chunk, fp32 across) or 2 (16 bits)"
         )
     return level
+
+
+def unknown_key(place: str, key: object, known: Collection[str]) -> str:
+    """Return the message for a key that means nothing: with the nearest known one, or else all of them."""
+    near = difflib.get_close_matches(str(key), known, n=1)
+    meant = f"; did you mean {near[0]}?" if near else f", must be one of {', '.join(sorted(known))}"
+    return f"{place}.{key}: is not a known key{meant}"
+
+
+def check_count(given: Any, argument: str, least: int = 1) -> None:
+    """Raise an error unless `given` is an int of at least `least`."""
+    if not isinstance(given, int) or isinstance(given, bool):
+        raise TypeError(f"{argument}: got {given!r}, must be an int from {least}")
+    if given < least:
+        raise ValueError(f"{argument}: got {given}, must be at least {least}")
+
+
+def check_is(given: Any, kind: type, argument: str) -> None:
+    """Raise an error unless `given` is None or an object of this kind."""
+    if given is not None and not isinstance(given, kind):
+        raise TypeError(f"{argument}: got {given!r}, must be a {kind.__name__} or None")
+
+
+def length_of(given: Any) -> int | None:
+    """Return a length, None if there is none (a generator, a data loader of a stream)."""
+    try:
+        return len(given)
+    except TypeError:
+        return None

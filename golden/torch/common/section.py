@@ -8,7 +8,7 @@ from typing import Any, ClassVar, TypeVar, get_args
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic.fields import FieldInfo
 
-from golden.torch.amp.yaml_configuration import unknown_key
+from golden.torch.common.arguments import unknown_key
 from golden.torch.common.notices import say_once
 
 __all__ = ["Section", "parse"]

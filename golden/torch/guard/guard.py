@@ -26,8 +26,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from golden.torch.common.frames import run_as_written
 from golden.torch.guard.operator_kinds import is_of_pytorch, kind_of_operator, operator_name
 from golden.torch.guard.provenance import OF_A_LEAF, half_of_graph, made_in, nodes
-from golden.torch.guard.unscaled import note_backward, note_pytorchs_product
 from golden.torch.settings.half import current_half, is_asked_for
+from golden.torch.settings.passes import note_backward, note_pytorchs_product
 from golden.torch.settings.scopes import Process, Settings, scopes
 
 __all__ = ["looking_through", "module_path", "refuse", "settings_in_force", "unwatch", "unwatched", "watch", "watching"]

@@ -13,17 +13,15 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import torch
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from golden import CBFLOAT16
-from golden.kernels.library import follow
 from golden.torch.common.frames import run_as_written
-from golden.torch.settings.format_text import ACCUMULATOR, MODES
 from golden.torch.settings.half import current_half, wants_mixed_precision
+from golden.torch.settings.passes import Latest
 from golden.torch.settings.scopes import Process
 
-__all__ = ["note_backward", "note_product", "note_pytorchs_product", "note_unscaled", "scaled_step", "unnoted"]
+__all__ = ["scaled_step"]
 
 
 _REMEDY = (
@@ -36,15 +34,6 @@ _REMEDY_IN_A_CLOSURE = (
 )
 
 
-class _Latest:
-    """The number of the latest backward pass of each kind, counted from 1; -1 if none waits for its step."""
-
-    backward = -1  # with a product in cbfloat16
-    other = -1  # with one in another half type, or whose gradients a scaler has unscaled
-    fp32 = -1  # of a loss made in a precision that is not enabled
-    plain = -1  # with a product of PyTorch's that no precision covers
-
-
 class _Steps(threading.local):
     scaled = False
 
@@ -52,57 +41,15 @@ class _Steps(threading.local):
 _steps = _Steps()
 
 
-def note_backward(*, is_fp32: bool) -> None:
-    """Note that a backward pass begins, and whether its loss is meant to be in fp32."""
-    Process.backwards += 1
-    if is_fp32:
-        _Latest.fp32 = Process.backwards
-
-
-def note_product(half: str) -> None:
-    """Note that an exact product runs now, with as many threads as PyTorch's would."""
-    follow(torch.get_num_threads())
-    Process.products += 1
-    if torch._C._current_graph_task_id() < 0:
-        return
-    if half.partition(MODES)[0].partition(ACCUMULATOR)[0] != CBFLOAT16.name:
-        _Latest.other = Process.backwards
-    else:
-        _Latest.backward = Process.backwards
-
-
-def note_pytorchs_product() -> None:
-    """Note that a product of PyTorch's runs now that no precision covers."""
-    if torch._C._current_graph_task_id() >= 0:
-        _Latest.plain = Process.backwards
-
-
-def note_unscaled() -> None:
-    """Note that a gradient scaler has unscaled the gradients of the latest backward pass."""
-    _Latest.backward, _Latest.other = -1, Process.backwards
-
-
 @contextlib.contextmanager
 def scaled_step() -> Iterator[None]:
     """Mark a step as that of a gradient scaler."""
     before, _steps.scaled = _steps.scaled, True
-    _Latest.backward = -1
+    Latest.backward = -1
     try:
         yield
     finally:
         _steps.scaled = before
-
-
-@contextlib.contextmanager
-def unnoted() -> Iterator[None]:
-    """Forget at the end which products ran and which precisions were entered: those of a run that is no training."""
-    before = Process.entered, Process.latest, Process.products, Process.backwards
-    latest = _Latest.backward, _Latest.other, _Latest.fp32, _Latest.plain
-    try:
-        yield
-    finally:
-        Process.entered, Process.latest, Process.products, Process.backwards = before
-        _Latest.backward, _Latest.other, _Latest.fp32, _Latest.plain = latest
 
 
 @functools.partial(run_as_written, recursively=True)
@@ -128,9 +75,9 @@ def _checked(closure: Callable[[], Any], optimizer: Any) -> Callable[[], Any]:
 
 def _check_gradients(optimizer: Any, remedy: str) -> None:
     """Raise an error if the gradients of a step are of cbfloat16 and not scaled."""
-    if (_Latest.backward < 0 and not _is_asked_for()) or not _has_gradients(optimizer):
+    if (Latest.backward < 0 and not _is_asked_for()) or not _has_gradients(optimizer):
         return
-    noted, _Latest.backward = _Latest.backward, -1
+    noted, Latest.backward = Latest.backward, -1
     if _steps.scaled:
         return
     latest = Process.backwards
@@ -139,8 +86,8 @@ def _check_gradients(optimizer: Any, remedy: str) -> None:
             "optimizer: these gradients are of cbfloat16, and their loss was not scaled: what is below 2^-39 in them "
             f"has become zero. {remedy}; GradScaler(1.0) says that no scaling is wanted"
         )
-    is_fp32 = _Latest.fp32 == latest != _Latest.plain
-    if latest and _is_asked_for() and _Latest.other < latest and not is_fp32:
+    is_fp32 = Latest.fp32 == latest != Latest.plain
+    if latest and _is_asked_for() and Latest.other < latest and not is_fp32:
         raise RuntimeError(
             "optimizer: the half type is cbfloat16, but these gradients are of a loss that was neither made of exact "
             "products nor scaled. Run the model in 'with cstorch.precision():', or compile or initialise it. "

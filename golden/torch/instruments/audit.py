@@ -21,8 +21,8 @@ from golden.torch.common.random_state import capture, restore
 from golden.torch.guard.guard import unwatch, watch
 from golden.torch.guard.operator_kinds import operator_name
 from golden.torch.guard.provenance import nodes
-from golden.torch.guard.unscaled import unnoted
 from golden.torch.settings.draws import rewound, taken
+from golden.torch.settings.passes import unnoted
 from golden.torch.settings.scopes import Settings, scopes
 from golden.torch.settings.timeline import Timeline
 

@@ -11,7 +11,7 @@ from typing import Any, get_type_hints
 
 from pydantic import BaseModel
 
-from golden.torch.amp.yaml_configuration import unknown_key
+from golden.torch.common.arguments import unknown_key
 
 __all__ = ["build", "find", "fits", "is_import_path", "parameters_of", "single"]
 

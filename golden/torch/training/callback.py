@@ -8,12 +8,12 @@ from collections.abc import Iterable
 from contextlib import ExitStack
 from typing import Any
 
-from torch import Tensor, nn
+from torch import nn
 from torch.optim import Optimizer
 
 from golden.torch.training.loop import TrainingLoop, ValidationLoop
 
-__all__ = ["HOOKS", "Callback", "Callbacks", "outputs_of"]
+__all__ = ["HOOKS", "Callback", "Callbacks"]
 
 
 class Callback:
@@ -164,14 +164,3 @@ class Callbacks:
         """Call one hook of all callbacks."""
         for each in self.all:
             getattr(each, hook)(trainer, *arguments)
-
-
-def outputs_of(result: Any) -> dict[str, Any]:
-    """Return what a model returned as a dictionary: a loss, a pair of loss and outputs, or a dictionary already."""
-    if isinstance(result, Tensor):
-        return {"loss": result} if result.numel() == 1 else {"output": result}
-    if isinstance(result, dict):
-        return result
-    if isinstance(result, (list, tuple)) and result:
-        return {"loss": result[0], "logits": result[1] if len(result) == 2 else result[1:]}
-    return {"output": result}

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from torch import nn
 
-from golden.torch.common.checks import check_count
+from golden.torch.common.arguments import check_count
 from golden.torch.training.callback import Callback
 from golden.torch.training.run import Run
 

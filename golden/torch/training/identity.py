@@ -15,7 +15,7 @@ from torch.optim import Optimizer
 from torch.utils.data import Dataset
 
 from golden.torch.amp.configuration import MixedPrecision
-from golden.torch.common.checks import length_of
+from golden.torch.common.arguments import length_of
 
 __all__ = [
     "as_json",

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
-from golden.torch.common.checks import check_count
+from golden.torch.common.arguments import check_count
 from golden.torch.common.progress import scale_text
 from golden.torch.common.ranks import rank
 from golden.torch.training.log import RunLog

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from golden.torch.common.checks import check_count, length_of
+from golden.torch.common.arguments import check_count, length_of
 
 __all__ = ["Ending", "TrainingLoop", "ValidationLoop"]
 

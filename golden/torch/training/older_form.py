@@ -6,7 +6,8 @@ import itertools
 from collections.abc import Mapping
 from typing import Any
 
-from golden.torch.amp.yaml_configuration import OLDER_PRECISION, unknown_key
+from golden.torch.amp.yaml_configuration import OLDER_PRECISION
+from golden.torch.common.arguments import unknown_key
 
 __all__ = ["as_today", "is_older", "older_place"]
 

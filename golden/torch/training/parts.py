@@ -12,7 +12,7 @@ from torch import nn
 from torch.optim import Optimizer
 
 from golden.torch.amp.iteration import as_optimizer
-from golden.torch.common.checks import check_count
+from golden.torch.common.arguments import check_count
 from golden.torch.training.logger import Logger
 from golden.torch.training.loggers import Logging
 from golden.torch.training.loop import TrainingLoop

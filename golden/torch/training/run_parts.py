@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader, Dataset
 from torch.utils.data.distributed import DistributedSampler
 
 from golden.torch import optim
-from golden.torch.amp.yaml_configuration import unknown_key
+from golden.torch.common.arguments import unknown_key
 from golden.torch.common.ranks import world_size
 from golden.torch.examples.task import Task
 from golden.torch.training import divergence, loggers

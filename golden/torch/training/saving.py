@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from golden.torch.common.checks import check_count
+from golden.torch.common.arguments import check_count
 from golden.torch.common.ranks import rank
 from golden.torch.training.callback import Callback
 from golden.torch.training.checkpoint import prune_checkpoints

@@ -8,15 +8,14 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch import Tensor
 
 from golden.torch.amp.optimizer_step import check_has_gradient, clip_gradients
 from golden.torch.common.devices import batch_for
+from golden.torch.common.outputs import loss_of, outputs_of
 from golden.torch.common.ranks import average_gradients, message, world_size
-from golden.torch.training.callback import outputs_of
 from golden.torch.training.run import Run
 
-__all__ = ["forward", "loss_of", "train_step"]
+__all__ = ["forward", "train_step"]
 
 
 def forward(trainer: Run, batch: Any) -> dict[str, Any]:
@@ -32,21 +31,6 @@ def forward(trainer: Run, batch: Any) -> dict[str, Any]:
         outputs = {"loss": trainer.loss(result, targets), "output": result}
     trainer.call("on_after_forward", trainer.model, outputs, batch)
     return outputs
-
-
-def loss_of(outputs: dict[str, Any]) -> Tensor:
-    """Return the loss among the outputs of a model.
-
-    Raises
-    ------
-    ValueError
-        If there is no loss, or it is not a tensor of one element.
-    """
-    loss = outputs.get("loss", outputs.get("output"))
-    if not isinstance(loss, Tensor) or loss.numel() != 1:
-        got = f"a tensor of shape {tuple(loss.shape)}" if isinstance(loss, Tensor) else repr(loss)
-        raise ValueError(f"loss: got {got}, must be a tensor of one element")
-    return loss
 
 
 def train_step(trainer: Run, group: list[Any], first: int, signal: int) -> tuple[float, dict[str, Any], int]:

@@ -13,7 +13,7 @@ from torch.optim import Optimizer
 
 from golden.torch.amp.configuration import MixedPrecision
 from golden.torch.cerebras.tensorflow_era import NotOfTensorFlow
-from golden.torch.common.checks import check_count, check_is
+from golden.torch.common.arguments import check_count, check_is
 from golden.torch.common.devices import device_of_kind, state_to
 from golden.torch.common.random_state import RandomState, capture, restore, seed_everything
 from golden.torch.common.ranks import rank

@@ -12,11 +12,10 @@ import torch
 from torch import Tensor, nn
 
 from golden.torch.amp.configuration import MixedPrecision
+from golden.torch.common.outputs import loss_of, outputs_of
 from golden.torch.instruments.advise.formats import Formats
 from golden.torch.instruments.advise.products import ProductCount
 from golden.torch.instruments.audit import unchanged
-from golden.torch.training.callback import outputs_of
-from golden.torch.training.step import loss_of
 
 __all__ = ["Change", "Measured", "Measurement", "loss_function"]
 

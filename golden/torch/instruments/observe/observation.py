@@ -16,7 +16,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from golden import __version__
 from golden.reduction import DEFAULT_CHUNK
-from golden.torch.common.checks import check_count
+from golden.torch.common.arguments import check_count
 from golden.torch.common.ranks import rank, world_size
 from golden.torch.instruments.observe.across_ranks import merged
 from golden.torch.instruments.observe.board import Board

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from golden.torch.common.checks import check_count
+from golden.torch.common.arguments import check_count
 from golden.torch.instruments.observe.rows import FirstBadRow, ProductRow, Row, RunRow, StepRow, TrialRow
 from golden.torch.instruments.report.advice import Advice, Case, LevelMap, case_of, merged
 from golden.torch.instruments.report.reading import Reader

@@ -12,13 +12,12 @@ from rich.console import Console
 from torch import Tensor
 
 from golden.torch.amp.yaml_configuration import yaml_value
+from golden.torch.common.outputs import loss_of, outputs_of
 from golden.torch.common.ranks import world_size
 from golden.torch.instruments.advise.measuring import loss_function
 from golden.torch.instruments.advise.search import Search
-from golden.torch.training.callback import outputs_of
 from golden.torch.training.commands.run import Run, built
 from golden.torch.training.run_parts import data_from
-from golden.torch.training.step import loss_of
 
 __all__ = ["add_advise", "advise"]
 
