@@ -43,11 +43,11 @@ from golden.torch.backend import (
     current_backend,
     current_executor,
     current_torch_device,
+    device,
     step_closure,
     trace,
     use_cs,
 )
-from golden.torch.cerebras import device
 from golden.torch.cerebras.compilation import make_constant
 from golden.torch.cerebras.storage import load, save
 from golden.torch.cerebras.tensors import (

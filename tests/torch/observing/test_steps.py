@@ -9,6 +9,7 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 import golden.torch as cstorch
+from golden.torch.instruments.observe import observer
 from golden.torch.settings.scopes import scopes
 
 from ..oracle import normal
@@ -74,13 +75,13 @@ def test_observe_on_the_accumulator_of_another_machine_counts_nothing_and_measur
 
 
 def test_observe_that_changed_a_result_would_be_noticed(monkeypatch):
-    right = cstorch.observing.observer.Observer.matrix_product
+    right = observer.Observer.matrix_product
 
     def changing(self, a, b, initial, half, level, chunk, result):
         right(self, a, b, initial, half, level, chunk, result)
         result += 1
 
-    monkeypatch.setattr(cstorch.observing.observer.Observer, "matrix_product", changing)
+    monkeypatch.setattr(observer.Observer, "matrix_product", changing)
     with pytest.raises(AssertionError):
         test_observe_leaves_every_bit_of_the_training(Mlp, "cbfloat16")
 
