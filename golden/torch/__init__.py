@@ -11,7 +11,7 @@ Shaped after `cerebras.pytorch`: a script written for it changes one import, ``i
 try:
     import torch as _torch  # noqa: F401
 
-    from golden.torch.common import oldest as _oldest  # noqa: F401 - it refuses a PyTorch that is too old
+    from golden.torch.common import pytorch as _oldest  # noqa: F401 - it refuses a PyTorch that is too old
 except ModuleNotFoundError as error:
     if error.name != "torch":
         raise
@@ -68,7 +68,7 @@ from golden.torch.cerebras.tensors import (
     zeros,
     zeros_like,
 )
-from golden.torch.guard import beneath, recomputation  # noqa: F401 - what they replace is in force from now on
+from golden.torch.guard import replaced  # noqa: F401 - what it replaces in PyTorch is in force from now on
 from golden.torch.guard.operator_kinds import declare_operator
 from golden.torch.instruments.advise import Advice, advise
 from golden.torch.instruments.audit import Audit, audit

@@ -1,19 +1,17 @@
 """Backends for scripts: `backend`, `compile`, `trace` and the closures of a step, named as in cerebras.pytorch."""
 
-from golden.torch.cerebras.closures import checkpoint_closure, step_closure
-from golden.torch.cerebras.cluster import CSConfig
-from golden.torch.cerebras.compilation import compile, trace
-from golden.torch.cerebras.current import (
+from golden.torch.cerebras.backends import (
     Backend,
+    Device,
     backend,
     current_backend,
     current_executor,
     current_torch_device,
+    device,
     use_cs,
 )
-from golden.torch.cerebras.device import Device, device
-from golden.torch.cerebras.flags import backends
-from golden.torch.cerebras.kinds import BackendType
+from golden.torch.cerebras.cluster import BackendType, CSConfig, backends
+from golden.torch.cerebras.compilation import checkpoint_closure, compile, step_closure, trace
 
 __all__ = [
     "Backend",

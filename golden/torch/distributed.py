@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from golden.torch.cerebras.cluster import CSConfig
 from golden.torch.cerebras.steps import check_count
-from golden.torch.common import ranks
+from golden.torch.common import processes
 
 ClusterConfig = CSConfig
 
@@ -24,32 +24,32 @@ __all__ = [
 
 def get_ordinal() -> int:
     """Return the number of this process, its distributed rank, from 0."""
-    return ranks.rank()
+    return processes.rank()
 
 
 def num_tasks() -> int:
     """Return the number of processes, 1 without ``torch.distributed``."""
-    return ranks.world_size()
+    return processes.world_size()
 
 
 def num_streamers() -> int:
     """Return how many processes read data: all, each its own."""
-    return ranks.world_size()
+    return processes.world_size()
 
 
 def num_receivers() -> int:
     """Return how many processes train: all."""
-    return ranks.world_size()
+    return processes.world_size()
 
 
 def get_streaming_rank() -> int:
     """Return the number of this process among those that read data."""
-    return ranks.rank()
+    return processes.rank()
 
 
 def is_master_ordinal(local: bool = False) -> bool:
     """Tell whether this is process 0; `local` is accepted."""
-    return ranks.rank() == 0
+    return processes.rank() == 0
 
 
 def is_streamer() -> bool:

@@ -1,10 +1,22 @@
 """Metrics that collect over the steps of an evaluation, under the names of ``cerebras.pytorch.metrics``."""
 
-from golden.torch.cerebras.area import AUCMetric
-from golden.torch.cerebras.confusion import DiceCoefficientMetric, FBetaScoreMetric, MeanIOUMetric
-from golden.torch.cerebras.counts import AccuracyMetric, MeanMetric, MeanPerClassAccuracyMetric, PerplexityMetric
-from golden.torch.cerebras.metric import Metric, compute_all_metrics, get_all_metrics
-from golden.torch.cerebras.retrieval import PrecisionAtKMetric, RecallAtKMetric
+from golden.torch.cerebras.metric import (
+    AccuracyMetric,
+    MeanMetric,
+    MeanPerClassAccuracyMetric,
+    Metric,
+    PerplexityMetric,
+    compute_all_metrics,
+    get_all_metrics,
+)
+from golden.torch.cerebras.ranked_metrics import (
+    AUCMetric,
+    DiceCoefficientMetric,
+    FBetaScoreMetric,
+    MeanIOUMetric,
+    PrecisionAtKMetric,
+    RecallAtKMetric,
+)
 
 __all__ = [
     "AUCMetric",

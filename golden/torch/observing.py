@@ -6,7 +6,6 @@ exponents of all values (`histograms`). What is gathered in a step (`tallies`) i
 (`causes`), and written (`rows`, `file`, `board`). At the end, the levels that the report advises are tried (`trial`).
 """
 
-from golden.torch.instruments.observe.file import NAME
 from golden.torch.instruments.observe.observation import Observation, ObservationSettings, as_settings, observe
 from golden.torch.instruments.observe.report import ObservationReport, WorstPlace
 from golden.torch.instruments.observe.rows import (
@@ -21,6 +20,7 @@ from golden.torch.instruments.observe.rows import (
     TrialRow,
     read_rows,
 )
+from golden.torch.instruments.observe.writing import NAME
 
 __all__ = [
     "NAME",

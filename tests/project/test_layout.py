@@ -146,7 +146,7 @@ def test_rooms_of_the_training_layer_import_only_those_below() -> None:
     [
         ("golden/torch/settings/half.py", "golden.torch.guard.guard", True),
         ("golden/torch/amp/precision.py", "golden.torch.optim", True),
-        ("golden/torch/common/ranks.py", "golden.torch", True),
+        ("golden/torch/common/processes.py", "golden.torch", True),
         ("golden/torch/backend.py", "golden.torch.training.trainer", True),
         ("golden/torch/guard/guard.py", "golden.torch.settings.half", False),
         ("golden/torch/cerebras/data.py", "golden.torch.utils", False),

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from golden.torch.cerebras import current
+from golden.torch.cerebras import backends
 from golden.torch.settings import half, levels
 
 from .surface import Surface, fault_of, surface
@@ -54,7 +54,7 @@ PATIENCE = 20  # seconds
 @pytest.fixture(autouse=True)
 def defaults_of_the_process(monkeypatch):
     # Some functions say that there is no backend before they look at their arguments.
-    monkeypatch.setattr(current._Process, "backend", current.Backend(current.BackendType.CPU))
+    monkeypatch.setattr(backends._Process, "backend", backends.Backend(backends.BackendType.CPU))
     monkeypatch.setattr(half._Process, "half", half.half_named("float16"))
     monkeypatch.setattr(half._Process, "mixed_precision", False)
     monkeypatch.setattr(levels._Process, "level", 1)

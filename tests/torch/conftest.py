@@ -6,8 +6,8 @@ The defaults are float16, level 1 and no mixed precision.
 import pytest
 import torch
 
-from golden.torch.cerebras import current
-from golden.torch.common import notices
+from golden.torch.cerebras import backends
+from golden.torch.common import terminal
 from golden.torch.settings import half, levels, passes
 
 
@@ -17,8 +17,8 @@ def defaults_of_the_process(monkeypatch):
     monkeypatch.setattr(half._Process, "half_is_set", False)
     monkeypatch.setattr(half._Process, "mixed_precision", False)
     monkeypatch.setattr(half._Process, "initialized", None)
-    monkeypatch.setattr(current._Process, "backend", None)
-    monkeypatch.setattr(notices, "_said", set())
+    monkeypatch.setattr(backends._Process, "backend", None)
+    monkeypatch.setattr(terminal, "_said", set())
     monkeypatch.setattr(levels._Process, "level", 1)
     for kind in ("backward", "other", "fp32", "plain"):
         monkeypatch.setattr(passes.Latest, kind, -1)

@@ -121,7 +121,7 @@ def test_resume_that_fails_in_the_log_keeps_its_rows(capsys, folder, monkeypatch
     def fails(*_):
         raise OSError("the disk is full")
 
-    monkeypatch.setattr("golden.torch.training.log.csv.DictWriter.writerows", fails)
+    monkeypatch.setattr("golden.torch.training.loggers.csv.DictWriter.writerows", fails)
     assert "the disk is full" in refused(capsys, "fit", "digits_mlp", folder, "--resume", "--steps", "5")
     assert (folder / "log.csv").read_bytes() == before
 

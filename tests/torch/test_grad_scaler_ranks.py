@@ -4,7 +4,7 @@ import torch
 from torch import nn
 
 from golden.torch.amp import GradScaler
-from golden.torch.common.ranks import average_gradients, highest_rank_where, rank, world_size
+from golden.torch.common.processes import average_gradients, highest_rank_where, rank, world_size
 
 from .processes import run_on_two_ranks
 

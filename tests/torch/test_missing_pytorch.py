@@ -8,7 +8,7 @@ import tomllib
 
 import pytest
 
-from golden.torch.common.oldest import OLDEST, refuse_older
+from golden.torch.common.pytorch import OLDEST, refuse_older
 from tools.paths import ROOT
 
 NEEDED = "golden.torch needs PyTorch, which is not installed: pip install 'cbfloat[train]'"

@@ -11,7 +11,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import golden
 import golden.torch as cstorch
-from golden.torch.cerebras import current
+from golden.torch.cerebras import backends
 
 SCRIPTS = Path(__file__).parent / "scripts"
 THEIRS, OURS = "import cerebras.pytorch as cstorch", "import golden.torch as cstorch"
@@ -98,7 +98,7 @@ def test_older_loop_runs_at_the_level_of_its_configuration_and_writes_summaries(
 
 def test_evaluation_loads_a_checkpoint_and_measures(tmp_path):
     run("custom_loop", MODEL_DIR=str(tmp_path))
-    current._Process.backend = None  # as in another process
+    backends._Process.backend = None  # as in another process
     script, products = run("evaluation", CHECKPOINT=str(tmp_path / "checkpoint_12.mdl"))
     assert (products.exact, products.of_pytorch) == (3 * 2, {})
     assert products.halves == {"bfloat16"}

@@ -12,15 +12,14 @@ from rich.console import Console
 from torch.optim import optimizer
 
 import golden.torch as cstorch
-from golden.torch.cerebras import rate
+from golden.torch.cerebras import data_executor
 from golden.torch.cerebras.steps import check_count
-from golden.torch.common import progress
-from golden.torch.common.devices import batch_for
-from golden.torch.common.frames import constant, run_as_written
-from golden.torch.common.outputs import outputs_of
-from golden.torch.common.random_state import seed_everything
+from golden.torch.common import terminal
+from golden.torch.common.arguments import outputs_of
+from golden.torch.common.processes import batch_for, seed_everything
+from golden.torch.common.pytorch import constant, run_as_written
 from golden.torch.instruments.advise import measuring
-from golden.torch.instruments.observe import across_ranks
+from golden.torch.instruments.observe import writing
 from golden.torch.settings.draws import Draws
 from golden.torch.settings.half_type import half_named
 from golden.torch.settings.mapped import enter_map
@@ -70,8 +69,8 @@ def test_run_that_goes_on_keeps_a_record_that_cannot_be_read(tmp_path):
 
 def test_rate_is_that_of_the_latest_step_and_of_all(monkeypatch):
     clock = iter([10.0, 12.0, 16.0])
-    monkeypatch.setattr(rate.time, "monotonic", lambda: next(clock))
-    profiler = rate.Profiler()
+    monkeypatch.setattr(data_executor.time, "monotonic", lambda: next(clock))
+    profiler = data_executor.Profiler()
     assert (profiler.rate, profiler.global_rate, profiler.total_time) == (0.0, 0.0, 0.0)
     profiler.step(6)
     assert (profiler.rate, profiler.global_rate) == (3.0, 3.0)
@@ -103,13 +102,13 @@ def test_observations_of_all_processes_are_summed_on_the_first(monkeypatch):
         if of_ranks is not None:
             of_ranks[:] = [mine, {"shared": Numbers(5), "only there": Numbers(7)}, {"shared": Numbers(11)}]
 
-    monkeypatch.setattr(across_ranks, "world_size", lambda: 3)
-    monkeypatch.setattr(across_ranks.dist, "gather_object", gathered)
-    monkeypatch.setattr(across_ranks, "rank", lambda: 0)
-    found = across_ranks.merged({"shared": Numbers(2), "only here": Numbers(3)})
+    monkeypatch.setattr(writing, "world_size", lambda: 3)
+    monkeypatch.setattr(writing.dist, "gather_object", gathered)
+    monkeypatch.setattr(writing, "rank", lambda: 0)
+    found = writing.merged({"shared": Numbers(2), "only here": Numbers(3)})
     assert {name: each.total for name, each in found.items()} == {"shared": 18, "only here": 3, "only there": 7}
-    monkeypatch.setattr(across_ranks, "rank", lambda: 2)
-    assert across_ranks.merged({"shared": Numbers(2)}) == {}
+    monkeypatch.setattr(writing, "rank", lambda: 2)
+    assert writing.merged({"shared": Numbers(2)}) == {}
     assert asked == [True, False]
 
 
@@ -150,12 +149,12 @@ def on_a_terminal(**given):
 
 def test_progress_bar_goes_when_it_is_done(monkeypatch):
     consoles = []
-    monkeypatch.setattr(progress, "Console", lambda **given: consoles.append(on_a_terminal(**given)) or consoles[0])
-    assert list(progress.shown([3, 4], "candidates", True)) == [3, 4]
+    monkeypatch.setattr(terminal, "Console", lambda **given: consoles.append(on_a_terminal(**given)) or consoles[0])
+    assert list(terminal.shown([3, 4], "candidates", True)) == [3, 4]
     drawn = consoles[0].file.getvalue()
     assert "candidates" in drawn
     assert drawn.rpartition("\n")[2].endswith("\x1b[1A\x1b[2K")  # up to the bar, which is erased
-    assert list(progress.shown([3, 4], "candidates", False)) == [3, 4]
+    assert list(terminal.shown([3, 4], "candidates", False)) == [3, 4]
     assert consoles[1:] == [] or consoles[1].file.getvalue() == ""
 
 

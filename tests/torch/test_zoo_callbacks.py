@@ -23,7 +23,7 @@ from golden.modelzoo.trainer.callbacks import (
     TrainingLoop,
 )
 from golden.torch.common.section import parse
-from golden.torch.training.logger import Logger
+from golden.torch.training.callback import Logger
 from golden.torch.training.run_file import Init
 from golden.torch.training.run_parts import callbacks_of, optimizer_from
 from golden.torch.training.zoo_callbacks import CALLBACKS, WithoutEffect

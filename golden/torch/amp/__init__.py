@@ -1,7 +1,5 @@
 """Automatic mixed precision under the names of ``cerebras.pytorch.amp``: loss scaling, half type, contexts."""
 
-from golden.torch.amp.autocast import autocast, init
-from golden.torch.amp.conditional import isfinite
 from golden.torch.amp.grad_scaler import GradScaler
 from golden.torch.amp.half_dtype import (
     get_floating_point_dtype,
@@ -11,8 +9,9 @@ from golden.torch.amp.half_dtype import (
     is_cbfloat16_tensor,
     set_half_dtype,
 )
-from golden.torch.amp.initialize import initialize
+from golden.torch.amp.initialize import autocast, init, initialize
 from golden.torch.amp.optimizer_step import optimizer_step
+from golden.torch.amp.scale import isfinite
 from golden.torch.settings.half import enable_mixed_precision, mixed_precision
 
 __all__ = [

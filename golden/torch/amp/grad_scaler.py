@@ -11,8 +11,6 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from golden.loss_scaling import as_loss_scale
-from golden.torch.amp.conditional import note_step
-from golden.torch.amp.exactness import LossCheck
 from golden.torch.amp.gradients import (
     clip_by_norm,
     common_norm,
@@ -24,9 +22,9 @@ from golden.torch.amp.gradients import (
     parameters_of,
 )
 from golden.torch.amp.iteration import Iteration, as_optimizer, as_optimizers, check_has_no_closure
-from golden.torch.amp.scale import LossScale
-from golden.torch.common.notices import say_once
-from golden.torch.common.ranks import highest_rank_where, rank
+from golden.torch.amp.scale import LossCheck, LossScale, note_step
+from golden.torch.common.processes import highest_rank_where, rank
+from golden.torch.common.terminal import say_once
 from golden.torch.guard.unscaled import scaled_step
 from golden.torch.settings.scopes import scopes
 

@@ -1,4 +1,4 @@
-"""Prepare a model so that it always runs in a precision, without a context at every call."""
+"""Models that run in a precision whenever they are called: `initialize`, and `autocast` under PyTorch's name."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ from golden.reduction import DEFAULT_CHUNK
 from golden.torch.amp.iteration import as_optimizers
 from golden.torch.amp.precision import precision
 from golden.torch.amp.within import result_within
-from golden.torch.settings.half import _Process, running_half
+from golden.torch.settings.half import _Process, enable_mixed_precision, running_half
 from golden.torch.settings.half_type import HalfType, half_named
 from golden.torch.settings.level_map import LevelMap
 from golden.torch.settings.mapped import in_map
 from golden.torch.settings.scopes import scopes
 
-__all__ = ["enter_everywhere", "initialize", "is_initialized"]
+__all__ = ["autocast", "enter_everywhere", "init", "initialize", "is_initialized"]
+
 
 Model = TypeVar("Model", bound=nn.Module)
 Optimizers = TypeVar("Optimizers", bound=Optimizer | Iterable[Optimizer])
@@ -213,3 +214,50 @@ def _precision_of(settings: Mapping[str, Any], module: nn.Module) -> AbstractCon
     """Return the precision in which a module of an initialised model runs that is called from outside."""
     context = precision(**settings)
     return in_map(context, module) if "levels" in settings else context
+
+
+def autocast(
+    half: str | torch.dtype | HalfType | None = None, *args: Any, dtype: str | torch.dtype | None = None, **kwargs: Any
+) -> precision:
+    """Return a context in which products are exact: `golden.torch.precision`.
+
+    Parameters
+    ----------
+    half : str or torch.dtype, optional
+        The half type; that in force unless given.
+    *args, **kwargs
+        Of `golden.torch.precision`.
+    dtype : str or torch.dtype, optional
+        `half` under the name of the original.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `golden.torch.precision` does, or if both names are used.
+    """
+    if dtype is not None:
+        if half is not None:
+            raise ValueError("dtype: another name of half, must not be given beside it")
+        half = dtype
+    return precision(half, *args, **kwargs)
+
+
+def init(enabled: bool = True, enable_caching: bool = True, verbose: bool = False, allow_banned: bool = False) -> None:
+    """Turn mixed precision on, for compiled models and traced steps.
+
+    Parameters
+    ----------
+    enabled : bool
+        False: leave it as it is.
+    enable_caching, verbose, allow_banned : bool
+        Accepted; there are no casts to cache, report or forbid.
+
+    Raises
+    ------
+    TypeError
+        If `enabled` is not a bool.
+    """
+    if not isinstance(enabled, bool):
+        raise TypeError(f"enabled: got {enabled!r}, must be True or False")
+    if enabled:
+        enable_mixed_precision()

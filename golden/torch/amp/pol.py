@@ -11,7 +11,7 @@ import torch
 
 from golden.torch.amp.within import within
 from golden.torch.common.arguments import checked_level
-from golden.torch.common.frames import run_as_written
+from golden.torch.common.pytorch import run_as_written
 from golden.torch.guard.guard import unwatch, watch
 from golden.torch.settings.level_map import LevelMap
 from golden.torch.settings.mapped import enter_map, leave_map

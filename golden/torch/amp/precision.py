@@ -18,7 +18,7 @@ from golden.reduction import DEFAULT_CHUNK, Reduction
 from golden.rounding import ReductionRounding, Rounding, as_rounding
 from golden.torch.amp.within import within
 from golden.torch.common.arguments import checked_level
-from golden.torch.common.frames import run_as_written
+from golden.torch.common.pytorch import run_as_written
 from golden.torch.guard.guard import unwatch, watch
 from golden.torch.guard.mode import Interception
 from golden.torch.settings.draws import Draws

@@ -1,4 +1,4 @@
-"""`compile` and `trace`: a model and a step in the precision of the run, without a context in the script."""
+"""`compile`, `trace` and the closures of a step: Python that runs at once, in the precision in force."""
 
 from __future__ import annotations
 
@@ -14,14 +14,66 @@ from torch import nn
 
 from golden.torch.amp.initialize import enter_everywhere
 from golden.torch.amp.precision import precision
-from golden.torch.cerebras.current import Backend, backend, current_backend
-from golden.torch.common.notices import say_once
+from golden.torch.cerebras.backends import Backend, backend, current_backend, current_executor
+from golden.torch.common.terminal import say_once
 from golden.torch.settings.half import wants_mixed_precision
 from golden.torch.settings.level_map import LevelMap
 from golden.torch.settings.mapped import in_map, mapped
 from golden.torch.settings.scopes import scopes
 
-__all__ = ["compile", "trace"]
+__all__ = ["checkpoint_closure", "compile", "step_closure", "trace"]
+
+
+Closure = Callable[..., Any]
+
+
+def step_closure(closure: Closure) -> Closure:
+    """Decorate a function so that its calls run at the end of the step, in order, with the values of now.
+
+    Where no backend has been made the call runs at once; before a run, it waits for the beginning of the run. Calls
+    that a closure makes itself run in the same step.
+
+    Parameters
+    ----------
+    closure : callable
+        What to call; its result is dropped.
+    """
+
+    @functools.wraps(closure)
+    def at_the_end_of_the_step(*args: Any, **kwargs: Any) -> None:
+        backend = current_backend(raise_exception=False)
+        if backend is None:
+            closure(*args, **kwargs)
+        else:
+            backend.add_step_closure(closure, args, kwargs)
+
+    at_the_end_of_the_step.is_step_closure = True  # type: ignore[attr-defined]
+    return at_the_end_of_the_step
+
+
+def checkpoint_closure(closure: Closure) -> Closure:
+    """Decorate a function so that its calls run at the end of the step, if that is a checkpoint step.
+
+    Which steps are is what `golden.torch.utils.data.DataExecutor` was told; the beginning of a run counts as one.
+
+    Raises
+    ------
+    RuntimeError
+        When it is called: if no backend has been made, or no data executor is running when the step ends.
+    """
+
+    @functools.wraps(closure)
+    def on_checkpoint_steps(*args: Any, **kwargs: Any) -> None:
+        executor = current_executor()
+        if executor.is_pre_initial_step or executor.is_checkpoint_step:
+            closure(*args, **kwargs)
+
+    @functools.wraps(closure)
+    def at_the_end_of_the_step(*args: Any, **kwargs: Any) -> None:
+        current_backend().add_step_closure(on_checkpoint_steps, args, kwargs)
+
+    return at_the_end_of_the_step
+
 
 Model = TypeVar("Model", bound=nn.Module)
 

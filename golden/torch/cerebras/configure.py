@@ -11,14 +11,9 @@ from typing import Any
 from golden.torch.cerebras import adam, adaptive, descent, lr_scheduler, whole_matrix
 from golden.torch.cerebras.optimizer import Optimizer
 from golden.torch.common.arguments import check_mapping
-from golden.torch.common.notices import say_once
+from golden.torch.common.terminal import say_once
 
-__all__ = [
-    "configure_lr_scheduler",
-    "configure_optimizer",
-    "configure_optimizer_params",
-    "configure_scheduler_params",
-]
+__all__ = ["configure_lr_scheduler", "configure_optimizer", "configure_optimizer_params", "configure_scheduler_params"]
 
 _OPTIMIZERS = {
     name.lower(): getattr(module, name)

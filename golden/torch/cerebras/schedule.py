@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from golden.torch.amp.conditional import isfinite
+from golden.torch.amp.scale import isfinite
 from golden.torch.cerebras.optimizer import Group, Optimizer
 
 __all__ = ["Scheduler"]

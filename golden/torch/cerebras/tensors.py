@@ -10,10 +10,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from golden.torch.cerebras.closures import step_closure
-from golden.torch.cerebras.current import current_executor
+from golden.torch.cerebras.backends import current_executor
+from golden.torch.cerebras.compilation import step_closure
 from golden.torch.common.arguments import naming
-from golden.torch.common.notices import say_once
+from golden.torch.common.terminal import say_once
 
 __all__ = [
     "add_debug_name",

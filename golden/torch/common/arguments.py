@@ -1,11 +1,14 @@
-"""Checks of arguments that several parts need; each raises an error that names the argument."""
+"""Checks that several parts need: of arguments, of folders, of what a model returns. Errors name the argument."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
+
+from torch import Tensor
 
 from golden.reduction import LEVELS
 
@@ -18,7 +21,10 @@ __all__ = [
     "check_name",
     "checked_level",
     "length_of",
+    "loss_of",
+    "make_folder",
     "naming",
+    "outputs_of",
     "unknown_key",
 ]
 
@@ -103,3 +109,43 @@ def length_of(given: Any) -> int | None:
         return len(given)
     except TypeError:
         return None
+
+
+def make_folder(folder: Path, argument: str) -> None:
+    """Make a folder and those above it; name the argument that asks for it if that fails.
+
+    Raises
+    ------
+    OSError
+        Of the kind that the system has raised.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise type(error)(f"{argument}: got {folder}, where nothing can be written: {error.strerror}") from None
+
+
+def outputs_of(result: Any) -> dict[str, Any]:
+    """Return what a model returned as a dictionary: a loss, a pair of loss and outputs, or a dictionary already."""
+    if isinstance(result, Tensor):
+        return {"loss": result} if result.numel() == 1 else {"output": result}
+    if isinstance(result, dict):
+        return result
+    if isinstance(result, (list, tuple)) and result:
+        return {"loss": result[0], "logits": result[1] if len(result) == 2 else result[1:]}
+    return {"output": result}
+
+
+def loss_of(outputs: dict[str, Any]) -> Tensor:
+    """Return the loss among the outputs of a model.
+
+    Raises
+    ------
+    ValueError
+        If there is no loss, or it is not a tensor of one element.
+    """
+    loss = outputs.get("loss", outputs.get("output"))
+    if not isinstance(loss, Tensor) or loss.numel() != 1:
+        got = f"a tensor of shape {tuple(loss.shape)}" if isinstance(loss, Tensor) else repr(loss)
+        raise ValueError(f"loss: got {got}, must be a tensor of one element")
+    return loss

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic.fields import FieldInfo
 
 from golden.torch.common.arguments import unknown_key
-from golden.torch.common.notices import say_once
+from golden.torch.common.terminal import say_once
 
 __all__ = ["Section", "parse"]
 

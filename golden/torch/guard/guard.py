@@ -23,7 +23,7 @@ import torch
 from torch.autograd.graph import GradientEdge
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from golden.torch.common.frames import run_as_written
+from golden.torch.common.pytorch import run_as_written
 from golden.torch.guard.operator_kinds import is_of_pytorch, kind_of_operator, operator_name
 from golden.torch.guard.provenance import OF_A_LEAF, half_of_graph, made_in, nodes
 from golden.torch.settings.half import current_half, is_asked_for

@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from golden.torch.common.frames import constant
+from golden.torch.common.pytorch import constant
 from golden.torch.guard.operator_kinds import kind_of_operator
 from golden.torch.products.functions import attention, contraction, convolution, derived, products, recurrent, sampling
 from golden.torch.products.functions.gradients import round_to_half

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch.overrides import TorchFunctionMode, resolve_name
 from torch.utils.checkpoint import checkpoint
 
-from golden.torch.common.frames import run_as_written
+from golden.torch.common.pytorch import run_as_written
 from golden.torch.guard.compiled import MARK, OFF, hides_products
 from golden.torch.guard.guard import refuse, watching
 from golden.torch.guard.interception import ACTIVATIONS, COMPOSITES, exact_of, is_leaf, kind_of

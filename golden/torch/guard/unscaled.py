@@ -16,7 +16,7 @@ from typing import Any
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from golden import CBFLOAT16
-from golden.torch.common.frames import run_as_written
+from golden.torch.common.pytorch import run_as_written
 from golden.torch.settings.half import current_half, wants_mixed_precision
 from golden.torch.settings.passes import Latest
 from golden.torch.settings.scopes import Process

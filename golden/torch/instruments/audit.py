@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from golden.torch.amp.initialize import is_initialized
 from golden.torch.amp.precision import precision
-from golden.torch.common.random_state import capture, restore
+from golden.torch.common.processes import capture, restore
 from golden.torch.guard.guard import unwatch, watch
 from golden.torch.guard.operator_kinds import operator_name
 from golden.torch.guard.provenance import nodes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from golden.torch.common.notices import say_once
+from golden.torch.common.terminal import say_once
 from golden.torch.settings.half_type import HalfType, half_named
 from golden.torch.settings.scopes import scopes
 

@@ -19,7 +19,7 @@ from torch import nn
 from torch.nn.modules import module as hooked
 from torch.utils.hooks import RemovableHandle
 
-from golden.torch.common.frames import run_as_written
+from golden.torch.common.pytorch import run_as_written
 from golden.torch.settings.level_map import LevelMap
 from golden.torch.settings.scopes import MapScope, scopes
 

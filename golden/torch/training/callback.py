@@ -1,10 +1,10 @@
-"""Callbacks, with the hooks of the Model Zoo."""
+"""Callbacks and loggers, with the hooks of the Model Zoo."""
 
 from __future__ import annotations
 
 import difflib
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from typing import Any
 
@@ -13,7 +13,7 @@ from torch.optim import Optimizer
 
 from golden.torch.training.loop import TrainingLoop, ValidationLoop
 
-__all__ = ["HOOKS", "Callback", "Callbacks"]
+__all__ = ["HOOKS", "Callback", "Callbacks", "Logger"]
 
 
 class Callback:
@@ -164,3 +164,17 @@ class Callbacks:
         """Call one hook of all callbacks."""
         for each in self.all:
             getattr(each, hook)(trainer, *arguments)
+
+
+class Logger(Callback):
+    """Base of a logger: a callback that also takes figures. It is asked on process 0 only."""
+
+    def log_metrics(self, metrics: Mapping[str, Any], step: int) -> None:
+        """Take figures by their names."""
+
+    def log_step(self, row: Mapping[str, Any], step: int) -> None:
+        """Take what the run tells of a step: ``loss`` and ``loss_scale`` among others; numbers go to `log_metrics`."""
+        self.log_metrics({name: each for name, each in row.items() if isinstance(each, (int, float))}, step)
+
+    def flush(self) -> None:
+        """Write what is not yet on disk; run at the end of `fit` and of a validation, whatever ends them."""

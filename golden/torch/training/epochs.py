@@ -8,9 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from golden.torch.common.progress import TrainingProgress
-from golden.torch.common.random_state import RandomState
-from golden.torch.common.ranks import rank, world_size
+from golden.torch.common.processes import RandomState, rank, world_size
+from golden.torch.common.terminal import TrainingProgress
 from golden.torch.training.feed import groups, mark_trained
 from golden.torch.training.interruption import Interruption
 from golden.torch.training.loop import TrainingLoop

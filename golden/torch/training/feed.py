@@ -10,8 +10,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from golden.torch.common.random_state import RandomState, capture, restore
-from golden.torch.common.ranks import highest_rank_where, message, world_size
+from golden.torch.common.processes import RandomState, capture, highest_rank_where, message, restore, world_size
 from golden.torch.training.identity import hash_of
 from golden.torch.training.persistence import Position
 

@@ -1,4 +1,4 @@
-"""Parts of a run as they are given: an object, or a function that makes it once the seed is set."""
+"""The parts of a `Trainer`, made of its arguments."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from torch.optim import Optimizer
 
 from golden.torch.amp.iteration import as_optimizer
 from golden.torch.common.arguments import check_count
-from golden.torch.training.logger import Logger
+from golden.torch.training.callback import Logger
 from golden.torch.training.loggers import Logging
 from golden.torch.training.loop import TrainingLoop
 from golden.torch.training.saving import Checkpoint
@@ -25,9 +25,46 @@ __all__ = [
     "as_loop",
     "as_model",
     "as_schedulers",
+    "device_of",
     "one_or_several",
     "optimizer_of",
 ]
+
+
+_KINDS = ("CPU", "GPU", "CSX")
+
+
+def device_of(backend: Any, device: str | None) -> str:
+    """Return "CPU", "GPU" or "CSX".
+
+    Parameters
+    ----------
+    backend : object or str, optional
+        What ``backend("CPU")`` of a script gave: anything with the name of a device, or the name.
+    device : str, optional
+        "CPU", "GPU" or "CSX" in any case; not beside `backend`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If both are given, or something is no known device.
+    """
+    if backend is not None and device is not None:
+        raise ValueError(f"device: got {device!r} beside a backend, must be one of the two, and the other None")
+    argument, given = ("backend", backend) if backend is not None else ("device", device)
+    if given is None:
+        return "CPU"
+    name = given
+    for attribute in ("device_type", "backend_type", "device", "type", "name"):
+        if isinstance(name, str):
+            break
+        name = getattr(name, attribute, name)
+    if not isinstance(name, str):
+        raise TypeError(f"{argument}: got {given!r}, must be 'CPU', 'GPU', 'CSX' or an object with such a device type")
+    kind = name.upper()
+    if kind not in _KINDS:
+        raise ValueError(f"{argument}: got {name!r}, must be 'CPU', 'GPU' or 'CSX'")
+    return kind
 
 
 def as_model(given: nn.Module | Callable[[], nn.Module]) -> nn.Module:

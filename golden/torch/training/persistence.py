@@ -11,8 +11,7 @@ from typing import Any
 import torch.distributed as dist
 from torch.optim import Optimizer
 
-from golden.torch.common.random_state import RandomState, capture, seed_everything
-from golden.torch.common.ranks import rank, world_size
+from golden.torch.common.processes import RandomState, capture, rank, seed_everything, world_size
 from golden.torch.training.checkpoint import CheckpointContent, prune_checkpoints, read_checkpoint, write_checkpoint
 from golden.torch.training.identity import (
     as_json,

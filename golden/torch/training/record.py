@@ -9,8 +9,8 @@ from typing import Any
 
 import yaml
 
-from golden.torch.common.folders import make_folder
-from golden.torch.common.ranks import rank
+from golden.torch.common.arguments import make_folder
+from golden.torch.common.processes import rank
 from golden.torch.training.callback import Callback
 from golden.torch.training.run import Run
 

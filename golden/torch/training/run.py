@@ -12,7 +12,7 @@ from torch.optim import Optimizer
 from golden.torch.amp import precision as contexts
 from golden.torch.amp.configuration import MixedPrecision
 from golden.torch.amp.grad_scaler import GradScaler
-from golden.torch.training.logger import Logger
+from golden.torch.training.callback import Logger
 from golden.torch.training.saving import Checkpoint
 
 __all__ = ["Run"]

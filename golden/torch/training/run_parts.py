@@ -15,7 +15,7 @@ from torch.utils.data.distributed import DistributedSampler
 
 from golden.torch import optim
 from golden.torch.common.arguments import unknown_key
-from golden.torch.common.ranks import world_size
+from golden.torch.common.processes import world_size
 from golden.torch.examples.task import Task
 from golden.torch.training import divergence, loggers
 from golden.torch.training.by_name import build, find, is_import_path, parameters_of, single

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from golden.torch.common.arguments import check_count
-from golden.torch.common.ranks import rank
+from golden.torch.common.processes import rank
 from golden.torch.training.callback import Callback
 from golden.torch.training.checkpoint import prune_checkpoints
 

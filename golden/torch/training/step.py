@@ -10,9 +10,8 @@ import torch
 import torch.distributed as dist
 
 from golden.torch.amp.optimizer_step import check_has_gradient, clip_gradients
-from golden.torch.common.devices import batch_for
-from golden.torch.common.outputs import loss_of, outputs_of
-from golden.torch.common.ranks import average_gradients, message, world_size
+from golden.torch.common.arguments import loss_of, outputs_of
+from golden.torch.common.processes import average_gradients, batch_for, message, world_size
 from golden.torch.training.run import Run
 
 __all__ = ["forward", "train_step"]

@@ -14,20 +14,15 @@ from torch.optim import Optimizer
 from golden.torch.amp.configuration import MixedPrecision
 from golden.torch.cerebras.tensorflow_era import NotOfTensorFlow
 from golden.torch.common.arguments import check_count, check_is
-from golden.torch.common.devices import device_of_kind, state_to
-from golden.torch.common.random_state import RandomState, capture, restore, seed_everything
-from golden.torch.common.ranks import rank
+from golden.torch.common.processes import RandomState, capture, device_of_kind, rank, restore, seed_everything, state_to
 from golden.torch.instruments.observe.observation import as_settings
 from golden.torch.instruments.observe.report import ObservationReport
-from golden.torch.training.backend import device_of
-from golden.torch.training.beginning import begin_afresh, checkpoint_to_load
-from golden.torch.training.callback import Callback, Callbacks
+from golden.torch.training.bounds import begin_afresh, checkpoint_to_load, stopped, warn_of_no_step
+from golden.torch.training.callback import Callback, Callbacks, Logger
 from golden.torch.training.checkpoint import read_checkpoint
 from golden.torch.training.divergence import Divergence
-from golden.torch.training.ending import stopped, warn_of_no_step
 from golden.torch.training.epochs import Epochs
 from golden.torch.training.interruption import Interruption
-from golden.torch.training.logger import Logger
 from golden.torch.training.loggers import CsvLogger, Logging
 from golden.torch.training.loop import TrainingLoop, ValidationLoop
 from golden.torch.training.observed import ObservedRun
@@ -38,6 +33,7 @@ from golden.torch.training.parts import (
     as_loop,
     as_model,
     as_schedulers,
+    device_of,
     one_or_several,
     optimizer_of,
 )

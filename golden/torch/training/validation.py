@@ -11,11 +11,9 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from golden.torch.common.devices import batch_for
-from golden.torch.common.outputs import loss_of
-from golden.torch.common.progress import shown
-from golden.torch.common.random_state import capture, restore
-from golden.torch.common.ranks import message, rank, world_size
+from golden.torch.common.arguments import loss_of
+from golden.torch.common.processes import batch_for, capture, message, rank, restore, world_size
+from golden.torch.common.terminal import shown
 from golden.torch.training.interruption import Interruption
 from golden.torch.training.loop import ValidationLoop
 from golden.torch.training.run import Run

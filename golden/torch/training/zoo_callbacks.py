@@ -13,9 +13,9 @@ from torch.optim import Optimizer
 
 from golden.torch.amp.configuration import MixedPrecision
 from golden.torch.amp.gradients import common_norm, l2_norm, number_of, parameters_of
-from golden.torch.cerebras.flags import swap_flags
+from golden.torch.cerebras.cluster import swap_flags
 from golden.torch.common.arguments import check_items
-from golden.torch.common.notices import say_once
+from golden.torch.common.terminal import say_once
 from golden.torch.training.callback import Callback
 from golden.torch.training.divergence import CheckLoss
 from golden.torch.training.loggers import Logging

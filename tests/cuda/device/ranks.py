@@ -7,7 +7,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 import golden.torch as cstorch
-from golden.torch.common.ranks import average_gradients
+from golden.torch.common.processes import average_gradients
 from tests.cuda.device.judge import differing
 
 __all__ = ["train_on_two_ranks"]

@@ -6,7 +6,7 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 import golden.torch as cstorch
-from golden.torch.common import notices
+from golden.torch.common import terminal
 from golden.torch.instruments.observe.attribution import Attribution
 from golden.torch.settings.scopes import scopes
 
@@ -119,7 +119,7 @@ class Gram(nn.Module):
 @pytest.fixture
 def told(monkeypatch, caplog):
     """What the log says of products that are left out."""
-    monkeypatch.setattr(notices, "_said", set())
+    monkeypatch.setattr(terminal, "_said", set())
     return lambda: [each.getMessage() for each in caplog.records if "left out" in each.getMessage()]
 
 

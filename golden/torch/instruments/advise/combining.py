@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from golden.torch.common.progress import shown
+from golden.torch.common.terminal import shown
 from golden.torch.instruments.advise.choosing import Choice, Prediction
 from golden.torch.instruments.advise.measuring import Change
 

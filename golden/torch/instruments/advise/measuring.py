@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from golden.torch.amp.configuration import MixedPrecision
-from golden.torch.common.outputs import loss_of, outputs_of
+from golden.torch.common.arguments import loss_of, outputs_of
 from golden.torch.instruments.advise.formats import Formats
 from golden.torch.instruments.advise.products import ProductCount
 from golden.torch.instruments.audit import unchanged

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from golden.reduction import LEVELS
 from golden.torch.amp.configuration import MixedPrecision
 from golden.torch.common.arguments import check_flags, check_items
-from golden.torch.common.progress import shown
+from golden.torch.common.terminal import shown
 from golden.torch.instruments.advise.advice import Advice, AdviceRow, Trial, level_map_of
 from golden.torch.instruments.advise.arguments import as_batches, as_budget, as_chunks, as_levels, as_precision
 from golden.torch.instruments.advise.choosing import Candidate, Choice, Prediction, Setting, Start

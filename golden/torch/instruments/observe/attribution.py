@@ -19,7 +19,7 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from golden.torch.common.notices import say_once
+from golden.torch.common.terminal import say_once
 from golden.torch.instruments.observe.samples import Shape
 
 __all__ = ["COMPILED", "Attribution", "Pass", "Place"]

@@ -17,15 +17,13 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 from golden import __version__
 from golden.reduction import DEFAULT_CHUNK
 from golden.torch.common.arguments import check_count
-from golden.torch.common.ranks import rank, world_size
-from golden.torch.instruments.observe.across_ranks import merged
-from golden.torch.instruments.observe.board import Board
+from golden.torch.common.processes import rank, world_size
 from golden.torch.instruments.observe.causes import cause_of
-from golden.torch.instruments.observe.file import ObservationFile
 from golden.torch.instruments.observe.observer import Observer
 from golden.torch.instruments.observe.report import ObservationReport
 from golden.torch.instruments.observe.rows import FirstBadRow, Row, RunRow, StepRow
 from golden.torch.instruments.observe.trial import LevelTrial
+from golden.torch.instruments.observe.writing import Board, ObservationFile, merged
 from golden.torch.settings.half import current_half
 from golden.torch.settings.levels import model_level
 from golden.torch.settings.scopes import Settings, scopes

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves, tree_map_only
 
 from golden.torch.amp.precision import precision
-from golden.torch.common.notices import say_once
+from golden.torch.common.terminal import say_once
 from golden.torch.instruments.audit import is_compiled, unchanged
 from golden.torch.instruments.observe.rows import TrialRow
 from golden.torch.settings.level_map import LevelMap

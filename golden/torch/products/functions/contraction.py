@@ -13,7 +13,7 @@ from collections.abc import Hashable, Iterable, Sequence
 
 import torch
 
-from golden.torch.common.frames import constant
+from golden.torch.common.pytorch import constant
 from golden.torch.products.functions.products import check_tensors, product
 
 __all__ = ["contract", "einsum"]

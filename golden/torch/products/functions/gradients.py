@@ -24,7 +24,7 @@ from typing import Any
 import torch
 from torch.autograd import forward_ad
 
-from golden.torch.common.frames import constant
+from golden.torch.common.pytorch import constant
 from golden.torch.products.operators import registered as operators
 from golden.torch.settings.half_type import HalfType
 from golden.torch.settings.scopes import scopes

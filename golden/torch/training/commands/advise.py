@@ -12,8 +12,8 @@ from rich.console import Console
 from torch import Tensor
 
 from golden.torch.amp.yaml_configuration import yaml_value
-from golden.torch.common.outputs import loss_of, outputs_of
-from golden.torch.common.ranks import world_size
+from golden.torch.common.arguments import loss_of, outputs_of
+from golden.torch.common.processes import world_size
 from golden.torch.instruments.advise.measuring import loss_function
 from golden.torch.instruments.advise.search import Search
 from golden.torch.training.commands.run import Run, built

@@ -20,10 +20,9 @@ import golden
 from golden.kernels.library import keep_threads
 from golden.torch.amp.configuration import MixedPrecision
 from golden.torch.amp.yaml_configuration import precision_from_yaml, read_yaml, yaml_value
-from golden.torch.common.progress import scale_text
-from golden.torch.common.random_state import seed_everything
-from golden.torch.common.ranks import rank, world_size
+from golden.torch.common.processes import rank, seed_everything, world_size
 from golden.torch.common.section import parse
+from golden.torch.common.terminal import scale_text
 from golden.torch.observing import NAME as OBSERVATIONS
 from golden.torch.training.older_form import as_today, is_older
 from golden.torch.training.record import RunRecord

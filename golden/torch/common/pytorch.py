@@ -1,13 +1,47 @@
-"""Marks for torch.compile on functions of the guard, set without importing it, which would take two seconds."""
+"""What depends on the release of PyTorch: the oldest one that serves, and marks for its compiler."""
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import torch
 
-__all__ = ["constant", "run_as_written"]
+__all__ = ["OLDEST", "constant", "refuse_older", "run_as_written"]
+
+
+OLDEST = (2, 12)
+_ANYWAY = "CBFLOAT_OLDER_PYTORCH"
+
+
+def refuse_older(version: str) -> None:
+    """Raise an error for a PyTorch in which a compiled function, called inside a precision, computes in fp32 unseen.
+
+    Parameters
+    ----------
+    version : str
+        As in ``torch.__version__``.
+
+    Raises
+    ------
+    ImportError
+        If it is older than `OLDEST`, unless the environment says ``CBFLOAT_OLDER_PYTORCH=1``.
+    """
+    numbers = re.match(r"(\d+)\.(\d+)", version)
+    if not numbers or (int(numbers[1]), int(numbers[2])) >= OLDEST or os.environ.get(_ANYWAY) == "1":
+        return
+    needed = ".".join(map(str, OLDEST))
+    raise ImportError(
+        f"golden.torch needs PyTorch {needed} or later, and this is {version}, in which compiled functions compute in "
+        f"fp32 unseen: pip install 'torch>={needed}'. Without torch.compile it serves with {_ANYWAY}=1 set",
+        name="torch",
+    )
+
+
+refuse_older(torch.__version__)
+
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

@@ -1,23 +1,124 @@
-"""The backend of a process: made once, asked for everywhere."""
+"""The backend in force, its device, and the executor that drives the steps of a run."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch.utils import _pytree as pytree
 
-from golden.torch.cerebras.cluster import CSConfig
-from golden.torch.cerebras.device import Device
-from golden.torch.cerebras.executor import Executor
-from golden.torch.cerebras.kinds import OPTIONS, BackendType, check_names
-from golden.torch.common.notices import say_once
+from golden.torch.cerebras.cluster import OPTIONS, BackendType, CSConfig, check_names
+from golden.torch.common.processes import device_of_kind
+from golden.torch.common.terminal import say_once
 from golden.torch.settings import half
 
-__all__ = ["Backend", "backend", "current_backend", "current_executor", "current_torch_device", "use_cs"]
+__all__ = [
+    "Backend",
+    "Device",
+    "Executor",
+    "backend",
+    "current_backend",
+    "current_executor",
+    "current_torch_device",
+    "device",
+    "use_cs",
+]
+
+
+class Device:
+    """The device of ``with backend.device:`` and ``backend.torch_device``.
+
+    Parameters
+    ----------
+    backend_type : BackendType
+        GPU: the current CUDA device, if there is one. All else: the CPU.
+    """
+
+    def __init__(self, backend_type: BackendType = BackendType.CPU) -> None:
+        if not isinstance(backend_type, BackendType):
+            raise TypeError(f"backend_type: got {backend_type!r}, must be one of BackendType; `device` takes names")
+        kind = "GPU" if backend_type.is_gpu else "CPU"  # CSX has no device of its own, and nothing to say about it
+        self.torch_device = device_of_kind(kind, "backend")
+
+    @property
+    def type(self) -> str:
+        """``"cpu"`` or ``"cuda"``."""
+        return self.torch_device.type
+
+    def move_to_device(self, struct: Any) -> Any:
+        """Return a structure of modules and tensors with each of them on this device."""
+        kinds = (torch.nn.Module, torch.Tensor)
+        return pytree.tree_map_only(kinds, lambda each: each.to(self.torch_device), struct)
+
+    def __enter__(self) -> Device:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def __repr__(self) -> str:
+        return f"device(type={self.type!r})"
+
+
+def device(backend_type: str) -> Device:
+    """Return the device of a backend of that kind: ``with cstorch.device("CSX"): model = Model()``.
+
+    Raises
+    ------
+    ValueError
+        If `backend_type` is not ``"CPU"``, ``"GPU"`` or ``"CSX"``.
+    """
+    return Device(BackendType.from_str(backend_type))
+
+
+class Executor(Protocol):
+    """A data executor that is being iterated, such as `golden.torch.utils.data.DataExecutor`.
+
+    Attributes
+    ----------
+    cs_config : CSConfig or None
+        Its ``precision_opt_level`` is the level of the run.
+    writer : object
+        Where scalars are written, None for nowhere.
+    num_steps : int
+        Steps of the run.
+    """
+
+    cs_config: CSConfig | None
+    writer: Any
+    num_steps: int
+
+    @property
+    def iteration(self) -> int:
+        """The step under way, from 0; -1 before the first."""
+
+    @property
+    def user_iteration(self) -> int:
+        """The step under way, from 1."""
+
+    @property
+    def is_pre_initial_step(self) -> bool:
+        """Whether the run has not made its first step yet."""
+
+    @property
+    def is_initial_step(self) -> bool:
+        """Whether the step under way is the first."""
+
+    @property
+    def on_final_iteration(self) -> bool:
+        """Whether the step under way is the last."""
+
+    @property
+    def is_checkpoint_step(self) -> bool:
+        """Whether checkpoint closures run at the end of this step."""
+
+    @property
+    def artifact_dir(self) -> Path:
+        """Folder of this run below that of the backend."""
+
 
 _HAVE_EFFECT = {"mixed_precision", "compile_only", "validate_only", "cluster_config"}
 

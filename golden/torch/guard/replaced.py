@@ -1,9 +1,4 @@
-"""Activation checkpointing: a forward pass that is computed again runs in the precision and at the levels of the first.
-
-``torch.utils.checkpoint`` keeps what it needs of PyTorch's own state (random numbers, autocast) and cannot know ours.
-The two places where it keeps the function to call again, one for each of its variants, are wrapped when this module is
-imported; they are looked up in their module at every call, however ``checkpoint`` itself was imported.
-"""
+"""What `golden.torch` replaces in PyTorch when it is imported: functions beneath the guard, and checkpointing."""
 
 from __future__ import annotations
 
@@ -12,6 +7,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
 
+import torch
 import torch.utils.checkpoint as checkpointing
 
 from golden.torch.guard.guard import unwatch, watch
@@ -19,6 +15,49 @@ from golden.torch.guard.mode import Interception
 from golden.torch.settings.draws import rewound, taken
 from golden.torch.settings.mapped import watching_modules
 from golden.torch.settings.scopes import scopes
+
+__all__ = []
+
+
+__all__: list[str] = []
+
+
+def _telling(call: Any) -> Any:
+    """Return a call into TorchScript that ends with the error of the guard, whose text TorchScript drops."""
+
+    @functools.wraps(call)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        outside, scopes.errors = scopes.errors, []
+        try:
+            return call(*args, **kwargs)
+        except RuntimeError as error:
+            if not scopes.errors or "TorchScript interpreter" not in str(error):
+                raise
+            raise scopes.errors[-1] from error
+        finally:
+            scopes.errors = outside
+
+    return run
+
+
+for _kind in (torch._C.ScriptFunction, torch._C.ScriptMethod):
+    _kind.__call__ = _telling(_kind.__call__)  # type: ignore[method-assign]
+
+
+_new_tensor = torch.Tensor.__new__
+
+
+# A signature that the compiler takes for any: it replaces this function in its graphs.
+def _made_while_watched(*args: Any, **kwargs: Any) -> Any:
+    """Make a tensor as `torch.Tensor` does, which fails for a subclass while a mode is on."""
+    if not scopes.watchers or args[0] is torch.Tensor:
+        return _new_tensor(*args, **kwargs)
+    with torch._C.DisableTorchFunction():
+        return _new_tensor(torch.Tensor, *args[1:], **kwargs).as_subclass(args[0])
+
+
+torch.Tensor.__new__ = staticmethod(_made_while_watched)  # type: ignore[method-assign]
+
 
 __all__: list[str] = []
 

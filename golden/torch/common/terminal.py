@@ -1,7 +1,8 @@
-"""The display of a training run on the terminal."""
+"""What a run tells on the terminal: notices that come once, and progress bars."""
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Iterable
 from types import TracebackType
@@ -18,7 +19,7 @@ from rich.progress import (
     track,
 )
 
-__all__ = ["TrainingProgress", "scale_text", "shown"]
+__all__ = ["TrainingProgress", "say_once", "scale_text", "shown"]
 
 
 Item = TypeVar("Item")
@@ -73,3 +74,14 @@ class TrainingProgress:
         self._bar.update(
             self._task, advance=1, epoch=epoch, loss=f"{loss:.4f}", scale=scale_text(scale), skipped=skipped
         )
+
+
+_log = logging.getLogger("golden.torch")
+_said: set[str] = set()
+
+
+def say_once(text: str) -> None:
+    """Write a warning to the log ``golden.torch``, the first time that this process has it to say."""
+    if text not in _said:
+        _said.add(text)
+        _log.warning(text)
