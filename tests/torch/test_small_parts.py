@@ -28,8 +28,8 @@ from golden.torch.training.commands import advise as command
 from golden.torch.training.commands import report
 from golden.torch.training.commands.line import main
 from golden.torch.training.identity import hash_of
+from golden.torch.training.loggers import RunRecord
 from golden.torch.training.older_form import as_today
-from golden.torch.training.record import RunRecord
 from golden.torch.utils.tensorboard import SummaryWriter
 
 from .report.made_up import settings, step, write

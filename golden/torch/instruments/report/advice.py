@@ -1,16 +1,33 @@
-"""What to change, in words: one piece of advice, what rules look at, and maps of levels."""
+"""What to change, in words: a piece of advice, what rules look at, maps of levels, remedies that several rules name."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from golden.torch.instruments.report.judging import Judged, judged
 from golden.torch.instruments.report.records import Run
-from golden.torch.instruments.report.window import Window, window_of
-from golden.torch.instruments.report.words import pass_in_words, percent, times
+from golden.torch.instruments.report.window import KEPT, Window, window_of
+from golden.torch.instruments.report.words import pass_in_words, percent, power, times
 
-__all__ = ["Advice", "Case", "LevelMap", "Rule", "case_of", "merged", "new_levels", "places", "where"]
+__all__ = [
+    "Advice",
+    "Case",
+    "LevelMap",
+    "Rule",
+    "case_of",
+    "good",
+    "is_fixed",
+    "merged",
+    "new_levels",
+    "places",
+    "precision",
+    "scale",
+    "where",
+    "wider",
+]
+
 
 #: Levels by module, and there by ``fwd`` and ``bwd``, as the file of a run has them.
 LevelMap = dict[str, dict[str, int]]
@@ -117,3 +134,31 @@ def merged(maps: Iterable[LevelMap]) -> LevelMap:
             for key, level in passes.items():
                 known[key] = min(level, known.get(key, level))
     return together
+
+
+_WIDER = {"float16": "cbfloat16 or bfloat16", "cb16": "cbfloat16 or bfloat16", "cbfloat16": "bfloat16"}
+
+
+def wider(name: str) -> str:
+    """Return the formats of more range than this one, in words."""
+    return _WIDER.get(name, "a format with more exponent bits")
+
+
+def precision(**settings: object) -> str:
+    """Write settings as the file of a run has them."""
+    return f"precision: {{{', '.join(f'{key}: {value}' for key, value in settings.items())}}}"
+
+
+def scale(exponent: int) -> str:
+    """Write a loss scale as YAML reads it."""
+    return repr(math.ldexp(1.0, exponent))
+
+
+def good(window: Window) -> str:
+    """Say which loss scales are good."""
+    return f"Scales from {power(window.low)} to {power(window.high)} keep {percent(KEPT)} of these gradients normal."
+
+
+def is_fixed(case: Case) -> bool:
+    """Tell whether the scale never changed; one that does steps back by itself."""
+    return len({step.loss_scale for step in case.run.steps}) == 1

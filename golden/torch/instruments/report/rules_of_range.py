@@ -6,10 +6,9 @@ import math
 from collections.abc import Callable
 from itertools import takewhile
 
-from golden.torch.instruments.report.advice import Advice, Case, Rule, places
+from golden.torch.instruments.report.advice import Advice, Case, Rule, good, is_fixed, places, precision, scale, wider
 from golden.torch.instruments.report.judging import Judged
 from golden.torch.instruments.report.records import Histogram, scale_exponent
-from golden.torch.instruments.report.remedies import good, is_fixed, precision, scale, wider
 from golden.torch.instruments.report.window import KEPT
 from golden.torch.instruments.report.words import percent, power, times
 

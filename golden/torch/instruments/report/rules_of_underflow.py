@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
-from golden.torch.instruments.report.advice import Advice, Case, Rule, places, where
+from golden.torch.instruments.report.advice import (
+    Advice,
+    Case,
+    Rule,
+    good,
+    is_fixed,
+    places,
+    precision,
+    scale,
+    where,
+    wider,
+)
 from golden.torch.instruments.report.judging import Judged
 from golden.torch.instruments.report.limits import LIMITS
-from golden.torch.instruments.report.remedies import good, is_fixed, precision, scale, wider
 from golden.torch.instruments.report.window import KEPT, RESERVE, Window
 from golden.torch.instruments.report.words import percent, power, times
 

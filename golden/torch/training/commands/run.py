@@ -24,8 +24,8 @@ from golden.torch.common.processes import rank, seed_everything, world_size
 from golden.torch.common.section import parse
 from golden.torch.common.terminal import scale_text
 from golden.torch.observing import NAME as OBSERVATIONS
+from golden.torch.training.loggers import RunRecord
 from golden.torch.training.older_form import as_today, is_older
-from golden.torch.training.record import RunRecord
 from golden.torch.training.run_file import Dataloader, Init, RunFile, find_run_file
 from golden.torch.training.run_parts import Parts, callbacks_of, data_from, loggers_of, optimizer_from, parts_of
 from golden.torch.training.run_schedules import schedulers_from
