@@ -1,4 +1,4 @@
-"""PyTorch on exact products: every matrix product, forward and backward, is bit for bit that of the hardware.
+"""PyTorch on exact products: every matrix product, forward and backward, has the bits of the hardware.
 
 Shaped after `cerebras.pytorch`: a script written for it changes one import, ``import golden.torch as cstorch``.
 
@@ -68,7 +68,7 @@ from golden.torch.cerebras.tensors import (
     zeros,
     zeros_like,
 )
-from golden.torch.guard import replaced  # noqa: F401 - what it replaces in PyTorch is in force from now on
+from golden.torch.guard import replaced  # noqa: F401 - its replacements in PyTorch take effect here
 from golden.torch.guard.operator_kinds import declare_operator
 from golden.torch.instruments.advise import Advice, advise
 from golden.torch.instruments.audit import Audit, audit
@@ -178,7 +178,7 @@ _NOT_PROVIDED = ("experimental", "mesh", "nn", "sparse")
 
 
 def __getattr__(name: str) -> object:
-    """Say of a name that is not here what it may be here."""
+    """Suggest the right name for a name that does not exist."""
     if name in _NOT_PROVIDED:
         raise AttributeError(
             f"golden.torch has no {name!r}: of cerebras.pytorch, {', '.join(_NOT_PROVIDED)} are not provided"

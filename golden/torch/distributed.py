@@ -1,4 +1,4 @@
-"""The place of this process among those of ``torch.distributed``, named as in ``cerebras.pytorch.distributed``."""
+"""The place of this process in ``torch.distributed``, named as in ``cerebras.pytorch.distributed``."""
 
 from __future__ import annotations
 

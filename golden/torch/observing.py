@@ -1,4 +1,4 @@
-"""What low precision does inside the products of a training, by module, pass and operation: ``cstorch.observe``.
+"""The effects of low precision inside the products of a training, by module, pass and operation: ``cstorch.observe``.
 
 Exact products pass by an `Observer` in the steps that are observed, and by nothing else in the others. It finds the
 place of a product (`attribution`), takes a few rows of it (`samples`), counts what occurs in them (`counting`), and the

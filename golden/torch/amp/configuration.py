@@ -184,7 +184,7 @@ class MixedPrecision:
         return half_named(self.fp16_type, inner=self.inner, argument="fp16_type")
 
     def autocast(self, model: nn.Module | None = None) -> precision:
-        """Return a new context in which a forward pass runs in this precision; the level map is that of `model`."""
+        """Return a new context of this precision for a forward pass; `model` is the model of the level map."""
         return precision(
             half=self._half,
             level=self.precision_opt_level if self.reduction is None else None,
@@ -205,7 +205,7 @@ class MixedPrecision:
 
     def grad_scaler(self, named_parameters: Iterable[tuple[str, Tensor]] | None = None) -> GradScaler:
         """Return a new gradient scaler, a disabled one if the loss is not scaled."""
-        with self.autocast():  # its defaults are those of the format
+        with self.autocast():  # its defaults follow the format
             return GradScaler(
                 loss_scale=self.loss_scaling_factor if self.scales_loss else None,
                 init_scale=self.initial_loss_scale,

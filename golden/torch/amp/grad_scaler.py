@@ -206,7 +206,7 @@ class GradScaler:
         now.norms[optimizer] = self._norm(optimizer)
 
     def clip_gradients_and_return_isfinite(self, optimizers: Optimizer | Iterable[Optimizer]) -> bool:
-        """Unscale what is not unscaled, then scale all gradients of these optimizers down to `max_gradient_norm`.
+        """Unscale the gradients where needed, then clip all gradients of these optimizers to `max_gradient_norm`.
 
         Parameters
         ----------
@@ -341,14 +341,14 @@ class GradScaler:
             scopes.observation.note_update(self.get_num_skipped_steps())
 
     def abandon(self) -> None:
-        """Forget what was scaled, unscaled and stepped since the last update, after an error in the middle of a step.
+        """Drop all notes since the last update, after an error in the middle of a step.
 
         The scale and its counters stay as they are; clear the gradients before the next step.
         """
         self._iteration = Iteration()
 
     def state_dict(self) -> dict[str, float | int]:
-        """Return what a checkpoint has to keep, nothing when scaling is disabled.
+        """Return the state for a checkpoint, empty when scaling is disabled.
 
         Returns
         -------

@@ -30,7 +30,7 @@ def parameters_of(optimizer: Optimizer) -> list[Tensor]:
 
 
 def _gradients_of(parameters: Iterable[Tensor]) -> Iterator[Tensor]:
-    """Give the values of the gradients; those of a sparse gradient without repetitions of an index."""
+    """Give the values of the gradients; a sparse gradient gives each index once."""
     for parameter in parameters:
         gradient = parameter.grad
         assert gradient is not None
@@ -48,7 +48,7 @@ def divide(parameters: Iterable[Tensor], scale: float) -> None:
 
 
 def common_norm(norms: Iterable[float]) -> float:
-    """Return the L2 norm of all gradients from those of some, rounded to fp32; infinity if fp32 does not reach it."""
+    """Combine partial L2 norms into the norm of all gradients, rounded to fp32; infinity if fp32 does not reach it."""
     with np.errstate(over="ignore"):
         return float(np.float32(math.hypot(*norms)))
 
@@ -76,7 +76,7 @@ def _whole(tensor: Tensor) -> Tensor:
 
 
 def _read(numbers: list[Tensor]) -> Iterator[float]:
-    """Give the values of scalars; those of a CUDA device come in one piece, so that the program waits for it once."""
+    """Give the values of scalars; a CUDA device sends its own in one piece, so that the program waits once."""
     apart: dict[torch.device, list[Tensor]] = {}
     for each in numbers:
         apart.setdefault(each.device, []).append(each)

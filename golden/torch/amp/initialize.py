@@ -86,7 +86,7 @@ class _InPrecision:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         outside = scopes.entries
-        if self.entry in outside:  # what the model itself has entered since then decides
+        if self.entry in outside:  # a context that the model has entered since then decides
             return self._method()(*args, **kwargs)
         scopes.entries = (*outside, self.entry)
         try:

@@ -20,7 +20,7 @@ _UPDATE_MISSING = "is update() missing at the end of the loop?"
 
 
 def as_optimizer(optimizer: Optimizer, argument: str = "optimizer") -> Optimizer:
-    """Accept an optimizer, name what is wrong otherwise."""
+    """Return an optimizer, or raise an error that names the fault."""
     if not isinstance(optimizer, Optimizer):
         raise TypeError(f"{argument}: got {optimizer!r}, must be a torch.optim.Optimizer")
     return optimizer

@@ -88,7 +88,7 @@ class pol:
         #: The level map, None where there is none.
         self.levels = None if levels is None else LevelMap.of(levels)
 
-    # What a level map sets besides.
+    # A level map sets these as well.
     chunk = ...
     half = None
 

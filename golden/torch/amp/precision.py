@@ -50,7 +50,7 @@ class precision(Interception):
       tensors raises NotImplementedError, wherever it comes from: `unseen` is about it. Products of integers are exact
       by themselves, and PyTorch's own.
 
-    A forward pass decides for its backward pass, and for what a checkpoint computes again in it, wherever that runs.
+    A forward pass decides for its backward pass and for recomputed activations, wherever they run.
 
     Parameters
     ----------
@@ -215,7 +215,7 @@ class precision(Interception):
 def _accumulator(
     given: str | Accumulator, level: int | None, levels: Any, chunk: int | None, rounding: ReductionRounding
 ) -> Accumulator:
-    """Return the accumulator of a `reduction`; refuse what it has not."""
+    """Return the accumulator of a `reduction`; refuse settings that it does not have."""
     if not isinstance(given, str | Accumulator):
         raise TypeError(
             f"reduction: got {given!r}, must be the name of one of golden.accumulators, or an Accumulator; levels and "

@@ -1,4 +1,4 @@
-"""The loss scale, and what is checked of a loss before it is scaled."""
+"""The loss scale, and the check of a loss before it is scaled."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class LossCheck:
 
 
 class LossScale:
-    """No scale, a static one, or a dynamic one whose defaults are those of the first loss that is scaled.
+    """No scale, a static one, or a dynamic one with the defaults for the first scaled loss.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ class LossScale:
 
     @property
     def state(self) -> LossScaleState:
-        """The state, that of the half type in force as long as no loss has been scaled."""
+        """The state; until a loss is scaled, the initial one for the half type in force."""
         if not self._settled:
             self._take(expected_half())
         return self._state
@@ -145,7 +145,7 @@ class LossScale:
         self._started = True
 
     def to_dict(self) -> dict[str, float | int]:
-        """Return what a checkpoint has to keep."""
+        """Return the state for a checkpoint."""
         return self.state.to_dict(with_hysteresis=self.dynamic and self._rule.hysteresis > 1)
 
     def load(self, values: Mapping[str, Any]) -> None:

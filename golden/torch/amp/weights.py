@@ -25,7 +25,7 @@ __all__ = ["STEPS", "keep_weights"]
 STEPS = "steps_with_rounded_weights"
 
 _MOST_STEPS = 2**32
-_MOST_INDICES = 2**32  # that the kernels of cards tell apart
+_MOST_INDICES = 2**32  # that the kernels of cards distinguish
 #: The upper half of the generator's key, which no product of `golden.torch.precision` has before its 2**32-th.
 _KEY = (2**32 - 1) * 2**32
 
@@ -40,7 +40,7 @@ def keep_weights(
     """Keep the parameters of an optimizer in a 16-bit format, in float32 tensors that hold values of it.
 
     They are rounded to nearest even now, and in mode `rounding` after every step from now on. A step itself computes in
-    float32; what the optimizer keeps beside the parameters stays as it is. A step that a `GradScaler` skips rounds
+    float32; the state of the optimizer stays as it is. A step that a `GradScaler` skips rounds
     nothing.
 
     The random bits of a rounding are those of its place (NUMERICS section 10): `output index` counts the elements of a

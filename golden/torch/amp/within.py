@@ -55,7 +55,7 @@ def within(context: AbstractContextManager[Any], function: Callable[..., Any], w
 
 
 def result_within(context: AbstractContextManager[Any], result: Any, what: str) -> Any:
-    """Return what a call gave, or if its body is yet to run (a generator, a coroutine), the same within a context.
+    """Return the result of a call; put a generator or coroutine, whose body runs later, within a context.
 
     Raises
     ------

@@ -1,1 +1,1 @@
-"""What looks like `cerebras.pytorch`: backends, optimizers, schedules, metrics, data, tensors."""
+"""The look-alike of `cerebras.pytorch`: backends, optimizers, schedules, metrics, data, tensors."""

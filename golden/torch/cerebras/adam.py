@@ -92,7 +92,7 @@ class AdamBase(Optimizer):
                 step = float(state[at].pop("step"))
                 if groups[at].get("correct_bias", True):
                     first, second = groups[at]["betas"]
-                    # The powers are those of the next step.
+                    # The powers belong to the next step.
                     state[at]["beta1_power"] = torch.tensor(first ** (step + 1))
                     state[at]["beta2_power"] = torch.tensor(second ** (step + 1))
         defaults = self.defaults

@@ -117,7 +117,7 @@ class Executor(Protocol):
 
     @property
     def artifact_dir(self) -> Path:
-        """Folder of this run below that of the backend."""
+        """Folder of this run, below the folder of the backend."""
 
 
 _HAVE_EFFECT = {"mixed_precision", "compile_only", "validate_only", "cluster_config"}

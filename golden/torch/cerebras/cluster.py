@@ -1,4 +1,4 @@
-"""Options of backends: kinds, `CSConfig`, flags. What only a wafer could fulfil is accepted, and reported."""
+"""Options of backends: kinds, `CSConfig`, flags. Requests that only a wafer could fulfil are accepted and reported."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ _OF_THE_CLUSTER = (
 
 
 class CSConfig:
-    """``CSConfig`` of the older releases and ``ClusterConfig`` of the newer: what a script says about its cluster.
+    """``CSConfig`` of the older releases and ``ClusterConfig`` of the newer: the description of a cluster by a script.
 
     Parameters
     ----------
@@ -238,7 +238,7 @@ backends = _Group("backends", csx=_CSX)
 
 
 def swap_flags(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Set flags by their paths below `backends`, such as ``csx.debug.drop_data``; return what they were.
+    """Set flags by their paths below `backends`, such as ``csx.debug.drop_data``; return their former values.
 
     Raises
     ------

@@ -109,7 +109,7 @@ def in_precision() -> AbstractContextManager[object]:
 def compile(model: Model, backend: str | Backend | None = None, *, levels: Mapping[str, Any] | None = None) -> Model:
     """Prepare a model: whichever way it is entered, it runs in the precision of the run, backward pass included.
 
-    Half type and level are those of the moment of the call: `golden.torch.amp.set_half_dtype`, and
+    The call fixes half type and level: `golden.torch.amp.set_half_dtype`, and
     ``precision_opt_level`` of the cluster configuration or ``backends.csx.precision.optimization_level``.
 
     Parameters

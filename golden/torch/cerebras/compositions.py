@@ -37,7 +37,7 @@ class _Composed(Scheduler):
                 raise ValueError(f"param_group_tags: those of the scheduler at {at} are others, must be the same")
 
     def state_dict(self) -> dict[str, Any]:
-        """Return what a checkpoint has to keep, the states of the schedulers included."""
+        """Return the state for a checkpoint, with the states of the schedulers."""
         return {**super().state_dict(), "_schedulers": [each.state_dict() for each in self.schedulers]}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:

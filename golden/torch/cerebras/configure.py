@@ -27,7 +27,7 @@ _SCHEDULERS = {
 
 
 def _parameters(cls: type) -> list[str]:
-    """Return the names of the parameters of a class, those of a schedule under the names of the learning rate's."""
+    """Return the names of the parameters of a class; schedules use the names of the learning rate."""
     signatures = (inspect.signature(vars(each)["__init__"]) for each in cls.__mro__ if "__init__" in vars(each))
     names = list(next(each for each in signatures if "kwargs" not in each.parameters).parameters)[2:]
     if not issubclass(cls, lr_scheduler.LRScheduler):
@@ -41,7 +41,7 @@ def _parameters(cls: type) -> list[str]:
 def configure_optimizer_params(
     optimizer_type: str, kwargs: Mapping[str, Any]
 ) -> tuple[type[Optimizer], dict[str, Any]]:
-    """Return the class of an optimizer and those of the parameters that it takes.
+    """Return the class of an optimizer and the parameters that it takes.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def _needs_rate(cls: type[Optimizer]) -> bool:
 
 
 def configure_optimizer(optimizer_type: str, params: Any, **kwargs: Any) -> Optimizer:
-    """Return an optimizer by its name; the parameters are those of `configure_optimizer_params`.
+    """Return an optimizer by its name; parameters as for `configure_optimizer_params`.
 
     Raises
     ------

@@ -272,7 +272,7 @@ class LambdaScheduler(Scheduler):
         super().__init__(optimizer, param_group_tags=param_group_tags)
 
     def set_value_lambda(self) -> list[Callable[[Tensor], Any]]:
-        """Return functions of the step, a tensor of int64; these are those of the original."""
+        """Return functions of the step, a tensor of int64; these come from the original."""
         return [lambda epoch: epoch / 30, lambda epoch: 0.95**epoch]
 
     def value_at(self, step: int) -> float:

@@ -170,7 +170,7 @@ class DataExecutor:
 
     @property
     def artifact_dir(self) -> Path:
-        """Folder of this run below that of the backend, made when it is asked for."""
+        """Folder of this run, below the folder of the backend; made on first use."""
         folder = Path(self.backend.artifact_dir) / "executors" / f"{self._number:06}"
         folder.mkdir(parents=True, exist_ok=True)
         return folder

@@ -28,10 +28,10 @@ class RestartableDataLoader(Protocol):
         """Take over the state of one worker."""
 
     def aggregate_state_dict(self, worker_states: list[dict[str, Any]]) -> dict[str, Any]:
-        """Make one state of those of all workers."""
+        """Combine the states of all workers."""
 
     def deaggregate_state_dict(self, aggregated_state_dict: dict[str, Any], strict: bool = True) -> dict[str, Any]:
-        """Return one worker's state of that of all."""
+        """Return one worker's part of the combined state."""
 
 
 class DataLoader:

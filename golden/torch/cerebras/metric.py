@@ -92,7 +92,7 @@ class Metric(nn.Module, ABC):
 
 
 def _counting(update: Any) -> Any:
-    """Make an update count as one, also where it calls that of its base."""
+    """Count an update once, even if it calls the update of its base."""
 
     @functools.wraps(update)
     def counted(self: Metric, *args: Any, **kwargs: Any) -> None:
@@ -169,7 +169,7 @@ class MeanMetric(Metric):
         self.register_state("weight", torch.tensor(0.0))
 
     def update(self, value: Tensor | float, weight: Tensor | float = 1.0, dtype: torch.dtype | None = None) -> None:
-        """Add values; `weight` broadcasts to them. `dtype` is that of the result."""
+        """Add values; `weight` broadcasts to them. `dtype` is the dtype of the result."""
         value = torch.as_tensor(value, dtype=torch.float32)
         weight = torch.broadcast_to(torch.as_tensor(weight, dtype=torch.float32), value.shape)
         self.mean_value += (value * weight).sum()

@@ -94,7 +94,7 @@ class Scheduler(ABC):
             self._set()
 
     def state_dict(self) -> dict[str, Any]:
-        """Return what a checkpoint has to keep: the number of the step."""
+        """Return the state for a checkpoint: the number of the step."""
         return {"last_epoch": self.last_epoch}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:

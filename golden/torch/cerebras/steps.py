@@ -11,7 +11,7 @@ __all__ = ["Schedule", "check_count", "compute_num_steps"]
 
 
 def check_count(given: object, argument: str, least: int = 1, most: int | None = None) -> int:
-    """Accept a number of steps, classes and so on, name what is wrong otherwise."""
+    """Return a number of steps, classes and so on, or raise an error that names the fault."""
     if not isinstance(given, int) or isinstance(given, bool):
         raise TypeError(f"{argument}: got {given!r}, must be an int from {least}")
     if given < least:

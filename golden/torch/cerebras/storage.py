@@ -16,7 +16,7 @@ import torch
 
 __all__ = ["load", "read", "save", "telling_of_a_full_disk"]
 
-#: What NumPy's numbers and arrays are pickled as. A learning rate easily becomes a number of NumPy, as in a LambdaLR.
+#: Globals in pickles of NumPy's numbers and arrays. A learning rate easily becomes a number of NumPy, as in a LambdaLR.
 _OF_NUMPY: list[Any] = [
     np.float64(0).__reduce__()[0],
     np.empty(0).__reduce__()[0],
@@ -35,7 +35,7 @@ _HDF5 = b"\x89HDF\r\n\x1a\n"
 def save(state_dict: Any, ckpt_path: str | Path) -> None:
     """Write a structure of tensors and plain values into a file.
 
-    The file appears under its name when everything is written: a process that dies before leaves what was there.
+    The file appears under its name when everything is written: a process that dies before leaves the old file.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def telling_of_a_full_disk(path: Path) -> Iterator[None]:
 
 
 def _number_of(error: BaseException | None) -> int | None:
-    """Return the operating system's number of what an error comes from; None if it comes from elsewhere."""
+    """Return the operating system's error number behind an exception; None if it comes from elsewhere."""
     while error is not None:
         found = re.search(r"\(os error (\d+)\)", str(error))  # of safetensors
         number = int(found[1]) if found else getattr(error, "errno", None)

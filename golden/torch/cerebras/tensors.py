@@ -78,7 +78,7 @@ def tensor(data: Any, **kwargs: Any) -> Tensor:
 
 
 def to_numpy(tensor: Tensor | np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return the values of a tensor as an array; those of bfloat16, which NumPy lacks, as float32."""
+    """Return the values of a tensor as an array; bfloat16, which NumPy lacks, becomes float32."""
     if isinstance(tensor, np.ndarray):
         return tensor
     if not isinstance(tensor, Tensor):

@@ -1,1 +1,1 @@
-"""What all rooms share: checks of arguments, notices, processes, devices, the state of generators."""
+"""Shared by all rooms: checks of arguments, notices, processes, devices, the state of generators."""

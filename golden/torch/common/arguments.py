@@ -1,4 +1,4 @@
-"""Checks that several parts need: of arguments, of folders, of what a model returns. Errors name the argument."""
+"""Checks that several parts share: of arguments, folders and outputs of models. Errors name the argument."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def check_flags(**given: object) -> None:
 
 
 def check_items(given: object, argument: str, kind: str) -> list[Any]:
-    """Return a list of what an argument holds; TypeError if it is one thing, or text."""
+    """Return the items of an argument as a list; TypeError for a single object or text."""
     if not isinstance(given, Iterable) or isinstance(given, str | bytes | Mapping | type):
         raise TypeError(f"{argument}: got {given!r}, must be a list of {kind}")
     try:
@@ -72,7 +72,7 @@ def naming(arguments: str) -> Iterator[None]:
 
 
 def checked_level(level: object, argument: str) -> int:
-    """Accept a precision optimization level, name what is wrong otherwise."""
+    """Return a precision optimization level, or raise an error that names the fault."""
     if not isinstance(level, int) or isinstance(level, bool):
         raise TypeError(f"{argument}: got {level!r}, must be 0, 1 or 2")
     if level not in LEVELS:
@@ -126,7 +126,7 @@ def make_folder(folder: Path, argument: str) -> None:
 
 
 def outputs_of(result: Any) -> dict[str, Any]:
-    """Return what a model returned as a dictionary: a loss, a pair of loss and outputs, or a dictionary already."""
+    """Return the output of a model as a dictionary; it may be a loss, a pair of loss and outputs, or a dictionary."""
     if isinstance(result, Tensor):
         return {"loss": result} if result.numel() == 1 else {"output": result}
     if isinstance(result, dict):

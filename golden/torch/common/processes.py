@@ -1,4 +1,4 @@
-"""What a run has of its machine: processes of ``torch.distributed``, devices, the state of random generators."""
+"""The machine of a run: processes of ``torch.distributed``, devices, the state of random generators."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def _generators(loader: Iterable[Any]) -> list[torch.Generator]:
 
 
 def capture(loader: Iterable[Any]) -> RandomState:
-    """Return the states of the global generators (PyTorch's, Python's, NumPy's) and of those of a data loader.
+    """Return the states of the global generators (PyTorch, Python, NumPy) and of the generators of a data loader.
 
     The values are tensors and plain Python objects, which ``torch.load(weights_only=True)`` reads.
     """

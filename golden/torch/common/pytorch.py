@@ -1,4 +1,4 @@
-"""What depends on the release of PyTorch: the oldest one that serves, and marks for its compiler."""
+"""Code that depends on the release of PyTorch: the oldest one supported, and marks for its compiler."""
 
 from __future__ import annotations
 

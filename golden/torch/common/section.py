@@ -13,7 +13,7 @@ from golden.torch.common.terminal import say_once
 
 __all__ = ["Section", "parse"]
 
-# In our words: kind of error of pydantic -> what the value must be.
+# In our words: kind of error of pydantic -> the allowed value.
 _MUST = {
     **dict.fromkeys(("model_type", "model_attributes_type", "dict_type"), "a mapping of keys to values"),
     "path_type": "a path",
@@ -40,7 +40,7 @@ class Section(BaseModel):
 
 
 def _unknown(place: str, key: str, section: type[Section], names: list[str]) -> str:
-    """Return the message for an unknown key: with the nearest key of any section, or with those of its own."""
+    """Return the message for an unknown key: with the nearest key of any section, or else the keys of its own."""
     everywhere = set().union(*map(_fields, Section.__subclasses__()), _fields(section))
     if difflib.get_close_matches(key, everywhere, n=1):
         return unknown_key(place, key, everywhere)
@@ -53,7 +53,7 @@ def _fields(section: type[Section]) -> dict[str, FieldInfo]:
 
 
 def _at(sections: list[type[Section]], names: list[str]) -> list[type[Section]]:
-    """Return the kinds of section that may stand at a place; names that are no fields tell choices apart."""
+    """Return the kinds of section that may stand at a place; names that are no fields distinguish choices."""
     for name in names:
         fields = [known[name] for known in map(_fields, sections) if name in known]
         if fields:
@@ -81,7 +81,7 @@ def _place(location: tuple[int | str, ...], document: Any) -> str:
 
 
 def parse(section: type[Parsed], document: Any) -> Parsed:
-    """Check what was read from a file.
+    """Check the content of a file.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What a run tells on the terminal: notices that come once, and progress bars."""
+"""Terminal output of a run: notices that come once, and progress bars."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class DigitsCnn(Section):
 
 
 def digits() -> tuple[Tensor, Tensor]:
-    """Return the images as (1797, 1, 8, 8) float32 from 0 to 1, and what they show as (1797,) integers."""
+    """Return the images as (1797, 1, 8, 8) float32 from 0 to 1, and the digits as (1797,) integers."""
     # Here and not at the top: the other examples do without scikit-learn, which takes a second to load.
     from sklearn.datasets import load_digits
 

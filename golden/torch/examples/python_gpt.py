@@ -27,7 +27,7 @@ _BYTES = 256
 _VALIDATION = 1 << 16  # bytes, at the end of the text
 _LAST = 20  # steps whose mean loss is told
 
-#: What is compared: the name of a run, its half type and its level.
+#: The runs to compare: name, half type and level.
 PRECISIONS = {
     "cbfloat16 level 0": ("cbfloat16", 0),
     "cbfloat16 level 1": ("cbfloat16", 1),
@@ -39,7 +39,7 @@ PRECISIONS = {
 
 @dataclass(frozen=True)
 class Sizes:
-    """The shape of the model and of a run; those of GPT-2 small unless given, but for its letters, which are bytes."""
+    """The shape of the model and of a run; GPT-2 small unless given, with bytes as letters."""
 
     layers: int = 12
     width: int = 768
@@ -127,7 +127,7 @@ def _optimizer(model: nn.Module) -> torch.optim.Optimizer:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run ended: bits for a byte in its last steps and on the text it has not seen, its loss scale, its time."""
+    """How a run ended: bits for a byte in its last steps and on unseen text, its loss scale, its time."""
 
     bits: float
     unseen: float

@@ -36,7 +36,7 @@ class _Installed:
 
 
 def look_at_graphs() -> None:
-    """Look at all graphs that torch.compile makes from now on. Called while it traces, never run by what it makes."""
+    """Look at all graphs that torch.compile makes from now on. Called while it traces, never by its code."""
     if _Installed.yes:
         return
     from torch._dynamo.output_graph import OutputGraph
@@ -71,7 +71,7 @@ def hides_products(function: Any) -> bool:
     return name.strip("_") in _NAMES
 
 
-# torch.compile calls such a function while it traces, and takes what it returns for a constant.
+# torch.compile calls such a function while it traces, and takes its result for a constant.
 hides_products._dynamo_marked_constant = True  # type: ignore[attr-defined]
 _NAMES = frozenset(" ".join(PRODUCTS.values()).replace(" _", " ").split()) | {"linalg_norm", "linalg_matrix_norm"}
 

@@ -5,7 +5,7 @@ forward pass, in the backward pass and where a checkpoint computes the forward p
 and is refused, told or counted, as the context says.
 
 A backward pass outside of the context is watched, too: the number of a node tells whether its forward pass ran in a
-precision (see `golden.torch.settings.timeline`). Numbers are those of a thread. In a thread that has entered no
+precision (see `golden.torch.settings.timeline`). Each thread has its own numbers. In a thread that has entered no
 precision, a graph with an exact product counts as made in the precision that any thread entered last.
 """
 
@@ -94,7 +94,7 @@ class _ProductGuard(TorchDispatchMode):
 
 
 def _computes_by_itself(types: Any) -> bool:
-    """Tell whether a class of tensors has code of its own for operators, and is none of the compiler's."""
+    """Return whether a class of tensors implements operators itself and does not belong to the compiler."""
     return any(
         each.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__
         and not each.__module__.startswith(_OF_THE_COMPILER)
@@ -177,7 +177,7 @@ def _listed(dtypes: Iterable[torch.dtype]) -> str:
 
 
 def settings_in_force() -> Settings | None:
-    """Return the settings that decide here; in a backward pass those of the node's forward pass.
+    """Return the settings that decide here; in a backward pass, the settings of the node's forward pass.
 
     A context that is entered while a node is evaluated decides before the node does.
     """
@@ -299,7 +299,7 @@ def _watched_backward(*args: Any, **kwargs: Any) -> Any:
     scopes.backwards = (*outside, scopes.precisions)
     watch()
     try:
-        # PyTorch has a thread of its own for the nodes of every CUDA device, in which these scopes would be others.
+        # PyTorch runs the nodes of every CUDA device in a separate thread, in which these scopes would be others.
         with torch.autograd.set_multithreading_enabled(False):
             return _run_backward(*args, **kwargs)
     finally:

@@ -181,7 +181,7 @@ _EXACT_BY_NAME: dict[str, Function] = {
 EXACT: dict[Function, Function] = {
     function: exact for name, exact in _EXACT_BY_NAME.items() for function in _functions(name)
 }
-# Those of torch.functional unpack their arguments first; what they call is what is replaced.
+# Those of torch.functional unpack their arguments first; the functions that they call are replaced.
 EXACT[torch._C._VariableFunctions.einsum] = _einsum  # type: ignore[attr-defined]
 EXACT[torch._C._VariableFunctions.tensordot] = _tensordot  # type: ignore[attr-defined]
 
@@ -313,7 +313,7 @@ _leaves: dict[Function, bool] = {}
 def is_leaf(function: Function) -> bool:
     """Tell whether a function of PyTorch is no more than one operator that the guard lets pass, in every overload.
 
-    An operator that consists of others is none, for these are what the guard judges.
+    An operator that consists of others is none: the guard judges those.
     """
     known = _leaves.get(function)
     if known is None:
@@ -344,7 +344,7 @@ Kind = Literal["exact", "refused", "composite", "in fp32", "plain"]
 
 @constant  # torch.compile would fail to hash some of the functions
 def kind_of(function: Function) -> Kind:
-    """Tell what a precision context does with a function of PyTorch."""
+    """Return how a precision context treats a function of PyTorch."""
     kind = _kinds.get(function)
     if kind is None:
         kind = _kinds[function] = _kind_of(function)

@@ -146,12 +146,12 @@ def _handle(public_api: Any, relevant_args: Any, *args: Any, **kwargs: Any) -> A
             _push_dispatch(guard)
             _push_function(mode)
     if kind_of(public_api) == "composite" and _is_bare(relevant_args, {}) and _is_in_precision():
-        return COMPOSITES[public_api](*args, **kwargs)  # the mode meets what it calls
+        return COMPOSITES[public_api](*args, **kwargs)  # the mode meets its callees
     return _handle_torch_function(public_api, relevant_args, *args, **kwargs)
 
 
 def _is_in_precision() -> bool:
-    """Tell whether the innermost mode is that of a precision that is enabled."""
+    """Return whether the innermost mode belongs to an enabled precision."""
     mode = torch._C._get_function_stack_at(torch._C._len_torch_function_stack() - 1)
     return isinstance(mode, Interception) and bool(scopes.precisions) and scopes.precisions[-1].enabled
 

@@ -71,7 +71,7 @@ def declare_operator(name: str, *, product: bool) -> None:
         del _kinds[each]
 
 
-#: What PyTorch's own sources of operators have in their paths; and its files that register those of others, too.
+#: A part of the paths of PyTorch's own sources of operators; and its files that register operators of others, too.
 _SOURCES = "/torch/csrc/", "/aten/src/ATen/"
 _FOLDER, _FOR_OTHERS = f"{os.path.dirname(torch.__file__)}{os.sep}", ("custom_ops.py", "library.py")
 
@@ -103,7 +103,7 @@ def operator_name(operator: Any) -> str:
 
 
 def kind_of_operator(operator: Any) -> OperatorKind:
-    """Tell what an operator (one overload of it, or a higher-order one) does."""
+    """Return the kind of an operator: one overload, or a higher-order operator."""
     kind = _kinds.get(operator)
     if kind is None:
         kind = _kinds[operator] = _kind_of(operator)

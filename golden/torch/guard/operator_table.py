@@ -1,12 +1,11 @@
 """A table of PyTorch's operators by name: those that multiply and sum.
 
-`golden.torch.guard.other_operators` has the others, `golden.torch.guard.operator_kinds` reads both. The names
-are those of PyTorch's registry, by namespace, without the overload and without the ``_`` of a variant that works in
-place.
+`golden.torch.guard.other_operators` has the others, `golden.torch.guard.operator_kinds` reads both. The names come from
+PyTorch's registry, by namespace, without the overload and without the ``_`` of a variant that works in place.
 
 A product sums products of elements of tensors: matrix products, convolutions, attention, recurrent layers, solvers and
 factorisations, Fourier transforms, distances (by a matrix product where PyTorch finds that quicker). `addr` is one: it
-multiplies, and adds to a third tensor. `to_mkldnn` counts as one: TorchScript multiplies what it gives without an
+multiplies, and adds to a third tensor. `to_mkldnn` counts as one: TorchScript multiplies its result without an
 operator. `outer`, `ger` and `kron` are not in it, for they sum nothing. Nor are norms, variances, normalisations,
 losses and pooling, which are fp32 by the contract; resampling (`grid_sampler`, `upsample`), which weighs neighbours by
 position; gates of recurrent cells (`_thnn_fused_...`), which are elementwise.

@@ -1,4 +1,4 @@
-"""What `golden.torch` replaces in PyTorch when it is imported: functions beneath the guard, and checkpointing."""
+"""Replacements in PyTorch that the import of `golden.torch` makes: functions beneath the guard, and checkpointing."""
 
 from __future__ import annotations
 

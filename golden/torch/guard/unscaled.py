@@ -43,7 +43,7 @@ _steps = _Steps()
 
 @contextlib.contextmanager
 def scaled_step() -> Iterator[None]:
-    """Mark a step as that of a gradient scaler."""
+    """Mark a step as made by a gradient scaler."""
     before, _steps.scaled = _steps.scaled, True
     Latest.backward = -1
     try:

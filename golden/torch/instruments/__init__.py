@@ -1,1 +1,1 @@
-"""What looks at a model: the audit, observations, their report, advice on levels."""
+"""Instruments that look at a model: the audit, observations, their report, advice on levels."""

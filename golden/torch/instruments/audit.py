@@ -169,8 +169,8 @@ def audit(target: Callable[..., Any], *args: Any, backward: bool = True, show: b
     """Run a model, or any callable, once, and tell which of its products are exact.
 
     A module runs in the precision in force, in its own (`golden.torch.amp.initialize`), or else in that of
-    `golden.torch.set_half_dtype`; another callable runs as it is. Nothing of it stays: parameters, gradients, buffers
-    and random generators are what they were.
+    `golden.torch.set_half_dtype`; another callable runs as it is. It leaves no trace: parameters, gradients, buffers
+    and random generators keep their values.
 
     Parameters
     ----------
@@ -258,7 +258,7 @@ def _set_aside(leaves: list[Tensor]) -> Iterator[None]:
 
 @contextmanager
 def unchanged(model: nn.Module | None, args: Any, kwargs: Any) -> Iterator[None]:
-    """Put back what a run changes: gradients, buffers, random generators, numbers of products, notes of the guard."""
+    """Restore everything that a run changes: gradients, buffers, generators, numbers of products, notes of guards."""
     leaves = [each for each in _tensors((args, kwargs)) if each.is_leaf and each.requires_grad]
     modules = [] if model is None else list(model.modules())
     leaves += [] if model is None else list(model.parameters())

@@ -1,1 +1,1 @@
-"""What is in force: the half type, precisions, levels and level maps."""
+"""Settings in force: the half type, precisions, levels and level maps."""

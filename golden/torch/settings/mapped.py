@@ -79,7 +79,7 @@ def mapped(given: LevelMap, model: nn.Module) -> Iterator[None]:
 
 @contextmanager
 def in_map(context: AbstractContextManager[object], module: nn.Module) -> Iterator[None]:
-    """Enter a context with a map while a module of its model runs already: what the map says of the module holds."""
+    """Enter a context with a map while a module of its model runs already; the map applies to the module."""
     with context:
         _before(module, None)  # the end of the map ends this, too
         yield

@@ -56,7 +56,7 @@ def note_unscaled() -> None:
 
 @contextlib.contextmanager
 def unnoted() -> Iterator[None]:
-    """Forget at the end which products ran and which precisions were entered: those of a run that is no training."""
+    """Forget the products and the precisions of a run that is no training at its end."""
     before = Process.entered, Process.latest, Process.products, Process.backwards
     latest = Latest.backward, Latest.other, Latest.fp32, Latest.plain
     try:

@@ -1,6 +1,6 @@
 """The settings in force when a node of the autograd graph was made, found by its sequence number.
 
-PyTorch numbers the nodes that a thread makes. Here stands from which number on what was in force.
+PyTorch numbers the nodes that a thread makes. A timeline says from which number on a setting was in force.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Timeline(Generic[State]):
         return bool(self._starts)
 
     def note(self, state: State | None) -> None:
-        """Say what is in force for the nodes made from now on."""
+        """Note the settings in force for the nodes made from now on."""
         now = torch._C._autograd._get_sequence_nr()
         if self._starts and self._starts[-1] == now:  # no node since the last change
             del self._starts[-1], self._states[-1]
@@ -41,7 +41,7 @@ class Timeline(Generic[State]):
             self._coarsen()
 
     def at(self, sequence_number: int) -> State | None:
-        """Return what was in force when the node of this number was made."""
+        """Return the settings in force when the node of this number was made."""
         index = bisect_right(self._starts, sequence_number) - 1
         return self._states[index] if index >= 0 else None
 

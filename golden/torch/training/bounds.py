@@ -1,4 +1,4 @@
-"""How a run begins, at a checkpoint or afresh, and what is said when it ends."""
+"""How a run begins, at a checkpoint or afresh, and the warnings at its end."""
 
 from __future__ import annotations
 

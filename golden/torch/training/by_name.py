@@ -35,7 +35,7 @@ def is_import_path(name: str) -> bool:
 
 
 def find(name: Any, places: Sequence[ModuleType | Mapping[str, type]], where: str) -> list[Callable[..., Any]]:
-    """Return the classes that some modules offer under this name, or what an import path names.
+    """Return the classes that some modules offer under this name, or the target of an import path.
 
     Parameters
     ----------

@@ -20,7 +20,7 @@ class Callback:
     """Base of a callback: the `Trainer` calls its hooks, which do nothing unless a subclass says what.
 
     `trainer` is the `Trainer`, of any type here, so that a subclass may say which; `model` is its model. `outputs` is a
-    dictionary with ``"loss"``, and with what else the model returned; a batch is what the data loader gave. With
+    dictionary with ``"loss"``, and with what else the model returned; a batch comes from the data loader as it is. With
     gradient accumulation a step has several batches: those hooks that are named after a batch, a forward or a backward
     pass run for each, those of the optimizer once.
     """
@@ -51,13 +51,13 @@ class Callback:
     def on_train_start(
         self, trainer: Any, model: nn.Module, train_dataloader: Any, loop: TrainingLoop, loop_idx: int
     ) -> None:
-        """Run before an epoch, or what is left of it; `loop_idx` counts them from 0."""
+        """Run before an epoch, or the rest of it; `loop_idx` counts them from 0."""
 
     def on_train_end(self, trainer: Any, model: nn.Module, loop: TrainingLoop, loop_idx: int) -> None:
         """Run after an epoch, or when the run ends within it."""
 
     def on_train_batch_start(self, trainer: Any, model: nn.Module, batch: Any, batch_idx: int) -> None:
-        """Run before a batch; `batch_idx` counts those of the epoch from 0."""
+        """Run before a batch; `batch_idx` counts the batches of the epoch from 0."""
 
     def on_train_batch_end(
         self, trainer: Any, model: nn.Module, outputs: dict[str, Any], batch: Any, batch_idx: int
@@ -73,7 +73,7 @@ class Callback:
     def on_before_forward(
         self, trainer: Any, model: nn.Module, batch: Any, args: list[Any], kwargs: dict[str, Any]
     ) -> None:
-        """Run before the model; `args` and `kwargs` are what it is called with, and may be changed in place."""
+        """Run before the model; `args` and `kwargs` are its arguments, and may be changed in place."""
 
     def on_after_forward(self, trainer: Any, model: nn.Module, outputs: dict[str, Any], batch: Any) -> None:
         """Run after the model; `outputs` may be changed in place."""
@@ -173,8 +173,8 @@ class Logger(Callback):
         """Take figures by their names."""
 
     def log_step(self, row: Mapping[str, Any], step: int) -> None:
-        """Take what the run tells of a step: ``loss`` and ``loss_scale`` among others; numbers go to `log_metrics`."""
+        """Take the figures of a step: ``loss`` and ``loss_scale`` among others; numbers go to `log_metrics`."""
         self.log_metrics({name: each for name, each in row.items() if isinstance(each, (int, float))}, step)
 
     def flush(self) -> None:
-        """Write what is not yet on disk; run at the end of `fit` and of a validation, whatever ends them."""
+        """Write pending figures to disk; run at the end of `fit` and of a validation, whatever ends them."""

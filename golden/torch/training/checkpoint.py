@@ -125,7 +125,7 @@ def newest_checkpoint(folder: Path) -> Path:
 
 
 def prune_checkpoints(folder: Path, keep: int) -> None:
-    """Delete all checkpoints but those of the latest steps.
+    """Delete all checkpoints but the latest.
 
     One that goes loses its name first, so that what bears the name of a checkpoint stays whole.
     """
@@ -194,10 +194,10 @@ def read_checkpoint(
 
 
 def _compared(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return of both what a resumed run must have in common; checkpoints of the first version tell less."""
+    """Return the parts of both that a resumed run must share; checkpoints of the first version tell less."""
     names = wanted if "data" in found else [name for name in _FIRST_VERSION if name in wanted]
     its = {name: found[name] for name in names if name in found}
-    if isinstance(its.get("precision"), dict):  # what the log shows was part of it then
+    if isinstance(its.get("precision"), dict):  # the log at that time was part of it
         its["precision"] = {name: each for name, each in its["precision"].items() if name != "log_loss_scale"}
     return its, {name: wanted[name] for name in names}
 
@@ -221,7 +221,7 @@ def _step_of(path: Path) -> int:
 
 
 def _damaged(path: Path) -> list[str]:
-    """Name the files of a checkpoint that are not what was written."""
+    """Name the files of a checkpoint that differ from their recorded hashes."""
     try:
         found = json.loads((path / _ABOUT).read_text(encoding="utf-8"))
         return [name for name in (_WEIGHTS, _STATE) if _hash(path / name) != found["sha256"][name]]

@@ -23,7 +23,7 @@ __all__ = ["Epochs"]
 
 @dataclass
 class Epochs:
-    """The epochs of a call of `fit`. After it is called, `signal` tells what has stopped it, 0 for nothing.
+    """The epochs of a call of `fit`. After the call, `signal` is the signal that stopped it, 0 for none.
 
     `ending` is where it ends otherwise.
     """
@@ -82,7 +82,7 @@ class Epochs:
         trainer.call("on_train_end", trainer.model, loop, index)
 
     def _step(self, group: list[Any], bar: TrainingProgress) -> None:
-        """Make a step, tell it, and do what is due after it."""
+        """Make a step, report it, and do the work due after it."""
         trainer, now, started = self.trainer, self.position, time.perf_counter()
         loss, outputs, signal = train_step(trainer, group, now.batch, self.interruption.signal)
         mark_trained(now, group)

@@ -32,7 +32,7 @@ _SAMPLE = 1 << 18  # numbers of a tensor that are hashed; a larger one is looked
 
 
 def as_json(value: Any) -> Any:
-    """Return settings as they come back from a JSON file; what is no setting (a function, say) by its name."""
+    """Return settings as they come back from a JSON file; anything else (a function, say) becomes its name."""
     if isinstance(value, Tensor):
         value = value.tolist() if value.numel() <= 16 else f"tensor {_hash_of([value])}"
     if isinstance(value, Mapping):
@@ -47,7 +47,7 @@ def as_json(value: Any) -> Any:
 
 
 def optimizer_settings(optimizer: Optimizer) -> dict[str, Any]:
-    """Return the settings of an optimizer: those of its one group of parameters, or of each by its number."""
+    """Return the settings of an optimizer: of its one group of parameters, or of each group by its number."""
     groups = [
         as_json({name: value for name, value in group.items() if name not in ("params", "param_names")})
         for group in optimizer.param_groups
@@ -66,7 +66,7 @@ def scheduler_settings(schedulers: Iterable[Any]) -> dict[str, Any]:
 
 
 def precision_settings(precision: MixedPrecision) -> dict[str, Any]:
-    """Return what changes the numbers of a run; what its log shows does not.
+    """Return the settings that change the numbers of a run; what its log shows does not.
 
     Younger settings are left out where they are what every run had before them, so that its checkpoints still fit.
     """
@@ -118,7 +118,7 @@ def differences(found: Mapping[str, Any], wanted: Mapping[str, Any], prefix: str
 
 
 def _arrays(given: Any, depth: int) -> Iterator[Tensor | np.ndarray | bytes]:
-    """Give the arrays, numbers and texts within a batch, or those of a data set and of the data sets within it."""
+    """Give the arrays, numbers and texts within a batch, or within a data set and its nested data sets."""
     if isinstance(given, (Tensor, np.ndarray)):
         yield given
     elif isinstance(given, Mapping):
@@ -133,7 +133,7 @@ def _arrays(given: Any, depth: int) -> Iterator[Tensor | np.ndarray | bytes]:
         yield given if isinstance(given, bytes) else repr(given).encode()
     elif isinstance(given, Dataset) and depth < 8:
         for name, each in vars(given).items():
-            # Numbers and texts of a data set may count what it has given; its arrays are what it gives.
+            # Numbers and texts of a data set may count its uses; its arrays are its data.
             if isinstance(each, (Tensor, np.ndarray, list, tuple, Dataset)):
                 yield name.encode()
                 yield from _arrays(each, depth + 1)

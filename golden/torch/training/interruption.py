@@ -25,8 +25,8 @@ class RunStopped(SystemExit):
 class Interruption:
     """Waits for the signals while a run trains; a context manager.
 
-    The first signal is noted. Another one, more than a second later, does what it did before: Ctrl-C twice ends at
-    once. Outside the main thread, where Python allows no handlers, signals do what they did before.
+    The first signal is noted. Another one, more than a second later, has its former effect: Ctrl-C twice ends at
+    once. Outside the main thread, where Python allows no handlers, signals keep their former effect.
     """
 
     def __init__(self) -> None:
@@ -58,5 +58,5 @@ class Interruption:
 
 
 def name_of(number: int) -> str:
-    """Return what a user calls a signal."""
+    """Return the usual name of a signal."""
     return "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name

@@ -1,4 +1,4 @@
-"""What a run writes as it goes: figures into CSV files and TensorBoard, and its settings into ``run.yaml``."""
+"""Files that a run writes as it goes: figures in CSV files and TensorBoard, settings in ``run.yaml``."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class Logging:
 class CsvLogger(Logger):
     """Writes ``log.csv``, a row for each logged step, and ``metrics.csv`` with everything else.
 
-    A resumed run keeps the rows up to its step. The `Trainer` has one of its own when it has a `model_dir`.
+    A resumed run keeps the rows up to its step. The `Trainer` adds one when it has a `model_dir`.
     """
 
     def __init__(self) -> None:
@@ -128,7 +128,7 @@ class CsvLogger(Logger):
         if self._folder is None:
             return
         if self._metrics is None:
-            # All rows stay: a validation of an older checkpoint comes after those of later steps.
+            # All rows stay: a validation of an older checkpoint may come after later steps.
             self._metrics = RunLog(self._folder / "metrics.csv", ("step", "name", "value"), sys.maxsize)
         for name, value in metrics.items():
             self._metrics.write(step=step, name=name, value=value)
@@ -176,12 +176,12 @@ class TensorBoardLogger(Logger):
             self._folder = trainer.model_dir / "tensorboard"
 
     def on_fit_start(self, trainer: Run, train_dataloader: Any, val_dataloader: Any, loop: Any) -> None:
-        """Begin an event file; TensorBoard drops what an earlier one tells of the steps that this one repeats."""
+        """Begin an event file; TensorBoard drops the rows of an earlier run for the steps that this one repeats."""
         if rank() == 0:
             self._writer = self._make(str(self._folder), purge_step=trainer.step + 1)
 
     def log_metrics(self, metrics: Mapping[str, Any], step: int) -> None:
-        """Write scalars; what is no number is left out."""
+        """Write scalars; only numbers are written."""
         if self._writer is None:
             self._writer = self._make(str(self._folder))
         for name, value in metrics.items():

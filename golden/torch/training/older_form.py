@@ -1,4 +1,4 @@
-"""Run files of the older form (``runconfig``, ``model``, ``optimizer``, ``train_input``), read as those of today."""
+"""Run files of the older form (``runconfig``, ``model``, ``optimizer``, ``train_input``), read as files of today."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def older_place(message: str) -> str:
         for today, older in _PLACES:
             if place == today or place.startswith(f"{today}."):
                 rest_of_place = place.removeprefix(today)
-                if today == "trainer.init.optimizer":  # the name of the class is a level of its own today
+                if today == "trainer.init.optimizer":  # today, the name of the class is a level by itself
                     rest_of_place = "." + rest_of_place.rpartition(".")[2] if rest_of_place.count(".") > 1 else ""
                     rest_of_place = ".learning_rate" if rest_of_place == ".lr" else rest_of_place
                 place = older + rest_of_place

@@ -68,7 +68,7 @@ def device_of(backend: Any, device: str | None) -> str:
 
 
 def as_model(given: nn.Module | Callable[[], nn.Module]) -> nn.Module:
-    """Return a model, or what a function without arguments makes."""
+    """Return a model, from a function without arguments if one is given."""
     if isinstance(given, nn.Module):
         return given
     if not callable(given):
@@ -80,7 +80,7 @@ def as_model(given: nn.Module | Callable[[], nn.Module]) -> nn.Module:
 
 
 def optimizer_of(given: Optimizer | Callable[[nn.Module], Optimizer] | None, model: nn.Module) -> Optimizer | None:
-    """Return an optimizer, or what a function makes of the model."""
+    """Return an optimizer, from a function of the model if one is given."""
     if given is None:
         return None
     if isinstance(given, type) and "params" in inspect.signature(given).parameters:
@@ -157,7 +157,7 @@ def as_loggers(*given: Logger | Iterable[Logger] | None) -> list[Logger]:
 
 
 def as_loop(loop: TrainingLoop | None, steps: int | None, epochs: int | None) -> TrainingLoop:
-    """Return the loop of a call of `fit`, whose own arguments come before that of the Trainer."""
+    """Return the loop of a call of `fit`, whose arguments come before the loop of the Trainer."""
     if steps is None and epochs is None and loop is not None:
         return loop
     if (steps is None) == (epochs is None):
@@ -170,7 +170,7 @@ def as_loop(loop: TrainingLoop | None, steps: int | None, epochs: int | None) ->
 
 
 def one_or_several(given: Any) -> list[Any]:
-    """Return a list of what is given as one, as several, or not at all."""
+    """Return a list of the objects given: none, one or several."""
     if given is None:
         return []
     return list(given) if isinstance(given, (list, tuple)) else [given]

@@ -50,7 +50,7 @@ class Settings:
         self.schedulers = scheduler_settings(schedulers)
 
     def about(self, trainer: Run, loader: Any, grad_accum_steps: int) -> dict[str, Any]:
-        """Return what a resumed run must have in common with this one."""
+        """Return the properties that a resumed run must share with this one."""
         return {
             "optimizer": type(trainer.optimizer).__name__,
             "ranks": world_size(),
@@ -64,7 +64,7 @@ class Settings:
 
 
 def _data_of_all_ranks(loader: Any) -> dict[str, Any]:
-    """Describe the data of this process if it is alone, else those of each: they may have different ones."""
+    """Describe the data of every process: they may differ."""
     mine = data_of(loader)
     if world_size() == 1:
         return mine
@@ -119,7 +119,7 @@ def go_on(
     _load_optimizer(trainer, found, now, changed)
     if not changed & {"precision"} or _same_scaling(found.about["precision"], now["precision"]):
         trainer.scaler.load_state_dict(state["scaler"])
-    trainer.autocast.products = state.get("products", 0)  # which checkpoints from before them have not
+    trainer.autocast.products = state.get("products", 0)  # which older checkpoints lack
     trainer.call("on_load_checkpoint", state.get("callbacks", {}))
     if changed & {"data", "ranks"}:
         return Position(found.step, state["epoch"]), None

@@ -19,7 +19,7 @@ __all__ = ["Run"]
 
 
 class Run(Protocol):
-    """What a part of the training needs of its `Trainer`, whose parameters say what most of these are.
+    """The members of a `Trainer` that parts of the training use; the parameters of `Trainer` describe most of them.
 
     Attributes
     ----------

@@ -99,7 +99,7 @@ class _Checkpoint(Section):
     save_initial_checkpoint: bool = False
 
     def settings(self) -> Checkpoint:
-        """Return what the Trainer takes."""
+        """Return the arguments for the Trainer."""
         return Checkpoint(**self.model_dump())
 
 
@@ -180,7 +180,7 @@ class Init(Section):
 
 
 class Dataloader(Section):
-    """Data: what `data_processor` makes by its import path, or those of the bundled model."""
+    """Data: from `data_processor` by its import path, or from the bundled model."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
@@ -230,7 +230,7 @@ def example_names() -> list[str]:
 
 
 def about_example(name: str) -> str:
-    """Return what the first line of a bundled run says of it."""
+    """Return the first line of a bundled run."""
     return find_run_file(name).read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ").rpartition(":")[0]
 
 

@@ -65,6 +65,6 @@ class KeepNCheckpoints(Callback):
         self.n = n
 
     def on_after_save_checkpoint(self, trainer: Any, ckpt_path: Any) -> None:
-        """Delete what is too many."""
+        """Delete surplus checkpoints."""
         if self.n is not None and rank() == 0:
             prune_checkpoints(Path(ckpt_path).parent, self.n)

@@ -156,7 +156,7 @@ class Trainer(NotOfTensorFlow):
         self._settings.note_schedulers(self.schedulers)
         self.losses: list[float] = []
         self.last_validation: tuple[int, dict[str, float]] | None = None  # its step and its result
-        self.under_way: str | None = None  # what is in its middle, where no checkpoint can be written
+        self.under_way: str | None = None  # the work in progress, during which no checkpoint can be written
         self._progress, self._position = progress, Position()
         self._step_of_weights: int | None = None  # of the checkpoint that they come from, until the run goes on
         self._about: dict[str, Any] = {}
@@ -186,7 +186,7 @@ class Trainer(NotOfTensorFlow):
 
     @property
     def observations(self) -> ObservationReport | None:
-        """What the latest `fit` observed; None without `observe`."""
+        """The observations of the latest `fit`; None without `observe`."""
         return None if self._observed is None else self._observed.report
 
     def call(self, hook: str, *arguments: Any) -> None:

@@ -49,7 +49,7 @@ def _aside(trainer: Run, loader: Iterable[Any]) -> Iterator[Callable[[], None]]:
 def validate(
     trainer: Run, loader: Iterable[Any], loop: ValidationLoop, interruption: Interruption | None, visible: bool
 ) -> dict[str, float]:
-    """Return the mean loss over the batches of all processes, and what the metrics of the model say.
+    """Return the mean loss over the batches of all processes, and the metrics of the model.
 
     The random generators are put back, so that a run draws the same numbers whether it validates or not.
     """

@@ -54,14 +54,14 @@ class _Figures(Callback):
     def on_train_batch_end(
         self, trainer: Run, model: nn.Module, outputs: dict[str, Any], batch: Any, batch_idx: int
     ) -> None:
-        """Log what was measured."""
+        """Log the measured norms."""
         if self._figures:
             trainer.log_metrics(**self._figures)
         self._figures = {}
 
 
 class ComputeNorm(_Figures):
-    """Logs L2 norms at each logged step: of all weights before it, of all gradients, and of those of each layer.
+    """Logs L2 norms at each logged step: of all weights before it, of all gradients, and of each layer's.
 
     Layers are told by their names, which have ``layers.``, a number and a dot in them.
     """
@@ -142,7 +142,7 @@ class ScopedTrainFlags(GlobalFlags):
         self._before = swap_flags(self.flags)
 
     def on_train_end(self, trainer: Any, model: Any, loop: Any, loop_idx: int) -> None:
-        """Put back what they were."""
+        """Restore the former flags."""
         swap_flags(self._before)
 
 
@@ -157,12 +157,12 @@ class ScopedValidateFlags(GlobalFlags):
         self._before = swap_flags(self.flags)
 
     def on_validate_end(self, trainer: Any, model: Any, loop: Any) -> None:
-        """Put back what they were."""
+        """Restore the former flags."""
         swap_flags(self._before)
 
 
 class LoadCheckpointStates(Callback):
-    """Says what a run takes from a checkpoint of another run; from one of its own it takes everything.
+    """Chooses the states that a run takes from another run's checkpoint; from its own it takes everything.
 
     Parameters
     ----------
@@ -222,7 +222,7 @@ _NOT_PROVIDED = {
     "run its program after the training": "BigCodeEvalHarness EleutherEvalHarness ValidationCallback",
     "set HF_HOME in the environment": "HFCacheDir",
 }
-#: What becomes of each name of release 2.10: its class, which may be one without effect; or why it is not provided.
+#: The class of each name of release 2.10, which may be one without effect; or why it is not provided.
 CALLBACKS: dict[str, type | str] = {
     **{each.__name__: each for each in _WORK},
     **{

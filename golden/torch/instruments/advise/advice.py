@@ -1,4 +1,4 @@
-"""The result of an advice: a level map, what it gains, and what it risks."""
+"""The result of an advice: a level map, its gain and its risk."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Trial(NamedTuple):
 
 @dataclass(frozen=True)
 class Advice:
-    """What `golden.torch.advise` found.
+    """The result of `golden.torch.advise`.
 
     Attributes
     ----------
@@ -117,7 +117,7 @@ class Advice:
         return f" in {row.half}" if self._several else ""
 
     def lines(self) -> list[str]:
-        """Return in words what it gains and what it risks."""
+        """Return its gain and its risk in words."""
         shares = ", ".join(f"{share:.0%} at level {level}" for level, share in sorted(self.shares.items()) if share)
         against, reference = "level 0", "level 0"
         if self._several:
@@ -184,7 +184,7 @@ class Advice:
         return table
 
     def yaml(self) -> str:
-        """Return the level map as a file: the key ``levels`` with its value, below what it gains and risks."""
+        """Return the level map as a file: comments on gain and risk, then the key ``levels``."""
         notes = "".join(f"# {line}\n" for line in self.lines())
         return notes + yaml.safe_dump({"levels": self.levels}, sort_keys=False)
 

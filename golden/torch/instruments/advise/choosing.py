@@ -1,7 +1,7 @@
 """Which levels to choose: the cheapest combination whose predicted change stays within a budget.
 
-Each candidate was measured alone. Changes are taken to add up, as vectors: that of a combination is predicted by the
-sum of the changes of its candidates, hence by their inner products.
+Each candidate was measured alone. Changes are taken to add up, as vectors: the sum of the changes of its candidates
+predicts the change of a combination, hence by their inner products.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Setting(NamedTuple):
 
     level: int
     chunk: int | None
-    half: str | None = None  # None: that of the precision
+    half: str | None = None  # None: as in the precision
 
 
 class Candidate(NamedTuple):
@@ -158,7 +158,7 @@ class Prediction:
         return None if choice in known else choice
 
     def _greedy(self, budget: tuple[float, float], limit: float) -> Choice:
-        """Take up the candidate that saves most for what it adds, until nothing fits; then exchange.
+        """Take up the candidate with the best ratio of saving to change, until nothing fits; then exchange.
 
         A start beyond the limit is mended first.
         """
@@ -205,7 +205,7 @@ class Prediction:
 
 
 def _agree(one: Setting, other: Setting) -> bool:
-    """Tell whether both passes of a layer may have these settings: they share a chunk, which level 0 has not."""
+    """Return whether both passes of a layer may have these settings: they share a chunk, and level 0 has none."""
     return one.chunk == other.chunk or not (one.level and other.level)
 
 

@@ -13,7 +13,7 @@ __all__ = ["Combining"]
 
 _HOPE = 1.25  # share of the budget that a combination may be predicted to take, where nothing better is left to run
 _LEAST = 1e-30
-_CAUTION = 0.9  # factor of what is aimed at, after a combination that exceeded the budget although it was not predicted
+_CAUTION = 0.9  # factor of the target, after a combination that exceeded the budget against the prediction
 
 
 class Combining:
@@ -33,7 +33,7 @@ class Combining:
         self._prediction, self._budget, self._measure = prediction, (budget["gradient"], budget["loss"]), measure
         self.choice: Choice = ()
         self.change = Change(0.0, 0.0)
-        #: The combinations that were run, with what they changed.
+        #: The combinations that were run, with their changes.
         self.trials: list[tuple[Choice, Change]] = []
 
     def share(self, change: Change) -> float:
@@ -61,7 +61,7 @@ class Combining:
         for number, each in enumerate(alone):  # combinations of one are measured already
             known.add((number,))
             self._take((number,), each)
-        within, beyond = 0.0, math.inf  # predicted shares of what was within the budget, and of what was not
+        within, beyond = 0.0, math.inf  # predicted shares of combinations within the budget, and beyond it
         for _ in shown(range(trials), "combinations", show):
             proposed = self._next(known, ratio)
             if proposed is None and within:  # of many combinations only one is proposed: look between the shares
@@ -91,7 +91,7 @@ class Combining:
 
     @property
     def _least(self) -> float:
-        """What a better combination has to save."""
+        """The saving that a better combination must exceed."""
         return self._prediction.saved(self.choice) if self.share(self.change) <= 1 else -math.inf
 
     def _next(self, known: set[Choice], ratio: float) -> Choice | None:

@@ -20,7 +20,7 @@ _PROMOTION = {1: 0.5, 2: 0.25}
 def vector_unit(level: int, chunk: int | None, width: int = _WIDTH) -> float:
     """Return the products per cycle that a vector unit sustains: of four lanes, or of more for narrower operands.
 
-    Level 0 uses half of its lanes. At levels 1 and 2 each chunk ends with a promotion, which takes cycles of its own.
+    Level 0 uses half of its lanes. At levels 1 and 2 each chunk ends with a promotion, which takes further cycles.
     Operands of fewer than 16 bits have as many lanes as a beat of four 16-bit operands has room for.
     """
     wider = (_LANES * _WIDTH // width) / _LANES

@@ -95,7 +95,7 @@ class Formats:
 
 
 def as_formats(given: Iterable[str] | None, precision: MixedPrecision) -> Formats:
-    """Return the formats to choose from besides that of the precision."""
+    """Return the formats to choose from besides the format of the precision."""
     own = half_named(precision.fp16_type)
     inner = (precision.inner or CBFLOAT16.name) if own.operand is not None else precision.fp16_type
     if given is None:

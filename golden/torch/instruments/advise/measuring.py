@@ -62,7 +62,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Change:
-    """What a step differs by from the reference, relative to it.
+    """The difference of a step from the reference, relative to it.
 
     Parameters
     ----------
@@ -220,7 +220,7 @@ class Measurement:
         return Measured(total / len(self._batches), gradient)
 
     def _backward(self, batch: Any) -> float:
-        """Add the gradients of a batch, times the loss scale, to those of the parameters; return the loss."""
+        """Add the gradients of a batch, times the loss scale, to the gradients of the parameters; return the loss."""
         loss = self._loss(batch)
         if not loss.requires_grad:
             raise ValueError("loss: got a loss that depends on no parameter, must be of the model")

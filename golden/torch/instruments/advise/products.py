@@ -16,12 +16,12 @@ __all__ = ["PASSES", "ProductCount", "Unit"]
 
 _SAMPLE = 8  # rows, columns and matrices of a product whose sums are looked at
 
-#: The passes of a layer that have levels of their own.
+#: The passes of a layer; each has its own level.
 PASSES = ("fwd", "bwd")
 
 
 class Unit(NamedTuple):
-    """One pass of one layer: what a level is chosen for."""
+    """One pass of one layer, for which a level is chosen."""
 
     layer: str
     run: str  # of PASSES

@@ -53,8 +53,8 @@ def advise(
     With `formats`, its format as well. A layer is a module whose own code multiplies. Its backward pass has both
     gradients, of input and of weight. The reference is the model with everything at level 0, in the same format. Each
     candidate (a pass of a layer, at a level) is run once, with everything else at level 0; the changes of the gradient
-    are added up to predict those of combinations. The cheapest one that is predicted to stay within the budget is run,
-    and others after it as long as they promise more: cheaper ones, or after an excess more careful ones.
+    add up to the predictions for combinations. The cheapest one that is predicted to stay within the budget is run, and
+    others after it as long as they promise more: cheaper ones, or after an excess more careful ones.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ def advise(
 
 
 class Search:
-    """One search; the parameters are those of `advise`, but `loss` gives the loss of a batch."""
+    """One search; parameters as for `advise`, but `loss` gives the loss of a batch."""
 
     def __init__(
         self,
@@ -316,7 +316,7 @@ class Search:
 
 
 def _inner_products(changes: list[Change]) -> NDArray[np.float64]:
-    """Return those of the directions of all changes with each other."""
+    """Return all pairwise inner products of the directions."""
     directions = [each.direction for each in changes if each.direction is not None]
     matrix = torch.stack(directions) if directions else torch.zeros(0, 1)
     return (matrix @ matrix.mT).double().numpy()

@@ -1,1 +1,1 @@
-"""What low precision does inside the products of a training: see `golden.torch.observing`."""
+"""The effects of low precision inside the products of a training: see `golden.torch.observing`."""

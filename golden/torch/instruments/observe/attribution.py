@@ -58,7 +58,7 @@ class Place(NamedTuple):
 
 
 class _Node(NamedTuple):
-    """What is known of a node of the graph."""
+    """The facts about a node of the graph."""
 
     module: str | None  # None: of another model
     operation: str
@@ -66,7 +66,7 @@ class _Node(NamedTuple):
 
 
 def _memory(tensor: Tensor) -> int:
-    tensor = getattr(tensor, "_local_tensor", tensor)  # what a DTensor has here
+    tensor = getattr(tensor, "_local_tensor", tensor)  # as in a DTensor
     return int(tensor.untyped_storage().data_ptr())
 
 
@@ -89,7 +89,7 @@ class Attribution:
             for parameter in each.parameters(recurse=False)
         }
         self._nodes: dict[int, _Node] = {}
-        # The node whose backward pass runs, and the memory of what it computes the gradient of; None: a parameter.
+        # The node whose backward pass runs, and the memory of the tensor whose gradient it computes; None: a parameter.
         self._towards: tuple[int, int | None] | None = None
         self._compiled: dict[tuple[int, int, int], list[_Node]] = {}
         self._others: dict[nn.Module, bool] = {}

@@ -1,4 +1,4 @@
-"""What is gathered of products on a CUDA device: it stays there, in one tensor for each tally, until a step ends."""
+"""Counts of products on a CUDA device: they stay there, in one tensor for each tally, until a step ends."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from golden.torch.products.operators.windows import Summing
 
 __all__ = ["CardTally", "HostTally"]
 
-# Parts of the record: counts; those of the witness, how often there was one (0 or 1), its steps and results; results
+# Parts of the record: counts; the witness: how often there was one (0 or 1), its steps and results; results
 # that were lost, and those that were compared; distances, which are doubles; histograms.
 _COUNTED, _WITNESS = slice(0, NUMBERS), slice(NUMBERS, 2 * NUMBERS)
 _TAKEN = 2 * NUMBERS
@@ -35,7 +35,7 @@ _DOUBLE_BIAS, _DOUBLE_FRACTION = 1023, 52
 
 
 class HostTally(Protocol):
-    """What the tally of a card adds to: see `golden.torch.instruments.observe.tallies.Tally`."""
+    """The target of the tally of a card: see `golden.torch.instruments.observe.tallies.Tally`."""
 
     counted: Counted
     witness: Counted
@@ -112,7 +112,7 @@ class CardTally:
             self.record[place : place + 1].add_(taken, alpha=number)
 
     def settle(self, tally: HostTally, record: NDArray[np.int64]) -> None:
-        """Add to a tally of the host what the record, which has been read, holds."""
+        """Add the content of the record, which has been read, to a tally of the host."""
         for histogram, part in ((tally.left, _LEFT), (tally.right, _RIGHT), (tally.output, _OUTPUT)):
             histogram.add_counted(record[part])
         counts = counts_of(record[_COUNTED], self._products, self._promotions)

@@ -1,4 +1,4 @@
-"""What occurs in the counted rows of a product, and how far they are from the product in fp32."""
+"""Events in the counted rows of a product, and their distance from the product in fp32."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Distance:
 
 @dataclass
 class Counted:
-    """What the counted rows of one or many products tell.
+    """The counts of rows of one or many products.
 
     Parameters
     ----------

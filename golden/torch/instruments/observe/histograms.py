@@ -50,7 +50,7 @@ class Histogram:
         self._bins += bins
 
     def add_counted(self, slots: NDArray[np.int64]) -> None:
-        """Add what a card has counted: values of each exponent field, then zeros, infinities and NaNs."""
+        """Add the counts of a card: values of each exponent field, then zeros, infinities and NaNs."""
         *fields, zero, infinite, nan = slots.tolist()
         self._bins[: len(fields)] += np.array(fields, np.int64)
         self.zero += zero

@@ -1,4 +1,4 @@
-"""The observation of a training run: which steps are looked at, and what is told after each."""
+"""The observation of a training run: the choice of steps, and the rows after each."""
 
 from __future__ import annotations
 
@@ -229,7 +229,7 @@ class Observation:
         self._add_loss(loss)
 
     def note_backward(self, roots: Iterable[Any]) -> None:
-        """Take what a backward pass begins with: losses, unless a scaler has told them."""
+        """Note the tensors at which a backward pass begins: losses, unless a scaler has noted them."""
         # A reentrant checkpoint runs one within another, which begins with no loss.
         if self._scale is None and torch._C._current_graph_task_id() < 0:
             for each in roots:
@@ -248,7 +248,7 @@ class Observation:
                 self.end_step(self._loss)
 
     def end_step(self, loss: float | None) -> None:
-        """Tell what the step was, and begin the next one."""
+        """Write the rows of the step, and begin the next one."""
         self._step += 1
         observer, scopes.observer, self._observer = self._observer, None, None
         is_number = loss is not None and math.isfinite(loss)

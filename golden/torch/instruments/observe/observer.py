@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from golden.torch.instruments.observe.card_tallies import CardTally
 
 Values = NDArray[np.float32]
-# Whether each row of a result, numbered as those of `samples`, is other than finite.
+# Whether each row of a result, numbered as in `samples`, has a value that is not finite.
 _BadRows = Callable[[Values], NDArray[np.bool_]]
 _Pieces = Callable[[NDArray[np.int64] | None], tuple[Shape, list[Piece]]]
 
@@ -205,7 +205,7 @@ class Observer:
 
 
 def _card_of(result: Tensor, summing: Summing) -> ModuleType | None:
-    """Return what looks at a product on a card, None if a copy is looked at here."""
+    """Return the sampler of a card, None if a copy is sampled on the host."""
     if not result.is_cuda:
         return None
     from golden.torch.instruments.observe import card_samples

@@ -58,7 +58,7 @@ class WorstPlace:
 
 
 class ObservationReport:
-    """What `golden.torch.observe` gives: it grows as the run goes.
+    """The result of `golden.torch.observe`; it grows with the run.
 
     Attributes
     ----------
@@ -176,7 +176,7 @@ class ObservationReport:
         return table
 
     def advice(self) -> list[Advice]:
-        """Return what to change, the most urgent first, by the rules of the report's page.
+        """Return the advice by the rules of the report's page, the most urgent first.
 
         Levels that were tried and do not help are not in it.
         """

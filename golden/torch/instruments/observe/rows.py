@@ -53,7 +53,7 @@ class _Row(BaseModel):
 
 
 class RunRow(_Row):
-    """The run: what is observed.
+    """The run, and its observed parts.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ class StepRow(_Row):
 
 
 class EventsRow(_Row):
-    """What occurred in the steps of the counted rows, as `golden.Events` has it."""
+    """The events in the steps of the counted rows, as in `golden.Events`."""
 
     steps: _Count
     inexact: _Count

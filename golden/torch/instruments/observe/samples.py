@@ -77,25 +77,25 @@ def _by_matrix(rows: _Rows, shape: Shape) -> Iterator[tuple[int, _Rows]]:
 def shape_of_matrices(a: _Lengths, b: _Lengths) -> Shape:
     """Return the shape of a product of matrices (..., M, K) by (..., K, N)."""
     batch = np.broadcast_shapes(a[:-2], b[:-2])
-    if prod(b[:-2]) == 1:  # one matrix for the whole batch: its rows are those of one product
+    if prod(b[:-2]) == 1:  # one matrix for the whole batch, whose rows form one product
         return Shape(1, prod(batch) * a[-2], b[-1], a[-1])
     return Shape(prod(batch), a[-2], b[-1], a[-1])
 
 
 def shape_of_convolution(x: _Lengths, kernels: _Lengths, geometry: Geometry) -> Shape:
-    """Return that of a convolution: a matrix for each group, rows for windows, columns for output channels."""
+    """Return the sample of a convolution: a matrix for each group, rows for windows, columns for output channels."""
     places = prod(geometry.positions(x[2:], kernels[2:]))
     return Shape(geometry.groups, x[0] * places, kernels[0] // max(1, geometry.groups), prod(kernels[1:]))
 
 
 def shape_of_kernels(gradient: _Lengths, x: _Lengths, size: _Lengths, geometry: Geometry) -> Shape:
-    """Return that of the gradient of kernels: a row for each element of a window, a column for each output channel."""
+    """Return the sample of a gradient of kernels: a row for each element of a window, a column for each channel."""
     groups = max(1, geometry.groups)
     return Shape(geometry.groups, x[1] // groups * prod(size), gradient[1] // groups, x[0] * prod(gradient[2:]))
 
 
 def shape_of_transposed(g: _Lengths, kernels: _Lengths, geometry: Geometry) -> Shape:
-    """Return that of a transposed convolution, before overlaps are added: a row for each position of the input."""
+    """Return the sample of a transposed convolution before overlaps are added: a row for each input position."""
     return Shape(geometry.groups, g[0] * prod(g[2:]), prod(kernels[1:]), kernels[0] // max(1, geometry.groups))
 
 

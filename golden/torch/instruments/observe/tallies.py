@@ -1,4 +1,4 @@
-"""What is gathered of the products of one operation in one pass of one module, over the calls of a step."""
+"""Counts of the products of one operation in one pass of one module, over the calls of a step."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Tally:
         return taken
 
     def on_card(self, device: torch.device) -> CardTally:
-        """Return what counts on a card."""
+        """Return the counter of a card."""
         from golden.torch.instruments.observe.card_tallies import CardTally  # not before there is a card to use it
 
         if device not in self.cards:

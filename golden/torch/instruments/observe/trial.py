@@ -30,9 +30,9 @@ __all__ = ["LevelTrial"]
 
 #: A call of more bytes than this is not kept; weights of more bytes are not copied, but taken as they are at the end.
 _MEMORY = 1 << 28
-#: Levels help if what is left of the distance is this share or less.
+#: Levels help if this share of the distance, or less, is left.
 _HELPS = 2 / 3
-#: Distances are taken to be within these; what is not finite counts as the last.
+#: Distances are taken to be within these; values that are not finite count as the last.
 _LEAST, _MOST, _NOT_FINITE = 2.0**-30, 1.0, 16.0
 
 
@@ -86,7 +86,7 @@ class LevelTrial:
 
     def watch(self) -> None:
         """Keep the next call of the model."""
-        # What a compiler has looked through keeps its hook, so that it need not be compiled again without.
+        # Compiled code keeps its hook, so that it need not be compiled again without.
         if self._hook is None and not any(is_compiled(each) for each in self._model.modules()):
             self._hook = self._model.register_forward_hook(_Hook(self._take), with_kwargs=True)
 
@@ -199,7 +199,7 @@ def _precision(
 
 
 def _distances(step: list[Tensor | None], reference: list[Tensor | None]) -> list[float]:
-    """Return how far each tensor is from that of the reference, relative to it; NaN where that tells nothing."""
+    """Return the distance of each tensor from the reference, relative to it; NaN where that tells nothing."""
     distances = []
     for one, other in zip(step, reference, strict=True):
         size = 0.0 if other is None else other.double().norm().item()
@@ -228,5 +228,5 @@ def _geometric(distances: list[float]) -> float:
 
 
 def _mean(distances: list[float]) -> float | None:
-    """Return what a reader sees: None if something is not finite."""
+    """Return the number that a row shows, None if it is not finite."""
     return None if max(distances) == _NOT_FINITE else _geometric(distances)

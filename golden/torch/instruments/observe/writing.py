@@ -41,7 +41,7 @@ class ObservationFile:
     def __init__(self, folder: Path, step: int = 0) -> None:
         self._path = folder / NAME
         found = read_rows(self._path) if step and self._path.is_file() else []
-        #: What the file has already.
+        #: The content of the file so far.
         self.kept: list[Row] = [
             row for row in found if isinstance(row, RunRow) or (row.step <= step and not isinstance(row, TrialRow))
         ]

@@ -1,6 +1,6 @@
 """One page about what low precision did inside a model: ``python -m golden.torch report RUN [RUN2 ...]``.
 
-It reads what a run observed, and knows no PyTorch:
+It reads the observations of a run, without PyTorch:
 
 - `reading` checks the lines of ``observations.jsonl`` and adds them up in `records`;
 - `judging` measures every layer and pass by the limits of `limits`, and orders them;

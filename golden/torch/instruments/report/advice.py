@@ -1,4 +1,4 @@
-"""What to change, in words: a piece of advice, what rules look at, maps of levels, remedies that several rules name."""
+"""Advice in words: its parts, the case that rules look at, maps of levels, remedies that several rules name."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Advice:
 
 @dataclass(frozen=True)
 class Case:
-    """A run, and what was found out about it."""
+    """A run, and the findings about it."""
 
     run: Run
     layers: list[Judged]
@@ -96,7 +96,7 @@ class Rule:
 
 
 def case_of(run: Run) -> Case:
-    """Find out what the rules ask for."""
+    """Collect the facts that the rules need."""
     return Case(run, judged(run), window_of(run))
 
 

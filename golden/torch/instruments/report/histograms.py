@@ -50,7 +50,7 @@ class Frame:
 
 @dataclass(frozen=True)
 class Bars:
-    """A histogram: the outline of its bars, and what is said of it."""
+    """A histogram: the outline of its bars, and its caption."""
 
     outline: str
     spread: str

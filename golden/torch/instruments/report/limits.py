@@ -12,7 +12,7 @@ RARE = 1e-6
 
 @dataclass(frozen=True)
 class Limit:
-    """What a share of a layer's steps may be.
+    """The limit of a share of a layer's steps.
 
     Parameters
     ----------

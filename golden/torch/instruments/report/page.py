@@ -55,7 +55,7 @@ def write_report(places: Sequence[Path], output: Path, advance: Callable[[int], 
 
 
 def names_of(places: Sequence[Path]) -> list[str]:
-    """Return a name for each run: that of its folder, or all of its path where two folders have the same name."""
+    """Return a name for each run: its folder, or its whole path where two folders have the same name."""
     folders = [place.parent if place.is_file() else place for place in places]
     short = [folder.resolve().name or str(folder) for folder in folders]
     names = [name if short.count(name) == 1 else str(folder) for name, folder in zip(short, folders, strict=True)]
@@ -98,5 +98,5 @@ def page(runs: Sequence[Run]) -> str:
 
 
 def _breakable(name: str) -> Markup:
-    """Return a module's name that may be broken after its dots; that of the model itself is empty."""
+    """Return a module's name that may be broken after its dots; the model itself has an empty one."""
     return Markup(".<wbr>").join(escape(part) for part in name.split(".")) if name else Markup("<i>the model</i>")

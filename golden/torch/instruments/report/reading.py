@@ -1,4 +1,4 @@
-"""Reading ``observations.jsonl``: each line is checked, and added to what is known of the run."""
+"""Reading ``observations.jsonl``: each line is checked and added to the run."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def read_run(place: Path, name: str, advance: Callable[[int], None] = lambda siz
 
 
 class _Refused(Exception):
-    """What is wrong with a line, in words."""
+    """The fault of a line, in words."""
 
 
 class Reader:

@@ -1,4 +1,4 @@
-"""What a run observed, added up: its settings and steps, and each layer's products in each pass."""
+"""The sums of the observations of a run: its settings and steps, and each layer's products in each pass."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = [
 
 #: The passes, in the order in which they are shown.
 PASSES = ("forward", "gradient_of_input", "gradient_of_weight")
-#: What is counted of each kind of step, in the order of the columns of `Layer.products`.
+#: The counts of each kind of step, in the order of the columns of `Layer.products`.
 COUNTED = ("steps", "inexact", "underflow", "overflow", "invalid", "swamped")
 TENSORS = ("left", "right", "output")
 
@@ -66,7 +66,7 @@ class Step:
 class BadStep:
     """The first step at which a layer went bad: a line of kind ``first_bad``.
 
-    Gradients that go bad in a step that was skipped are what the loss scale answers; they tell nothing of the layer.
+    Gradients that go bad in a step that was skipped are the task of the loss scale; they tell nothing of the layer.
     """
 
     step: int
@@ -122,7 +122,7 @@ class Histogram:
 
     def add(self, line: dict[str, object]) -> None:
         """Add a histogram of a line."""
-        self.total += line["total"]  # type: ignore[operator]  # what is no number raises, and the reader names the line
+        self.total += line["total"]  # type: ignore[operator]  # another type raises, and the reader names the line
         self.zero += line["zero"]  # type: ignore[operator]
         self.subnormal += line["subnormal"]  # type: ignore[operator]
         self.infinite += line["infinite"]  # type: ignore[operator]
@@ -156,7 +156,7 @@ class Histogram:
 class Layer:
     """The products of one operation of a module in one pass, over all observed steps that count.
 
-    Arrays have one row for each observed step: what was counted in the order of `COUNTED`, and the distance from the
+    Arrays have one row for each observed step: the counts in the order of `COUNTED`, and the distance from the
     fp32 result (relative; mean and largest in ulp; NaN where it was not measured).
     """
 
@@ -183,12 +183,12 @@ class Layer:
 
     @property
     def products(self) -> NDArray[np.int64]:
-        """What was counted in the steps that add a product, shape (n, 6)."""
+        """Counts of the steps that add a product, shape (n, 6)."""
         return _rows(self.counted_products)
 
     @property
     def promotions(self) -> NDArray[np.int64]:
-        """What was counted in the promotions, shape (n, 6)."""
+        """Counts of the promotions, shape (n, 6)."""
         return _rows(self.counted_promotions)
 
     @property
@@ -238,7 +238,7 @@ class Run:
 
     @property
     def telling(self) -> list[BadStep]:
-        """What went bad in a step that counts, the earliest first."""
+        """The faults in steps that count, the earliest first."""
         return [each for each in self.bad_steps if not each.in_skipped_step]
 
     @property

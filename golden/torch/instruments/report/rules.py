@@ -13,14 +13,14 @@ __all__ = ["RULES", "advice", "in_words"]
 
 _RUN, _RANGE = rules_of_range.RULES[:2], rules_of_range.RULES[2:]
 _OVERFLOW, _SUMS = rules_of_sums.RULES[:2], rules_of_sums.RULES[2:]
-#: What explains others comes before them.
+#: A rule that explains others comes before them.
 RULES = (*_RUN, *_OVERFLOW, *rules_of_underflow.RULES, *_SUMS, *_RANGE)
 
 
 def advice(case: Case) -> list[tuple[str, Advice]]:
-    """Return what the rules say about a run, each with the name of its rule.
+    """Return the advice for a run, each piece with the name of its rule.
 
-    What asks for levels that were tried and do not help comes last, without these levels.
+    Advice for levels that were tried and do not help comes last, without these levels.
     """
     found = [(rule.name, said) for rule in RULES if (said := rule.speak(case)) is not None]
     trial = case.run.trial
@@ -35,7 +35,7 @@ def advice(case: Case) -> list[tuple[str, Advice]]:
 
 
 def in_words(trial: Trial) -> str:
-    """Say what a trial of new levels has shown."""
+    """Describe the outcome of a trial of new levels."""
     without, with_it = (
         "not finite" if each is None else f"{percent(each)} away" for each in (trial.before, trial.after)
     )

@@ -1,4 +1,4 @@
-"""Rules about range: the loss scale and the gradients, and what the scale cannot reach, the forward pass."""
+"""Rules about range: the loss scale and the gradients, and the forward pass, which no scale reaches."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["FEW_STEPS", "LEADING", "RULES", "SKIPPED", "SUBNORMAL"]
 
 #: Skipped steps at the beginning of which a rule speaks.
 LEADING = 3
-#: The share of skipped steps, those of the beginning aside, beyond which a rule speaks; and steps that it needs.
+#: The share of skipped steps, apart from the beginning, beyond which a rule speaks; and steps that it needs.
 SKIPPED, FEW_STEPS = 0.05, 20
 #: The share of subnormal values beyond which the forward pass is called too small for its format.
 SUBNORMAL = 0.10

@@ -29,7 +29,7 @@ def unexplained(case: Case) -> list[Judged]:
     """Return the layers, without gradients that go wrong because they underflow, where a larger loss scale mends that.
 
     A sum below the normal numbers has fewer bits, so that it loses addends and is far from fp32. A step that loses its
-    addend there counts as underflow as well: what is swamped beyond that has another cause.
+    addend there counts as underflow as well: further swamped steps have another cause.
     """
     if _no_scale(case) is None and _scale_low(case) is None:
         return case.layers

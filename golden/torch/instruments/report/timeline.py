@@ -78,7 +78,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Timeline:
-    """All panels, their common axis, and what they show in words."""
+    """All panels, their common axis, and their captions."""
 
     panels: list[Panel]
     ticks: list[Tick]
@@ -107,7 +107,7 @@ def timeline(runs: Sequence[Run]) -> Timeline:
 
 
 def _first_steps(x: Axis, run: Run) -> list[tuple[float, int]]:
-    """Return a mark for each of the steps at which something went bad first, as many as can be told apart."""
+    """Return a mark for each of the steps at which something went bad first, as many as are legible."""
     marks: list[tuple[float, int]] = []
     for at, bad in enumerate(run.telling, 1):
         if not marks or abs(x(bad.step) - marks[-1][0]) > 14:

@@ -1,4 +1,4 @@
-"""What the template of the page shows of a run, in its order."""
+"""The views of a run on the page, in its order."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def run_view(case: Case) -> RunView:
 
 
 def _offer(case: Case, said: list[tuple[str, Advice]]) -> tuple[str, str]:
-    """Return the map of all new levels, and what a trial has shown of it."""
+    """Return the map of all new levels, and the outcome of its trial."""
     levels, trial = merged(each.levels for _, each in said), case.run.trial
     if trial is not None and trial.levels == levels:
         return levels_text(levels), f"It helps: {in_words(trial)}"

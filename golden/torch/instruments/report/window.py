@@ -83,7 +83,7 @@ def window_of(run: Run) -> Window | None:
         return None
     exponents = sorted(unscaled.items())
     allowed, lost = (1 - KEPT) * sum(unscaled.values()), 0
-    smallest = exponents[0][0]  # the smallest exponent that has to be normal
+    smallest = exponents[0][0]  # the smallest exponent that must be normal
     for exponent, count in exponents:
         smallest = exponent
         lost += count

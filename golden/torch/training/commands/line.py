@@ -24,7 +24,7 @@ from golden.torch.training.run_file import about_example, example_names
 
 __all__ = ["main"]
 
-# What errors say to a caller from Python, and what they say here.
+# Words of errors for a caller from Python -> words of the command line.
 _OPTIONS = {
     "pass resume=True to go on with it": "pass --resume to go on with it, or --restart to delete it",
     "pass resume=": "pass --resume-from ",
@@ -55,7 +55,7 @@ _PLACES = {
     "trials": "--trials",
     "steps": "--steps",
 }
-# What is said of a checkpoint to those who want no more than its weights.
+# Words about a checkpoint for commands that take only its weights.
 _WEIGHTS_ONLY = {
     "--resume-from": "--checkpoint",
     "--resume:": "--checkpoint:",
@@ -166,7 +166,7 @@ def _show_warning(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line on `arguments`, those of the process unless given; return the exit status.
+    """Run the command line on `arguments`, from the process unless given; return the exit status.
 
     Raises
     ------

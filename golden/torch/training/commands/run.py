@@ -37,7 +37,7 @@ _LENGTHS = ("num_steps", "max_steps", "num_epochs")
 
 
 def read_document(given: argparse.Namespace) -> dict[str, Any]:
-    """Read the file and put in what the command line says otherwise."""
+    """Read the file and apply the overrides of the command line."""
     document = read_yaml(find_run_file(given.run))
     older = is_older(document)
     if given.levels is not None:
@@ -104,7 +104,7 @@ class Run:
         return self.settings.trainer.init
 
     def validation(self) -> Any:
-        """Return the validation data of ``trainer.fit``, or those of a bundled model, or None."""
+        """Return the validation data of ``trainer.fit`` or of a bundled model, or None."""
         section, where = self.settings.trainer.fit.val_dataloader, "trainer.fit.val_dataloader"
         if section is None and self.parts.task is None:
             return None
@@ -227,7 +227,7 @@ def _measured(run: Run, validation: Any) -> list[str]:
 
 
 def _delete_run(folder: Path) -> None:
-    """Delete what an earlier run has written into its folder."""
+    """Delete the files of an earlier run in its folder."""
     for name in ("checkpoints", "tensorboard"):
         shutil.rmtree(folder / name, ignore_errors=True)
     for path in (
