@@ -48,17 +48,17 @@ def get_streaming_rank() -> int:
 
 
 def is_master_ordinal(local: bool = False) -> bool:
-    """Tell whether this is process 0; `local` is accepted."""
+    """Return whether this is process 0; `local` is accepted."""
     return processes.rank() == 0
 
 
 def is_streamer() -> bool:
-    """Tell whether this process only reads data for a wafer: never."""
+    """Return whether this process only reads data for a wafer: never."""
     return False
 
 
 def is_receiver() -> bool:
-    """Tell whether this process trains: always."""
+    """Return whether this process trains: always."""
     return True
 
 

@@ -1,8 +1,8 @@
 """Training with microscaled operands: values are rounded to blocks with a shared scale before a product meets them.
 
-The rounded values go into the exact products of this package. These sum as the level in force says, in the half format,
-which holds every product's factors as long as block scales stay within its range: cbfloat16 and bfloat16 do for data
-near 1. Gradients pass a rounding unchanged (straight through); they may be rounded to blocks themselves.
+The rounded values go into the exact products of this package. These sum as the level in force says, in the half
+format. It holds the factors of every product as long as block scales stay within its range: cbfloat16 and bfloat16 do
+for data near 1. Gradients pass a rounding unchanged (straight through); they may be rounded to blocks themselves.
 """
 
 from __future__ import annotations

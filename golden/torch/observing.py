@@ -1,9 +1,9 @@
 """The effects of low precision inside the products of a training, by module, pass and operation: ``cstorch.observe``.
 
 Exact products pass by an `Observer` in the steps that are observed, and by nothing else in the others. It finds the
-place of a product (`attribution`), takes a few rows of it (`samples`), counts what occurs in them (`counting`), and the
-exponents of all values (`histograms`). What is gathered in a step (`tallies`) is summed over the processes, judged
-(`causes`), and written (`rows`, `file`, `board`). At the end, the levels that the report advises are tried (`trial`).
+place of a product (`attribution`), takes a few rows of it (`samples`), counts the events in them (`counting`), and the
+exponents of all values (`histograms`). The counts of a step (`tallies`) are summed over the processes, judged
+(`causes`), and written (`rows`, `writing`). At the end, the levels that the report advises are tried (`trial`).
 """
 
 from golden.torch.instruments.observe.observation import Observation, ObservationSettings, as_settings, observe

@@ -143,7 +143,7 @@ class GradScaler:
         return scaled
 
     def backward_has_run(self, loss: Tensor) -> bool:
-        """Tell whether `scale` was given this loss since the last update, and the backward pass of that has run."""
+        """Return whether `scale` was given this loss since the last update, and the backward pass of that has run."""
         return self._iteration.backward_of_scaled_has_run(loss)
 
     def take_unscaled_gradients(self) -> None:

@@ -57,8 +57,8 @@ def common_norm(norms: Iterable[float]) -> float:
 def l2_norm(parameters: Iterable[Tensor]) -> float:
     """Return the L2 norm of all gradients, rounded to fp32 (NUMERICS section 7).
 
-    fp32 squares overflow from 2^64 up, long before the norm does, so they are summed in float64: the exact norm
-    decides, and it does not depend on how a sum is split over vector lanes.
+    The sum of squares is in float64, since fp32 squares overflow from 2^64 up, long before the norm does. The exact
+    norm decides, and it does not depend on how a sum is split over vector lanes.
 
     Returns
     -------

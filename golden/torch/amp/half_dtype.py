@@ -81,7 +81,7 @@ def get_floating_point_dtype_str(default: str = "float32") -> str:
 
 
 def is_cbfloat16_tensor(tensor: torch.Tensor) -> bool:
-    """Tell whether a tensor holds cbfloat16: the half type in force is cbfloat16, and the tensor one of its proxy.
+    """Return whether a tensor holds cbfloat16: the half type in force is cbfloat16, and the tensor one of its proxy.
 
     The float32 proxy is also the dtype of fp32 tensors; with it, a tensor counts if every element is a value of
     cbfloat16 (a NaN counts as one). It reads the whole tensor then.

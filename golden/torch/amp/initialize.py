@@ -108,7 +108,7 @@ def enter_everywhere(model: nn.Module, context: Callable[[nn.Module], AbstractCo
 
 
 def is_initialized(model: nn.Module) -> bool:
-    """Tell whether a model, or the one that was compiled to it, went through `initialize`."""
+    """Return whether a model, or the one that was compiled to it, went through `initialize`."""
     return isinstance(vars(getattr(model, "_orig_mod", model)).get("forward"), _InPrecision)
 
 

@@ -75,7 +75,7 @@ class Iteration:
             scaled.register_hook(each.note_backward)
 
     def backward_of_scaled_has_run(self, loss: Tensor) -> bool:
-        """Tell whether this loss was scaled in this iteration and its backward pass has run."""
+        """Return whether this loss was scaled in this iteration and its backward pass has run."""
         return any(each.loss() is loss and each.backward_has_run for each in self._losses)
 
     def check_may_unscale(self, optimizer: Optimizer) -> None:
@@ -102,7 +102,7 @@ class Iteration:
         note_unscaled()
 
     def check_may_step(self, optimizer: Optimizer) -> None:
-        """Raise an error unless the optimizer is unscaled and has not stepped."""
+        """Raise an error unless the optimizer is unscaled and its step is still to come."""
         if optimizer in self.stepped:
             raise RuntimeError(f"optimizer: it has stepped since the last update() already; {_UPDATE_MISSING}")
         if optimizer not in self.norms:
@@ -119,7 +119,7 @@ class Iteration:
             )
 
     def is_finite(self) -> bool:
-        """Tell whether the L2 norm of all gradients unscaled so far is below infinity in fp32."""
+        """Return whether the L2 norm of all gradients unscaled so far is below infinity in fp32."""
         return common_norm(self.norms.values()) < math.inf
 
     def make_ready(self, optimizers: Iterable[Optimizer]) -> None:

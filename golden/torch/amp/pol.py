@@ -23,9 +23,9 @@ __all__ = ["pol"]
 class pol:
     """Run something at a precision optimization level: a decorator, a wrapper of callables, a context manager.
 
-    The innermost `pol` wins, pass by pass, over those around it and over every model-wide level, that of a precision
-    context inside it included. It is the level of the thread, as with torch.autocast. It turns no product exact that is
-    not: PyTorch's own functions need a precision besides (`golden.torch.precision`, `golden.torch.amp.initialize`).
+    The innermost `pol` wins, pass by pass, over those around it and over every model-wide level, even in a
+    precision context inside it. It is the level of the thread, as with torch.autocast. It turns no product exact that
+    is not: PyTorch's own functions need a precision besides (`golden.torch.precision`, `golden.torch.amp.initialize`).
 
     Parameters
     ----------

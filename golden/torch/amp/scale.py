@@ -34,7 +34,7 @@ def note_step(optimizer: Optimizer, *, made: bool) -> None:
 
 
 def isfinite(optimizer: Optimizer) -> bool:
-    """Tell whether the latest step of an optimizer was made, and not skipped because its gradients overflowed."""
+    """Return whether the latest step of an optimizer was made, and not skipped because its gradients overflowed."""
     if not isinstance(optimizer, Optimizer):
         raise TypeError(f"optimizer: got {type(optimizer).__name__}, must be a torch.optim.Optimizer")
     return optimizer not in _skipped

@@ -40,11 +40,10 @@ def keep_weights(
     """Keep the parameters of an optimizer in a 16-bit format, in float32 tensors that hold values of it.
 
     They are rounded to nearest even now, and in mode `rounding` after every step from now on. A step itself computes in
-    float32; the state of the optimizer stays as it is. A step that a `GradScaler` skips rounds
-    nothing.
+    float32; the state of the optimizer stays as it is. A step that a `GradScaler` skips rounds nothing.
 
-    The random bits of a rounding are those of its place (NUMERICS section 10): `output index` counts the elements of a
-    parameter in row-major order, `step` the steps of its group, and `call` the parameters, in the order of the groups.
+    The place of a rounding gives its random bits (NUMERICS section 10). `output index` counts the elements of a
+    parameter in row-major order, `step` the steps of its group, `call` the parameters in the order of the groups.
     The steps are counted in the groups, hence in the optimizer's state dictionary: a run that goes on from a checkpoint
     has the bits of one that never stopped.
 
@@ -101,7 +100,7 @@ def keep_weights(
         for group in stepped.param_groups:
             step = group[STEPS] = group.get(STEPS, 0) + 1
             for each in group["params"]:
-                if each.grad is not None:  # a parameter without one has not moved
+                if each.grad is not None:  # a parameter without one stays
                     place = ReductionRounding(out_rounding=mode, seed=_KEY + seed, call=number)
                     _round(each, format_of_weights, (place, (step - 1) % _MOST_STEPS))
                 number += 1

@@ -40,7 +40,7 @@ class Device:
     def __init__(self, backend_type: BackendType = BackendType.CPU) -> None:
         if not isinstance(backend_type, BackendType):
             raise TypeError(f"backend_type: got {backend_type!r}, must be one of BackendType; `device` takes names")
-        kind = "GPU" if backend_type.is_gpu else "CPU"  # CSX has no device of its own, and nothing to say about it
+        kind = "GPU" if backend_type.is_gpu else "CPU"  # CSX has no device in PyTorch, and nothing to say about it
         self.torch_device = device_of_kind(kind, "backend")
 
     @property
@@ -101,7 +101,7 @@ class Executor(Protocol):
 
     @property
     def is_pre_initial_step(self) -> bool:
-        """Whether the run has not made its first step yet."""
+        """Whether the first step of the run is still to come."""
 
     @property
     def is_initial_step(self) -> bool:
@@ -271,5 +271,5 @@ def current_torch_device() -> torch.device:
 
 
 def use_cs() -> bool:
-    """Tell whether the script asked for the backend CSX."""
+    """Return whether the script asked for the backend CSX."""
     return _Process.backend is not None and _Process.backend.is_csx

@@ -150,7 +150,7 @@ class DataExecutor:
 
     @property
     def is_pre_initial_step(self) -> bool:
-        """Whether the run has not made its first step yet."""
+        """Whether the first step of the run is still to come."""
         return self._step < 0
 
     @property

@@ -38,9 +38,9 @@ __all__ = [
 class LRScheduler(Scheduler, torch.optim.lr_scheduler.LRScheduler):
     """A schedule of the learning rate.
 
-    Subclasses have the parameters of their curve, in the same order, with other names for some of them:
-    ``learning_rate`` for ``val``, ``initial_learning_rate`` and ``end_learning_rate`` for ``initial_val`` and
-    ``end_val``, ``base_lr`` and ``max_lr`` for ``base_val`` and ``max_val``, ``learning_rates`` for ``vals``.
+    Subclasses have the parameters of their curve, in the same order. Some have other names: ``learning_rate`` for
+    ``val``, ``initial_learning_rate`` and ``end_learning_rate`` for ``initial_val`` and ``end_val``. ``base_lr`` and
+    ``max_lr`` stand for ``base_val`` and ``max_val``, ``learning_rates`` for ``vals``.
     """
 
     param_group_key = "lr"

@@ -32,7 +32,7 @@ def check_least(least: float = 0.0, **given: float) -> None:
 
 
 def _is_real(value: float | Tensor) -> bool:
-    """Tell whether a tensor is one real number, which can be looked at."""
+    """Return whether a tensor is one real number, which can be looked at."""
     return not isinstance(value, Tensor) or (
         value.numel() == 1 and not value.is_complex() and value.layout is torch.strided and not value.is_meta
     )
@@ -70,7 +70,7 @@ class Optimizer(torch.optim.Optimizer, ABC):
         for name, value in defaults.items():
             if name in _FLAGS:
                 check_flags(**{name: value})
-        if not isinstance(params, Tensor):  # of which PyTorch has an error of its own
+        if not isinstance(params, Tensor):  # for which PyTorch has an error
             params = check_items(params, "params", "parameters, or of groups of them")
         try:
             super().__init__(params, defaults)

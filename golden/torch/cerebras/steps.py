@@ -57,7 +57,7 @@ class Schedule:
             return range(self.start, self.end, self.step)
 
         def match(self, index: int) -> bool:
-            """Tell whether it is one of the steps."""
+            """Return whether it is one of the steps."""
             return index in self.range() or (self.include_last and index == self.end - 1)
 
         def __iter__(self) -> Iterator[int]:
@@ -77,7 +77,7 @@ class Schedule:
                 raise ValueError(f"intervals: {after} begins before {before} ends, must not overlap")
 
     def match(self, index: int) -> bool:
-        """Tell whether it is one of the steps."""
+        """Return whether it is one of the steps."""
         return any(interval.match(index) for interval in self.intervals)
 
     def range(self) -> list[range]:

@@ -40,7 +40,7 @@ class Section(BaseModel):
 
 
 def _unknown(place: str, key: str, section: type[Section], names: list[str]) -> str:
-    """Return the message for an unknown key: with the nearest key of any section, or else the keys of its own."""
+    """Return the message for an unknown key: with the nearest key of any section, or else all keys of this one."""
     everywhere = set().union(*map(_fields, Section.__subclasses__()), _fields(section))
     if difflib.get_close_matches(key, everywhere, n=1):
         return unknown_key(place, key, everywhere)

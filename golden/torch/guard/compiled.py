@@ -1,9 +1,9 @@
 """Code that torch.compile makes: its operators are inspected when it is made, for they are hidden when it runs.
 
 A compiler fuses and rewrites operators: a small matrix product becomes multiplications and a sum, which no guard knows.
-So what multiplies and is traced in a precision is marked in the graph, and each marked call is tried before the
-compiler has the graph: on tensors without values, forward and backward, with the guard. What the compiler leaves whole
-the guard sees when it runs, too, unless a block of the code has turned the precision off.
+So the graph marks each operator that multiplies and is traced in a precision. Before the compiler gets the graph, the
+guard tries each marked call forward and backward, on tensors without values. The guard also sees operators that the
+compiler leaves whole when they run, unless a block of the code has turned the precision off.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def look_at_graphs() -> None:
 
 
 def hides_products(function: Any) -> bool:
-    """Tell whether a function of PyTorch multiplies and sums, by the name of its operator."""
+    """Return whether a function of PyTorch multiplies and sums, by the name of its operator."""
     look_at_graphs()
     name = getattr(function, "__name__", "")
     if isinstance(function, torch._ops.OpOverload):

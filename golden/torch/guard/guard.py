@@ -1,8 +1,8 @@
 """A guard beneath the interception: it sees every product that PyTorch itself is about to compute.
 
-`golden.torch.precision` replaces the functions that have an exact path. Whatever else multiplies and sums, in the
-forward pass, in the backward pass and where a checkpoint computes the forward pass again, arrives here as an operator,
-and is refused, told or counted, as the context says.
+`golden.torch.precision` replaces the functions that have an exact path. All other products
+arrive here as operators: in the forward pass, in the backward pass, and in a recomputed forward pass. The guard
+refuses, reports or counts them, as the context says.
 
 A backward pass outside of the context is watched, too: the number of a node tells whether its forward pass ran in a
 precision (see `golden.torch.settings.timeline`). Each thread has its own numbers. In a thread that has entered no
@@ -308,12 +308,12 @@ def _watched_backward(*args: Any, **kwargs: Any) -> Any:
 
 
 def _has_exact_product(roots: Any) -> bool:
-    """Tell whether a graph has an exact product, which another thread has made, for this one has not been watched."""
+    """Return whether a graph has an exact product, which another thread has made, for this one has not been watched."""
     return half_of_graph(*_nodes_of(roots)) is not None
 
 
 def _is_meant_for_fp32(roots: Any) -> bool:
-    """Tell whether the node nearest to the roots that was made in a precision was in one that is not enabled."""
+    """Return whether the node nearest to the roots that was made in a precision was in one that is not enabled."""
     settings = (made_in(node) for node in nodes(*_nodes_of(roots)))
     nearest = next((each for each in settings if each is not None), None)
     return nearest is not None and not nearest.enabled

@@ -311,7 +311,7 @@ _leaves: dict[Function, bool] = {}
 
 @constant
 def is_leaf(function: Function) -> bool:
-    """Tell whether a function of PyTorch is no more than one operator that the guard lets pass, in every overload.
+    """Return whether a function of PyTorch is no more than one operator that the guard lets pass, in every overload.
 
     An operator that consists of others is none: the guard judges those.
     """

@@ -115,7 +115,7 @@ _pop_function, _push_function = torch._C._pop_torch_function_stack, torch._C._pu
 
 @partial(run_as_written, recursively=True)
 def _is_bare(args: Iterable[Any], kwargs: dict[str, Any]) -> bool:
-    """Tell whether the guard, and nobody else, would look at an operator on these arguments."""
+    """Return whether the guard, and nobody else, would look at an operator on these arguments."""
     for each in args:
         if type(each) not in _BARE:
             return False
@@ -169,7 +169,7 @@ def _traced(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], mark: str)
 
 
 def _are_eligible(given: Iterable[Any]) -> bool:
-    """Tell whether there are tensors that the exact kernels take, numbers and None, and nothing else."""
+    """Return whether there are tensors that the exact kernels take, numbers and None, and nothing else."""
     for each in given:
         if type(each) in _TENSORS:
             if each.dtype not in ELIGIBLE:

@@ -77,7 +77,7 @@ _FOLDER, _FOR_OTHERS = f"{os.path.dirname(torch.__file__)}{os.sep}", ("custom_op
 
 
 def is_of_pytorch(name: str) -> bool:
-    """Tell whether an operator is in a namespace of PyTorch's: one in the tables, or one that PyTorch registers in."""
+    """Return whether an operator is in a namespace of PyTorch: in the tables, or registered by PyTorch."""
     space = name.partition("::")[0]
     if space in PRODUCTS or space in OTHERS:
         return True
@@ -138,7 +138,7 @@ def _kind_of(operator: Any) -> OperatorKind:
 
 
 def _is_marked(name: str) -> bool:
-    """Tell whether PyTorch marks an overload of this name as an operator that sums no products."""
+    """Return whether PyTorch marks an overload of this name as an operator that sums no products."""
     space, _, operator = name.partition("::")
     packet = getattr(getattr(torch.ops, space), operator, None)
     overloads = [] if packet is None else [getattr(packet, each) for each in packet.overloads()]

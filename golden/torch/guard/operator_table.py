@@ -10,8 +10,9 @@ operator. `outer`, `ger` and `kron` are not in it, for they sum nothing. Nor are
 losses and pooling, which are fp32 by the contract; resampling (`grid_sampler`, `upsample`), which weighs neighbours by
 position; gates of recurrent cells (`_thnn_fused_...`), which are elementwise.
 
-Not listed is what PyTorch itself marks as pointwise, as a reduction of one tensor or as a copy of a view, and what it
-composes of other operators, which are seen then. A test fails when the installed PyTorch has an operator beyond this.
+The table leaves out operators that PyTorch itself marks as pointwise, as a reduction of one tensor or as a copy of a
+view. It also leaves out compositions of other operators, which the guard sees one by one. A test fails when the
+installed PyTorch has an operator beyond this.
 """
 
 PRODUCTS = {

@@ -49,7 +49,7 @@ def half_of_graph(*roots: Any) -> HalfType | None:
 
 
 def backward_has_run(loss: Tensor) -> bool:
-    """Tell whether the backward pass of a loss has run.
+    """Return whether the backward pass of a loss has run.
 
     It shows in values of the graph that are gone, and in exact products that are marked even where ``retain_graph``
     kept their values. Not seen is ``retain_graph`` on a loss without an exact product, and a graph without values.
@@ -58,7 +58,7 @@ def backward_has_run(loss: Tensor) -> bool:
 
 
 def _is_spent(node: Any) -> bool:
-    """Tell whether the values that a node had saved are gone."""
+    """Return whether the values that a node had saved are gone."""
     names = ["saved_tensors"] if hasattr(type(node), "saved_tensors") else []
     names += [name for name in dir(node) if name.startswith("_saved_")]
     try:

@@ -168,7 +168,7 @@ class Recorder:
 def audit(target: Callable[..., Any], *args: Any, backward: bool = True, show: bool = True, **kwargs: Any) -> Audit:
     """Run a model, or any callable, once, and tell which of its products are exact.
 
-    A module runs in the precision in force, in its own (`golden.torch.amp.initialize`), or else in that of
+    A module runs in the precision in force, in its own (`golden.torch.amp.initialize`), or else with the half type of
     `golden.torch.set_half_dtype`; another callable runs as it is. It leaves no trace: parameters, gradients, buffers
     and random generators keep their values.
 
@@ -217,7 +217,7 @@ def audit(target: Callable[..., Any], *args: Any, backward: bool = True, show: b
 
 
 def is_compiled(module: nn.Module) -> bool:
-    """Tell whether torch.compile runs a module."""
+    """Return whether torch.compile runs a module."""
     return hasattr(module, "_orig_mod") or getattr(module, "_compiled_call_impl", None) is not None
 
 

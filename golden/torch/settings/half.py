@@ -63,17 +63,17 @@ def expected_half() -> HalfType:
 
 
 def mixed_precision() -> bool:
-    """Tell whether mixed precision is on here, so that products of PyTorch's functions run exactly."""
+    """Return whether mixed precision is on here, so that products of PyTorch's functions run exactly."""
     return bool(scopes.precisions) and scopes.precisions[-1].enabled
 
 
 def wants_mixed_precision() -> bool:
-    """Tell whether mixed precision is on here, or, outside of precision contexts, asked for by `set_half_dtype`."""
+    """Return whether mixed precision is on here, or, outside of precision contexts, asked for by `set_half_dtype`."""
     return scopes.precisions[-1].enabled if scopes.precisions else _Process.mixed_precision
 
 
 def is_asked_for() -> bool:
-    """Tell whether `set_half_dtype` has asked for mixed precision, whatever context is around."""
+    """Return whether `set_half_dtype` has asked for mixed precision, whatever context is around."""
     return _Process.mixed_precision
 
 

@@ -116,7 +116,7 @@ class LevelMap:
         return table
 
     def concerns(self, model: nn.Module) -> bool:
-        """Tell whether a module may be the model that the map is of: it has parameters, or a rule matches in it."""
+        """Return whether a module may be the model that the map is of: it has parameters, or a rule matches in it."""
         if next(model.parameters(), None) is not None:
             return True
         paths = _paths(model)

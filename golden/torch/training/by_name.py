@@ -30,7 +30,7 @@ class _Config(dict[str, Any]):
 
 
 def is_import_path(name: str) -> bool:
-    """Tell whether a name is an import path, ``module:Class``."""
+    """Return whether a name is an import path, ``module:Class``."""
     return ":" in name
 
 
@@ -93,8 +93,8 @@ def single(given: Any, where: str) -> tuple[Any, dict[str, Any]]:
 def parameters_of(target: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     """Return the parameters of a class or a function by their names.
 
-    A class that hands all of them on to its base, some under other names (`golden.torch.optim.lr_scheduler`), has those
-    of the base, under its own names.
+    A class that hands all of them on to its base has the parameters of the base, under its own names for them (see
+    `golden.torch.optim.lr_scheduler`).
     """
     found = dict(inspect.signature(target).parameters)
     if inspect.isclass(target) and all(each.kind in _ANY for each in found.values()):
@@ -141,7 +141,7 @@ def build(targets: Sequence[Callable[..., Any]], settings: Mapping[str, Any], wh
 
 
 def fits(target: Callable[..., Any], settings: Mapping[str, Any], given: int) -> bool:
-    """Tell whether `build` would call this class or function, with a number of arguments before the settings."""
+    """Return whether `build` would call this class or function, with a number of arguments before the settings."""
     known, required, takes_all = _arguments(target, given)
     return _takes_all_in_one(required, settings) or (
         (takes_all or settings.keys() <= set(known)) and settings.keys() >= set(required)

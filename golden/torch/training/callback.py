@@ -17,12 +17,12 @@ __all__ = ["HOOKS", "Callback", "Callbacks", "Logger"]
 
 
 class Callback:
-    """Base of a callback: the `Trainer` calls its hooks, which do nothing unless a subclass says what.
+    """Base of a callback: the `Trainer` calls its hooks, which do nothing unless a subclass overrides them.
 
     `trainer` is the `Trainer`, of any type here, so that a subclass may say which; `model` is its model. `outputs` is a
-    dictionary with ``"loss"``, and with what else the model returned; a batch comes from the data loader as it is. With
-    gradient accumulation a step has several batches: those hooks that are named after a batch, a forward or a backward
-    pass run for each, those of the optimizer once.
+    dictionary with ``"loss"`` and the other outputs of the model; a batch comes from the data loader as it is. With
+    gradient accumulation a step has several batches: hooks named after a batch, a forward or a backward
+    pass run for each of them, and hooks of the optimizer run once.
     """
 
     def pre_setup(self, trainer: Any) -> None:

@@ -1,7 +1,7 @@
 """Checkpoints on disk: a folder that appears under its name only when everything in it is written.
 
 ``step_00000100/`` holds ``weights.safetensors`` (the model's state dictionary), ``state.pt`` (optimizer, scaler, random
-generators) and ``checkpoint.json`` (the step, what was trained with what, and a hash of either file).
+generators) and ``checkpoint.json`` (the step, model and settings, and a hash of either file).
 """
 
 from __future__ import annotations
@@ -203,7 +203,7 @@ def _compared(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> tuple[dict
 
 
 def _named(told: list[str]) -> list[str]:
-    """Call the settings of the optimizer its own; those of another, and the data of other processes, differ anyway."""
+    """Drop differences that follow from others: settings of another optimizer, data of other processes."""
     follows = {"optimizer is ": "optimizer_settings.", "ranks is ": "data."}
     left_out = tuple(after for cause, after in follows.items() if any(each.startswith(cause) for each in told))
     kept = [each for each in told if not (left_out and each.startswith(left_out))]

@@ -37,7 +37,7 @@ class Ending:
     epoch: float = math.inf
 
     def reached(self, step: int, epoch: int) -> bool:
-        """Tell whether a run that has come so far is at its end."""
+        """Return whether a run that has come so far is at its end."""
         return step >= self.step or epoch >= self.epoch
 
 
@@ -133,7 +133,7 @@ class TrainingLoop:
         return None if total == math.inf else int(total)
 
     def validates_after(self, step: int, begun: int, total: int | None) -> bool:
-        """Tell whether a validation is due after this step of a run that `fit` began at step `begun`."""
+        """Return whether a validation is due after this step of a run that `fit` began at step `begun`."""
         if not self.eval_frequency:
             return False
         if not isinstance(self.eval_frequency, float):

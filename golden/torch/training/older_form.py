@@ -48,7 +48,7 @@ _OPTIMIZER = {"learning_rate": "lr", "weight_decay_rate": "weight_decay"}
 
 
 def is_older(document: Mapping[str, Any]) -> bool:
-    """Tell whether a run file has the older form."""
+    """Return whether a run file has the older form."""
     return "trainer" not in document and any(name in document for name in _SECTIONS)
 
 

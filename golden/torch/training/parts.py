@@ -119,7 +119,7 @@ def as_schedulers(given: Any, optimizer: Optimizer | None) -> list[Any]:
 
 
 def _needs(function: Callable[..., Any], argument: str) -> bool:
-    """Tell whether a function cannot be called without an argument of this name."""
+    """Return whether a function cannot be called without an argument of this name."""
     found = inspect.signature(function).parameters.get(argument)
     return found is not None and found.default is inspect.Parameter.empty
 

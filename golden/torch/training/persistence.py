@@ -108,8 +108,8 @@ def go_on(
 ) -> tuple[Position, RandomState | None]:
     """Load a checkpoint; return where the run goes on, and the states of the random generators there.
 
-    With `override`, what the run has otherwise than the checkpoint is what it has now: changed settings replace those
-    of the checkpoint, and changed data begin with their first batch.
+    With `override`, changed settings replace the settings of the checkpoint, and changed data begin with their first
+    batch.
     """
     found = read_checkpoint(path, trainer.model, about, override=override)
     if found.differences:

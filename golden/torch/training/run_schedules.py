@@ -24,15 +24,15 @@ _WHERE = "trainer.init.schedulers"
 def schedulers_from(init: Init) -> list[Callable[[Optimizer], Any]]:
     """Return functions that build the schedulers of ``trainer.init.schedulers``.
 
-    A name that PyTorch and cerebras.pytorch have means the one that takes the settings: ``LinearLR`` with
-    `initial_learning_rate` is that of ``golden.torch.optim.lr_scheduler``, with `start_factor` that of PyTorch. A
-    sequence without `milestones` has those that the `total_iters` of its schedulers give, as in the Model Zoo.
+    If PyTorch and cerebras.pytorch share a name, the settings decide: ``LinearLR`` with `initial_learning_rate` comes
+    from ``golden.torch.optim.lr_scheduler``, with `start_factor` from PyTorch. In a sequence without `milestones`, the
+    `total_iters` of its schedulers give them, as in the Model Zoo.
     """
     return [partial(_scheduler, each, where=_WHERE) for each in one_or_several(init.schedulers)]
 
 
 def is_ours(entry: Any) -> bool:
-    """Tell whether a scheduler of a run file is one of ``golden.torch.optim``."""
+    """Return whether a scheduler of a run file is one of ``golden.torch.optim``."""
     name, settings = single(entry, _WHERE)
     return _classes(name, settings, _WHERE)[0].__module__.startswith("golden.torch.")
 

@@ -179,7 +179,7 @@ class LoadCheckpointStates(Callback):
         self._weights_alone = load_checkpoint_states != "all"
 
     def takes_all(self, path: Path, model_dir: Path | None) -> bool:
-        """Tell whether a run with this folder takes all states of a checkpoint."""
+        """Return whether a run with this folder takes all states of a checkpoint."""
         own = model_dir is not None and path.resolve().parent == (model_dir / "checkpoints").resolve()
         return own or not self._weights_alone
 

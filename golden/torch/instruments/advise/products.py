@@ -65,7 +65,7 @@ class ProductCount(Recorder):
 
 
 def _is_sum(args: tuple[Any, ...]) -> bool:
-    """Tell whether a product is a sum: its left factor is a row of ones."""
+    """Return whether a product is a sum: its left factor is a row of ones."""
     left = args[0]
     return left.ndim == 2 and left.shape[0] == 1 and left.shape[1] > 0 and bool((left == 1).all())
 

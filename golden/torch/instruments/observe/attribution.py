@@ -2,12 +2,12 @@
 
 A forward pass is read from the Python frames that are running, which also holds while a checkpoint computes it again. A
 node of the backward pass is known by the number that PyTorch gave it when it was made. A parameter is known by its
-memory, under whichever view it is multiplied. Compiled code has neither frames of modules nor nodes of products: there
-a product belongs to the module that owns its parameter, and the gradient of a weight to the product that had the same
+memory, under whichever view it is multiplied. Compiled code has neither frames of modules nor nodes of products. There
+a product belongs to the module that owns its parameter. The gradient of a weight belongs to the product with the same
 operand in the forward pass.
 
-What runs in a module with parameters that is neither the model's nor around the model is a product of another model. It
-has no place here, nor has its backward pass.
+A module with parameters that is neither part of the model nor around it belongs to another model. Its products have no
+place here, forward or backward.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ class Attribution:
         return module, operation or "matmul"
 
     def _is_other(self, module: nn.Module) -> bool:
-        """Tell whether a module is another model, neither a wrapper of this one nor a function without parameters."""
+        """Return whether a module is another model, neither a wrapper of this one nor a function without parameters."""
         if module not in self._others:
             has_parameters = next(module.parameters(), None) is not None
             self._others[module] = has_parameters and not any(each in self._names for each in module.modules())

@@ -82,17 +82,17 @@ def observe(
 ) -> Observation:
     """Look into the exact products of a training, in every so many steps: a context manager around the loop.
 
-    Of each product of a step that is observed, forward and backward, a few rows are computed once more, and what occurs
-    in their steps is counted (NUMERICS section 11): overflow, underflow, addends that are swamped. The exponents of
-    operands and results are counted, too, and the distance from the product in fp32 is measured. It all belongs to a
-    module, a pass and an operation. Results of the training are the same bit for bit.
+    In an observed step, a few rows of each product, forward and backward, are computed once more. The events in their
+    steps are counted (NUMERICS section 11): overflow, underflow, swamped addends. So are the exponents of operands and
+    results, and the distance from the product in fp32 is measured. Each count belongs to a module, a pass and an
+    operation. The results of the training keep their bits.
 
     A step ends with ``update()`` of a gradient scaler, or, if nothing was scaled, with the step of an optimizer of the
     model's parameters. After a step that was skipped, or whose loss is not finite, the next one is observed out of
-    turn, once in `every` steps. What runs in evaluation mode between two steps is left out, and so is what runs in
-    another model, which the log ``golden.torch`` tells once; the loss of a step is the sum of all that were scaled. In
-    code that ``torch.compile`` makes, a product belongs to the module that owns its weight, and one without a weight
-    to "(compiled)".
+    turn, once in `every` steps. Products in evaluation mode between two steps are left out. So are products of another
+    model, and the log ``golden.torch`` says so once. The loss of a step is the sum of all scaled losses. In code that
+    ``torch.compile`` makes, a product belongs to the module that owns its weight, and one without a weight to
+    "(compiled)".
 
     On several processes each must enter it; counts are summed over them, and process 0 writes.
 

@@ -105,7 +105,7 @@ class ObservationReport:
         return sorted(self._bad.values(), key=lambda row: row.step)
 
     def is_bad(self, module: str, direction: str) -> bool:
-        """Tell whether a module has gone bad in a pass."""
+        """Return whether a module has gone bad in a pass."""
         return (module, direction) in self._bad
 
     def worst(self, n: int = _SHOWN) -> list[WorstPlace]:

@@ -128,7 +128,7 @@ class LevelTrial:
             each.register_hook(partial(self._now.take, place))
 
     def try_levels(self, levels: Mapping[str, Mapping[str, int]], step: int) -> TrialRow | None:
-        """Run what is kept again, and tell what the levels do to it; None if there is nothing, or it cannot run."""
+        """Run the kept step again at new levels, and describe the outcome; None if there is none, or it cannot run."""
         calls, self._good, self._bad = (self._bad, self._good), None, None
         told = None
         try:

@@ -160,5 +160,5 @@ def good(window: Window) -> str:
 
 
 def is_fixed(case: Case) -> bool:
-    """Tell whether the scale never changed; one that does steps back by itself."""
+    """Return whether the scale never changed; one that does steps back by itself."""
     return len({step.loss_scale for step in case.run.steps}) == 1

@@ -62,7 +62,7 @@ class Judged:
         return self.is_all_zero and bool(self.shares["distance"])
 
     def is_beyond(self, name: str) -> bool:
-        """Tell whether a share is beyond its limit."""
+        """Return whether a share is beyond its limit."""
         share = self.shares[name]
         return share is not None and share > LIMITS[name].share
 

@@ -106,7 +106,7 @@ def _underflowing(case: Case) -> list[tuple[Judged, float]]:
 
 
 def _has_room(window: Window) -> bool:
-    """Tell whether a scale fits that is larger than the last by more than the reserve."""
+    """Return whether a scale fits that is larger than the last by more than the reserve."""
     return window.last + RESERVE <= window.high
 
 
