@@ -1,4 +1,4 @@
-"""Models that run in a precision whenever they are called: `initialize`, and `autocast` under PyTorch's name."""
+"""Models that always run in a precision: `initialize`. Mixed precision by the ways of scripts: `autocast`, `init`."""
 
 from __future__ import annotations
 

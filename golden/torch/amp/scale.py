@@ -1,4 +1,8 @@
-"""The loss scale, and the check of a loss before it is scaled."""
+"""The scale of a gradient scaler: a rule, a state, and the half type whose defaults they take.
+
+`LossCheck` finds out from its graph whether a loss comes from exact products, so that a loop in plain fp32 does not go
+unnoticed. `isfinite` and `note_step` keep whether the latest step of an optimizer was made, for schedules.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`compile`, `trace` and the closures of a step: Python that runs at once, in the precision in force."""
+"""`compile` and `trace`: a model and a step in the precision of the run, without a context in the script.
+
+Closures of a step wait for its end, as on a machine whose values arrive late.
+"""
 
 from __future__ import annotations
 

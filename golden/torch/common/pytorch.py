@@ -1,4 +1,7 @@
-"""Code that depends on the release of PyTorch: the oldest one supported, and marks for its compiler."""
+"""Code that depends on the release of PyTorch: the oldest one supported, and marks for its compiler.
+
+The marks are set without an import of the compiler, which would take two seconds.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,13 @@
-"""Replacements in PyTorch that the import of `golden.torch` makes: functions beneath the guard, and checkpointing."""
+"""Replacements in PyTorch that the import of `golden.torch` makes, for the guard and for activation checkpointing.
+
+PyTorch cannot do two things while a mode such as the guard watches. A call into TorchScript now ends with the error of
+the guard, and `torch.Tensor` makes tensors of a subclass.
+
+``torch.utils.checkpoint`` keeps PyTorch's own state (random numbers, autocast), and cannot know ours. Its two variants
+keep the function to call again in one place each. Both places are wrapped here, so that a recomputed forward pass runs
+in the precision and at the levels of the first. PyTorch looks them up at every call, however ``checkpoint`` itself was
+imported.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +24,6 @@ from golden.torch.guard.mode import Interception
 from golden.torch.settings.draws import rewound, taken
 from golden.torch.settings.mapped import watching_modules
 from golden.torch.settings.scopes import scopes
-
-__all__ = []
-
 
 __all__: list[str] = []
 
@@ -57,9 +63,6 @@ def _made_while_watched(*args: Any, **kwargs: Any) -> Any:
 
 
 torch.Tensor.__new__ = staticmethod(_made_while_watched)  # type: ignore[method-assign]
-
-
-__all__: list[str] = []
 
 
 class _InItsScopes:

@@ -1,4 +1,7 @@
-"""How a run begins, at a checkpoint or afresh, and the warnings at its end."""
+"""How a call of `fit` begins and ends.
+
+It begins at a checkpoint or afresh. It may end early: a signal stops it, or there is nothing left to do.
+"""
 
 from __future__ import annotations
 
