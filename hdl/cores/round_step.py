@@ -81,10 +81,10 @@ def normalise_sum(m: Module, formats: StepFormats, index: Value, total: Bundle, 
     Returns
     -------
     Bundle
-        ``magnitude``: exponent and kept fraction; ``word``: the part of it that `round_sum` returns under that name,
-        selected by ``is_low``; ``round_up``, the increment; ``is_subnormal``; ``round_bit``, not inverted;
-        ``following``, ``below`` it, and ``sticky`` (the OR of both) of the signed number; ``negative``; ``exponent``;
-        ``sign``. Unless the only mode is ``nearest_even``, also the values from `hdl.cores.step_modes.other_modes`.
+        ``magnitude``: exponent and kept fraction; ``round_up``, the increment; ``is_subnormal``; ``round_bit``, not
+        inverted; ``following``, ``below`` it, and ``sticky`` (the OR of both) of the signed number; ``negative``;
+        ``exponent``; ``sign``. Unless the only mode is ``nearest_even``, also the values from
+        `hdl.cores.step_modes.other_modes`.
     """
     width = formats.sum_width
     negative = total.negative.replicate(width)
@@ -102,8 +102,6 @@ def normalise_sum(m: Module, formats: StepFormats, index: Value, total: Bundle, 
     m.d.comb += exponent.eq(total.exponent + change)
     magnitude = _magnitude(formats, index, moved, exponent)
     is_subnormal = ~moved[-1]
-    low_bits = formats.low_fraction_bits
-    is_low = formats.is_widest(index) if low_bits else C(0, 1)
     round_bit = named(m, "round_bit", choose(index, [moved[width - 1 - fmt.precision] for fmt in formats.accumulators]))
     lowest = named(m, "lowest", choose(index, [moved[width - fmt.precision] for fmt in formats.accumulators]))
     chosen, below_kept = chosen_modes(formats.roundings, controls), {"sticky": sticky, "lowest": lowest}
@@ -111,8 +109,6 @@ def normalise_sum(m: Module, formats: StepFormats, index: Value, total: Bundle, 
     normal = Bundle(
         round_up=round_up(chosen, total.negative, round_bit=round_bit, sign=total.sign, **below_kept),
         magnitude=magnitude,
-        word=named(m, "second_word", Mux(is_low, magnitude[:low_bits], magnitude[low_bits:])),
-        is_low=is_low,
         is_subnormal=is_subnormal,
         round_bit=round_bit,
         following=choose(index, following),
@@ -171,9 +167,8 @@ def round_sum(m: Module, formats: StepFormats, index: Value, normal: Bundle) -> 
     Returns
     -------
     Bundle
-        ``sign``, ``field``, ``fraction``; ``is_subnormal`` (before rounding); ``word``: for the widest format the low
-        fraction bits that only it has, for others the bits above them; ``too_large``: the exponent was beyond the
-        format before rounding; ``is_largest``: it was the largest of the format; ``inexact``; ``following``: the
+        ``sign``, ``field``, ``fraction``; ``is_subnormal`` (before rounding); ``too_large``: the exponent was beyond
+        the format before rounding; ``is_largest``: it was the largest of the format; ``inexact``; ``following``: the
         magnitude's bit after the round bit, which would round up a result that is one place longer. Unless the only
         mode is ``nearest_even``, also ``to_largest``: a result that was too large became the largest finite value.
     """
@@ -182,16 +177,10 @@ def round_sum(m: Module, formats: StepFormats, index: Value, normal: Bundle) -> 
     less_one = normal.is_subnormal.replicate(exponent_bits)
     rounded = Signal(fraction_bits + exponent_bits, name="rounded")
     m.d.comb += rounded.eq(normal.magnitude + Cat(C(0, fraction_bits), less_one) + normal.round_up)
-    # A second adder, because selecting a word after the addition would take too long.
-    word = Signal(len(normal.word), name="rounded_word")
-    skipped = fraction_bits - formats.low_fraction_bits
-    less = Cat(C(0, skipped), (normal.is_subnormal & ~normal.is_low).replicate(exponent_bits))
-    m.d.comb += word.eq(normal.word + less + normal.round_up)
     result = Bundle(
         sign=normal.sign,
         field=rounded[fraction_bits:],
         fraction=rounded[:fraction_bits],
-        word=word,
         is_subnormal=normal.is_subnormal,
         too_large=choose(index, [normal.exponent >= fmt.max_finite_field + 1 for fmt in formats.accumulators]),
         is_largest=choose(index, [normal.exponent == fmt.max_finite_field for fmt in formats.accumulators]),

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from amaranth import C, Value
 from amaranth.lib import data
 
 from golden.formats import FloatFormat
 from golden.rounding import DEFAULT_RANDOM_BITS, Rounding
 from hdl.cores.modes import controls_layout
 from hdl.cores.specials import check_accumulated
-from hdl.cores.words import choose
 
 __all__ = ["StepFormats"]
 
@@ -139,11 +137,6 @@ class StepFormats:
         widest = max(self.accumulators, key=lambda fmt: fmt.fraction_bits)
         others = [fmt.fraction_bits for fmt in self.accumulators if fmt != widest]
         return max(0, widest.fraction_bits - max([*others, 16 - widest.exponent_bits]))
-
-    def is_widest(self, index: Value) -> Value:
-        """Return whether an accumulator is of the widest format."""
-        widest = max(self.accumulators, key=lambda fmt: fmt.fraction_bits)
-        return choose(index, [C(fmt == widest, 1) for fmt in self.accumulators])
 
     def product_bias(self, operand: FloatFormat, accumulator: FloatFormat) -> int:
         """Return the constant that converts the sum of two operand exponents to the accumulator's bias."""

@@ -194,7 +194,7 @@ CONTROL_FAULTS = (
     _waits(
         "bypass_ignores_partial_sums",
         "mac/accumulator.py",
-        " & (reading.partial == writing.partial)",
+        " & (reader.partial == writer.partial)",
         "",
         proofs=CONTROL,
     ),

@@ -215,13 +215,6 @@ STEP_FAULTS = (
         proofs=ROUNDING,
     ),
     Mutant(
-        "subnormal_in_even_register_gets_exponent_1",
-        "cores/round_step.py",
-        "(normal.is_subnormal & ~normal.is_low).replicate(exponent_bits)",
-        "C(0, exponent_bits)",
-        proofs=ROUNDING,
-    ),
-    Mutant(
         "overflow_one_binade_late",
         "cores/round_step.py",
         "normal.exponent >= fmt.max_finite_field + 1",

@@ -142,14 +142,14 @@ _PROMOTIONS = _refuted(
     _edit(
         "partial_sum_not_passed_by",
         "mac/accumulator.py",
-        "same & writing.writes & ~reading.fresh",
-        "same & writing.writes & ~reading.fresh & ~reading.partial",
+        "self._is_next(position, -2) & ~self.at[position].fresh",
+        "self._is_next(position, -2) & ~self.at[position].fresh & ~self.at[position].partial",
     ),
     _edit(
         "total_not_passed_by",
         "mac/accumulator.py",
-        "same & writing.writes & ~reading.fresh",
-        "same & writing.writes & ~reading.fresh & reading.partial",
+        "self._is_next(position, -2) & ~self.at[position].fresh",
+        "self._is_next(position, -2) & ~self.at[position].fresh self.at[position].fresh & self self.at[position].partial",
     ),
 )
 

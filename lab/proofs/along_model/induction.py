@@ -141,13 +141,9 @@ class ControlWithModel(wiring.Component):
 
 def _lane(m: Module, opened: OpenedUnit, ghost: Ghost) -> None:
     """Let the lane give what the records say."""
-    lane, low_bits = opened.lane, ghost.parameters.formats.low_fraction_bits
-    ahead, last = ghost.records[-2], ghost.records[-1]
-    number, given = ahead.fields.given.number, last.fields.given
-    wide_word = Cat(number[:low_bits], ahead.fields.given.noise)
+    lane, given = opened.lane, ghost.records[-1].fields.given
     m.d.comb += [
-        lane.number.eq(number),
-        lane.word.eq(Mux(ahead.wide, wide_word, number[low_bits:])),
+        lane.number.eq(ghost.records[-2].fields.given.number),
         lane.result.eq(given.number),
         lane.result_class.eq(Cat(given.its_class, given.flags)),
         lane.promoted.eq(given.promoted),

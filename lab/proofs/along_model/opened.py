@@ -58,6 +58,8 @@ class OpenedUnit:
         What the chunks hold of the operation behind the first rank.
     rows : list of Signal
         Of hazards.
+    passed_by : Signal
+        See `hdl.mac.accumulator.Accumulator`.
     others, cycles_of_others, reserving, taking, beyond_one, beyond_two : Signal
     """
 
@@ -75,6 +77,7 @@ class OpenedUnit:
         self.states = SeenMemory(chunks.states, chunks.writing, chunks.reading)
         self.storage = SeenMemory.of_queue(self.queue)
         self.counting = chunks.counting
+        self.passed_by = unit.accumulator.passed_by
         self.rows = control.issue.waiting.rows if control.issue.waiting else []
         self.others, self.cycles_of_others = control.promotions.others, control.promotions.cycles_of_others
         places = control.places
