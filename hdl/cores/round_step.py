@@ -16,7 +16,7 @@ from hdl.cores.words import choose, named
 __all__ = ["join_paths", "normalise_sum", "round_sum"]
 
 
-def join_paths(m: Module, formats: StepFormats, near: Bundle, near_word: Value, far: Bundle, far_sum: Value) -> Bundle:
+def join_paths(m: Module, formats: StepFormats, near: Bundle, near_word: Value, far: Bundle) -> Bundle:
     """Merge the results of both paths into one word; the unused path is zero.
 
     ::
@@ -29,7 +29,7 @@ def join_paths(m: Module, formats: StepFormats, near: Bundle, near_word: Value, 
     near : Bundle
         ``within``, ``is_zero``, ``skipped``; ``negative``, 0 if this path is unused.
     far : Bundle
-        ``exponent``, ``is_near``, ``sign``; ``subtract``, 0 if this path is unused.
+        ``sum``, ``exponent``, ``is_near``, ``sign``; ``subtract``, 0 if this path is unused.
 
     Returns
     -------
@@ -38,9 +38,9 @@ def join_paths(m: Module, formats: StepFormats, near: Bundle, near_word: Value, 
         ``exponent`` of the place below the top; ``sign``; ``subtract``.
     """
     width = formats.sum_width
-    far_word = Cat(C(0, width - len(far_sum)), far_sum)
+    far_word = Cat(C(0, width - len(far.sum)), far.sum)
     near_placed = Cat(C(0, width - len(near_word)), near_word)
-    top, leading = far_sum[-1], far_sum[-2]
+    top, leading = far.sum[-1], far.sum[-2]
     # A carry stays in place, a leading one moves by one place, and a one below it by two unless the exponent is the
     # smallest. A negative difference is of the last kind. The far path's sum is zero if that path is unused.
     at_smallest = far.exponent == 1

@@ -155,14 +155,14 @@ class StepFormats:
 
     @property
     def product_exponent_width(self) -> int:
-        """Bits of the product's signed exponent, before and after it is biased."""
+        """Bits of the product's signed exponent."""
         sums = 2 * max(fmt.exponent_field_max + fmt.precision for fmt in self.operands) + 1
         return (sums + 2 * max(map(abs, self._biases)) + self.far_width).bit_length() + 1
 
     @property
     def exponent_of_zero(self) -> int:
-        """Exponent of a zero product before it is biased; with the bias it is far below every accumulator's."""
-        return -(1 << (self.product_exponent_width - 1)) - min(0, *self._biases)
+        """Exponent of a zero product: far below every accumulator's, also less one."""
+        return 1 - (1 << (self.product_exponent_width - 1))
 
     @property
     def _biases(self) -> list[int]:

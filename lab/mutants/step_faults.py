@@ -62,8 +62,8 @@ STEP_FAULTS = (
     Mutant(
         "product_above_2_keeps_exponent",
         "cores/product.py",
-        "product.exponent + product.bias + top",
-        "product.exponent + product.bias",
+        "product.exponent - ~top",
+        "product.exponent - 1",
         proofs=PRODUCT,
     ),
     Mutant(
@@ -122,8 +122,8 @@ STEP_FAULTS = (
     Mutant(
         "near_path_taken_for_product_two_places_below",
         "cores/fused_step.py",
-        "step.subtract & ~distance[1:].any() & ~(distance[0] & lower)",
-        "step.subtract & ~distance[1:].any()",
+        "step.subtract & (~difference[1:].any() | difference.all())",
+        "step.subtract & ~compared.distance[1:].any()",
         proofs=ACCUMULATION,
     ),
     # -- the far path

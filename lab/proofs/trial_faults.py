@@ -149,7 +149,7 @@ _PROMOTIONS = _refuted(
         "total_not_passed_by",
         "mac/accumulator.py",
         "self._is_next(position, -2) & ~self.at[position].fresh",
-        "self._is_next(position, -2) & ~self.at[position].fresh self.at[position].fresh & self self.at[position].partial",
+        "self._is_next(position, -2) & ~self.at[position].fresh & self.at[position].partial",
     ),
 )
 
