@@ -216,6 +216,13 @@ MUTANTS = (
         proofs=CONTROL,
     ),
     Mutant(
+        "last_word_of_the_queue_stays",
+        "queue.py",
+        "self.level[0] & ~reads",
+        "self.level[0]",
+        proofs=CONTROL,
+    ),
+    Mutant(
         "refusal_shows_a_result",
         "mac/multiply_accumulate.py",
         "m.If(first.error == Error.NONE)",

@@ -191,7 +191,7 @@ def _progress(ghost: Ghost, delivery: Delivery) -> list[tuple[str, Value]]:
     recent = ghost.records[1 : parameters.accumulate_latency]
     same = Cat(each.is_sound_product & (each.fields.register == beat.register) for each in recent).any()
     others = (beat.level == 0) & (ghost.since_others <= parameters.stages)
-    is_full = (beat.last | ~ghost.is_sound) & (delivery.used > parameters.stages + 2)
+    is_full = (beat.last | ~ghost.is_sound) & (delivery.used > parameters.stages + 1)
     reason = ghost.is_promoting | same | others | is_full
     return [
         ("waits for a reason", ~ghost.beat_valid | ghost.is_issued | reason),

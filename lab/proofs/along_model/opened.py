@@ -60,7 +60,7 @@ class OpenedUnit:
         Of hazards.
     passed_by : Signal
         See `hdl.mac.accumulator.Accumulator`.
-    others, cycles_of_others, reserving, taking, beyond_one, beyond_two : Signal
+    others, cycles_of_others, reserving, beyond_two : Signal
     """
 
     def __init__(self, unit: OpenMac) -> None:
@@ -81,5 +81,4 @@ class OpenedUnit:
         self.rows = control.issue.waiting.rows if control.issue.waiting else []
         self.others, self.cycles_of_others = control.promotions.others, control.promotions.cycles_of_others
         places = control.places
-        self.reserving, self.taking = places.reserving, places.taking
-        self.beyond_two, self.beyond_one = places.beyond_two, places.beyond_one
+        self.reserving, self.beyond_two = places.reserving, places.beyond_two
