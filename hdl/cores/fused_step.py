@@ -167,14 +167,14 @@ def add_product(
         "align",
         Bundle(
             near=near.but(difference=Mux(is_near, near.difference, 0), negative=near.negative & is_near),
-            far=far.without("upper", "lower").but(sum=add_far(m, far)),
+            far=far.without("upper", "lower").but(sum=add_far(m, far), at_smallest=far.exponent == 1),
             product=step.product,
             accumulator=read_class().but(sign=step.accumulator.sign),
             **_watched(step),
         ),
     )
 
-    total = join_paths(m, formats, step.near, second_shift(m, step.near), step.far)
+    total = join_paths(m, formats, pipe.accumulator_format, step.near, second_shift(m, step.near), step.far)
     outcome = decide_class(step.product, step.accumulator)
     step = pipe.after("add", Bundle(total=total, outcome=outcome, **_watched(step)))
     controls = pipe.controls if formats.controls.size else None

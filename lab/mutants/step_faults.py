@@ -189,8 +189,8 @@ STEP_FAULTS = (
     Mutant(
         "sticky_bit_one_place_short",
         "cores/round_step.py",
-        "total.magnitude[place - 1 - moves] & (total.shift <= moves)",
-        "total.magnitude[place - 1 - moves] & (total.shift < moves)",
+        "window[3 - moves] & (shift <= moves)",
+        "window[3 - moves] & (shift < moves)",
         proofs=ROUNDING,
     ),
     Mutant(
