@@ -184,8 +184,8 @@ def _macs() -> Iterator[Unit]:
     yield mac("mac_no_flags", *several, effort=0.3, measured=True, flags=False)
     for fmt in SIXTEEN_BIT_FORMATS:
         yield mac(f"mac_{fmt}", fmt, released=True, effort=1.0, measured=fmt in HALF_FORMATS)
-    # Depths other than the recommended (11 for one format, 13 for several), each with a different number of registers
-    # or chunk counter bits; deep ones also with so few registers that products always wait for each other.
+    # Depths other than the recommended 13, each with a different number of registers or chunk counter bits; deep ones
+    # also with so few registers that products always wait for each other.
     yield mac("mac_stages_1", *several, effort=0.12, stages=1, registers=2)
     yield mac("mac_stages_2", *several, effort=0.12, stages=2, registers=4)
     yield mac("mac_stages_3", *several, effort=0.15, stages=3)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth import Module, Shape, Signal
+from amaranth import Cat, Module, Shape, Signal
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -27,7 +27,7 @@ class Queue(wiring.Component):
     Ports
     -----
     w_data, w_en : in
-        A word, and whether to write it. A full queue drops it.
+        A word, and whether to write it. There must be a place for it.
     r_data, r_rdy : out
         The first word, and whether there is one.
     r_en : in
@@ -35,8 +35,9 @@ class Queue(wiring.Component):
 
     Attributes
     ----------
-    level, produce, consume : Signal
-        State that proofs refer to: the number of words, the position of the next write, the position of the first word.
+    level, produce, consume, has_word : Signal
+        State that proofs refer to: the number of words, the position of the next write, the position of the first word,
+        whether there is one.
     storage : Memory
         State that proofs refer to. A reset does not clear it.
     writing, reading
@@ -50,7 +51,7 @@ class Queue(wiring.Component):
         super().__init__({
             "w_data": In(shape), "w_en": In(1), "r_data": Out(shape), "r_rdy": Out(1), "r_en": In(1),
         })  # fmt: skip
-        self.level = Signal(range(depth + 1))
+        self.level, self.has_word = Signal(range(depth + 1)), Signal()
         self.produce, self.consume = Signal(range(depth)), Signal(range(depth))
         self.storage = Memory(shape=Shape.cast(shape).width, depth=depth, init=[])
         self.writing, self.reading = self.storage.write_port(), self.storage.read_port(domain="comb")
@@ -58,10 +59,9 @@ class Queue(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.storage = self.storage
-        writes, reads = Signal(), Signal()
+        writes, reads = self.w_en, Signal()
         m.d.comb += [
-            writes.eq(self.w_en & (self.level != self.depth)),
-            self.r_rdy.eq(self.level != 0),
+            self.r_rdy.eq(self.has_word),
             reads.eq(self.r_en & self.r_rdy),
             self.writing.addr.eq(self.produce),
             self.writing.data.eq(self.w_data),
@@ -73,8 +73,10 @@ class Queue(wiring.Component):
             m.d.sync += self.produce.eq(self.produce + 1)
         with m.If(reads):
             m.d.sync += self.consume.eq(self.consume + 1)
-        with m.If(writes & ~reads):
-            m.d.sync += self.level.eq(self.level + 1)
-        with m.If(reads & ~writes):
-            m.d.sync += self.level.eq(self.level - 1)
+        change = Cat(reads ^ writes, reads & ~writes).as_signed()
+        m.d.sync += [
+            self.level.eq(self.level + change),
+            # Computed one cycle ahead, because the receiver's logic follows.
+            self.has_word.eq(writes | self.level[1:].any() | (self.level[0] & ~reads)),
+        ]
         return m

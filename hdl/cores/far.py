@@ -12,11 +12,33 @@ from hdl.cores.operand import GROUP
 from hdl.cores.step_formats import StepFormats
 from hdl.cores.words import named
 
-__all__ = ["add_far", "align_by_groups", "align_within", "exponent_difference"]
+__all__ = ["add_far", "align_by_groups", "align_within", "compare_exponents", "exponent_difference"]
 
 
-def exponent_difference(m: Module, formats: StepFormats, product: Bundle, accumulator: Bundle) -> Bundle:
-    """Compare the exponents of product and accumulator.
+def exponent_difference(m: Module, product: Bundle, accumulator: Bundle) -> Value:
+    """Return the exponent of the normalised product minus the accumulator's, as two's complement.
+
+    Parameters
+    ----------
+    product : Bundle
+        The result of `hdl.cores.fused_step.multiply_operands`: not normalised yet.
+    accumulator : Bundle
+    """
+    span = max(len(product.exponent), len(accumulator.exponent) + 1) + 1
+    # A product below 2 has an exponent one smaller, which is subtracted as a borrow from below the lowest place.
+    difference = Signal(signed(span + 1), name="exponent_difference")
+    is_below_two = ~product.significand[-1]
+    m.d.comb += difference.eq(Cat(C(0, 1), product.exponent).as_signed() - Cat(is_below_two, accumulator.exponent))
+    return difference[1:]
+
+
+def compare_exponents(difference: Value) -> Bundle:
+    """Return which addend is the lower one, and how far.
+
+    Parameters
+    ----------
+    difference : Value
+        The result of `exponent_difference`.
 
     Returns
     -------
@@ -24,11 +46,8 @@ def exponent_difference(m: Module, formats: StepFormats, product: Bundle, accumu
         ``product_is_lower``: its exponent is smaller; ``distance``: number of places between the leading bits, less one
         if the product is the lower addend (which saves a second adder to negate the difference).
     """
-    span = max(len(product.exponent), len(accumulator.exponent) + 1) + 1
-    difference = Signal(signed(span), name="exponent_difference")
-    m.d.comb += difference.eq(product.exponent - accumulator.exponent)
     lower = difference[-1]
-    return Bundle(product_is_lower=lower, distance=(difference ^ lower.replicate(span))[:-1])
+    return Bundle(product_is_lower=lower, distance=difference[:-1] ^ lower.replicate(len(difference) - 1))
 
 
 def align_within(m: Module, formats: StepFormats, product: Bundle, accumulator: Bundle, compared: Bundle) -> Bundle:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from amaranth import C, Cat, Module, Mux, Value
+from amaranth import C, Cat, Module, Mux, Signal, Value, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from hdl.cores.bundle import Bundle
-from hdl.cores.far import add_far, align_by_groups, align_within, exponent_difference
+from hdl.cores.far import add_far, align_by_groups, align_within, compare_exponents, exponent_difference
 from hdl.cores.multiplier import Multiplier
 from hdl.cores.near import count_leading_digits, first_shift, near_difference, second_shift
 from hdl.cores.operand import inspect_operand, normalise_operand, split_code
@@ -61,20 +61,16 @@ def multiply_operands(
         The result of `combine_operands`, and ``significand``.
     """
     split = pipe.after("issue", Bundle(a=a, b=b))
-    inspected = pipe.after(
-        "unpack",
-        Bundle(
-            a=inspect_operand(m, formats.operands, pipe.format, split.a),
-            b=inspect_operand(m, formats.operands, pipe.format, split.b),
-        ),
-    )
+    a, b = (inspect_operand(m, formats.operands, pipe.format, each) for each in (split.a, split.b))
+    biased = Signal(signed(formats.product_exponent_width), name="biased_exponent")
+    m.d.comb += biased.eq(a.exponent + product_bias(m, formats, pipe.format, pipe.accumulator_format))
+    inspected = pipe.after("unpack", Bundle(a=a.but(exponent=biased), b=b))
     a, b = normalise_operand(m, inspected.a), normalise_operand(m, inspected.b)
     # The multiplier contains the ranks around it.
     m.d.comb += [multiplier.a.eq(a.significand), multiplier.b.eq(b.significand)]
     del a.significand, b.significand
     operands = pipe.after("operands", Bundle(a=a, b=b))
-    bias = product_bias(m, formats, pipe.format, pipe.accumulator_format)
-    product = pipe.after("product", combine_operands(m, formats, operands.a, operands.b, bias))
+    product = pipe.after("product", combine_operands(m, formats, operands.a, operands.b))
     return product.but(significand=multiplier.o)
 
 
@@ -92,9 +88,9 @@ def add_product(
 
     ::
 
-              read  |   compare    |     shift     |      align        |    add     |
-        far:   -    | exponents    | sort, align   | align by groups   | add        | normalise | round
-        near:  -    | subtract     | count digits  | shift left by 16  | shift left |
+                 read    |   compare   |      shift      |      align       |    add     |
+        far:   exponents | sort, align | align by groups | add              |     -      | normalise | round
+        near:      -     | subtract    | count digits    | shift left by 16 | shift left |
 
     Parameters
     ----------
@@ -114,46 +110,31 @@ def add_product(
         `hdl.cores.swamping.watch_addends`.
     """
     accumulator = read()
-    # The low bits of the exponent a second time: they are needed one step before the rest.
-    places = (product.low_exponent + product.significand[-1] - accumulator.exponent[:2])[:2]
-    product = normalise_product(m, formats, product)
+    difference = exponent_difference(m, product, accumulator)
     step = pipe.after(
         "read",
         Bundle(
-            product=product,
+            product=normalise_product(m, formats, product),
             accumulator=accumulator,
-            places=places,
+            difference=difference,
             subtract=product.sign ^ accumulator.sign,
         ),
     )
 
-    product, accumulator = step.product, step.accumulator
-    near = near_difference(m, formats, product, accumulator, step.places)
-    compared = exponent_difference(m, formats, product, accumulator)
-    step = pipe.after(
-        "compare",
-        Bundle(
-            product=product,
-            accumulator=accumulator,
-            compared=compared,
-            near=near,
-            subtract=step.subtract,
-        ),
-    )
-
-    product, accumulator = step.product, step.accumulator
-    lower, distance = step.compared.product_is_lower, step.compared.distance
+    product, accumulator, difference = step.product, step.accumulator, step.difference
+    compared = compare_exponents(difference)
+    lower = compared.product_is_lower
     watched = {}
     if watches:
         index = pipe.accumulator_format
-        watched["watched"] = watch_addends(formats, index, product, accumulator, step.compared, step.subtract)
+        watched["watched"] = watch_addends(formats, index, product, accumulator, compared, step.subtract)
     step = pipe.after(
-        "shift",
+        "compare",
         Bundle(
-            far=align_within(m, formats, product, accumulator, step.compared),
-            near=count_leading_digits(m, step.near),
+            far=align_within(m, formats, product, accumulator, compared),
+            near=near_difference(m, formats, product, accumulator, difference[:2]),
             # one place above, level, or one place below
-            is_near=step.subtract & ~distance[1:].any() & ~(distance[0] & lower),
+            is_near=step.subtract & (~difference[1:].any() | difference.all()),
             upper_exponent=Mux(lower, accumulator.exponent, product.exponent)[: formats.exponent_width],
             upper_sign=Mux(lower, accumulator.sign, product.sign),
             product=product.without("significand", "exponent"),
@@ -164,24 +145,36 @@ def add_product(
     )
 
     is_near = step.is_near
-    near = first_shift(m, step.near)
     far = align_by_groups(m, step.far, step.subtract, is_near)
     step = pipe.after(
-        "align",
+        "shift",
         Bundle(
-            near=near.but(difference=Mux(is_near, near.difference, 0), negative=near.negative & is_near),
+            near=count_leading_digits(m, step.near),
             far=far.but(
                 is_near=is_near,
                 exponent=Mux(is_near, step.accumulator.exponent, step.upper_exponent),
                 sign=Mux(is_near, step.accumulator.sign, step.upper_sign),
             ),
             product=step.product,
+            accumulator=step.accumulator.without("exponent"),
+            **_watched(step),
+        ),
+    )
+
+    is_near, far = step.far.is_near, step.far
+    near = first_shift(m, step.near)
+    step = pipe.after(
+        "align",
+        Bundle(
+            near=near.but(difference=Mux(is_near, near.difference, 0), negative=near.negative & is_near),
+            far=far.without("upper", "lower").but(sum=add_far(m, far), at_smallest=far.exponent == 1),
+            product=step.product,
             accumulator=read_class().but(sign=step.accumulator.sign),
             **_watched(step),
         ),
     )
 
-    total = join_paths(m, formats, step.near, second_shift(m, step.near), step.far, add_far(m, step.far))
+    total = join_paths(m, formats, pipe.accumulator_format, step.near, second_shift(m, step.near), step.far)
     outcome = decide_class(step.product, step.accumulator)
     step = pipe.after("add", Bundle(total=total, outcome=outcome, **_watched(step)))
     controls = pipe.controls if formats.controls.size else None

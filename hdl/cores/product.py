@@ -12,30 +12,31 @@ __all__ = ["combine_operands", "normalise_product"]
 
 
 def product_bias(m: Module, formats: StepFormats, index: Value, accumulator_index: Value) -> Signal:
-    """Return the constant that turns the sum of the operands' exponents into the biased exponent of the product."""
+    """Return what to add to the sum of the operands' exponents: the accumulator's bias, and one for the product.
+
+    The exponent is that of the place of the product's top bit, which is worth 2.
+    """
     shape = signed(formats.product_exponent_width)
     options = [
-        choose(accumulator_index, [C(formats.product_bias(operand, to), shape) for to in formats.accumulators])
+        choose(accumulator_index, [C(formats.product_bias(operand, to) + 1, shape) for to in formats.accumulators])
         for operand in formats.operands
     ]
     return named(m, "product_bias", choose(index, options))
 
 
-def combine_operands(m: Module, formats: StepFormats, a: Bundle, b: Bundle, bias: Value) -> Bundle:
+def combine_operands(m: Module, formats: StepFormats, a: Bundle, b: Bundle) -> Bundle:
     """Return all parts of the product except its significand, which `hdl.cores.multiplier` computes.
 
     Parameters
     ----------
     a, b : Bundle
-        The results of `normalise_operand`.
-    bias : Value
-        The result of `product_bias`.
+        The results of `normalise_operand`; the result of `product_bias` is added to one exponent.
 
     Returns
     -------
     Bundle
-        ``sign``; ``exponent``: the sum of the exponents without the bias, far below all others for a zero; ``bias``;
-        ``low_exponent``: the two low bits of the biased exponent; ``is_infinite``; ``is_nan``; ``invalid``.
+        ``sign``; ``exponent``: the sum of the exponents, far below all others for a zero; ``is_infinite``; ``is_nan``;
+        ``invalid``.
     """
     exponent = Signal(signed(formats.product_exponent_width), name="exponent_sum")
     infinity_times_zero = (a.is_infinite & b.is_zero) | (a.is_zero & b.is_infinite)
@@ -43,8 +44,6 @@ def combine_operands(m: Module, formats: StepFormats, a: Bundle, b: Bundle, bias
     return Bundle(
         sign=a.sign ^ b.sign,
         exponent=exponent,
-        bias=bias,
-        low_exponent=(a.exponent[:2] + b.exponent[:2] + bias[:2])[:2],
         is_infinite=a.is_infinite | b.is_infinite,
         is_nan=a.is_nan | b.is_nan | infinity_times_zero,
         invalid=a.is_signalling | b.is_signalling | infinity_times_zero,
@@ -52,12 +51,12 @@ def combine_operands(m: Module, formats: StepFormats, a: Bundle, b: Bundle, bias
 
 
 def normalise_product(m: Module, formats: StepFormats, product: Bundle) -> Bundle:
-    """Bias the exponent for the accumulator; shift the product, which is in [1, 4), by one place if it is below 2.
+    """Shift the product, which is in [1, 4), by one place if it is below 2.
 
     ::
 
-        [ 0 1 x x x x ]  ->  [ 1 x x x x 0 ]
-        [ 1 x x x x x ]  ->  [ 1 x x x x x ]    exponent + 1
+        [ 0 1 x x x x ]  ->  [ 1 x x x x 0 ]    exponent - 1
+        [ 1 x x x x x ]  ->  [ 1 x x x x x ]
 
     Parameters
     ----------
@@ -67,12 +66,12 @@ def normalise_product(m: Module, formats: StepFormats, product: Bundle) -> Bundl
     Returns
     -------
     Bundle
-        The same; its value is ``significand * 2**(exponent - bias - (product_width - 1))``.
+        The same; its value is ``significand * 2**(exponent - (product_width - 1))``, biased as the accumulator.
     """
     top = product.significand[-1]
     exponent = Signal(signed(formats.product_exponent_width), name="product_exponent")
-    m.d.comb += exponent.eq(product.exponent + product.bias + top)
-    return product.without("bias", "low_exponent").but(
+    m.d.comb += exponent.eq(product.exponent - ~top)
+    return product.but(
         exponent=exponent,
         significand=named(
             m, "product_significand", Mux(top, product.significand, Cat(C(0, 1), product.significand[:-1]))

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from amaranth import C, Cat, Module, Mux, Signal, Value
 
 from hdl.cores.bundle import Bundle
 from hdl.cores.modes import chosen_modes
+from hdl.cores.operand import GROUP
 from hdl.cores.step_formats import StepFormats
 from hdl.cores.step_modes import kept_finite, other_modes, round_up
 from hdl.cores.words import choose, named
 
 __all__ = ["join_paths", "normalise_sum", "round_sum"]
 
+#: Places of a sum that may become the lowest kept bit, the round bit and the next one, and those that stay below them.
+_WINDOW = 6
 
-def join_paths(m: Module, formats: StepFormats, near: Bundle, near_word: Value, far: Bundle, far_sum: Value) -> Bundle:
+
+def join_paths(m: Module, formats: StepFormats, index: Value, near: Bundle, near_word: Value, far: Bundle) -> Bundle:
     """Merge the results of both paths into one word; the unused path is zero.
 
     ::
@@ -26,32 +29,40 @@ def join_paths(m: Module, formats: StepFormats, near: Bundle, near_word: Value, 
 
     Parameters
     ----------
+    index : Value
+        Index of the accumulator's format.
     near : Bundle
         ``within``, ``is_zero``, ``skipped``; ``negative``, 0 if this path is unused.
     far : Bundle
-        ``exponent``, ``is_near``, ``sign``; ``subtract``, 0 if this path is unused.
+        ``sum``, ``exponent`` and whether it is ``at_smallest``, ``is_near``, ``sign``; ``subtract``, 0 if this path is
+        unused.
 
     Returns
     -------
     Bundle
-        ``magnitude``, inverted and one less if ``negative``; ``shift``, the remaining shift to the left in places;
-        ``exponent`` of the place below the top; ``sign``; ``subtract``.
+        ``magnitude``, inverted and one less if ``negative``; ``window``, the places of it where rounding is decided;
+        ``ones``, whether each group of four places from the bottom has any; ``shift``, the remaining shift to the left
+        in places; ``exponent`` of the place below the top; ``sign``; ``subtract``.
     """
     width = formats.sum_width
-    far_word = Cat(C(0, width - len(far_sum)), far_sum)
+    far_word = Cat(C(0, width - len(far.sum)), far.sum)
     near_placed = Cat(C(0, width - len(near_word)), near_word)
-    top, leading = far_sum[-1], far_sum[-2]
+    top, leading = far.sum[-1], far.sum[-2]
     # A carry stays in place, a leading one moves by one place, and a one below it by two unless the exponent is the
     # smallest. A negative difference is of the last kind. The far path's sum is zero if that path is unused.
-    at_smallest = far.exponent == 1
-    otherwise = named(m, "shift_otherwise", Mux(far.is_near, near.within, Cat(at_smallest, ~at_smallest)))
+    far_otherwise = Cat(far.at_smallest, ~far.at_smallest)
+    otherwise = named(m, "shift_otherwise", Mux(far.is_near, near.within, far_otherwise))
     shift = Cat(Mux(top, far.subtract, leading | otherwise[0]), ~top & ~leading & otherwise[1])
     negative = near.negative | (top & far.subtract)
     exponent = Signal(len(far.exponent), name="sum_exponent")
     skipped = Mux(far.is_near, Cat(C(0, 2), near.skipped), 0)
     m.d.comb += exponent.eq(Mux(far.is_near & near.is_zero, 1, far.exponent - skipped))
+    word = named(m, "sum_word", far_word | near_placed)
+    padded = Cat(C(0, _WINDOW), word)
     return Bundle(
-        magnitude=named(m, "sum_word", far_word | near_placed),
+        magnitude=word,
+        window=choose(index, [padded[width - fmt.precision + 1 :][:_WINDOW] for fmt in formats.accumulators]),
+        ones=Cat(word[start : start + GROUP].any() for start in range(0, width, GROUP)),
         shift=shift,
         negative=negative,
         exponent=exponent,
@@ -69,6 +80,9 @@ def normalise_sum(m: Module, formats: StepFormats, index: Value, total: Bundle, 
           |   `-- kept ---'
           `-- 0: subnormal or zero
 
+                         [ k r n s s s ] l l l    window: of a word that stays in place; it moves with the word.
+                                                  l: always below it, so found for the whole word
+
     The kept bits of a negative word are inverted. The three bits after them are not: they round the signed number.
 
     Parameters
@@ -81,10 +95,10 @@ def normalise_sum(m: Module, formats: StepFormats, index: Value, total: Bundle, 
     Returns
     -------
     Bundle
-        ``magnitude``: exponent and kept fraction; ``word``: the part of it that `round_sum` returns under that name,
-        selected by ``is_low``; ``round_up``, the increment; ``is_subnormal``; ``round_bit``, not inverted;
-        ``following``, ``below`` it, and ``sticky`` (the OR of both) of the signed number; ``negative``; ``exponent``;
-        ``sign``. Unless the only mode is ``nearest_even``, also the values from `hdl.cores.step_modes.other_modes`.
+        ``magnitude``: exponent and kept fraction; ``round_up``, the increment; ``is_subnormal``; ``round_bit``, not
+        inverted; ``following``, ``below`` it, and ``sticky`` (the OR of both) of the signed number; ``negative``;
+        ``exponent``; ``sign``. Unless the only mode is ``nearest_even``, also the values from
+        `hdl.cores.step_modes.other_modes`.
     """
     width = formats.sum_width
     negative = total.negative.replicate(width)
@@ -92,30 +106,29 @@ def normalise_sum(m: Module, formats: StepFormats, index: Value, total: Bundle, 
     by_one = named(m, "sum_by_1", Mux(total.shift[0], Cat(total.negative, word[:-1]), word))
     moved = named(m, "sum_by_2", Mux(total.shift[1], Cat(total.negative, total.negative, by_one[:-2]), by_one))
 
-    places = [width - fmt.precision - 2 for fmt in formats.accumulators]
-    following = [moved[place] ^ total.negative for place in places]
-    below = _any_below(index, total, places)
-    sticky = named(m, "sticky", _any_below(index, total, [place + 1 for place in places]))
+    window, shift, lost = total.window, total.shift, named(m, "lost", _any_lost(formats, index, total))
+    stays, by_two = (Mux(shift[0], window[2 - moves : 5 - moves], window[3 - moves : 6 - moves]) for moves in (0, 2))
+    following, round_place, lowest_place = Mux(shift[1], by_two, stays)
+    below = lost | Cat(window[2 - moves] & (shift <= moves) for moves in range(3)).any()
+    sticky = named(
+        m, "sticky", lost | window[0] | Cat(window[3 - moves] & (shift <= moves) for moves in range(3)).any()
+    )
     exponent = Signal(formats.exponent_width, name="rounded_exponent")
     # 1 - shift as two's complement, without an adder
     change = Cat(~total.shift[0], total.shift[1].replicate(len(exponent) - 1))
     m.d.comb += exponent.eq(total.exponent + change)
     magnitude = _magnitude(formats, index, moved, exponent)
     is_subnormal = ~moved[-1]
-    low_bits = formats.low_fraction_bits
-    is_low = formats.is_widest(index) if low_bits else C(0, 1)
-    round_bit = named(m, "round_bit", choose(index, [moved[width - 1 - fmt.precision] for fmt in formats.accumulators]))
-    lowest = named(m, "lowest", choose(index, [moved[width - fmt.precision] for fmt in formats.accumulators]))
+    round_bit = named(m, "round_bit", round_place ^ total.negative)
+    lowest = named(m, "lowest", lowest_place ^ total.negative)
     chosen, below_kept = chosen_modes(formats.roundings, controls), {"sticky": sticky, "lowest": lowest}
-    cancels = total.subtract & ~total.negative & ~total.magnitude.any()
+    cancels = total.subtract & ~total.negative & ~total.ones.any()
     normal = Bundle(
         round_up=round_up(chosen, total.negative, round_bit=round_bit, sign=total.sign, **below_kept),
         magnitude=magnitude,
-        word=named(m, "second_word", Mux(is_low, magnitude[:low_bits], magnitude[low_bits:])),
-        is_low=is_low,
         is_subnormal=is_subnormal,
         round_bit=round_bit,
-        following=choose(index, following),
+        following=following,
         below=below,
         sticky=sticky,
         negative=total.negative,
@@ -129,24 +142,21 @@ def normalise_sum(m: Module, formats: StepFormats, index: Value, total: Bundle, 
     return other_modes(m, formats, index, chosen, random, total, normal, cancels)
 
 
-def _any_below(index: Value, total: Bundle, places: Sequence[int]) -> Value:
-    """Return, for each format, whether the shifted word will have a one below the format's last place.
+def _any_lost(formats: StepFormats, index: Value, total: Bundle) -> Value:
+    """Return whether a sum has a one below its window, by whole groups of four places where it can.
 
-    ::
-
-        [ x x x x x x x p 2 1 0 a a a a ]    below p: `a` always, 2 unless the word moves by 3, 0 only if it stays
-
-    Bits below the lowest of the places are below all of them, so each format adds only the bits between.
+    Places below the lowest window are below all of them, so each format adds only the places between.
     """
     found, done = [], 0
-    for place in sorted(set(places)):
-        applies = choose(index, [C(place <= own, 1) for own in places])
-        always = total.magnitude[done : max(place - 3, 0)].any()
-        sometimes = [
-            total.magnitude[place - 1 - moves] & (total.shift <= moves) for moves in range(3) if place - 1 - moves >= 0
-        ]
-        found.append(applies & (always | Cat(sometimes).any()))
-        done = max(place - 3, 0)
+    ends = [max(len(total.magnitude) - fmt.precision + 1 - _WINDOW, 0) for fmt in formats.accumulators]
+    for end in sorted(set(ends)):
+        first, last = -(-done // GROUP), end // GROUP
+        if first < last:
+            parts = (total.magnitude[done : GROUP * first], total.ones[first:last], total.magnitude[GROUP * last : end])
+        else:
+            parts = (total.magnitude[done:end],)
+        found.append(choose(index, [C(end <= own, 1) for own in ends]) & Cat(parts).any())
+        done = end
     return Cat(found).any()
 
 
@@ -171,9 +181,8 @@ def round_sum(m: Module, formats: StepFormats, index: Value, normal: Bundle) -> 
     Returns
     -------
     Bundle
-        ``sign``, ``field``, ``fraction``; ``is_subnormal`` (before rounding); ``word``: for the widest format the low
-        fraction bits that only it has, for others the bits above them; ``too_large``: the exponent was beyond the
-        format before rounding; ``is_largest``: it was the largest of the format; ``inexact``; ``following``: the
+        ``sign``, ``field``, ``fraction``; ``is_subnormal`` (before rounding); ``too_large``: the exponent was beyond
+        the format before rounding; ``is_largest``: it was the largest of the format; ``inexact``; ``following``: the
         magnitude's bit after the round bit, which would round up a result that is one place longer. Unless the only
         mode is ``nearest_even``, also ``to_largest``: a result that was too large became the largest finite value.
     """
@@ -182,16 +191,10 @@ def round_sum(m: Module, formats: StepFormats, index: Value, normal: Bundle) -> 
     less_one = normal.is_subnormal.replicate(exponent_bits)
     rounded = Signal(fraction_bits + exponent_bits, name="rounded")
     m.d.comb += rounded.eq(normal.magnitude + Cat(C(0, fraction_bits), less_one) + normal.round_up)
-    # A second adder, because selecting a word after the addition would take too long.
-    word = Signal(len(normal.word), name="rounded_word")
-    skipped = fraction_bits - formats.low_fraction_bits
-    less = Cat(C(0, skipped), (normal.is_subnormal & ~normal.is_low).replicate(exponent_bits))
-    m.d.comb += word.eq(normal.word + less + normal.round_up)
     result = Bundle(
         sign=normal.sign,
         field=rounded[fraction_bits:],
         fraction=rounded[:fraction_bits],
-        word=word,
         is_subnormal=normal.is_subnormal,
         too_large=choose(index, [normal.exponent >= fmt.max_finite_field + 1 for fmt in formats.accumulators]),
         is_largest=choose(index, [normal.exponent == fmt.max_finite_field for fmt in formats.accumulators]),

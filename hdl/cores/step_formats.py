@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from amaranth import C, Value
 from amaranth.lib import data
 
 from golden.formats import FloatFormat
 from golden.rounding import DEFAULT_RANDOM_BITS, Rounding
 from hdl.cores.modes import controls_layout
 from hdl.cores.specials import check_accumulated
-from hdl.cores.words import choose
 
 __all__ = ["StepFormats"]
 
@@ -140,11 +138,6 @@ class StepFormats:
         others = [fmt.fraction_bits for fmt in self.accumulators if fmt != widest]
         return max(0, widest.fraction_bits - max([*others, 16 - widest.exponent_bits]))
 
-    def is_widest(self, index: Value) -> Value:
-        """Return whether an accumulator is of the widest format."""
-        widest = max(self.accumulators, key=lambda fmt: fmt.fraction_bits)
-        return choose(index, [C(fmt == widest, 1) for fmt in self.accumulators])
-
     def product_bias(self, operand: FloatFormat, accumulator: FloatFormat) -> int:
         """Return the constant that converts the sum of two operand exponents to the accumulator's bias."""
         return accumulator.bias - 2 * operand.bias
@@ -162,14 +155,14 @@ class StepFormats:
 
     @property
     def product_exponent_width(self) -> int:
-        """Bits of the product's signed exponent, before and after it is biased."""
+        """Bits of the product's signed exponent."""
         sums = 2 * max(fmt.exponent_field_max + fmt.precision for fmt in self.operands) + 1
         return (sums + 2 * max(map(abs, self._biases)) + self.far_width).bit_length() + 1
 
     @property
     def exponent_of_zero(self) -> int:
-        """Exponent of a zero product before it is biased; with the bias it is far below every accumulator's."""
-        return -(1 << (self.product_exponent_width - 1)) - min(0, *self._biases)
+        """Exponent of a zero product: far below every accumulator's, also less one."""
+        return 1 - (1 << (self.product_exponent_width - 1))
 
     @property
     def _biases(self) -> list[int]:

@@ -142,13 +142,9 @@ def kept_finite(m: Module, formats: StepFormats, index: Value, normal: Bundle, r
     is_beyond = rounded.too_large | (rounded.is_largest & rounded.field[0])
     to_largest = named(m, "to_largest", is_beyond & normal.stays_finite)
     largest = choose(index, [C(fmt.max_finite_field, len(rounded.field)) for fmt in formats.accumulators])
-    ones = C((1 << len(rounded.fraction)) - 1, len(rounded.fraction))
-    low, high = ones[: formats.low_fraction_bits], Cat(ones[formats.low_fraction_bits :], largest)
-    word = Mux(normal.is_low, Cat(low, C(0, len(high)))[: len(rounded.word)], high[: len(rounded.word)])
     return rounded.but(
         field=named(m, "kept_field", Mux(to_largest, largest, rounded.field)),
         fraction=named(m, "kept_fraction", rounded.fraction | to_largest.replicate(len(rounded.fraction))),
-        word=named(m, "kept_word", Mux(to_largest, word, rounded.word)),
         too_large=rounded.too_large & ~normal.stays_finite,
         following=normal.rises,
         to_largest=to_largest,

@@ -32,9 +32,9 @@ def watch_addends(
     index : Value
         Index of the accumulator's format.
     product, accumulator : Bundle
-        Their values after the rank ``compare``.
+        Their values after the rank ``read``.
     compared : Bundle
-        The result of `hdl.cores.far.exponent_difference`.
+        The result of `hdl.cores.far.compare_exponents`.
     subtract : Value
         Whether the signs of the addends differ.
 

@@ -50,6 +50,9 @@ class Accumulator(wiring.Component):
     ----------
     lane, registers, its_flags : Component
         The last one is None in a unit without flags. Their classes document the state that proofs refer to.
+    passed_by : Signal
+        State that proofs refer to, in a unit that reads early: the operation behind the last rank writes the
+        accumulator that is read.
     """
 
     def __init__(self, parameters: MacParameters, operation: data.StructLayout, lane: Any) -> None:
@@ -69,6 +72,7 @@ class Accumulator(wiring.Component):
         )
         self.registers = RegisterFile(parameters, operation)
         self.its_flags = Flags(parameters) if parameters.flags else None
+        self.passed_by = Signal(reset_less=True)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -81,10 +85,8 @@ class Accumulator(wiring.Component):
             lane.stored_class.eq(registers.number_class),
             registers.reading.eq(self.at[parameters.reading_position]),
             registers.class_reading.eq(self.at[parameters.position("align")]),
-            registers.writing.eq(self.at[-2]),
-            registers.class_writing.eq(self.at[-1]),
-            registers.result.eq(lane.number),
-            registers.word.eq(lane.word),
+            registers.writing.eq(self.at[-1]),
+            registers.result.eq(lane.result),
             registers.result_class.is_infinite.eq(lane.result_class.is_infinite),
             registers.result_class.is_nan.eq(lane.result_class.is_nan),
             self.code.eq(lane.code),
@@ -106,12 +108,23 @@ class Accumulator(wiring.Component):
         return m
 
     def _read(self, m: Module) -> Value:
-        """Return the accumulator for the operation at rank ``read``."""
-        registers = self.registers
+        """Return the accumulator for the operation at rank ``read``; the result of the last rank may pass by."""
+        registers, position = self.registers, self.parameters.reading_position
         if not self.parameters.reads_early:
+            # An accumulator that is read with its class is not used while it is written.
+            if len(self.at) - 1 - position == self.parameters.accumulate_latency:
+                m.d.comb += registers.passes_by.eq(self._is_next(position, -1))
             return registers.number
-        reading, writing = self.at[self.parameters.reading_position], self.at[-2]
-        same = (reading.register == writing.register) & (reading.partial == writing.partial)
         number, passes_by = Signal.like(registers.number, reset_less=True), Signal(reset_less=True)
-        m.d.sync += [number.eq(registers.number), passes_by.eq(same & writing.writes & ~reading.fresh)]
+        m.d.sync += [
+            self.passed_by.eq(self._is_next(position - 1, -2)),
+            number.eq(registers.number),
+            passes_by.eq(self._is_next(position, -2) & ~self.at[position].fresh),
+        ]
+        m.d.comb += registers.passes_by.eq(self.passed_by)
         return Mux(passes_by, self.lane.result, number)
+
+    def _is_next(self, reading: int, writing: int) -> Value:
+        """Return whether the operation at one position is to write the accumulator that another one reads."""
+        reader, writer = self.at[reading], self.at[writing]
+        return (reader.register == writer.register) & (reader.partial == writer.partial) & writer.writes

@@ -189,10 +189,11 @@ class Issue(wiring.Component):
             product.is_product.eq(1),
             product.partial.eq(~held.is_chain if parameters.has_chunks else 0),
             product.wide_total.eq(held.wide_total),
-            product.error.eq(Mux(issued, held.error, Error.NONE)),
             product.writes.eq(issued & held.is_sound),
             *(product[name].eq(held[name]) for name in rounding_fields(parameters)),
             self.operation.eq(Mux(is_promotion, self.promotion.as_value(), product.as_value())),
+            # No product is issued beside a promotion.
+            self.operation.error.eq(Mux(issued, held.error, Error.NONE)),
         ]
         is_twofold = named(m, "is_twofold", self.arrangement.is_twofold(held))
         m.d.comb += self.reserves.eq(Mux(issued & held.gives_result, Cat(~is_twofold, is_twofold), 0))

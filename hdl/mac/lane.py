@@ -105,8 +105,8 @@ def lane_signature(parameters: MacParameters) -> wiring.Signature:
         Operands of the issued operation.
     ``stored``, ``stored_class`` : number_layout, class_layout, in
         The accumulator of the operation at rank ``read``; the accumulator's class for the operation at rank ``align``.
-    ``number``, ``word`` : number_layout, unsigned, out
-        The result of the operation before the last rank; its part for the even register.
+    ``number`` : number_layout, out
+        The result of the operation before the last rank.
     ``result`` : number_layout, out
         The result behind the last rank.
     ``result_class`` : class_layout, out
@@ -129,7 +129,6 @@ def lane_signature(parameters: MacParameters) -> wiring.Signature:
             "stored": In(number),
             "stored_class": In(its_class),
             "number": Out(number),
-            "word": Out(number.size - formats.low_fraction_bits),
             "result": Out(number),
             "result_class": Out(its_class),
             "code": Out(formats.accumulator_width),
@@ -173,10 +172,7 @@ class Lane(wiring.Component):
             self._read_class,
             watches=parameters.counters,
         )
-        m.d.comb += [
-            self.number.eq(_stored_form(rounded)),
-            self.word.eq(Cat(rounded.word, ~rounded.is_subnormal, rounded.sign)),
-        ]
+        m.d.comb += self.number.eq(_stored_form(rounded))
         rounded = pipe.after("round", rounded)
         m.d.comb += self.result.eq(_stored_form(rounded))
         with_flags = parameters.flags or parameters.counters

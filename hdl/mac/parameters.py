@@ -15,7 +15,7 @@ from hdl.definitions import Choice, Formats, Levels, PowerOfTwo, RandomBits, Rou
 from hdl.mac.inner import OPERAND, Inner
 from hdl.parameters import Parameters
 
-__all__ = ["STEPS", "WORD_WIDTH", "MacParameters"]
+__all__ = ["MOST_STAGES", "STEPS", "WORD_WIDTH", "MacParameters"]
 
 #: Bits of a register; an fp32 accumulator takes an even-aligned pair.
 WORD_WIDTH = 16
@@ -56,7 +56,7 @@ _RANKS = {
     12: STEPS[:12],
     13: STEPS,
 }
-_RECOMMENDED, _RECOMMENDED_FOR_SEVERAL = 11, 13
+MOST_STAGES = max(_RANKS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,8 +89,8 @@ class MacParameters(Parameters):
         int,
         Stages(
             "register ranks ahead of the queue of results",
-            max(_RANKS),
-            f"{_RECOMMENDED} for one operand format, {_RECOMMENDED_FOR_SEVERAL} for more",
+            MOST_STAGES,
+            str(MOST_STAGES),
         ),
     ] = None  # type: ignore[assignment]  # None only between the call and the check
     chunk_bits: Annotated[int, Whole("bits of the chunk length", 1, 32)] = 16
@@ -124,7 +124,7 @@ class MacParameters(Parameters):
     @property
     def recommended_stages(self) -> int:
         """The default depth, which gives the highest clock frequency."""
-        return _RECOMMENDED if self.widened or len(self.operands) == 1 else _RECOMMENDED_FOR_SEVERAL
+        return MOST_STAGES
 
     @property
     def widened(self) -> FloatFormat | None:
@@ -228,6 +228,7 @@ class MacParameters(Parameters):
     def results(self) -> int:
         """Depth of the queue of results: enough for one result in every cycle.
 
-        A place is taken from the issue of the product until two cycles after the result has left: `stages` + 3 cycles.
+        A product is issued while two places are left, and takes one until the cycle after its result has left:
+        `stages` + 3 places.
         """
         return 1 << (self.stages + 2).bit_length()

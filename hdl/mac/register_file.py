@@ -28,8 +28,8 @@ class RegisterFile(wiring.Component):
 
     Each bank holds the totals of its registers, followed by their partial sums. A word is stored unpacked: sign,
     exponent field, fraction, in that order, each as wide as any format needs. The class and the flags of a number are
-    written and read one cycle later than the number; a pair has them in its even half. Reading is combinational; a
-    written value can be read from the next cycle on. Registers start as +0; a reset does not clear them.
+    read later than the number; a pair has them in its even half. Reading is combinational; a written value can be read
+    from the next cycle on, its number also in the same cycle. Registers start as +0; a reset does not clear them.
 
     Parameters
     ----------
@@ -42,10 +42,11 @@ class RegisterFile(wiring.Component):
     reading, class_reading : operation, in
         Operations whose accumulator, and accumulator's class, to read.
     number, number_class : number_layout, class_layout, out
-    writing, class_writing : operation, in
-        Operations whose result, and result's class, to write at the clock edge.
-    result, word, result_class : number_layout, unsigned, class_layout, in
-        ``word`` is the value for an even register.
+    writing : operation, in
+        The operation whose result to write at the clock edge.
+    result, result_class : number_layout, class_layout, in
+    passes_by : in
+        The number that is written is the one to read.
 
     Attributes
     ----------
@@ -62,12 +63,11 @@ class RegisterFile(wiring.Component):
                 "reading": In(operation),
                 "class_reading": In(operation),
                 "writing": In(operation),
-                "class_writing": In(operation),
                 "number": Out(number),
                 "number_class": Out(its_class),
                 "result": In(number),
-                "word": In(word),
                 "result_class": In(its_class),
+                "passes_by": In(1),
             }
         )
         depth = parameters.registers // 2 * (2 if parameters.has_chunks else 1)
@@ -81,24 +81,24 @@ class RegisterFile(wiring.Component):
         m.submodules.even, m.submodules.odd = self.numbers
         m.submodules.even_class, m.submodules.odd_class = self.classes
         # [ low fraction | fraction, field, ... ]: the layout begins with the low end of the fraction
-        high = self.result.as_value()[low_bits:]
-        for parity, word in enumerate((self.word, high)):
-            self._connect(m, self.numbers[parity], parity, self.reading, self.writing, word)
-            self._connect(m, self.classes[parity], parity, self.class_reading, self.class_writing, self.result_class)
+        low, high = self.result.as_value()[:low_bits], self.result.as_value()[low_bits:]
+        for parity, word in enumerate((Mux(self.writing.wide, low, high) if low_bits else high, high)):
+            self._connect(m, self.numbers[parity], parity, self.reading, word)
+            self._connect(m, self.classes[parity], parity, self.class_reading, self.result_class)
 
         even, odd = (bank.o for bank in self.numbers)
         is_odd = self.reading.wide | self.reading.register[0]
-        # +0 is all zeros.
-        chosen = Mux(fresh, 0, Mux(is_odd, odd, even)[: len(high)])
         # Bits left below the fraction of a narrower number have no meaning.
-        rest = even[:low_bits] & (~fresh).replicate(low_bits)
-        m.d.comb += self.number.eq(Cat(rest, chosen))
+        stored = Cat(even[:low_bits], Mux(is_odd, odd, even)[: len(high)])
+        # +0 is all zeros.
+        m.d.comb += self.number.eq(Mux(fresh, 0, Mux(self.passes_by, self.result.as_value(), stored)))
         even, odd = (bank.o for bank in self.classes)
         is_odd = self.class_reading.register[0] & ~self.class_reading.wide
         m.d.comb += self.number_class.eq(Mux(self.class_reading.fresh, 0, Mux(is_odd, odd, even)))
         return m
 
-    def _connect(self, m: Module, bank: Bank, parity: int, reading: Any, writing: Any, word: Value) -> None:
+    def _connect(self, m: Module, bank: Bank, parity: int, reading: Any, word: Value) -> None:
+        writing = self.writing
         m.d.comb += [
             bank.read_row.eq(bank_row(self.parameters, reading, reading.register[1:])),
             bank.write_row.eq(bank_row(self.parameters, writing, writing.register[1:])),

@@ -73,8 +73,8 @@ class ResultQueue(wiring.Component):
 class SinglePlaces(wiring.Component):
     """Count the free places of the queue, if every reduction has one result.
 
-    A product is counted one cycle after its issue, because the same cycle would miss timing. Two counters hold the
-    number of places left minus two and minus one; their signs replace comparisons.
+    A product is counted one cycle after its issue, because the same cycle would miss timing. The counter holds the
+    number of places left minus two, one of which may be reserved already; its sign replaces a comparison.
 
     Parameters
     ----------
@@ -91,24 +91,18 @@ class SinglePlaces(wiring.Component):
 
     Attributes
     ----------
-    reserving, taking, beyond_one, beyond_two : Signal
+    reserving, beyond_two : Signal
         State that proofs refer to.
     """
 
     def __init__(self, places: int) -> None:
         super().__init__({"reserves": In(2), "leaves": In(1), "has_room": Out(1)})
-        self.reserving, self.taking = Signal(), Signal()
+        self.reserving = Signal()
         self.beyond_two = Signal(range(-2, places - 1), init=places - 2)
-        self.beyond_one = Signal(range(-1, places), init=places - 1)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        change = Cat(self.taking ^ self.reserving, self.reserving & ~self.taking).as_signed()
-        m.d.sync += [
-            self.reserving.eq(self.reserves[0]),
-            self.taking.eq(self.leaves),
-            self.beyond_two.eq(self.beyond_two + change),
-            self.beyond_one.eq(self.beyond_one + change),
-        ]
-        m.d.comb += self.has_room.eq(~self.beyond_two[-1] | (~self.beyond_one[-1] & ~self.reserving))
+        change = Cat(self.leaves ^ self.reserving, self.reserving & ~self.leaves).as_signed()
+        m.d.sync += [self.reserving.eq(self.reserves[0]), self.beyond_two.eq(self.beyond_two + change)]
+        m.d.comb += self.has_room.eq(~self.beyond_two[-1])
         return m

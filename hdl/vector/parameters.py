@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Annotated
 
-from hdl.definitions import Even, PowerOfTwo
-from hdl.mac.parameters import MacParameters
+from hdl.definitions import Even, PowerOfTwo, Stages
+from hdl.mac.parameters import MOST_STAGES, MacParameters
 
 __all__ = ["VectorParameters"]
 
 _MOST_LANES = 1024  # far more than any device holds
+_STAGES_OF_ONE_FORMAT = 11
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +35,14 @@ class VectorParameters(MacParameters):
             note="There must be `accumulate_latency` rows, twice as many with level 1, to keep the pipeline full.",
         ),
     ] = 16
+    stages: Annotated[
+        int,
+        Stages(
+            "register ranks ahead of the queue of results",
+            MOST_STAGES,
+            f"{_STAGES_OF_ONE_FORMAT} for one operand format, {MOST_STAGES} for more",
+        ),
+    ] = None  # type: ignore[assignment]  # None only between the call and the check
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -45,6 +54,11 @@ class VectorParameters(MacParameters):
                 f"registers for the pipeline, of which {rows} in rotation keep it full; "
                 "build more registers or fewer stages"
             )
+
+    @property
+    def recommended_stages(self) -> int:
+        """The default depth: deeper units of one format are no faster."""
+        return _STAGES_OF_ONE_FORMAT if self.widened or len(self.operands) == 1 else MOST_STAGES
 
     @property
     def has_pairs_of_rows(self) -> bool:

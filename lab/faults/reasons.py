@@ -56,13 +56,6 @@ REASONS: tuple[tuple[str, str, str, str, str], ...] = (
         "length of a reduction stands from its first beat on",
     ),
     (
-        "mac_cbfloat16",
-        "cores/round_step.py",
-        "width",
-        "second_word, 17 -> 16 bits",
-        "equivalent: it is the top bit of an exponent of 8 bits, and those of sums in cbfloat16 stay below 128",
-    ),
-    (
         "vector_mac*",
         "cores/words.py",
         "constant",

@@ -80,18 +80,9 @@ CONTROL_FAULTS = (
     _reset(
         "taken_places_survive_reset",
         "mac/results.py",
-        "init=places - 2)\n        self.beyond_one = Signal(range(-1, places), init=places - 1)",
-        "init=places - 2, reset_less=True)\n"
-        "        self.beyond_one = Signal(range(-1, places), init=places - 1, reset_less=True)",
+        "init=places - 2)",
+        "init=places - 2, reset_less=True)",
         proofs=CONTROL,
-    ),
-    _reset(
-        "place_freed_at_a_reset_is_free_twice",
-        "mac/results.py",
-        "self.reserving, self.taking = Signal(), Signal()",
-        "self.reserving, self.taking = Signal(), Signal(reset_less=True)",
-        scenarios="full_queue_over_resets",
-        proofs=control(11),
     ),
     _reset(
         "vector_place_freed_at_a_reset_is_free_twice",
@@ -194,7 +185,7 @@ CONTROL_FAULTS = (
     _waits(
         "bypass_ignores_partial_sums",
         "mac/accumulator.py",
-        " & (reading.partial == writing.partial)",
+        " & (reader.partial == writer.partial)",
         "",
         proofs=CONTROL,
     ),

@@ -137,8 +137,22 @@ MUTANTS = (
     Mutant(
         "result_that_is_being_written_is_not_passed_by",
         "mac/accumulator.py",
-        "passes_by.eq(same & writing.writes & ~reading.fresh)",
+        "passes_by.eq(self._is_next(position, -2) & ~self.at[position].fresh)",
         "passes_by.eq(0)",
+        proofs=CONTROL,
+    ),
+    Mutant(
+        "result_that_was_being_written_is_not_passed_by",
+        "mac/accumulator.py",
+        "self.passed_by.eq(self._is_next(position - 1, -2))",
+        "self.passed_by.eq(0)",
+        proofs=CONTROL,
+    ),
+    Mutant(
+        "even_register_gets_the_high_end_of_a_pair",
+        "mac/register_file.py",
+        "Mux(self.writing.wide, low, high) if low_bits else high",
+        "high",
         proofs=CONTROL,
     ),
     Mutant(
@@ -158,8 +172,8 @@ MUTANTS = (
     Mutant(
         "first_keeps_low_end_of_pair",
         "mac/register_file.py",
-        "even[:low_bits] & (~fresh).replicate(low_bits)",
-        "even[:low_bits]",
+        "Mux(fresh, 0, ",
+        "Mux(fresh, even[:low_bits], ",
         proofs=CONTROL,
     ),
     Mutant(
@@ -199,6 +213,13 @@ MUTANTS = (
         "return 1 << (self.stages + 2).bit_length()",
         "return 1 << (self.stages.bit_length() - 1)",
         scenarios="throughput_*",
+        proofs=CONTROL,
+    ),
+    Mutant(
+        "last_word_of_the_queue_stays",
+        "queue.py",
+        "self.level[0] & ~reads",
+        "self.level[0]",
         proofs=CONTROL,
     ),
     Mutant(

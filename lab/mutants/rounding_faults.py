@@ -52,13 +52,6 @@ ROUNDING_FAULTS = (
         _WHOLE["toward_zero"],
     ),
     _fault(
-        "even_register_keeps_what_was_too_large",
-        "cores/step_modes.py",
-        "Mux(to_largest, word, rounded.word)",
-        "rounded.word",
-        _OWN_FORM,
-    ),
-    _fault(
         "largest_value_without_overflow",
         "cores/outcome.py",
         "overflow | (is_number & rounded.to_largest)",

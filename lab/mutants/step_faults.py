@@ -62,8 +62,8 @@ STEP_FAULTS = (
     Mutant(
         "product_above_2_keeps_exponent",
         "cores/product.py",
-        "product.exponent + product.bias + top",
-        "product.exponent + product.bias",
+        "product.exponent - ~top",
+        "product.exponent - 1",
         proofs=PRODUCT,
     ),
     Mutant(
@@ -122,8 +122,8 @@ STEP_FAULTS = (
     Mutant(
         "near_path_taken_for_product_two_places_below",
         "cores/fused_step.py",
-        "step.subtract & ~distance[1:].any() & ~(distance[0] & lower)",
-        "step.subtract & ~distance[1:].any()",
+        "step.subtract & (~difference[1:].any() | difference.all())",
+        "step.subtract & ~compared.distance[1:].any()",
         proofs=ACCUMULATION,
     ),
     # -- the far path
@@ -189,8 +189,8 @@ STEP_FAULTS = (
     Mutant(
         "sticky_bit_one_place_short",
         "cores/round_step.py",
-        "total.magnitude[place - 1 - moves] & (total.shift <= moves)",
-        "total.magnitude[place - 1 - moves] & (total.shift < moves)",
+        "window[3 - moves] & (shift <= moves)",
+        "window[3 - moves] & (shift < moves)",
         proofs=ROUNDING,
     ),
     Mutant(
@@ -212,13 +212,6 @@ STEP_FAULTS = (
         "cores/round_step.py",
         "less_one = normal.is_subnormal.replicate(exponent_bits)",
         "less_one = C(0, exponent_bits)",
-        proofs=ROUNDING,
-    ),
-    Mutant(
-        "subnormal_in_even_register_gets_exponent_1",
-        "cores/round_step.py",
-        "(normal.is_subnormal & ~normal.is_low).replicate(exponent_bits)",
-        "C(0, exponent_bits)",
         proofs=ROUNDING,
     ),
     Mutant(

@@ -104,7 +104,8 @@ class Observed(wiring.Component):
 
 def _is_sound(queue: Queue) -> Value:
     places = (queue.produce - queue.consume)[: len(queue.produce)]
-    return (queue.level[: len(places)] == places) & (queue.level <= queue.depth)
+    in_range = (queue.level[: len(places)] == places) & (queue.level <= queue.depth)
+    return in_range & (queue.has_word == (queue.level != 0))
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ __all__ = ["MODES", "ControlAlone", "control_proofs", "formula"]
 #: As small as can be: nothing is computed in it here. The units of these proofs accumulate in it: ``inner`` says so.
 TINY = FloatFormat("1-2-1", 2, 1)
 _LANE_INPUTS = ("a", "b", "stored", "stored_class")
-_LANE_OUTPUTS = ("number", "word", "result", "result_class", "code", "promoted")
+_LANE_OUTPUTS = ("number", "result", "result_class", "code", "promoted")
 
 
 class ControlAlone(wiring.Component):
@@ -56,7 +56,7 @@ class ControlAlone(wiring.Component):
         What the lane is given; the last one with `a` and `b`.
     controls : out
         How the lane is to round, of the operation at rank ``normalise``; only of a unit with several modes.
-    number, word, result, result_class, code, promoted : in
+    number, result, result_class, code, promoted : in
         What it gives.
     events : in; counts, clear_counts : out, in
         What it has raised; the counters. Only of a unit with counters.
@@ -79,7 +79,6 @@ class ControlAlone(wiring.Component):
                 "accumulator_format": Out(1),
                 **({"controls": Out(controls.size)} if (controls := parameters.formats.controls).size else {}),
                 "number": In(number),
-                "word": In(number.size - parameters.formats.low_fraction_bits),
                 "result": In(number),
                 "result_class": In(its_class),
                 "code": In(parameters.formats.accumulator_width),
@@ -187,7 +186,7 @@ def _lane(unknown: UnknownStep, component: ControlAlone, instances: list[Instanc
         text += f"(define-fun given_{cycle} () {unknown.sort} {term})\n"
         wide = unit.port("accumulator_format")
         for at, ports in (
-            (cycle + last - 1, ("number", "word")),
+            (cycle + last - 1, ("number",)),
             (cycle + last, ("result", "result_class", "promoted")),
             (cycle + last + pack, ("code",)),
             (cycle + last, ("events",) if parameters.counters else ()),

@@ -45,7 +45,7 @@ from lab.proofs.terms import (
 __all__ = ["HANDED_ON", "Mode", "contract", "first_half", "joined", "product_facts", "same_second_half", "second_half"]
 
 #: What the first half hands on and the second half takes.
-HANDED_ON = ("significand", "exponent", "low_exponent", "sign", "is_infinite", "is_nan", "invalid")
+HANDED_ON = ("significand", "exponent", "sign", "is_infinite", "is_nan", "invalid")
 
 
 Distances = tuple[int | None, int | None]
@@ -91,9 +91,14 @@ class Mode:
         return Mode(StepFormats((self.operand,), (self.operand, FP32)), self.operand, self.accumulator)
 
     @property
+    def bias(self) -> int:
+        """What the exponent of a product has more than the sum of those of its operands."""
+        return self.formats.product_bias(self.operand, self.accumulator) + 1
+
+    @property
     def exponents(self) -> tuple[int, int]:
         """The smallest and the largest exponent of a product that is a number other than zero."""
-        return 2 * (2 - self.operand.precision), 2 * self.operand.max_finite_field
+        return 2 * (2 - self.operand.precision) + self.bias, 2 * self.operand.max_finite_field + self.bias
 
 
 def _code(netlist: Instance, port: str, fmt: FloatFormat) -> str:
@@ -125,13 +130,11 @@ def contract(netlist: Instance, mode: Mode) -> str:
     width, size = formats.product_width, formats.product_exponent_width
     significand = netlist.port("significand")
     zero = both(equal(significand, bits(0, width)), equal(exponent, bits(formats.exponent_of_zero, size)))
-    biased = f"(bvadd {exponent} {bits(formats.product_bias(mode.operand, mode.accumulator), size)})"
     least, greatest = mode.exponents
     ordinary = both(
         inverse(equal(slice_of(significand, width - 1, width - 2), "#b00")),
         f"(bvsge {exponent} {bits(least, size)})",
         f"(bvsle {exponent} {bits(greatest, size)})",
-        equal(netlist.port("low_exponent"), slice_of(biased, 1, 0)),
     )
     if spare := mode.spare_product_bits:
         ordinary = both(ordinary, equal(slice_of(significand, spare - 1, 0), bits(0, spare)))
@@ -164,7 +167,8 @@ def first_half(netlist: Instance, mode: Mode, carrier: Sort) -> str:
         text += define(f"{name}_is_zero", "Bool", equal(slice_of(code, fmt.width - 2, 0), bits(0, fmt.width - 1)))
         text += define(f"{name}_is_nan", "Bool", is_nan(code, fmt))
         text += define(f"{name}_is_number", "Bool", inverse(either(f"{name}_is_nan", f"{name}_is_infinite")))
-        power = _power(netlist.port(f"{name}_exponent"), size, 1 - fmt.bias - formats.operand_precision, carrier)
+        change = 1 - fmt.bias - formats.operand_precision - (mode.bias if name == "a" else 0)
+        power = _power(netlist.port(f"{name}_exponent"), size, change, carrier)
         number = f"(fp.mul RNE {_unsigned(significand, carrier)} {power})"
         same = f"(fp.eq {number} (fp.abs {decode(code, fmt, carrier)}))"
         top = formats.operand_precision - 1
@@ -205,9 +209,9 @@ def second_half(
     """
     formats, accumulator = mode.formats, mode.accumulator
     text = netlist.text + netlist.shown + mode.chosen(netlist) + contract(netlist, mode) + "(assert contract)\n"
-    size, bias = formats.product_exponent_width + 2, formats.product_bias(mode.operand, accumulator)
+    size = formats.product_exponent_width + 2
     field = slice_of(netlist.port("acc"), accumulator.width - 2, accumulator.fraction_bits)
-    biased = f"(bvadd ((_ sign_extend 2) {netlist.port('exponent')}) {bits(bias, size)})"
+    biased = f"(bvsub ((_ sign_extend 2) {netlist.port('exponent')}) {bits(1, size)})"
     text += define(
         "distance",
         f"(_ BitVec {size})",
@@ -216,7 +220,7 @@ def second_half(
     first, end = distances
     text += "" if first is None else f"(assert (bvsge distance {bits(first, size)}))\n"
     text += "" if end is None else f"(assert (bvslt distance {bits(end, size)}))\n"
-    change = 2 - 2 * mode.operand.bias - 2 * formats.operand_precision
+    change = 2 - 2 * mode.operand.bias - 2 * formats.operand_precision - mode.bias
     power = _power(netlist.port("exponent"), formats.product_exponent_width, change, carrier)
     text += define("magnitude", carrier, f"(fp.mul RNE {_unsigned(netlist.port('significand'), carrier)} {power})")
     zero = f"(_ +zero {carrier.exponent_bits} {carrier.precision})"

@@ -17,7 +17,6 @@ from hdl.cores.fused_step import add_product, code_of, multiply_operands
 from hdl.cores.multiplier import Multiplier
 from hdl.cores.operand import split_code
 from hdl.cores.outcome import finish, pack_result
-from hdl.cores.product import product_bias
 from hdl.cores.result import result_layout
 from hdl.cores.step_formats import StepFormats
 from hdl.cores.words import select_width
@@ -46,7 +45,7 @@ class FirstHalf(wiring.Component):
         As of `hdl.cores.fused_step.FusedStep`.
     a_significand, a_exponent, b_significand, b_exponent : out
         What is multiplied, and added.
-    significand, exponent, bias, low_exponent, sign, is_infinite, is_nan, invalid : out
+    significand, exponent, sign, is_infinite, is_nan, invalid : out
         What `multiply_operands` returns.
     """
 
@@ -61,8 +60,6 @@ class FirstHalf(wiring.Component):
                 **{f"{name}_exponent": Out(exponent) for name in ("a", "b")},
                 "significand": Out(formats.product_width),
                 "exponent": Out(exponent),
-                "bias": Out(exponent),
-                "low_exponent": Out(2),
                 **{name: Out(1) for name in ("sign", "is_infinite", "is_nan", "invalid")},
             }
         )
@@ -98,8 +95,8 @@ class SecondHalf(wiring.Component):
 
     Ports
     -----
-    significand, exponent, low_exponent, sign, is_infinite, is_nan, invalid : in
-        What `FirstHalf` hands on; the bias follows from the formats.
+    significand, exponent, sign, is_infinite, is_nan, invalid : in
+        What `FirstHalf` hands on.
     acc, format, accumulator_format : in
     rounding, random : in
         The fields of `formats.controls`, as far as it has any.
@@ -114,7 +111,6 @@ class SecondHalf(wiring.Component):
             {
                 "significand": In(formats.product_width),
                 "exponent": In(signed(formats.product_exponent_width)),
-                "low_exponent": In(2),
                 **{name: In(1) for name in ("sign", "is_infinite", "is_nan", "invalid")},
                 "acc": In(formats.accumulator_width),
                 **_choices(formats),
@@ -137,9 +133,7 @@ class SecondHalf(wiring.Component):
         self._m = m = Module()
         formats, index = self.formats, self.accumulator_format
         number, its_class = code_of(m, formats, self, self.acc)
-        product = Bundle(
-            **{name: getattr(self, name) for name in HANDED_ON}, bias=product_bias(m, formats, self.format, index)
-        )
+        product = Bundle(**{name: getattr(self, name) for name in HANDED_ON})
         rounded = add_product(m, formats, self, product, lambda: number, lambda: its_class, watches=self.with_swamped)
         finished = finish(m, formats, index, rounded)
         m.d.comb += [

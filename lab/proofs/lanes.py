@@ -59,7 +59,7 @@ class LaneAlone(wiring.Component):
     Ports
     -----
     a, b, stored, stored_class : in
-    number, word, result, result_class, code, promoted, events : out
+    number, result, result_class, code, promoted, events : out
         As of `hdl.mac.lane.Lane`; the last one only with counters.
     format_0, accumulator_format_0, rounding_0, random_0, ... : in
         Of the operation after this number of ranks, as far as it has them.
@@ -83,7 +83,6 @@ class LaneAlone(wiring.Component):
                 "stored": In(number),
                 "stored_class": In(its_class),
                 "number": Out(number),
-                "word": Out(number.size - formats.low_fraction_bits),
                 "result": Out(number),
                 "result_class": Out(its_class),
                 "code": Out(formats.accumulator_width),
@@ -106,7 +105,7 @@ class LaneAlone(wiring.Component):
                 ),
             ]
         m.d.comb += [getattr(lane, name).eq(getattr(self, name)) for name in ("a", "b", "stored", "stored_class")]
-        outputs = ["number", "word", "result", "result_class", "code", "promoted"]
+        outputs = ["number", "result", "result_class", "code", "promoted"]
         outputs += ["events"] if self.parameters.counters else []
         m.d.comb += [getattr(self, name).eq(getattr(lane, name)) for name in outputs]
         return m
@@ -175,7 +174,7 @@ def _pipeline(operands: tuple[FloatFormat, ...], stages: int, folder: Path, **gi
         return [equal(instance.port(name), gates.port(name)) for name in names]
 
     claims = same(units[multiplies], "lane.multiplier.a", "lane.multiplier.b")
-    claims += same(units[last - 1], "number", "word") + same(units[last], "result", "result_class", "promoted")
+    claims += same(units[last - 1], "number") + same(units[last], "result", "result_class", "promoted")
     claims += same(units[last], "events") if parameters.counters else []
     claims += same(units[last + ("pack" in parameters.ranks)], "code")
     return text + refute(both(*claims))

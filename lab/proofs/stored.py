@@ -216,12 +216,6 @@ def _result_claims(lane: Instance, step: Instance, mode: Mode, parameters: MacPa
         shown |= {"swamped": step.port("swamped")}
         layout = events_layout()
         claims += [equal(field_of(lane.port("events"), layout, name), shown[name]) for name in EVENTS]
-    low = formats.low_fraction_bits
-    word, whole = lane.port("word"), lane.outputs["number"]
-    if fmt.precision == formats.accumulator_precision and low:
-        claims.append(equal(slice_of(word, low - 1, 0), slice_of(lane.port("number"), low - 1, 0)))
-    else:
-        claims.append(equal(word, slice_of(lane.port("number"), whole - 1, low)))
     if fmt == mode.operand:
         claims.append(_promoted_claim(lane.port("promoted"), code, fmt, operand_layout(formats)))
     return claims

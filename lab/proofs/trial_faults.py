@@ -66,19 +66,10 @@ _RESETS = _refuted(
         'name=f"operation_{position + 1}", reset_less=position == 3)',
     ),
     _edit(
-        "places_in_the_queue_lost_at_reset", "mac/results.py", "init=places - 2)", "init=places - 2, reset_less=True)"
-    ),
-    _edit(
-        "result_that_leaves_at_reset_counts",
-        "mac/results.py",
-        "self.taking = Signal(), Signal()",
-        "self.taking = Signal(), Signal(reset_less=True)",
-    ),
-    _edit(
         "product_issued_at_reset_takes_a_place",
         "mac/results.py",
-        "self.taking = Signal(), Signal()",
-        "self.taking = Signal(reset_less=True), Signal()",
+        "self.reserving = Signal()",
+        "self.reserving = Signal(reset_less=True)",
     ),
 )
 
@@ -142,14 +133,14 @@ _PROMOTIONS = _refuted(
     _edit(
         "partial_sum_not_passed_by",
         "mac/accumulator.py",
-        "same & writing.writes & ~reading.fresh",
-        "same & writing.writes & ~reading.fresh & ~reading.partial",
+        "self._is_next(position, -2) & ~self.at[position].fresh",
+        "self._is_next(position, -2) & ~self.at[position].fresh & ~self.at[position].partial",
     ),
     _edit(
         "total_not_passed_by",
         "mac/accumulator.py",
-        "same & writing.writes & ~reading.fresh",
-        "same & writing.writes & ~reading.fresh & reading.partial",
+        "self._is_next(position, -2) & ~self.at[position].fresh",
+        "self._is_next(position, -2) & ~self.at[position].fresh & self.at[position].partial",
     ),
 )
 

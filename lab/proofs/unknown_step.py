@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from hdl.mac.lane import number_layout, operand_layout
 from hdl.mac.parameters import MacParameters
 from lab.proofs.stored import plain_operand
-from lab.proofs.terms import bits, equal, slice_of, widened
+from lab.proofs.terms import bits, equal, slice_of
 
 __all__ = ["CLASS_WIDTH", "FLAGS_WIDTH", "UnknownStep"]
 
@@ -81,18 +81,13 @@ class UnknownStep:
 
     def lane_output(self, port: str, value: str, wide: str) -> str:
         """Return what stands at a port of the lane when a step has given a value."""
-        number, low = self.number_of(value), self.parameters.formats.low_fraction_bits
-        if port == "word" and low:
-            rest = self.number - low
-            low_end = widened(slice_of(number, low - 1, 0), low, rest)
-            return f"(ite {equal(wide, '#b1')} {low_end} {slice_of(number, self.number - 1, low)})"
         if port == "result_class":
             return slice_of(value, self.width - 1, self.number)
         if port == "code":
             return self.code_of(value, wide)
         if port == "events":
             return self.events_of(value)
-        return self.promoted(value) if port == "promoted" else number
+        return self.promoted(value) if port == "promoted" else self.number_of(value)
 
     def promoted(self, value: str) -> str:
         """Return a value as an operand."""

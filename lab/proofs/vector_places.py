@@ -96,6 +96,8 @@ class Places:
             packed = opened.packed
             gives = Cat(packed.error).any() | (packed.writes & packed.last & ~packed.promote)
             count = count + gives
+        for number, queue in enumerate(opened.queues):
+            yield f"has word {number}", queue.has_word == (queue.level != 0)
         results = opened.queues[2].level
         yield "reserved", opened.reserved == (count + results + opened.taken)[: _BITS + 1]
         yield "reserved places", (opened.reserved <= parameters.results) & (results <= parameters.results)

@@ -230,8 +230,6 @@ class AddProduct(wiring.Component):
             {
                 "significand": formats.product_width,
                 "exponent": signed(formats.product_exponent_width),
-                "bias": signed(formats.product_exponent_width),
-                "low_exponent": 2,
                 "sign": 1,
                 "is_infinite": 1,
                 "is_nan": 1,
@@ -276,11 +274,9 @@ def test_add_product_takes_the_exact_product_of_normalised_significands():
     zero = (ma == 0) | (mb == 0)
     invalid = (inf_a | inf_b) & zero | nan_a & (a & 2 == 0) | nan_b & (b & 2 == 0)
     parts = {
-        # ma * mb * 2^-4 is in [1, 4), times 2^(exponent - bias).
+        # ma * mb * 2^-4 is in [1, 4); the exponent is that of the higher place.
         "significand": ma * mb,
-        "exponent": np.where(zero, adder.formats.exponent_of_zero, ea + eb),
-        "bias": np.full(a.shape, -E3M2.bias),
-        "low_exponent": ea + eb - E3M2.bias,
+        "exponent": np.where(zero, adder.formats.exponent_of_zero, ea + eb - E3M2.bias + 1),
         "sign": (a ^ b) >> 5,
         "is_infinite": inf_a | inf_b,
         "is_nan": nan_a | nan_b | (inf_a | inf_b) & zero,

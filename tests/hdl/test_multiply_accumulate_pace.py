@@ -87,17 +87,16 @@ def test_result_leaves_after_latency_cycles_and_a_promotion_takes_another_pass(s
         assert done.left_at == [done.accepted_at[0] + unit.latency + promotion]
 
 
-def test_recommended_depth_has_eleven_ranks_and_seven_of_them_in_the_loop():
-    unit = MultiplyAccumulate()
-    assert (unit.stages, unit.latency, unit.accumulate_latency) == (11, 12, 7)
+@pytest.mark.parametrize("operands", [(CBFLOAT16,), HALF_FORMATS])
+def test_recommended_depth_has_thirteen_ranks_and_seven_of_them_in_the_loop(operands):
+    unit = MultiplyAccumulate(operands=operands)
+    assert (unit.stages, unit.latency, unit.accumulate_latency) == (13, 14, 7)
+
+
+def test_accumulate_latency_counts_the_ranks_of_the_loop():
     assert [MultiplyAccumulate(stages=stages).accumulate_latency for stages in STAGES] == [
         2, 2, 3, 3, 3, 4, 5, 5, 5, 6, 7, 7, 7,
     ]  # fmt: skip
-
-
-def test_recommended_depth_for_several_formats_has_thirteen_ranks():
-    unit = MultiplyAccumulate(operands=HALF_FORMATS)
-    assert (unit.stages, unit.latency, unit.accumulate_latency) == (13, 14, 7)
 
 
 @pytest.mark.parametrize("level", [1, 2])

@@ -59,15 +59,15 @@ BAD_MAC = [
     ({"registers": 12}, ValueError, "registers: got 12, must be a power of two from 2 to 4096"),
     ({"registers": 1 << 20}, ValueError, "registers: got 1048576, must be a power of two from 2 to 4096"),
     ({"registers": 4.0}, TypeError, "registers: got 4.0, must be an int"),
-    ({"stages": 0}, ValueError, "stages: got 0, must be from 1 to 13 (11 unless given)"),
-    ({"stages": 14}, ValueError, "stages: got 14, must be from 1 to 13 (11 unless given)"),
+    ({"stages": 0}, ValueError, "stages: got 0, must be from 1 to 13 (13 unless given)"),
+    ({"stages": 14}, ValueError, "stages: got 14, must be from 1 to 13 (13 unless given)"),
     (
         {"stages": 14, "operands": (CBFLOAT16, FP16)},
         ValueError,
         "stages: got 14, must be from 1 to 13 (13 unless given)",
     ),
-    ({"stages": 2.0}, TypeError, "stages: got 2.0, must be an int from 1 to 13, or None for 11"),
-    ({"stages": True}, TypeError, "stages: got True, must be an int from 1 to 13, or None for 11"),
+    ({"stages": 2.0}, TypeError, "stages: got 2.0, must be an int from 1 to 13, or None for 13"),
+    ({"stages": True}, TypeError, "stages: got True, must be an int from 1 to 13, or None for 13"),
     ({"chunk_bits": 0}, ValueError, "chunk_bits: got 0, must be from 1 to 32"),
     ({"chunk_bits": 33}, ValueError, "chunk_bits: got 33, must be from 1 to 32"),
     ({"chunk_bits": False}, TypeError, "chunk_bits: got False, must be an int"),
@@ -199,7 +199,7 @@ def test_attributes_of_a_multiply_accumulate_unit_are_its_parameters_and_its_lat
 def test_defaults_of_a_multiply_accumulate_unit_are_cbfloat16_at_all_levels_and_full_depth():
     unit = MultiplyAccumulate()
     assert (unit.operands, unit.levels, unit.registers) == ((CBFLOAT16,), (0, 1, 2), 16)
-    assert (unit.stages, unit.chunk_bits, unit.flags) == (11, 16, True)
+    assert (unit.stages, unit.chunk_bits, unit.flags) == (13, 16, True)
     assert unit.parameters.multiplier == "generic"
     assert MultiplyAccumulate(operands=(CBFLOAT16, FP16)).stages == 13
 

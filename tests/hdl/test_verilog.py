@@ -276,7 +276,7 @@ def test_module_runs_as_a_command_and_returns_the_status():
     command = [sys.executable, "-m", "hdl", "verilog", "mac", "--stages", "0"]
     result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
     assert (result.returncode, result.stdout) == (2, "")
-    assert result.stderr.splitlines() == ["python -m hdl: stages: got 0, must be from 1 to 13 (11 unless given)"]
+    assert result.stderr.splitlines() == ["python -m hdl: stages: got 0, must be from 1 to 13 (13 unless given)"]
 
 
 def test_all_writes_each_unit_once(tmp_path, monkeypatch, capsys):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth import Cat, Module, Mux, Value
+from amaranth import Module, Mux, Value
 
 from hdl.cores.words import named
 from lab.proofs.along_model.record import Record, chosen
@@ -36,10 +36,10 @@ class Contents:
         number, its_class = value[:-_CLASS_BITS], value[-_CLASS_BITS:]
         return (its_class, its_class) if self._is_class else (number[: self._low_bits], number[self._low_bits :])
 
-    def _written(self, register: int, wide: Value, value: Value, noise: Value) -> Value:
+    def _written(self, register: int, wide: Value, value: Value) -> Value:
         """Return what is written of a value to the row of a register."""
         low, high = self._part(value)
-        return high if self._is_class or register else Mux(wide, Cat(low, noise), high)
+        return high if self._is_class or register else Mux(wide, low, high)
 
     def with_operation(self, record: Record) -> Contents:
         """Return what an operation makes of it."""
@@ -49,7 +49,7 @@ class Contents:
         for register, (total, sum_) in enumerate(zip(self._totals, self._partials, strict=True)):
             its = record.is_followed & (fields.register[0] == register)
             its_total = Mux(record.wide, record.is_followed, its)
-            written = self._written(register, record.wide, record.after, fields.given.noise)
+            written = self._written(register, record.wide, record.after)
             totals.append(self._row(fields.writes & ~partial & its_total, written, total))
             written = self._part(record.after)[1]
             partials.append(self._row(fields.writes & partial & its, written, sum_))
@@ -61,7 +61,7 @@ class Contents:
         totals = []
         for register, total in enumerate(self._totals):
             its = record.is_followed & (fields.wide_total | (fields.register[0] == register))
-            written = self._written(register, fields.wide_total, record.total_after, fields.total_given.noise)
+            written = self._written(register, fields.wide_total, record.total_after)
             totals.append(self._row(record.is_pending & its, written, total))
         return Contents(self._m, totals, self._partials, self._low_bits, is_class=self._is_class)
 

@@ -41,7 +41,7 @@ class Delivery:
     claims : list of (str, Value)
         What leaves is right.
     used : Value
-        Places of the queue that are taken: two cycles longer than the results are there.
+        Places of the queue that are taken.
     offers : Value
         Whether the unit offers a result just if it has one.
     """
@@ -146,17 +146,16 @@ class Delivery:
 
     def _places_left(self) -> Iterator[Condition]:
         unit, places = self._unit, self._places
-        used = named(self._m, "used", self._on_their_way + self._level)
-        self.used: Value = named(self._m, "used_places", used + unit.taking)
-        counted = used - unit.reserving + unit.taking
+        used = self.used = named(self._m, "used", self._on_their_way + self._level)
+        counted = used - unit.reserving
         yield "beyond two", unit.beyond_two == places - 2 - counted
-        yield "beyond one", unit.beyond_one == places - 1 - counted
         yield "places", (used <= places) & (counted >= 0) & (counted <= places)
 
     def _rows(self) -> Iterator[Condition]:
         places, level, consume, produce = self._places, self._level, self._consume, self._produce
         width = len(consume)
         yield "level", (level <= places) & (produce == (consume + level)[:width])
+        yield "has word", self._unit.queue.has_word == (level != 0)
         is_empty = level == 0
         watched = self._watched
         yield "watched refusal", (watched.error == 0) | (Cat(watched.result, watched.flags) == 0)

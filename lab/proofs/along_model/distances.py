@@ -15,7 +15,7 @@ __all__ = ["distances", "levels", "others"]
 
 def distances(ghost: Ghost) -> Iterator[Condition]:
     """Yield that operations of one accumulator keep their distance, also those that come back as promotions."""
-    latency, depth = ghost.parameters.accumulate_latency, ghost.depth
+    latency, depth, early = ghost.parameters.accumulate_latency, ghost.depth, ghost.parameters.reads_early
     # Behind the last rank comes the promotion: one row of places.
     row = ghost.records[1:] * 2
 
@@ -26,7 +26,7 @@ def distances(ghost: Ghost) -> Iterator[Condition]:
         return row[at].is_pending if at < depth else row[at].is_promotion
 
     for one in range(2 * depth):
-        for other in range(one + 1, min(one + latency + 1, 2 * depth)):
+        for other in range(one + 1, min(one + latency + 1 + early, 2 * depth)):
             a, b = row[one].fields, row[other].fields
             same = a.register == b.register
             if other < one + latency:
@@ -35,7 +35,11 @@ def distances(ghost: Ghost) -> Iterator[Condition]:
             same_pair = a.register[1:] == b.register[1:]
             overlap = Mux(same, a.wide_total != b.wide_total, same_pair & (a.wide_total | b.wide_total))
             followed = totals(one) & row[one].is_followed & totals(other)
-            yield f"pair {one} {other}", ~(followed & ~a.is_first & overlap)
+            # One cycle later the register may be passed by, but another one of the pair has been written over.
+            between = row[other - 1].fields
+            is_over = totals(other - 1) & (between.register == a.register) & (between.wide_total == a.wide_total)
+            is_late = C(other > one + latency, 1) & ~same & is_over
+            yield f"pair {one} {other}", ~(followed & ~a.is_first & overlap) | is_late
     for place, record in enumerate(ghost.records[1:], 1):
         promotions = Cat(each.is_promotion for each in ghost.records[1:]).any()
         older = [each.counts for each in ghost.records[place + 1 :]] or [C(0, 1)]
@@ -45,12 +49,25 @@ def distances(ghost: Ghost) -> Iterator[Condition]:
 def levels(ghost: Ghost) -> Iterator[Condition]:
     """Yield that a product of another level than its registers now have was followed by one that has changed it."""
     even, odd = (state.level for state in ghost.registers)
-    for place in range(1, min(ghost.parameters.accumulate_latency, ghost.depth) + 1):
+    # Since then none of its chunks has ended, or a follower has ended one.
+    still_first = [(state.level == 0) | ~state.later for state in ghost.registers]
+    latency = ghost.parameters.accumulate_latency + ghost.parameters.reads_early
+    for place in range(1, min(latency, ghost.depth) + 1):
         record, newer = ghost.records[place], ghost.records[1:place]
         fields = record.fields
         is_odd, wide, pair = fields.register[0], fields.wide_total, fields.register[1:]
         followed_by_even, followed_by_odd = (
-            Cat([C(0, 1), *(each.is_sound_product & (each.fields.register == Cat(half, pair)) for each in newer)]).any()
+            Cat(
+                [
+                    C(0, 1),
+                    *(
+                        each.is_sound_product
+                        & (each.fields.register == Cat(half, pair))
+                        & (still_first[half.value] | each.is_pending)
+                        for each in newer
+                    ),
+                ]
+            ).any()
             for half in (C(0, 1), C(1, 1))
         )
         other_even = Mux(is_odd, odd != 2, wide != (even != 2))

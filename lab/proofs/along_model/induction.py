@@ -141,13 +141,9 @@ class ControlWithModel(wiring.Component):
 
 def _lane(m: Module, opened: OpenedUnit, ghost: Ghost) -> None:
     """Let the lane give what the records say."""
-    lane, low_bits = opened.lane, ghost.parameters.formats.low_fraction_bits
-    ahead, last = ghost.records[-2], ghost.records[-1]
-    number, given = ahead.fields.given.number, last.fields.given
-    wide_word = Cat(number[:low_bits], ahead.fields.given.noise)
+    lane, given = opened.lane, ghost.records[-1].fields.given
     m.d.comb += [
-        lane.number.eq(number),
-        lane.word.eq(Mux(ahead.wide, wide_word, number[low_bits:])),
+        lane.number.eq(ghost.records[-2].fields.given.number),
         lane.result.eq(given.number),
         lane.result_class.eq(Cat(given.its_class, given.flags)),
         lane.promoted.eq(given.promoted),
@@ -195,7 +191,7 @@ def _progress(ghost: Ghost, delivery: Delivery) -> list[tuple[str, Value]]:
     recent = ghost.records[1 : parameters.accumulate_latency]
     same = Cat(each.is_sound_product & (each.fields.register == beat.register) for each in recent).any()
     others = (beat.level == 0) & (ghost.since_others <= parameters.stages)
-    is_full = (beat.last | ~ghost.is_sound) & (delivery.used > parameters.stages + 2)
+    is_full = (beat.last | ~ghost.is_sound) & (delivery.used > parameters.stages + 1)
     reason = ghost.is_promoting | same | others | is_full
     return [
         ("waits for a reason", ~ghost.beat_valid | ghost.is_issued | reason),

@@ -127,10 +127,9 @@ class Invariant:
         """Each operation will read what those ahead of it will have written, and so does the model."""
         ghost, parameters = self._ghost, self._parameters
         contents = self._now(is_class=is_class)
-        written = ghost.depth if is_class else ghost.depth - 1
         reads = parameters.position("align") if is_class else parameters.reading_position
         kind = "class" if is_class else "number"
-        for place in range(written, 0, -1):
+        for place in range(ghost.depth, 0, -1):
             record = ghost.records[place]
             if place <= reads:
                 yield f"{kind} for {place}", contents.holds_accumulator(record)
@@ -186,6 +185,10 @@ class Invariant:
         lane, records, parameters = self._unit.lane, self._ghost.records, self._parameters
         low_bits = parameters.formats.low_fraction_bits
         place = parameters.position("read")
+        if parameters.reads_early:
+            reader, writer = self._operations[place - 1], self._operations[-1]
+            same = (reader.register == writer.register) & (reader.partial == writer.partial) & writer.writes
+            yield place, "passed by", ~reader.writes | (self._unit.passed_by == same)
         reader = records[place]
         is_asked = reader.fields.writes & reader.is_followed
         yield place, "number read", ~is_asked | meets(reader, lane.stored.as_value(), low_bits)

@@ -58,7 +58,9 @@ class OpenedUnit:
         What the chunks hold of the operation behind the first rank.
     rows : list of Signal
         Of hazards.
-    others, cycles_of_others, reserving, taking, beyond_one, beyond_two : Signal
+    passed_by : Signal
+        See `hdl.mac.accumulator.Accumulator`.
+    others, cycles_of_others, reserving, beyond_two : Signal
     """
 
     def __init__(self, unit: OpenMac) -> None:
@@ -75,8 +77,8 @@ class OpenedUnit:
         self.states = SeenMemory(chunks.states, chunks.writing, chunks.reading)
         self.storage = SeenMemory.of_queue(self.queue)
         self.counting = chunks.counting
+        self.passed_by = unit.accumulator.passed_by
         self.rows = control.issue.waiting.rows if control.issue.waiting else []
         self.others, self.cycles_of_others = control.promotions.others, control.promotions.cycles_of_others
         places = control.places
-        self.reserving, self.taking = places.reserving, places.taking
-        self.beyond_two, self.beyond_one = places.beyond_two, places.beyond_one
+        self.reserving, self.beyond_two = places.reserving, places.beyond_two

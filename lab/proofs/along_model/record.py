@@ -42,7 +42,7 @@ def value_layout(parameters: MacParameters) -> data.StructLayout:
 
 
 def given_layout(parameters: MacParameters) -> data.StructLayout:
-    """Return all that a lane gives for one operation; ``noise`` is what has no meaning in an even register."""
+    """Return all that a lane gives for one operation."""
     formats = parameters.formats
     return data.StructLayout(
         {
@@ -51,7 +51,6 @@ def given_layout(parameters: MacParameters) -> data.StructLayout:
             "flags": FLAGS_WIDTH,
             "code": formats.accumulator_width,
             "promoted": operand_layout(formats).size,
-            "noise": number_layout(formats).size - 2 * formats.low_fraction_bits,
         }
     )
 
