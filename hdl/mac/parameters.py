@@ -15,7 +15,7 @@ from hdl.definitions import Choice, Formats, Levels, PowerOfTwo, RandomBits, Rou
 from hdl.mac.inner import OPERAND, Inner
 from hdl.parameters import Parameters
 
-__all__ = ["STEPS", "WORD_WIDTH", "MacParameters"]
+__all__ = ["DEPTHS", "STEPS", "WORD_WIDTH", "MacParameters"]
 
 #: Bits of a register; an fp32 accumulator takes an even-aligned pair.
 WORD_WIDTH = 16
@@ -56,6 +56,12 @@ _RANKS = {
     12: STEPS[:12],
     13: STEPS,
 }
+#: Every depth. Units, proofs and tests of every depth are made from this.
+DEPTHS = tuple(_RANKS)
+for _stages, (_depth, _ranks) in enumerate(_RANKS.items(), start=1):
+    if not _stages == _depth == len(set(_ranks) & set(STEPS)):
+        raise ValueError(f"_RANKS: got {_ranks} for {_depth}, must be {_stages} of {', '.join(STEPS)} for {_stages}")
+
 _RECOMMENDED, _RECOMMENDED_FOR_SEVERAL = 11, 13
 
 
@@ -89,7 +95,7 @@ class MacParameters(Parameters):
         int,
         Stages(
             "register ranks ahead of the queue of results",
-            max(_RANKS),
+            DEPTHS[-1],
             f"{_RECOMMENDED} for one operand format, {_RECOMMENDED_FOR_SEVERAL} for more",
         ),
     ] = None  # type: ignore[assignment]  # None only between the call and the check
