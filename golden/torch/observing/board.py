@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from golden.flags import EVENTS
 from golden.torch.observing.rows import ProductRow, Row, StepRow
 from golden.torch.utils.tensorboard import SummaryWriter
 
@@ -48,7 +49,7 @@ class Board:
     def _write_product(self, row: ProductRow) -> None:
         place = f"{row.module or 'model'}/{row.direction}/{row.operation.replace(' ', '_')}"
         steps = max(1, row.products.steps + row.promotions.steps)
-        for name in ("overflow", "underflow", "invalid", "swamped"):
+        for name in (event for event in EVENTS if event != "inexact"):
             share = (getattr(row.products, name) + getattr(row.promotions, name)) / steps
             self._writer.add_scalar(f"observe_{name}/{place}", share, row.step)
         if row.distance is not None:
