@@ -1,6 +1,6 @@
 # amaranth: UnusedElaboratable=no
 # Some units are built only to inspect their ports.
-"""Every unit that is released, simulated or measured: its component, arguments and testbench.
+"""Every unit that is released, simulated or measured: its component and arguments.
 
 To add a unit, add a line here. `make verilog`, the regression, the FPGA measurements and the documents use this list.
 """
@@ -61,26 +61,30 @@ class Kind(enum.Enum):
         A description, as a noun phrase.
     golden_twin : str
         The function that defines its results, bit for bit.
-    testbench : str
-        The module of its cocotb tests.
+    heading : str
+        The heading of its units in the documents.
+    core : Kind
+        The kind of the component's ``unit``, for a component that puts AXI4-Stream ports around it; else this kind.
     """
 
     CONVERTER = (
-        FloatConverter, ConverterParameters, "convert", "a format converter", "golden.convert", "sim.tb_converter",
+        FloatConverter, ConverterParameters, "convert", "a format converter", "golden.convert", "Format converters",
     )  # fmt: skip
     MX_QUANTIZER = (
         MxQuantizer, MxParameters, "mx-quantize", "a block quantiser of microscaling", "golden.mx.quantize",
-        "sim.tb_mx",
+        "Block quantisers",
     )  # fmt: skip
     MAC = (
-        MultiplyAccumulate, MacParameters, "mac", "the multiply-accumulate unit", "golden.dot", "sim.tb_mac",
+        MultiplyAccumulate, MacParameters, "mac", "the multiply-accumulate unit", "golden.dot",
+        "Multiply-accumulate units",
     )  # fmt: skip
     AXI_STREAM = (
         AxiStreamMac, AxiStreamParameters, "mac-axi-stream",
-        "the multiply-accumulate unit behind AXI4-Stream ports", "golden.dot", "sim.tb_axi_stream",
+        "the multiply-accumulate unit behind AXI4-Stream ports", "golden.dot", "Behind AXI4-Stream ports",
+        "MAC",
     )  # fmt: skip
     VECTOR = (
-        VectorMac, VectorParameters, "vector-mac", "the SIMD multiply-accumulate unit", "golden.dot", "sim.tb_vector",
+        VectorMac, VectorParameters, "vector-mac", "the SIMD multiply-accumulate unit", "golden.dot", "Several lanes",
     )  # fmt: skip
 
     def __init__(
@@ -90,10 +94,15 @@ class Kind(enum.Enum):
         command: str,
         about: str,
         golden_twin: str,
-        testbench: str,
+        heading: str,
+        core: str = "",
     ) -> None:
         self.component, self.parameters, self.command, self.about = component, parameters, command, about
-        self.golden_twin, self.testbench = golden_twin, testbench
+        self.golden_twin, self.heading, self._core = golden_twin, heading, core
+
+    @property
+    def core(self) -> Kind:
+        return Kind[self._core or self.name]
 
 
 @dataclass(frozen=True, kw_only=True)
