@@ -20,7 +20,7 @@ from sim.stimulus.mac_coverage import accumulator_of
 from sim.stimulus.order import Beats
 from sim.stimulus.patterns import pattern
 from sim.stimulus.reductions import NO_ERROR, UNSUPPORTED, Chain, Segment
-from sim.stimulus.rounded_steps import beyond, rows_of_steps, rows_of_widened_steps
+from sim.stimulus.rounded_steps import beyond, rises, rows_of_steps, rows_of_widened_steps
 from sim.stimulus.schedule import POLICIES, interleave
 from sim.stimulus.step_operands import step_operands
 from sim.stimulus.stepwise import predict_steps
@@ -304,14 +304,13 @@ class RoundedMaker(MacMaker):
                         required.add(f"{head}/overflow_to_{beyond(accumulator, mode, sign)}{name}")
                     if lowest < accumulator.emin - accumulator.fraction_bits:
                         required.add(f"{head}/underflow{name}")
-                above = mode in (Rounding.UP, Rounding.TO_ODD)
                 for where in ("step", "promotion"):
                     if not self._quarter_of_an_ulp(index, level, where):
                         continue
                     ends = (
                         ("_from_1", "_to_more_than_1")
                         if code == _STOCHASTIC
-                        else (("_from_1", "_to_more_than_1")[above],)
+                        else (("_from_1", "_to_more_than_1")[rises(accumulator, mode)],)
                     )
                     required |= {f"{operand}/level_{level}/{mode}/{where}/inexact{end}" for end in ends}
         return required
