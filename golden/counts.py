@@ -5,7 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any
 
-__all__ = ["NO_EXPONENT", "Counts", "Events"]
+from golden.flags import EVENTS
+from golden.nearest import complete
+
+__all__ = ["COUNTED", "NO_EXPONENT", "Counts", "Events"]
+
+#: What is counted of each kind of step, in the order of every table.
+COUNTED = ("steps", *EVENTS)
 
 #: `Counts.largest_exponent` where no step left anything but zeros, infinities and NaNs: below every exponent.
 NO_EXPONENT = -(2**15)
@@ -26,21 +32,24 @@ class Events:
         result has the value that the accumulator had.
     """
 
-    steps: Any
-    inexact: Any
-    underflow: Any
-    overflow: Any
-    invalid: Any
-    swamped: Any
+    steps: Any = 0
+    inexact: Any = 0
+    underflow: Any = 0
+    overflow: Any = 0
+    invalid: Any = 0
+    swamped: Any = 0
 
     def sum(self) -> Events:
         """Return the counts of all results together."""
-        return Events(*(_total(getattr(self, each.name)) for each in fields(self)))
+        return Events(*(_total(getattr(self, name)) for name in COUNTED))
 
     def __add__(self, other: Events) -> Events:
         if not isinstance(other, Events):
             return NotImplemented
-        return Events(*(getattr(self, each.name) + getattr(other, each.name) for each in fields(self)))
+        return Events(*(getattr(self, name) + getattr(other, name) for name in COUNTED))
+
+
+complete("golden.Events", [each.name for each in fields(Events)], COUNTED)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,15 @@ from numbers import Integral
 from golden.exact import Class, Value, power_of_two
 from golden.flags import Flag
 from golden.formats import FloatFormat, as_format
-from golden.rounding import DEFAULT_RANDOM_BITS, Rounding, as_overflow, as_rounding, check_random_bits
+from golden.nearest import complete
+from golden.rounding import (
+    DEFAULT_RANDOM_BITS,
+    STAYS_FINITE,
+    Rounding,
+    as_overflow,
+    as_rounding,
+    check_random_bits,
+)
 
 __all__ = ["decode", "decoded", "floor_log2", "round_value", "ulp"]
 
@@ -62,39 +70,26 @@ def decoded(code: int, fmt: FloatFormat, argument: str) -> Value:
 #: Decides between `count` and `count + 1` quanta; `rest` is what lies above `count`, in quanta, 0 <= rest < 1.
 Decision = Callable[[int, Fraction], bool]
 
-
-def _to_nearest_even(count: int, rest: Fraction) -> bool:
-    return rest > HALF or (rest == HALF and count % 2 == 1)
-
-
-def _decision(rounding: Rounding, sign: int, random: int, random_bits: int) -> Decision:
-    """Return how a magnitude is rounded (NUMERICS section 9): whether up, away from zero."""
-    match rounding:
-        case Rounding.NEAREST_EVEN:
-            return _to_nearest_even
-        case Rounding.TOWARD_ZERO:
-            return lambda count, rest: False
-        case Rounding.DOWN:
-            return lambda count, rest: rest > 0 and sign == 1
-        case Rounding.UP:
-            return lambda count, rest: rest > 0 and sign == 0
-        case Rounding.NEAREST_AWAY:
-            return lambda count, rest: rest >= HALF
-        case Rounding.TO_ODD:
-            return lambda count, rest: rest > 0 and count % 2 == 0
-        case Rounding.STOCHASTIC:
-            return lambda count, rest: rest * 2**random_bits // 1 + random >= 2**random_bits
+#: Whether a magnitude is rounded up, away from zero (NUMERICS section 9), by its sign, the random number, and how many
+#: random numbers there are.
+_DECISIONS: dict[Rounding, Callable[[int, int, int], Decision]] = complete(
+    "golden.exact_rounding._DECISIONS",
+    {
+        Rounding.NEAREST_EVEN: lambda *_: lambda count, rest: rest > HALF or (rest == HALF and count % 2 == 1),
+        Rounding.TOWARD_ZERO: lambda *_: lambda count, rest: False,
+        Rounding.DOWN: lambda sign, *_: lambda count, rest: rest > 0 and sign == 1,
+        Rounding.UP: lambda sign, *_: lambda count, rest: rest > 0 and sign == 0,
+        Rounding.NEAREST_AWAY: lambda *_: lambda count, rest: rest >= HALF,
+        Rounding.TO_ODD: lambda *_: lambda count, rest: rest > 0 and count % 2 == 0,
+        Rounding.STOCHASTIC: lambda _, random, whole: lambda count, rest: rest * whole // 1 + random >= whole,
+    },
+    Rounding,
+)
 
 
 def _too_large(fmt: FloatFormat, sign: int, rounding: Rounding, saturates: bool) -> int:
     """Return the code of a result beyond the largest finite value (NUMERICS section 8; 9, last column)."""
-    stops = {
-        Rounding.TOWARD_ZERO: (True, True),
-        Rounding.DOWN: (True, False),
-        Rounding.UP: (False, True),
-        Rounding.TO_ODD: (True, True),
-    }
-    if saturates or stops.get(rounding, (False, False))[sign]:
+    if saturates or STAYS_FINITE[rounding][sign]:
         return fmt.max_finite | sign * fmt.sign_mask
     return fmt.overflow(sign)
 
@@ -168,7 +163,7 @@ def round_value(
         return zero, Flag(0)
 
     magnitude = value.significand * power_of_two(value.exponent)
-    goes_up = _decision(rounding, value.sign, random or 0, random_bits)
+    goes_up = _DECISIONS[rounding](value.sign, random or 0, 2**random_bits)
     # The lowest kept digit is the higher of the precision limit and the subnormal limit.
     precision_limit = floor_log2(magnitude) - fmt.fraction_bits
     subnormal_limit = fmt.emin - fmt.fraction_bits

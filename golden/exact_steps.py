@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
 from typing import Any
 
-from golden.counts import NO_EXPONENT, Counts, Events
+from golden.counts import COUNTED, NO_EXPONENT, Counts, Events
 from golden.exact import Class, Value, as_sequence, number_value
 from golden.exact_rounding import decode, decoded, floor_log2, round_value
-from golden.flags import Flag
+from golden.flags import EVENTS, Flag
 from golden.formats import FloatFormat, as_format
+from golden.nearest import complete
 from golden.philox import FINAL_CONVERSION, FIRST_PROMOTION, MOST_STEPS, random_at
 from golden.reduction import DEFAULT_CHUNK, Reduction
 from golden.rounding import DEFAULT_RANDOM_BITS, ReductionRounding, Rounding, as_rounding, check_random_bits
@@ -253,14 +254,26 @@ def reduced(
     return plan, list(steps(a, b, place, operand=operand, reduction=plan, initial=initial))
 
 
+#: Whether an event occurred in a step (NUMERICS section 11).
+_OCCURRED: dict[str, Callable[[Step], bool]] = complete(
+    "golden.exact_steps._OCCURRED",
+    {
+        "inexact": lambda step: Flag.INEXACT in step.flags,
+        "underflow": lambda step: Flag.UNDERFLOW in step.flags,
+        "overflow": lambda step: Flag.OVERFLOW in step.flags,
+        "invalid": lambda step: Flag.INVALID in step.flags,
+        "swamped": lambda step: step.is_swamped,
+    },
+    EVENTS,
+)
+
+
 def counted(done: Iterable[Step]) -> Counts:
     """Return what occurred in these steps."""
     tallies: dict[Kind, Counter[str]] = {kind: Counter() for kind in Kind}
     largest = Fraction(0)
     for step in done:
         largest = max(largest, abs(step.value_after or Fraction(0)))
-        raised = [str(flag.name).lower() for flag in Flag if flag in step.flags]
-        tallies[step.kind].update(["steps", *raised, *(["swamped"] if step.is_swamped else [])])
-    names = ("steps", "inexact", "underflow", "overflow", "invalid", "swamped")
-    products, promotions = (Events(*(tallies[kind][name] for name in names)) for kind in Kind)
+        tallies[step.kind].update(["steps", *(event for event, occurred in _OCCURRED.items() if occurred(step))])
+    products, promotions = (Events(**{name: tallies[kind][name] for name in COUNTED}) for kind in Kind)
     return Counts(products, promotions, floor_log2(largest) if largest else NO_EXPONENT)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import IntFlag
 
-__all__ = ["Flag"]
+__all__ = ["EVENTS", "Flag"]
 
 
 class Flag(IntFlag):
@@ -18,3 +18,8 @@ class Flag(IntFlag):
     UNDERFLOW = 2
     OVERFLOW = 4
     INVALID = 16
+
+
+#: Events that are counted in reductions, in the order of every table (NUMERICS section 11): each flag, and addends
+#: that were lost.
+EVENTS = (*(str(flag.name).lower() for flag in Flag), "swamped")

@@ -5,13 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from golden.nearest import did_you_mean
+from golden.nearest import complete, did_you_mean
 
 __all__ = [
     "DEFAULT_RANDOM_BITS",
+    "MODE_BITS",
     "MOST_RANDOM_BITS",
     "NEAREST",
+    "NO_MODES",
     "OVERFLOWS",
+    "STAYS_FINITE",
     "ReductionRounding",
     "Rounding",
     "as_overflow",
@@ -57,6 +60,25 @@ class Rounding(Enum):
     def __str__(self) -> str:
         return self.name.lower()
 
+
+#: Bits of a field that holds any mode, and its codes that are of none.
+MODE_BITS = (len(Rounding) - 1).bit_length()
+NO_MODES = tuple(sorted({*range(1 << MODE_BITS)} - {mode.value for mode in Rounding}))
+
+#: Whether a mode keeps a result beyond the largest finite value at that value: if positive, if negative.
+STAYS_FINITE = complete(
+    "golden.rounding.STAYS_FINITE",
+    {
+        Rounding.NEAREST_EVEN: (False, False),
+        Rounding.TOWARD_ZERO: (True, True),
+        Rounding.DOWN: (True, False),
+        Rounding.UP: (False, True),
+        Rounding.NEAREST_AWAY: (False, False),
+        Rounding.TO_ODD: (True, True),
+        Rounding.STOCHASTIC: (False, False),
+    },
+    Rounding,
+)
 
 _BY_NAME = {str(mode): mode for mode in Rounding}
 

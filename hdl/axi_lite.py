@@ -10,7 +10,8 @@ from amaranth import Array, C, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.mac.counters import EVENTS, KINDS, counts_layout
+from golden.flags import EVENTS
+from hdl.mac.counters import KINDS, counts_layout
 
 __all__ = ["CLEAR_ADDRESS", "CounterRegisters", "address_of", "axi_lite_ports"]
 
@@ -18,6 +19,8 @@ _WORD_BYTES, _ADDRESS_BITS = 4, 6
 _NAMES = ("steps", *EVENTS)
 #: Register addresses reserved for a kind of step; some are unused.
 _PLACES = 8
+if len(_NAMES) >= _PLACES:  # the last place of promotions is `CLEAR_ADDRESS`
+    raise ValueError(f"_PLACES: got {_PLACES}, must be more than the counters of a kind: {', '.join(_NAMES)}")
 #: Address of the last register: any write to it clears all counters.
 CLEAR_ADDRESS = (1 << _ADDRESS_BITS) - _WORD_BYTES
 #: Answers of the bus.

@@ -1,6 +1,6 @@
 # amaranth: UnusedElaboratable=no
 # Some units are built only to inspect their ports.
-"""Every unit that is released, simulated or measured: its component, arguments and testbench.
+"""Every unit that is released, simulated or measured: its component and arguments.
 
 To add a unit, add a line here. `make verilog`, the regression, the FPGA measurements and the documents use this list.
 """
@@ -33,9 +33,10 @@ from golden.formats import (
 )
 from golden.rounding import Rounding
 from hdl.axi_stream import AxiStreamMac, AxiStreamParameters
+from hdl.converter import DEPTHS as CONVERTER_DEPTHS
 from hdl.converter import ConverterParameters, FloatConverter
 from hdl.mac.multiply_accumulate import MultiplyAccumulate
-from hdl.mac.parameters import MacParameters
+from hdl.mac.parameters import DEPTHS, MacParameters
 from hdl.mx.parameters import MxParameters
 from hdl.mx.quantizer import MxQuantizer
 from hdl.parameters import Parameters
@@ -60,26 +61,30 @@ class Kind(enum.Enum):
         A description, as a noun phrase.
     golden_twin : str
         The function that defines its results, bit for bit.
-    testbench : str
-        The module of its cocotb tests.
+    heading : str
+        The heading of its units in the documents.
+    core : Kind
+        The kind of the component's ``unit``, for a component that puts AXI4-Stream ports around it; else this kind.
     """
 
     CONVERTER = (
-        FloatConverter, ConverterParameters, "convert", "a format converter", "golden.convert", "sim.tb_converter",
+        FloatConverter, ConverterParameters, "convert", "a format converter", "golden.convert", "Format converters",
     )  # fmt: skip
     MX_QUANTIZER = (
         MxQuantizer, MxParameters, "mx-quantize", "a block quantiser of microscaling", "golden.mx.quantize",
-        "sim.tb_mx",
+        "Block quantisers",
     )  # fmt: skip
     MAC = (
-        MultiplyAccumulate, MacParameters, "mac", "the multiply-accumulate unit", "golden.dot", "sim.tb_mac",
+        MultiplyAccumulate, MacParameters, "mac", "the multiply-accumulate unit", "golden.dot",
+        "Multiply-accumulate units",
     )  # fmt: skip
     AXI_STREAM = (
         AxiStreamMac, AxiStreamParameters, "mac-axi-stream",
-        "the multiply-accumulate unit behind AXI4-Stream ports", "golden.dot", "sim.tb_axi_stream",
+        "the multiply-accumulate unit behind AXI4-Stream ports", "golden.dot", "Behind AXI4-Stream ports",
+        "MAC",
     )  # fmt: skip
     VECTOR = (
-        VectorMac, VectorParameters, "vector-mac", "the SIMD multiply-accumulate unit", "golden.dot", "sim.tb_vector",
+        VectorMac, VectorParameters, "vector-mac", "the SIMD multiply-accumulate unit", "golden.dot", "Several lanes",
     )  # fmt: skip
 
     def __init__(
@@ -89,10 +94,15 @@ class Kind(enum.Enum):
         command: str,
         about: str,
         golden_twin: str,
-        testbench: str,
+        heading: str,
+        core: str = "",
     ) -> None:
         self.component, self.parameters, self.command, self.about = component, parameters, command, about
-        self.golden_twin, self.testbench = golden_twin, testbench
+        self.golden_twin, self.heading, self._core = golden_twin, heading, core
+
+    @property
+    def core(self) -> Kind:
+        return Kind[self._core or self.name]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,7 +151,7 @@ def _converters() -> Iterator[Unit]:
         widens = source in HALF_FORMATS and destination is FP32
         yield converter(f"{source}_to_{destination}", source, destination, released=True, effort=1.0, measured=widens)
     for narrow in HALF_FORMATS:
-        for stages in (1, 2, 3):
+        for stages in CONVERTER_DEPTHS:
             name = f"float32_to_{narrow}_stages_{stages}"
             effort = 0.2 if narrow is CBFLOAT16 and stages != 2 else 0.0
             yield converter(name, FP32, narrow, effort=effort, measured=True, stages=stages)
@@ -175,6 +185,23 @@ def _quantizers() -> Iterator[Unit]:
     yield quantizer("cbfloat16_to_float8_e5m2_stochastic", FLOAT8_E5M2, effort=0.3, source=CBFLOAT16, **some)
 
 
+#: What differs from the default in the simulated unit of a depth: the number of registers or the bits of the chunk
+#: counter. Deep units, too, have so few registers that products always wait for each other.
+_AT_DEPTH: dict[int, dict[str, Any]] = {
+    1: {"effort": 0.12, "registers": 2},
+    2: {"effort": 0.12, "registers": 4},
+    3: {"effort": 0.15},
+    4: {"effort": 0.15, "registers": 32},
+    5: {"effort": 0.15, "chunk_bits": 1},
+    6: {"effort": 0.15, "chunk_bits": 2},
+    8: {"chunk_bits": 6},
+    9: {"registers": 32},
+    10: {"registers": 8, "chunk_bits": 32},
+    11: {"registers": 2},
+    12: {"operands": (CB16,), "registers": 64, "chunk_bits": 3},
+}
+
+
 def _macs() -> Iterator[Unit]:
     def mac(name: str, *operands: FloatFormat, **given: Any) -> Unit:
         return _unit(name, Kind.MAC, operands=operands, **given)
@@ -184,20 +211,10 @@ def _macs() -> Iterator[Unit]:
     yield mac("mac_no_flags", *several, effort=0.3, measured=True, flags=False)
     for fmt in SIXTEEN_BIT_FORMATS:
         yield mac(f"mac_{fmt}", fmt, released=True, effort=1.0, measured=fmt in HALF_FORMATS)
-    # Depths other than the recommended 13, each with a different number of registers or chunk counter bits; deep ones
-    # also with so few registers that products always wait for each other.
-    yield mac("mac_stages_1", *several, effort=0.12, stages=1, registers=2)
-    yield mac("mac_stages_2", *several, effort=0.12, stages=2, registers=4)
-    yield mac("mac_stages_3", *several, effort=0.15, stages=3)
-    yield mac("mac_stages_4", *several, effort=0.15, stages=4, registers=32)
-    yield mac("mac_stages_5", *several, effort=0.15, stages=5, chunk_bits=1)
-    yield mac("mac_stages_6", *several, effort=0.15, stages=6, chunk_bits=2)
-    yield mac("mac_stages_7", *several, effort=0.2, stages=7)
-    yield mac("mac_stages_8", *several, effort=0.2, stages=8, chunk_bits=6)
-    yield mac("mac_stages_9", *several, effort=0.2, stages=9, registers=32)
-    yield mac("mac_stages_10", *several, effort=0.2, stages=10, registers=8, chunk_bits=32)
-    yield mac("mac_stages_11", *several, effort=0.2, stages=11, registers=2)
-    yield mac("mac_stages_12", CB16, effort=0.2, stages=12, registers=64, chunk_bits=3)
+    for stages in DEPTHS:
+        if stages != MacParameters(operands=several).stages:  # which `mac` has
+            given = {"operands": several, "effort": 0.2} | _AT_DEPTH.get(stages, {})
+            yield _unit(f"mac_stages_{stages}", Kind.MAC, stages=stages, **given)
     yield mac("mac_level_0", *several, effort=0.5, levels=(0,))
     yield mac("mac_level_1", *several, effort=0.5, levels=(1,))
     yield mac("mac_level_2", *several, effort=0.5, levels=(2,), chunk_bits=3)
@@ -205,7 +222,7 @@ def _macs() -> Iterator[Unit]:
         for level in (0, 2):
             yield mac(f"mac_{fmt}_level_{level}", fmt, measured=True, levels=(level,))
     yield mac(f"mac_{one}_no_flags", one, measured=True, flags=False)
-    for stages in range(1, 14):
+    for stages in DEPTHS:
         yield mac(f"mac_{one}_stages_{stages}", one, measured=True, stages=stages)
     for stages in (3, 4):
         yield mac(f"mac_{one}_level_2_stages_{stages}", one, measured=True, levels=(2,), stages=stages)

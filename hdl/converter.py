@@ -21,8 +21,10 @@ from hdl.definitions import Choice, Format, RandomBits, Roundings, Stages, Switc
 from hdl.parameters import Parameters, built_from, documented
 from hdl.pipeline import rank
 
-__all__ = ["ConverterParameters", "FloatConverter"]
+__all__ = ["DEPTHS", "ConverterParameters", "FloatConverter"]
 
+#: Every depth. Units and proofs of every depth are made from this.
+DEPTHS = (1, 2, 3)
 _EXACT, _ROUNDED = 1, 2
 
 
@@ -42,7 +44,7 @@ class ConverterParameters(Parameters):
         int,
         Stages(
             "register ranks",
-            3,
+            DEPTHS[-1],
             f"{_EXACT} for an exact conversion, {_ROUNDED} for one that rounds",
             note="1: at the output. 2: also before rounding. 3: also in the middle of the shift.",
         ),

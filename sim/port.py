@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from sim.fields import Fields
 
-__all__ = ["Port"]
+__all__ = ["ALWAYS_LAST", "Port"]
+
+#: The field of answers that are packets of their own: always 1.
+ALWAYS_LAST = "always_last"
 
 
 @dataclass(frozen=True)
@@ -24,12 +28,16 @@ class Port:
         Bits of the port ``chunk``; 0 without one.
     counters : str
         How the counters are reached: ``ports``, which are ``counts`` and ``clear_counts``, ``bus``, or not at all.
+    axi_stream : mapping of str to int
+        The signals that carry payloads behind AXI4-Stream ports, lowest bits first, and their bits: ``s_axis_...`` the
+        request, ``m_axis_...`` the answer. Empty for the streams ``i`` and ``o``.
     """
 
     request: Fields
     answer: Fields
     chunk_bits: int = 0
     counters: str = ""
+    axi_stream: Mapping[str, int] = field(default_factory=dict)
 
     def queue_of(self, answers: ArrayLike) -> NDArray[Any]:
         """Return the queue in which each answer must keep its place.
@@ -42,11 +50,9 @@ class Port:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the input of `from_dict`, for JSON."""
-        fields = {"request": self.request.widths, "answer": self.answer.widths}
-        return fields | {"chunk_bits": self.chunk_bits, "counters": self.counters}
+        return asdict(self) | {"request": self.request.widths, "answer": self.answer.widths}
 
     @classmethod
     def from_dict(cls, given: dict[str, Any]) -> Port:
         """Return the port that `as_dict` described."""
-        request, answer = (Fields(given[name]) for name in ("request", "answer"))
-        return cls(request, answer, given["chunk_bits"], given["counters"])
+        return cls(**given | {name: Fields(given[name]) for name in ("request", "answer")})

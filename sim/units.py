@@ -6,34 +6,26 @@ from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from typing import Any
 
+from amaranth import Shape
+from amaranth.lib import data
+
 from golden.nearest import did_you_mean
 from hdl.catalogue import UNITS as CATALOGUE
-from hdl.catalogue import Kind, Unit
+from hdl.catalogue import Unit
 from sim.fields import Fields
-from sim.port import Port
-from tools import evidence
+from sim.kinds import bench_of
+from sim.port import ALWAYS_LAST, Port
+from tools.evidence import Part
 
-__all__ = ["UNITS", "part_of", "port_of", "select", "slowest_first"]
+__all__ = ["UNITS", "core_of", "part_of", "port_of", "select", "slowest_first"]
 
 #: Every unit that is tested, by its name.
 UNITS = {name: unit for name, unit in CATALOGUE.items() if unit.effort}
 
-#: How the kinds compare in seconds, the quick ones first.
-_SLOWNESS = {Kind.CONVERTER: 0, Kind.MX_QUANTIZER: 0, Kind.MAC: 1, Kind.AXI_STREAM: 1, Kind.VECTOR: 2}
 
-#: The row of the picture of evidence that a kind belongs to.
-_PARTS = {
-    Kind.CONVERTER: evidence.Part.CONVERTERS,
-    Kind.MX_QUANTIZER: evidence.Part.CONVERTERS,
-    Kind.MAC: evidence.Part.MAC,
-    Kind.AXI_STREAM: evidence.Part.MAC,
-    Kind.VECTOR: evidence.Part.VECTOR,
-}
-
-
-def part_of(name: str) -> evidence.Part:
+def part_of(name: str) -> Part:
     """Return the part of the project that evidence about a unit covers."""
-    return _PARTS[UNITS[name].kind]
+    return bench_of(UNITS[name].kind).part
 
 
 def select(names: str) -> list[Unit]:
@@ -62,27 +54,42 @@ def slowest_first(names: Iterable[str]) -> list[str]:
 
     def cost(name: str) -> tuple[int, int, float]:
         unit = UNITS[name]
-        return _SLOWNESS[unit.kind], unit.arguments.get("lanes", 0), unit.effort
+        return bench_of(unit.kind).slowness, unit.arguments.get("lanes", 0), unit.effort
 
     return sorted(names, key=cost, reverse=True)
 
 
+def core_of(unit: Unit, component: Any) -> Any:
+    """Return the core of a component, which is the component itself unless it has other ports around the core."""
+    return component if unit.kind.core is unit.kind else component.unit
+
+
 def port_of(unit: Unit, component: Any) -> Port:
     """Return the layouts of the unit's streams."""
-    if unit.kind is Kind.CONVERTER:
-        controls = component.parameters.plan.controls
-        request = {"code": component.source.width} | {name: field.width for name, field in controls}
-        answer = {"bits": component.destination.width} | ({"flags": 5} if component.flags else {})
-        # Not called an error: refused or not, results of a converter keep their order.
-        answer |= {"refused": 1} if "rounding" in request else {}
-        return Port(Fields(request), Fields(answer))
-    if unit.kind is Kind.AXI_STREAM:
-        request = {"a": 16, "b": 16, "register": 8, "format": 4, "level": 2, "first": 1, "spare": 1, "last": 1}
-        answer = {"result": 32, "register": 8, "flags": 5, "error": 2, "spare": 1, "tlast": 1}
-        return Port(
-            Fields(request), Fields(answer), component.unit.chunk_bits, "bus" if component.unit.counters else ""
-        )
-    layouts = (component.i.payload.shape(), component.o.payload.shape())
-    request_fields, answer_fields = ({name: field.width for name, field in layout} for layout in layouts)
-    counters = "ports" if getattr(component, "counters", False) else ""
-    return Port(Fields(request_fields), Fields(answer_fields), getattr(component, "chunk_bits", 0), counters)
+    bench, core = bench_of(unit.kind), core_of(unit, component)
+    has_counters, axi_stream = getattr(core, "counters", False), {}
+    if core is component:
+        request, answer = (_fields(side.payload.shape()) for side in (component.i, component.o))
+    else:
+        carrying = [f"{side}_axis_{name}" for side in "sm" for name in ("tdata", "tuser", "tlast")]
+        shapes = {name: member.shape for name, member in component.signature.members.items() if name in carrying}
+        axi_stream = {name: Shape.cast(shape).width for name, shape in shapes.items()}
+        last_of_answer = "last" if "last" in _fields(core.o.payload.shape()) else ALWAYS_LAST
+        request, answer = {}, {}
+        for name, shape in shapes.items():
+            fields, last = (request, "last") if name.startswith("s") else (answer, last_of_answer)
+            fields |= {last: 1} if name.endswith("tlast") else _fields(shape)
+    return Port(
+        Fields({bench.request_names.get(name, name): width for name, width in request.items()}),
+        Fields({bench.answer_names.get(name, name): width for name, width in answer.items()}),
+        getattr(core, "chunk_bits", 0),
+        ("ports" if core is component else "bus") if has_counters else "",
+        axi_stream,
+    )
+
+
+def _fields(shape: Any) -> dict[str, int]:
+    """Return the bits of each field; of a number that is no struct, under no name."""
+    if isinstance(shape, data.Layout):
+        return {str(name): field.width for name, field in shape}
+    return {"": Shape.cast(shape).width}

@@ -19,15 +19,6 @@ __all__ = ["SOURCES", "pages", "write"]
 
 ROOT = Path(__file__).resolve().parents[2]
 
-_HEADINGS = {
-    Kind.CONVERTER: "Format converters",
-    Kind.MX_QUANTIZER: "Block quantisers",
-    Kind.MAC: "Multiply-accumulate units",
-    Kind.AXI_STREAM: "Behind AXI4-Stream ports",
-    Kind.VECTOR: "Several lanes",
-}
-
-
 _MEASURES = {
     "latency": "From a transfer to its result; of a block, from its last values to its first codes.",
     "accumulate_latency": "From a product to the next of the same register.",
@@ -73,10 +64,10 @@ def _index(units: Sequence[tuple[Unit, Any]]) -> str:
         "parameters are built by ``python -m hdl verilog``; ``--help`` lists them.",
         "",
     ]
-    for kind, heading in _HEADINGS.items():
+    for kind in Kind:
         members = [(unit, built) for unit, built in units if unit.kind is kind]
         text += [
-            *_title(heading, "-"),
+            *_title(kind.heading, "-"),
             f"Built by {_component(kind)}; the results are those of `{kind.golden_twin}`.",
             "",
         ]

@@ -10,15 +10,18 @@ from numpy.typing import ArrayLike, NDArray
 
 from golden.arrays.checks import refuse_mask
 from golden.arrays.rounding import Flags, Float64
-from golden.counts import NO_EXPONENT, Counts, Events
-from golden.flags import Flag
+from golden.counts import COUNTED, NO_EXPONENT, Counts, Events
+from golden.flags import EVENTS, Flag
+from golden.nearest import complete
 
 __all__ = ["FORMS", "Counting", "Tally", "as_counting", "counts_in_form"]
 
 #: What ``counts=`` may be, beside False: per result, per row of the left operand, in total.
 FORMS = (True, "rows", "sum")
 
+#: The events that are flags.
 _FLAGS = {"inexact": Flag.INEXACT, "underflow": Flag.UNDERFLOW, "overflow": Flag.OVERFLOW, "invalid": Flag.INVALID}
+complete("golden.arrays.counting.Tally", [*_FLAGS, "swamped"], EVENTS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,8 +87,7 @@ class Tally:
     """The counts of each result of a shape, step by step."""
 
     def __init__(self, shape: tuple[int, ...]) -> None:
-        names = "steps", *_FLAGS, "swamped"
-        self._counts = {kind: {name: np.zeros(shape, np.int64) for name in names} for kind in (False, True)}
+        self._counts = {kind: {name: np.zeros(shape, np.int64) for name in COUNTED} for kind in (False, True)}
         self._largest = np.zeros(shape)
 
     def add(

@@ -7,6 +7,7 @@ that digit and decide by what is left.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -17,7 +18,8 @@ from numpy.typing import NDArray
 from golden.arrays.checks import code_dtype
 from golden.flags import Flag
 from golden.formats import FloatFormat
-from golden.rounding import DEFAULT_RANDOM_BITS, Rounding
+from golden.nearest import complete
+from golden.rounding import DEFAULT_RANDOM_BITS, STAYS_FINITE, Rounding
 
 __all__ = [
     "PLAIN",
@@ -70,40 +72,29 @@ class RoundingChoice:
 #: To nearest, ties to even; too large is infinity, or what the format has in its place.
 PLAIN = RoundingChoice()
 
-#: Modes in which a finite number never becomes more than the largest finite value: of a positive, a negative number.
-_STOPS = {
-    Rounding.TOWARD_ZERO: (True, True),
-    Rounding.DOWN: (True, False),
-    Rounding.UP: (False, True),
-    Rounding.TO_ODD: (True, True),
+
+def _goes_up_at_random(x: Float64, count: Float64, rest: Float64, per_unit: Float64, choice: RoundingChoice) -> Any:
+    # Sums of integers below 2^33: exact.
+    whole = 2.0**choice.random_bits
+    if choice.parts is not None:
+        nearest, missing = (part * np.copysign(per_unit, x) for part in choice.parts)
+        # The first difference is exact, or so large that what is missing does not count.
+        needed = 1 - np.asarray(choice.random) / whole
+        return (nearest - count - needed) + missing >= 0
+    return np.floor(rest * whole) + choice.random >= whole
+
+
+#: Which magnitudes become ``count + 1`` units; `rest` is what lies above `count`, 0 <= rest < 1. To nearest even,
+#: `_round_at_precision` has a way of its own.
+_GOES_UP: dict[Rounding, Callable[..., Any]] = {
+    Rounding.TOWARD_ZERO: lambda *_: np.zeros((), bool),
+    Rounding.DOWN: lambda x, count, rest, *_: (rest > 0) & np.signbit(x),
+    Rounding.UP: lambda x, count, rest, *_: (rest > 0) & ~np.signbit(x),
+    Rounding.NEAREST_AWAY: lambda x, count, rest, *_: rest >= 0.5,
+    Rounding.TO_ODD: lambda x, count, rest, *_: (rest > 0) & (count % 2 == 0),
+    Rounding.STOCHASTIC: _goes_up_at_random,
 }
-
-
-def _goes_up(x: Float64, count: Float64, rest: Float64, per_unit: Float64, choice: RoundingChoice) -> Any:
-    """Tell which magnitudes become ``count + 1`` units; `rest` is what lies above `count`, 0 <= rest < 1.
-
-    To nearest even, `_round_at_precision` has a way of its own.
-    """
-    match choice.rounding:
-        case Rounding.TOWARD_ZERO:
-            return np.zeros((), bool)
-        case Rounding.DOWN:
-            return (rest > 0) & np.signbit(x)
-        case Rounding.UP:
-            return (rest > 0) & ~np.signbit(x)
-        case Rounding.NEAREST_AWAY:
-            return rest >= 0.5
-        case Rounding.TO_ODD:
-            return (rest > 0) & (count % 2 == 0)
-        case Rounding.STOCHASTIC:
-            # Sums of integers below 2^33: exact.
-            whole = 2.0**choice.random_bits
-            if choice.parts is not None:
-                nearest, missing = (part * np.copysign(per_unit, x) for part in choice.parts)
-                # The first difference is exact, or so large that what is missing does not count.
-                needed = 1 - np.asarray(choice.random) / whole
-                return (nearest - count - needed) + missing >= 0
-            return np.floor(rest * whole) + choice.random >= whole
+complete("golden.arrays.rounding._GOES_UP", [Rounding.NEAREST_EVEN, *_GOES_UP], Rounding)
 
 
 def _round_at_precision(x: Float64, fmt: FloatFormat, lowest_exponent: int, choice: RoundingChoice) -> Float64:
@@ -121,7 +112,7 @@ def _round_at_precision(x: Float64, fmt: FloatFormat, lowest_exponent: int, choi
     per_unit = np.asarray(_FIELD_OF_ONE_TWICE - unit).view(np.float64)
     scaled = magnitude * per_unit
     count = np.floor(scaled)
-    rounded = count + _goes_up(x, count, scaled - count, per_unit, choice)
+    rounded = count + _GOES_UP[choice.rounding](x, count, scaled - count, per_unit, choice)
     return np.copysign(rounded * unit.view(np.float64), x)
 
 
@@ -158,7 +149,7 @@ def round_float64(x: Float64, fmt: FloatFormat, choice: RoundingChoice = PLAIN) 
     """
     rounded = _round_at_precision(x, fmt, fmt.emin, choice)
     infinite = _without_infinity(fmt, choice)
-    stops = _STOPS.get(choice.rounding, (False, False))
+    stops = STAYS_FINITE[choice.rounding]
     beyond = np.abs(rounded) > largest_value(fmt)
     rounded = np.where(beyond, np.copysign(infinite, x), rounded)
     if any(stops):

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from golden.arrays.counting import Counting, counts_in_form
-from golden.counts import Counts, Events
+from golden.counts import COUNTED, Counts, Events
 from golden.formats import FloatFormat
 from golden.reduction import Reduction
 
@@ -50,7 +50,7 @@ def with_signalling(
     if counting.rows is not None:
         extra = [kind[..., counting.rows, :] for kind in extra]
     nothing = np.zeros_like(extra[0])
-    events = [Events(nothing, nothing, nothing, nothing, kind, nothing) for kind in extra]
+    events = [Events(**dict.fromkeys(COUNTED, nothing) | {"invalid": kind}) for kind in extra]
     added = counts_in_form(Counts(events[0], events[1], nothing), counting.form)
     kinds = [
         replace(kind, invalid=kind.invalid + more.invalid)

@@ -17,6 +17,7 @@ from typing import Any
 from golden.cuda.cache import Cubin, Resources, cache_folder, read, write
 from golden.cuda.scales import Steps
 from golden.cuda.variants import defines, name_of, oldest_architecture
+from golden.kernels.library import NAMES
 
 __all__ = [
     "ARCHITECTURES",
@@ -49,6 +50,7 @@ _OPTIONS = (
     "--prec-div=true",
     "--prec-sqrt=true",
     "--ptxas-options=-v",
+    f'-DCBFLOAT_NAMES_OF_GOLDEN="{NAMES}"',
 )
 # What the sources take from the standard headers, which NVRTC does not have.
 _STANDARD = {

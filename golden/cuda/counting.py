@@ -13,11 +13,11 @@ from golden.cuda.axes import merged
 from golden.cuda.plan import COMMON, THREADS, Launch, Matrix, source_fields
 from golden.cuda.scales import Steps
 from golden.cuda.structures import Product, SourceFields, TargetFields, target
+from golden.flags import EVENTS
 from golden.formats import FP32, FloatFormat
 from golden.kernels.products import Formats
 
 __all__ = [
-    "EVENTS",
     "NUMBERS",
     "SLOTS",
     "CountedProduct",
@@ -26,9 +26,6 @@ __all__ = [
     "counts_of",
     "exponents_launch",
 ]
-
-#: The events, in the order in which the kernels number them.
-EVENTS = ("inexact", "underflow", "overflow", "invalid", "swamped")
 
 #: Numbers of a result: events of products, events of promotions, bits of the largest finite magnitude as a float.
 NUMBERS = 2 * len(EVENTS) + 1

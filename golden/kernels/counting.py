@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from golden.counts import NO_EXPONENT, Counts, Events
+from golden.flags import EVENTS
 from golden.kernels.library import address
 
 __all__ = ["CountSink"]
 
 _COUNTING = struct.Struct("4q")  # struct cbfloat_counting of kernels.h
 _EACH, _ROWS, _SUM = range(3)
-_EVENTS = ("inexact", "underflow", "overflow", "invalid", "swamped")
 
 
 class CountSink:
@@ -44,7 +44,7 @@ class CountSink:
         self._form = _EACH if form is True else _ROWS if form == "rows" else _SUM
         self._rows, self._results = rows, shape
         shape = (shape, shape[:-1], ())[self._form]
-        self._events = np.zeros((2, len(_EVENTS), *shape), np.int64)
+        self._events = np.zeros((2, len(EVENTS), *shape), np.int64)
         self._largest = np.full(shape, NO_EXPONENT, np.int64)
         self._mask: NDArray[np.uint8] | None = None
         if rows is not None:
@@ -66,7 +66,7 @@ class CountSink:
             events, largest = events.take(self._rows, axis), largest.take(self._rows, axis)
         kinds = []
         for kind, steps in zip(events, (products, promotions), strict=True):
-            found = dict(zip(_EVENTS, kind, strict=True))
+            found = dict(zip(EVENTS, kind, strict=True))
             kinds.append(Events(np.full(largest.shape, steps * self._per_number(), np.int64), **found))
         counts = Counts(kinds[0], kinds[1], largest)
         return counts.sum() if self._form == _SUM else counts

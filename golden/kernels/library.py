@@ -14,9 +14,12 @@ from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
+from golden.flags import EVENTS
 from golden.formats import FloatFormat
+from golden.rounding import Rounding
 
 __all__ = [
+    "NAMES",
     "Active",
     "active",
     "address",
@@ -34,7 +37,10 @@ _NUMBERS = {"avx512fp16": 3, "avx512": 2, "avx2": 1, "portable": 0}
 #: The paths of the library, fastest first.
 COMPILED_PATHS = tuple(_NUMBERS)
 
-_VERSION, _NEWEST = 2, "cbfloat_correlate"
+#: The tables of golden that names.h has, too, in its words.
+NAMES = "; ".join("".join(f"{name} " for name in axis) for axis in (Rounding, EVENTS))
+
+_VERSION, _NEWEST = 2, "cbfloat_names"
 _FOLDER = Path(__file__).resolve().parent
 _SLOW_SECONDS = 2.0
 
@@ -53,13 +59,20 @@ def declared(library: ctypes.CDLL) -> ctypes.CDLL:
     Raises
     ------
     ImportError
-        If it is of another version than this file, or from before its newest function.
+        If it is of another version than this file, from before its newest function, or has other rounding modes or
+        events than golden.
     """
     version = library.cbfloat_kernels_version()
     if version != _VERSION or not hasattr(library, _NEWEST):
         raise ImportError(
             f"{library._name}: got version {version}, must be {_VERSION} with {_NEWEST}; "
             "build it again with pip install -e ."
+        )
+    library.cbfloat_names.argtypes, library.cbfloat_names.restype = [], ctypes.c_char_p
+    if (names := library.cbfloat_names().decode()) != NAMES:
+        raise ImportError(
+            f"{library._name}: got modes and events {names!r}, must be {NAMES!r} as golden has them; make those of "
+            "names.h the same and build it again with pip install -e ."
         )
     number, pointer, integer = ctypes.c_int64, ctypes.c_void_p, ctypes.c_int
     library.cbfloat_encode.argtypes = [integer, integer, number, number, pointer, integer, pointer]

@@ -16,6 +16,7 @@ from typing import Any
 from amaranth import Mux
 
 from golden.formats import FloatFormat
+from golden.nearest import complete
 from golden.rounding import Rounding
 
 __all__ = [
@@ -54,6 +55,9 @@ STAYS_FINITE: dict[Rounding, tuple[bool, bool]] = {
     Rounding.TO_ODD: (True, True),
     Rounding.STOCHASTIC: (False, False),
 }
+
+complete("hdl.cores.rounding.DECISIONS", [*DECISIONS, Rounding.STOCHASTIC], Rounding)
+complete("hdl.cores.rounding.STAYS_FINITE", STAYS_FINITE, Rounding)
 
 #: One bit: of hardware, or a Python int where a constant is rounded.
 Bit = Any

@@ -10,9 +10,10 @@ from amaranth import Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from golden.flags import EVENTS
+
 __all__ = [
     "COUNTER_BITS",
-    "EVENTS",
     "KINDS",
     "Counter",
     "Counters",
@@ -24,8 +25,6 @@ __all__ = [
 
 #: Bits of a counter; it saturates.
 COUNTER_BITS = 32
-#: Events of a step, in the order of `golden.Events`; ``steps`` comes before them.
-EVENTS = ("inexact", "underflow", "overflow", "invalid", "swamped")
 #: Kinds of addend: a product, or a promoted partial sum.
 KINDS = ("products", "promotions")
 

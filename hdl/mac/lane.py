@@ -9,6 +9,7 @@ from amaranth import C, Cat, Module, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from golden.flags import EVENTS
 from golden.formats import FloatFormat
 from hdl.cores.bundle import Bundle
 from hdl.cores.fused_step import add_product, multiply_operands
@@ -17,7 +18,7 @@ from hdl.cores.outcome import finish, pack_result
 from hdl.cores.result import flags_layout
 from hdl.cores.step_formats import StepFormats
 from hdl.cores.words import choose, select_width
-from hdl.mac.counters import EVENTS, events_layout
+from hdl.mac.counters import events_layout
 from hdl.mac.parameters import MacParameters
 
 __all__ = [

@@ -15,7 +15,7 @@ from hdl.definitions import Choice, Formats, Levels, PowerOfTwo, RandomBits, Rou
 from hdl.mac.inner import OPERAND, Inner
 from hdl.parameters import Parameters
 
-__all__ = ["MOST_STAGES", "STEPS", "WORD_WIDTH", "MacParameters"]
+__all__ = ["DEPTHS", "STEPS", "WORD_WIDTH", "MacParameters"]
 
 #: Bits of a register; an fp32 accumulator takes an even-aligned pair.
 WORD_WIDTH = 16
@@ -56,7 +56,11 @@ _RANKS = {
     12: STEPS[:12],
     13: STEPS,
 }
-MOST_STAGES = max(_RANKS)
+#: Every depth. Units, proofs and tests of every depth are made from this.
+DEPTHS = tuple(_RANKS)
+for _stages, (_depth, _ranks) in enumerate(_RANKS.items(), start=1):
+    if not _stages == _depth == len(set(_ranks) & set(STEPS)):
+        raise ValueError(f"_RANKS: got {_ranks} for {_depth}, must be {_stages} of {', '.join(STEPS)} for {_stages}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,8 +93,8 @@ class MacParameters(Parameters):
         int,
         Stages(
             "register ranks ahead of the queue of results",
-            MOST_STAGES,
-            str(MOST_STAGES),
+            DEPTHS[-1],
+            str(DEPTHS[-1]),
         ),
     ] = None  # type: ignore[assignment]  # None only between the call and the check
     chunk_bits: Annotated[int, Whole("bits of the chunk length", 1, 32)] = 16
@@ -124,7 +128,7 @@ class MacParameters(Parameters):
     @property
     def recommended_stages(self) -> int:
         """The default depth, which gives the highest clock frequency."""
-        return MOST_STAGES
+        return DEPTHS[-1]
 
     @property
     def widened(self) -> FloatFormat | None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated
 
 from hdl.definitions import Even, PowerOfTwo, Stages
-from hdl.mac.parameters import MOST_STAGES, MacParameters
+from hdl.mac.parameters import DEPTHS, MacParameters
 
 __all__ = ["VectorParameters"]
 
@@ -39,8 +39,8 @@ class VectorParameters(MacParameters):
         int,
         Stages(
             "register ranks ahead of the queue of results",
-            MOST_STAGES,
-            f"{_STAGES_OF_ONE_FORMAT} for one operand format, {MOST_STAGES} for more",
+            DEPTHS[-1],
+            f"{_STAGES_OF_ONE_FORMAT} for one operand format, {DEPTHS[-1]} for more",
         ),
     ] = None  # type: ignore[assignment]  # None only between the call and the check
 
@@ -58,7 +58,7 @@ class VectorParameters(MacParameters):
     @property
     def recommended_stages(self) -> int:
         """The default depth: deeper units of one format are no faster."""
-        return _STAGES_OF_ONE_FORMAT if self.widened or len(self.operands) == 1 else MOST_STAGES
+        return _STAGES_OF_ONE_FORMAT if self.widened or len(self.operands) == 1 else DEPTHS[-1]
 
     @property
     def has_pairs_of_rows(self) -> bool:

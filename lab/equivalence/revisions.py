@@ -10,6 +10,8 @@ import tarfile
 from io import BytesIO
 from pathlib import Path
 
+from hdl.converter import DEPTHS as CONVERTER_DEPTHS
+from hdl.mac.parameters import DEPTHS
 from tools.paths import ROOT
 
 __all__ = ["VARIANTS", "verilog_of"]
@@ -19,7 +21,7 @@ _THREE = "cbfloat16,float16,bfloat16"
 
 def _variants() -> dict[str, tuple[str, ...]]:
     found: dict[str, tuple[str, ...]] = {}
-    for stages in range(1, 14):
+    for stages in DEPTHS:
         # Each depth has ranks in other places.
         found[f"mac_stages_{stages}"] = ("mac", "--operands", _THREE, "--stages", f"{stages}", "--registers", "4")
         rows = ("--registers", "16", "--chunk-bits", "4", "--lanes", "2")
@@ -34,7 +36,7 @@ def _variants() -> dict[str, tuple[str, ...]]:
         found[f"vector_mac_no_flags_stages_{stages}"] = ("vector-mac", *given, "--chunk-bits", "2")
     found["vector_mac_lanes_8"] = ("vector-mac", "--lanes", "8", "--chunk-bits", "4")
     found["mac_axi_stream_no_flags"] = ("mac-axi-stream", "--no-flags", "--registers", "4")
-    for stages in (1, 2, 3):
+    for stages in CONVERTER_DEPTHS:
         formats = ("--source", "float32", "--destination", "cbfloat16")
         found[f"float32_to_cbfloat16_stages_{stages}"] = ("convert", *formats, "--stages", f"{stages}")
     return found

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 import golden
 from golden import FORMATS, FloatFormat, Rounding
 from golden.arrays.checks import code_dtype
-from golden.rounding import DEFAULT_RANDOM_BITS
+from golden.rounding import DEFAULT_RANDOM_BITS, MODE_BITS, NO_MODES
 from hdl import FloatConverter
 from lab.exhaustive.check import Check, Comparison, compare_operands
 from tools.sliced import Sliced
@@ -26,7 +26,7 @@ from tools.sliced import Sliced
 __all__ = ["ROUNDS", "mode_checks"]
 
 #: The mode of each round: every one, the code of none, and stochastic again and again.
-ROUNDS = (*(mode.value for mode in Rounding), 7, *[Rounding.STOCHASTIC.value] * 8)
+ROUNDS = (*(mode.value for mode in Rounding), *NO_MODES, *[Rounding.STOCHASTIC.value] * 8)
 
 _WIDEST = 16
 _INPUTS = 1 << _WIDEST
@@ -49,7 +49,7 @@ class _Converters(wiring.Component):
         }
         results = {name: Out(unit.o.payload.shape()) for name, unit in self.units.items()}
         super().__init__({
-            "code": In(source.width), "rounding": In(3), "random": In(DEFAULT_RANDOM_BITS), **results,
+            "code": In(source.width), "rounding": In(MODE_BITS), "random": In(DEFAULT_RANDOM_BITS), **results,
         })  # fmt: skip
 
     def elaborate(self, platform: object) -> Module:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from hdl.catalogue import Kind, Unit
+from hdl.catalogue import Unit
 from lab.faults.candidates import candidates, choose
 from lab.faults.design import Design, design_of
 from lab.faults.equivalence import Conjectures, Guard, Pair
@@ -145,7 +145,7 @@ class _Work:
     def machine(self, numbers: Sequence[int]) -> Machine:
         port = port_of(self.unit, self.component)
         copies = {number: copy for copy, number in enumerate(numbers, start=1)}
-        return Machine(self.gates, port, copies, axi_stream=self.unit.kind is Kind.AXI_STREAM)
+        return Machine(self.gates, port, copies, axi_stream=self.unit.kind.core is not self.unit.kind)
 
 
 def batches(targets: Sequence[Target] = TARGETS) -> Iterator[Batch]:
@@ -229,7 +229,7 @@ def _induce(work: _Work) -> int:
     machine.watch(guards or [(0, True)], _KEPT)
     for scenario in scenarios_of(work.unit, SEEDS[0]):
         machine.run(scenario, cut=_TRIED)
-    wires = Wires.of(work.gates.ports, axi_stream=work.unit.kind is Kind.AXI_STREAM)
+    wires = Wires.of(work.gates.ports, axi_stream=work.unit.kind.core is not work.unit.kind)
     pair = Pair(work.gates, wires, guards or [(0, True)], seconds=_SECONDS)
     for copy, number in enumerate(numbers, start=1):
         same, guarded = machine.seen(copy)

@@ -14,7 +14,8 @@ from pathlib import Path
 
 from amaranth.lib import data
 
-from hdl.mac.counters import COUNTER_BITS, EVENTS, KINDS, counts_layout
+from golden.flags import EVENTS
+from hdl.mac.counters import COUNTER_BITS, KINDS, counts_layout
 from hdl.mac.inner import OPERAND
 from hdl.mac.ports import product_beat_layout
 from lab.proofs.control import TINY, ControlAlone, formula

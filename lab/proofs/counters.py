@@ -20,7 +20,8 @@ from amaranth import Cat, Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.mac.counters import COUNTER_BITS, EVENTS, KINDS, Counter, Counters, counts_layout, events_layout
+from golden.flags import EVENTS
+from hdl.mac.counters import COUNTER_BITS, KINDS, Counter, Counters, counts_layout, events_layout
 from hdl.mac.inner import OPERAND
 from lab.proofs.control import TINY
 from lab.proofs.left_out import OpenVectorMac, pass_on

@@ -26,7 +26,7 @@ from hdl.catalogue import Kind, released
 from hdl.cores.words import select_width
 from hdl.mac.counters import events_layout
 from hdl.mac.lane import Lane, class_layout, number_layout, operand_layout
-from hdl.mac.parameters import MacParameters
+from hdl.mac.parameters import DEPTHS, MacParameters
 from lab.proofs.netlist import Instance
 from lab.proofs.pipelines import following
 from lab.proofs.proof import BITWUZLA, Z3_CADICAL, Proof
@@ -121,7 +121,7 @@ def lane_proofs() -> Iterator[Proof]:
     for operands in dict.fromkeys(tuple(unit.arguments["operands"]) for unit in released(Kind.MAC)):
         named = " ".join(map(str, operands)) if len(operands) == 1 else "configurable"
         recommended = MacParameters(operands=operands).stages
-        for stages in range(1, 14):
+        for stages in DEPTHS:
             for engine in (BITWUZLA, Z3_CADICAL) if stages == recommended else (BITWUZLA,):
                 yield Proof(
                     f"lane/pipeline/{named}/stages_{stages}",
@@ -133,7 +133,7 @@ def lane_proofs() -> Iterator[Proof]:
                     timeout=300,
                     fast=engine == BITWUZLA and stages in (1, recommended),
                 )
-    for stages in range(1, 14):
+    for stages in DEPTHS:
         claim, title = f"lane/pipeline/modes/stages_{stages}", f"{_OWN}, every mode, {stages} stage{'s' * (stages > 1)}"
         build = partial(_pipeline, (_OWN,), stages, roundings=tuple(Rounding))
         fast = stages == MacParameters(operands=(_OWN,)).stages

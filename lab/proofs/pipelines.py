@@ -15,7 +15,7 @@ from typing import Any
 
 from golden.formats import CONVERSIONS, FloatFormat
 from hdl.catalogue import UNITS, Kind
-from hdl.converter import FloatConverter
+from hdl.converter import DEPTHS, FloatConverter
 from hdl.cores.conversion import Convert
 from hdl.cores.multiplier import Multiplier
 from lab.proofs.netlist import Instance, Netlist
@@ -39,7 +39,7 @@ Joins = Callable[[Netlist, Netlist, str], tuple[Instance, str]]
 def pipeline_proofs() -> Iterator[Proof]:
     """Yield the proofs of the stream units of conversion, at every depth."""
     for source, destination in CONVERSIONS:
-        for stages in (1, 2, 3):
+        for stages in DEPTHS:
             for engine in (BITWUZLA, Z3_CADICAL):
                 yield Proof(
                     f"stream/{source}_to_{destination}/stages_{stages}",
@@ -58,7 +58,7 @@ def mode_pipeline_proofs() -> Iterator[Proof]:
     for unit in UNITS.values():
         if unit.kind is Kind.CONVERTER and len(unit.arguments.get("roundings", ())) > 1:
             given = {name: value for name, value in unit.arguments.items() if name != "stages"}
-            for stages in (1, 2, 3):
+            for stages in DEPTHS:
                 # The catalogue's name but for the depth.
                 formats = f"{given['source']}_to_{given['destination']}"
                 yield Proof(

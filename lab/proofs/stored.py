@@ -11,10 +11,11 @@ from pathlib import Path
 
 from amaranth.lib import data
 
+from golden.flags import EVENTS
 from golden.formats import FloatFormat
 from hdl.cores.fused_step import FusedStep
 from hdl.cores.result import flags_layout
-from hdl.mac.counters import EVENTS, events_layout
+from hdl.mac.counters import events_layout
 from hdl.mac.lane import class_layout, number_layout, operand_layout
 from hdl.mac.parameters import MacParameters
 from lab.proofs.cut import Mode, product_facts

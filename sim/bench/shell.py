@@ -6,6 +6,8 @@ for the next one. The input's ``ready`` depends on these inputs, so it is read o
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from amaranth import Shape
 
 from hdl.axi_lite import axi_lite_ports
@@ -21,19 +23,28 @@ _STREAM = """    .clk(clk), .rst(rst),
     .i__payload(payload), .i__valid(valid), .i__ready(ready),
     .o__payload(answer), .o__valid(answered), .o__ready(take)"""
 
-_AXI_STREAM = """    .aclk(clk), .aresetn(~rst),
-    .s_axis_tdata(payload[31:0]), .s_axis_tuser(payload[47:32]), .s_axis_tlast(payload[48]),
+_AXI_STREAM = """    .aclk(clk), .aresetn(~rst), {payloads},
     .s_axis_tvalid(valid), .s_axis_tready(ready),
-    .m_axis_tdata(answer[31:0]), .m_axis_tuser(answer[47:32]), .m_axis_tlast(answer[48]),
     .m_axis_tvalid(answered), .m_axis_tready(take)"""
 
 
-def shell(unit: str, port: Port, *, axi_stream: bool) -> str:
+def _payloads(signals: Mapping[str, int]) -> str:
+    """Return the connections of the signals that carry payloads."""
+    made, low = [], {"payload": 0, "answer": 0}
+    for name, width in signals.items():
+        word = "payload" if name.startswith("s_") else "answer"
+        made.append(f".{name}({word}[{low[word] + width - 1}:{low[word]}])")
+        low[word] += width
+    return ", ".join(made)
+
+
+def shell(unit: str, port: Port) -> str:
     """Return the Verilog of the shell around the module `unit`."""
     chunk = f"  input [{port.chunk_bits - 1}:0] chunk,\n" if port.chunk_bits else ""
     counts = len(COUNTERS) * COUNTER_BITS
     counters = f"  input clear_counts,\n  output [{counts - 1}:0] counts,\n" if port.counters == "ports" else ""
-    connections = (_AXI_STREAM if axi_stream else _STREAM) + (",\n    .chunk(chunk)" if port.chunk_bits else "")
+    streams = _AXI_STREAM.format(payloads=_payloads(port.axi_stream)) if port.axi_stream else _STREAM
+    connections = streams + (",\n    .chunk(chunk)" if port.chunk_bits else "")
     if port.counters == "ports":
         connections += ",\n    .clear_counts(clear_counts), .counts(counts)"
     if port.counters == "bus":

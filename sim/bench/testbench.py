@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from sim.bench.manager import quiet
 from sim.bench.monitor import Monitor
 from sim.scenario import Scenario
 
-__all__ = ["SCENARIOS", "Testbench", "run_folder"]
+__all__ = ["EXPLAIN", "SCENARIOS", "Testbench", "run_folder"]
 
 #: Environment variable that names the folder with the manifest and the scenarios.
 RUN_FOLDER = "CBFLOAT_SIM_RUN"
@@ -35,6 +36,9 @@ _manifest: dict[str, Any] = json.loads((run_folder() / "manifest.json").read_tex
 
 #: Names of the scenarios of this run.
 SCENARIOS: list[str] = _manifest.get("scenarios", [])
+_module, _explain = _manifest.get("explain", ["sim.bench.findings", "Explain"])
+#: Makes the failure lines of the unit.
+EXPLAIN: Explain = getattr(import_module(_module), _explain)
 
 # Imported modules are never freed; repeated garbage collection over them takes a tenth of a simulation.
 gc.freeze()

@@ -8,26 +8,13 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from hdl.catalogue import Kind
 from sim.bench.episode import Ran
-from sim.bench.explain_block import explain_block
-from sim.bench.explain_conversion import explain_conversion
-from sim.bench.explain_reduction import explain_reduction
-from sim.bench.explain_vector import explain_vector
 from sim.bench.findings import Context, Explain, findings
 from sim.cycles.model import Model
 from sim.run.outcome import Outcome
 from sim.scenario import Scenario
 
 __all__ = ["Engine", "run_compiled"]
-
-_EXPLAIN: dict[Kind, Explain] = {
-    Kind.CONVERTER: explain_conversion,
-    Kind.MX_QUANTIZER: explain_block,
-    Kind.MAC: explain_reduction,
-    Kind.AXI_STREAM: explain_reduction,
-    Kind.VECTOR: explain_vector,
-}
 
 
 class Engine(enum.Enum):
@@ -41,7 +28,7 @@ def run_compiled(
     sources: Sequence[Path],
     scenarios: Sequence[Scenario],
     context: Context,
-    kind: Kind,
+    explain: Explain,
     folder: Path,
     outcome: Outcome,
     *,
@@ -55,8 +42,8 @@ def run_compiled(
         The design and the shell around it.
     scenarios : sequence of Scenario
     context : Context
-    kind : Kind
-        Kind of the unit, for its failure lines.
+    explain : function
+        Makes failure lines.
     folder : Path
         Working folder of Yosys, which is created.
     outcome : Outcome
@@ -69,7 +56,7 @@ def run_compiled(
         ran = model.run(scenario)
         outcome.bins += _resets(scenario, ran)
         outcome.bins += +Counter({"counters/cleared_while_counting": sum(episode.met_clears for episode in ran)})
-        if found := findings(context, scenario, ran, _EXPLAIN[kind]):
+        if found := findings(context, scenario, ran, explain):
             outcome.blame(f"{scenario.name}, as machine code: " + "\n".join(found), broken=False)
             if stops_early:
                 break

@@ -14,25 +14,18 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from hdl.catalogue import Kind, Unit
+from hdl.catalogue import Unit
 from hdl.verilog import to_verilog
 from sim.bench.findings import Context
 from sim.bench.shell import TOP, shell
+from sim.kinds import bench_of
+from sim.port import ALWAYS_LAST
 from sim.run.compiled import Engine, run_compiled
 from sim.run.judge import judge
 from sim.run.outcome import Outcome
 from sim.run.simulators import concatenate_plainly, get_runner
 from sim.scenario import NAMES, Scenario, matching
-from sim.stimulus.converter import converter_scenarios, required_bins
-from sim.stimulus.converter_modes import mode_scenarios, required_mode_bins
-from sim.stimulus.counted import counting_scenarios
-from sim.stimulus.generators import generator_for
-from sim.stimulus.mac import mac_scenarios
-from sim.stimulus.mx import block_scenarios, required_block_bins
-from sim.stimulus.rounded import rounded_scenarios, takes_modes_or_widens
-from sim.stimulus.rounded_vector import rounded_vector_scenarios
-from sim.stimulus.vector import vector_scenarios
-from sim.units import UNITS, port_of
+from sim.units import UNITS, core_of, port_of
 from tools.elaboration import quick_elaboration
 from tools.paths import ROOT
 from tools.yosys import loaded_yosys
@@ -108,7 +101,7 @@ def _run(job: Job, outcome: Outcome) -> None:
         with loaded_yosys(), quick_elaboration():
             design.write_text(to_verilog(component, unit.name))
     bench = job.folder / f"{TOP}.v"
-    bench.write_text(shell(unit.name, port, axi_stream=unit.kind is Kind.AXI_STREAM))
+    bench.write_text(shell(unit.name, port))
 
     effort = unit.effort * job.effort
     scenarios, required, formats = prepare(unit, job.seed, effort)
@@ -122,6 +115,7 @@ def _run(job: Job, outcome: Outcome) -> None:
     for scenario in in_simulator:
         scenario.save(job.folder)
     simulated = [scenario.name for scenario in in_simulator]
+    explain = bench_of(unit.kind).explain
     manifest = {
         "unit": unit.name,
         "seed": job.seed,
@@ -129,6 +123,7 @@ def _run(job: Job, outcome: Outcome) -> None:
         "port": port.as_dict(),
         "formats": formats,
         "scenarios": simulated,
+        "explain": [explain.__module__, explain.__name__],
     }
     (job.folder / "manifest.json").write_text(json.dumps(manifest))
 
@@ -150,7 +145,7 @@ def _run(job: Job, outcome: Outcome) -> None:
             [design, bench],
             kept,
             Context.from_dict(manifest),
-            unit.kind,
+            explain,
             job.folder / "compiled",
             outcome,
             stops_early=job.stops_early,
@@ -193,7 +188,7 @@ def _simulate(job: Job, unit: Unit, sources: list[Path]) -> tuple[int, float]:
     try:
         runner.test(
             hdl_toplevel=TOP,
-            test_module=unit.kind.testbench,
+            test_module="sim.tests",
             build_dir=job.folder / "build",
             test_dir=job.folder,
             results_xml=str(job.folder / "results.xml"),
@@ -220,26 +215,14 @@ def prepare(unit: Unit, seed: int, effort: float) -> tuple[list[Scenario], set[s
 
     They are cached: all faults of a unit that are judged in one process see the same stimulus.
     """
+
     component = unit.build()
     port = port_of(unit, component)
-    rng = generator_for(seed, unit.name)
-    if unit.kind is Kind.CONVERTER:
-        source, destination = component.source, component.destination
-        names = [source.name, destination.name]
-        if not component.parameters.plan.is_plain:
-            return mode_scenarios(component, port, rng, effort), required_mode_bins(component), names
-        scenarios = converter_scenarios(component, port, rng, effort)
-        return scenarios, required_bins(source, destination, component.latency), names
-    if unit.kind is Kind.MX_QUANTIZER:
-        names = [component.source.name, component.element.name]
-        return block_scenarios(component, port, rng, effort), required_block_bins(component), names
-    if port.counters:
-        return counting_scenarios(component, port, seed, unit.name, effort)
-    if takes_modes_or_widens(component):
-        rounded = rounded_vector_scenarios if unit.kind is Kind.VECTOR else rounded_scenarios
-        return rounded(component, port, seed, unit.name, effort)
-    plain = vector_scenarios if unit.kind is Kind.VECTOR else mac_scenarios
-    return plain(component, port, seed, unit.name, effort)
+    prepared = bench_of(unit.kind).prepare(core_of(unit, component), port, seed, unit.name, effort)
+    if ALWAYS_LAST in port.answer.widths:
+        for scenario in prepared[0]:
+            scenario.answers |= port.answer.pack(**{ALWAYS_LAST: 1})
+    return prepared
 
 
 def _shown(path: Path) -> str:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from golden import Flag, FloatFormat, Rounding, convert, decode
 from golden.arrays.checks import code_dtype
+from golden.rounding import MODE_BITS
 from hdl import FloatConverter
 from sim.port import Port
 from sim.scenario import Scenario
@@ -23,7 +24,7 @@ _STREAM_VECTORS = 600
 _EPISODE_VECTORS = 100
 _SAMPLE = 4000
 #: Codes of the field ``rounding``.
-_CODES = 8
+_CODES = 1 << MODE_BITS
 
 
 def mode_scenarios(component: FloatConverter, port: Port, rng: np.random.Generator, effort: float) -> list[Scenario]:
@@ -148,7 +149,7 @@ def required_mode_bins(component: FloatConverter) -> set[str]:
     names = [str(mode) for mode in component.roundings]
     required = required_resets(component.latency, answers_wait_for_more=False)
     loses_small = source.emin - source.fraction_bits < destination.emin - destination.fraction_bits
-    if len(names) > 1:
+    if 1 < len(names) < _CODES:
         required.add("rounding/no_mode/normal/exact")
     for name in names:
         required |= {f"rounding/{name}/{kind}/exact" for kind in ("zero", "normal")}

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,38 +12,20 @@ from golden.exact_steps import Kind, Place, counted, reduced
 from golden.philox import FIRST_PROMOTION
 from golden.rounding import ReductionRounding
 from sim.counts import COUNTERS, as_numbers
-from sim.port import Port
 from sim.scenario import Scenario
 from sim.stimulus.counted_events import countable, event_reductions
 from sim.stimulus.mac import MacMaker
 from sim.stimulus.order import Beat, Beats
 from sim.stimulus.reductions import NO_ERROR, Chain, Segment
 from sim.stimulus.resets import EPISODES, cut_off
-from sim.stimulus.rounded import RoundedMaker, takes_modes_or_widens
-from sim.stimulus.rounded_vector import RoundedVectorMaker
-from sim.stimulus.rows import Row
 from sim.stimulus.schedule import interleave
-from sim.stimulus.vector import VectorMaker
 
-__all__ = ["CountingMaker", "CountingVectorMaker", "counting_scenarios", "counts_of_segment"]
+__all__ = ["CountingMaker", "counts_of_segment"]
 
 #: In which cycles the counters are cleared: often, twice in a row, and again and again.
 _CLEARS = np.isin(np.arange(97), [3, 10, 11, 29, 50, 51, 52, 53, 80])
 #: Cycles beyond its latency after which a unit surely ends steps.
 _BUSY = 4
-
-
-def counting_scenarios(
-    component: Any, port: Port, seed: int, unit: str, effort: float
-) -> tuple[list[Scenario], set[str], list[str]]:
-    """Return the scenarios, the coverage bins that must not be empty, and the names of the operand formats."""
-    mac = getattr(component, "unit", component)
-    if takes_modes_or_widens(component):
-        kind = RoundedCountingVectorMaker if hasattr(mac, "lanes") else RoundedCountingMaker
-        rounded = kind(mac, port, seed, unit, effort)
-        return rounded.scenarios(), rounded.required(), rounded.format_names()
-    maker = (CountingVectorMaker if hasattr(mac, "lanes") else CountingMaker)(mac, port, seed, unit, effort)
-    return maker.scenarios(), maker.required(), [fmt.name for fmt in maker.operands]
 
 
 class _Brought(Place):
@@ -110,10 +89,6 @@ class CountingMaker(MacMaker):
     at every level, refusals and abandoned reductions, and clears and resets in the middle of work.
     """
 
-    #: The format to which operands are widened, and the bits of a random number, in units that have them.
-    inner: FloatFormat | None = None
-    random_bits = 0
-
     def scenarios(self) -> list[Scenario]:
         """Return all scenarios."""
         made = [
@@ -151,11 +126,13 @@ class CountingMaker(MacMaker):
         return [scenario]
 
     def counted_events(self) -> list[Chain]:
-        """Raise every event, in a product and in a promotion, several times in a row."""
+        """Raise every event in every mode, in a product and in a promotion, several times in a row."""
         chains: list[Chain] = []
         for index, level in self.kinds:
             for a, b, chunk in event_reductions(self.operands[index], level, self.inner):
-                chains += [[Segment(index, level, a * times, b * times, chunk=chunk)] for times in (1, 3)]
+                for times in (1, 3):
+                    segment = Segment(index, level, a * times, b * times, chunk=chunk)
+                    chains += [[one] for one in self.in_each_mode(segment)]
         return chains
 
     def to_scenario(self, name: str, beats: Beats) -> Scenario:
@@ -174,10 +151,6 @@ class CountingMaker(MacMaker):
                 self.bins += _met(self.operands, one, numbers)
         return scenario
 
-    def parts(self, segment: Segment) -> Iterable[Segment]:
-        """Return the reductions of a segment."""
-        return (segment,)
-
     def required(self) -> set[str]:
         """Return the bins that must not be empty."""
         required = {"counters/cleared_while_counting"} if self.port.counters == "ports" else set()
@@ -185,49 +158,7 @@ class CountingMaker(MacMaker):
             operand = self.operands[index]
             heads = self.heads(f"{operand}/level_{level}")
             required |= {f"{head}/counted/{name}" for head in heads for name in countable(operand, level, self.inner)}
-        return required
-
-    def heads(self, kind: str) -> list[str]:
-        """Return the prefixes of the counter bins of one kind of reduction."""
-        return [kind]
-
-
-class CountingVectorMaker(CountingMaker, VectorMaker):
-    """Makes the scenarios of one unit with several lanes, which are counted together."""
-
-    def parts(self, segment: Segment) -> Iterable[Segment]:
-        """Return the reductions of all lanes."""
-        assert isinstance(segment, Row)
-        return segment.elements
-
-
-class RoundedCountingMaker(CountingMaker, RoundedMaker):
-    """Makes the scenarios of one unit that rounds in other modes too, or has narrow operands: every event in each."""
-
-    def counted_events(self) -> list[Chain]:
-        """Do so in every mode; stochastically with the least random numbers and with the largest."""
-        top = (1 << self.random_bits) - 1
-        chains: list[Chain] = []
-        for (segment,), mode in itertools.product(super().counted_events(), self.modes):
-            count = len(segment.a)
-            for number in (0, top) if mode == Rounding.STOCHASTIC.value else (0,):
-                drawn = [number] * count
-                chains.append([replace(segment, modes=[mode] * count, random=drawn, random_promotion=drawn)])
-        return chains
-
-    def required(self) -> set[str]:
-        """Return the bins that must not be empty, including the bins of steps if all steps are driven."""
-        rounded = RoundedMaker.required(self)
-        driven = rounded if self.port.counters == "ports" else {one for one in rounded if one.startswith("refused/")}
-        return super().required() | driven
-
-    def heads(self, kind: str) -> list[str]:
-        """Return one prefix for every mode."""
-        return [f"{kind}/{Rounding(mode)}" for mode in self.modes]
-
-
-class RoundedCountingVectorMaker(RoundedCountingMaker, CountingVectorMaker, RoundedVectorMaker):
-    """Makes the scenarios of one such unit with several lanes."""
+        return required | self.required_besides_counts()
 
 
 def _met(operands: tuple[FloatFormat, ...], segment: Segment, numbers: list[int]) -> Counter[str]:

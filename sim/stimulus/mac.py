@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
 
 import numpy as np
 
-from sim.port import Port
 from sim.scenario import Scenario
 from sim.stimulus.control import distances, full_queue_over_resets, port_changes, required_control, resets
 from sim.stimulus.directed import directed_segments, required_directed
@@ -23,15 +21,7 @@ from sim.stimulus.reductions import REFUSED_ALIGNMENT, UNSUPPORTED, Chain, Segme
 from sim.stimulus.schedule import POLICIES
 from sim.stimulus.step_operands import Steps, directed_steps, one_ulp_left, step_operands
 
-__all__ = ["MacMaker", "mac_scenarios"]
-
-
-def mac_scenarios(
-    component: Any, port: Port, seed: int, unit: str, effort: float
-) -> tuple[list[Scenario], set[str], list[str]]:
-    """Return the scenarios, the coverage bins that must not be empty, and the names of the operand formats."""
-    maker = MacMaker(getattr(component, "unit", component), port, seed, unit, effort)
-    return maker.scenarios(), maker.required(), [fmt.name for fmt in maker.operands]
+__all__ = ["MacMaker"]
 
 
 class MacMaker(Maker):

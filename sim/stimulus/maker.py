@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from golden import FloatFormat
@@ -25,6 +25,9 @@ class Maker:
 
     #: Levels whose totals take two registers.
     paired: tuple[int, ...] = (0, 1)
+    #: The format to which operands are widened, and the bits of a random number, in units that have them.
+    inner: FloatFormat | None = None
+    random_bits = 0
 
     def __init__(self, mac: Any, port: Port, seed: int, unit: str, effort: float) -> None:
         self.mac, self.port, self.seed, self.unit, self.effort = mac, port, seed, unit, effort
@@ -36,6 +39,10 @@ class Maker:
         self.long_bits = 16 if effort >= 1 else 8
         self.bins: Counter[str] = Counter()
         self.rng = generator_for(seed, unit)
+
+    def format_names(self) -> list[str]:
+        """Return the names of the operand formats."""
+        return [fmt.name for fmt in self.operands]
 
     def elements(self, level: int) -> int:
         """Return the number of parallel reductions of a level in one register."""
@@ -67,6 +74,30 @@ class Maker:
     def predict(self, chains: list[Chain]) -> None:
         """Fill in golden's results."""
         predict(chains, self.operands)
+
+    def parts(self, segment: Segment) -> Iterable[Segment]:
+        """Return the reductions of a segment: one for each lane."""
+        return (segment,)
+
+    def brought(self, segment: Segment) -> None:
+        """Draw the rounding fields of a segment's products, if the unit has any."""
+
+    def brought_with(self, segment: Segment, name: str, k: int) -> int:
+        """Return a product's rounding field by name."""
+        number: int = getattr(segment, name)[k]
+        return number
+
+    def in_each_mode(self, segment: Segment) -> list[Segment]:
+        """Return a segment once for each way in which its products may be rounded."""
+        return [segment]
+
+    def heads(self, kind: str) -> list[str]:
+        """Return the prefixes of the counter bins of one kind of reduction: one for each mode."""
+        return [kind]
+
+    def required_besides_counts(self) -> set[str]:
+        """Return the bins that a unit with counters must meet beside those of the counters."""
+        return set()
 
     def further_columns(self, beats: Beats) -> dict[str, Any]:
         """Return fields of the products that only some units have."""

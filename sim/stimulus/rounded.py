@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from copy import copy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from golden import FP32, Flag, FloatFormat, Rounding, encode
+from golden.rounding import MODE_BITS
 from hdl.mac.parameters import WORD_WIDTH
-from sim.port import Port
 from sim.scenario import Scenario
 from sim.stimulus.control import port_changes, resets
 from sim.stimulus.mac import MacMaker
@@ -18,32 +20,26 @@ from sim.stimulus.mac_coverage import accumulator_of
 from sim.stimulus.order import Beats
 from sim.stimulus.patterns import pattern
 from sim.stimulus.reductions import NO_ERROR, UNSUPPORTED, Chain, Segment
-from sim.stimulus.rounded_steps import beyond, rows_of_steps, rows_of_widened_steps
-from sim.stimulus.schedule import POLICIES
+from sim.stimulus.rounded_steps import beyond, rises, rows_of_steps, rows_of_widened_steps
+from sim.stimulus.schedule import POLICIES, interleave
 from sim.stimulus.step_operands import step_operands
 from sim.stimulus.stepwise import predict_steps
+from sim.stimulus.vector import VectorMaker
 
-__all__ = ["RoundedMaker", "rounded_scenarios", "takes_modes_or_widens"]
+__all__ = ["RoundedMaker", "takes_modes_or_widens"]
 
 #: Codes of the field ``rounding``.
-_CODES = 8
+_CODES = 1 << MODE_BITS
 _STOCHASTIC = Rounding.STOCHASTIC.value
 _RANDOM = ("random", "random_promotion")
+_TURNS = 8
 
 
-def takes_modes_or_widens(component: Any) -> bool:
+def takes_modes_or_widens(core: Any) -> bool:
     """Return whether a unit needs these scenarios, also for narrow operands that are not widened."""
-    parameters = getattr(component, "unit", component).parameters
+    parameters = core.parameters
     is_narrow = any(fmt.width < WORD_WIDTH for fmt in parameters.operands)
     return not parameters.formats.is_nearest_even or parameters.widened is not None or is_narrow
-
-
-def rounded_scenarios(
-    component: Any, port: Port, seed: int, unit: str, effort: float
-) -> tuple[list[Scenario], set[str], list[str]]:
-    """Return the scenarios, the coverage bins that must not be empty, and the names of the formats."""
-    maker = RoundedMaker(getattr(component, "unit", component), port, seed, unit, effort)
-    return maker.scenarios(), maker.required(), maker.format_names()
 
 
 class RoundedMaker(MacMaker):
@@ -80,8 +76,33 @@ class RoundedMaker(MacMaker):
         sampled.offers, sampled.takes = pattern("bursts", self.rng), pattern("random", self.rng)
         refusals = self.make("refusals", self.refusals, policy="random")
         refusals.is_bulk = True
-        made = [*self.all_steps(), *mixed, sampled, refusals]
-        return [*made, *self.in_front()] if self.inner else made
+        in_front = self.in_front() if self.inner else []
+        return [*self.all_steps(), *mixed, sampled, refusals, *in_front, *self.lanes_apart()]
+
+    def lanes_apart(self) -> list[Scenario]:
+        """Let the random numbers of neighbouring lanes round their promotions in different directions, in fp32."""
+        if not isinstance(self, VectorMaker):
+            return []
+        name = "lanes_apart"
+        self.start(name)
+        rows: list[Chain] = []
+        alone: list[Chain] = []
+        for index, level in self.kinds if _STOCHASTIC in self.modes else ():
+            if level != 1 or self.random_bits < 2 or not self._quarter_of_an_ulp(index, 1, "promotion"):
+                continue
+            up, down = (one for one in self._edges(index, 1) if one.chunk == 1 and one.modes[-1] == _STOCHASTIC)
+            for turn in range(_TURNS):
+                pair = (up, down) if turn % 2 else (down, up)
+                chains: list[Chain] = [[copy(pair[lane % 2])] for lane in range(self.elements(1))]
+                made = self.row(chains, in_order=True)
+                alone += [[element] for row in made for element in row.elements]
+                rows.append([*made])
+        if not rows:
+            return []
+        self.predict(alone)
+        scenario = self.to_scenario(name, interleave(rows, self.mac.registers, self.rng, "rotation", self.paired))
+        scenario.is_bulk = True
+        return [scenario]
 
     def in_front(self) -> list[Scenario]:
         """Return scenarios of the rank that widens, which other units lack: pauses, pace, resets and the port."""
@@ -124,13 +145,9 @@ class RoundedMaker(MacMaker):
             for segment in chain:
                 self.brought(segment)
         super().complete(name, chains)
-        for each in self.reductions(chains) if name.startswith("steps") else ():
-            self.bins[self._met(each)] += 1
-
-    def reductions(self, chains: list[Chain]) -> Iterator[Segment]:
-        """Yield all reductions of completed chains."""
-        for chain in chains:
-            yield from chain
+        for segment in itertools.chain(*chains) if name.startswith("steps") else ():
+            for each in self.parts(segment):
+                self.bins[self._met(each)] += 1
 
     def predict(self, chains: list[Chain]) -> None:
         """Fill in golden's results, step by step."""
@@ -145,10 +162,19 @@ class RoundedMaker(MacMaker):
             if self.port.request.widths.get(field)
         }
 
-    def brought_with(self, segment: Segment, name: str, k: int) -> int:
-        """Return a product's field by name."""
-        number: int = getattr(segment, name)[k]
-        return number
+    def in_each_mode(self, segment: Segment) -> list[Segment]:
+        """Return a segment in every mode; stochastically with the least random numbers and with the largest."""
+        top, count = (1 << self.random_bits) - 1, len(segment.a)
+        made = []
+        for mode in self.modes:
+            for number in (0, top) if mode == _STOCHASTIC else (0,):
+                drawn = [number] * count
+                made.append(replace(segment, modes=[mode] * count, random=drawn, random_promotion=drawn))
+        return made
+
+    def heads(self, kind: str) -> list[str]:
+        """Return one prefix for every mode."""
+        return [f"{kind}/{Rounding(mode)}" for mode in self.modes]
 
     # -- steps
 
@@ -278,17 +304,21 @@ class RoundedMaker(MacMaker):
                         required.add(f"{head}/overflow_to_{beyond(accumulator, mode, sign)}{name}")
                     if lowest < accumulator.emin - accumulator.fraction_bits:
                         required.add(f"{head}/underflow{name}")
-                above = mode in (Rounding.UP, Rounding.TO_ODD)
                 for where in ("step", "promotion"):
                     if not self._quarter_of_an_ulp(index, level, where):
                         continue
                     ends = (
                         ("_from_1", "_to_more_than_1")
                         if code == _STOCHASTIC
-                        else (("_from_1", "_to_more_than_1")[above],)
+                        else (("_from_1", "_to_more_than_1")[rises(accumulator, mode)],)
                     )
                     required |= {f"{operand}/level_{level}/{mode}/{where}/inexact{end}" for end in ends}
         return required
+
+    def required_besides_counts(self) -> set[str]:
+        """Return the bins of steps if all steps are driven, and those of refusals."""
+        rounded = RoundedMaker.required(self)
+        return rounded if self.port.counters == "ports" else {one for one in rounded if one.startswith("refused/")}
 
     # -- refusals
 

@@ -13,7 +13,7 @@ from sim.stimulus.mac_coverage import accumulator_of
 from sim.stimulus.operands import random_codes, specials
 from sim.stimulus.step_operands import directed_steps
 
-__all__ = ["beyond", "rows_of_steps", "rows_of_widened_steps"]
+__all__ = ["beyond", "rises", "rows_of_steps", "rows_of_widened_steps"]
 
 
 def rows_of_steps(operand: FloatFormat, level: int) -> Iterator[tuple[int, int, int, int]]:
@@ -57,3 +57,10 @@ def beyond(fmt: FloatFormat, mode: Rounding, sign: int) -> str:
     value = reference.Value(reference.Class.FINITE, sign, 1, fmt.emax + 1)
     code, _ = reference.round_value(value, fmt, rounding=mode, **random)
     return "largest" if fmt.is_finite(code) else "infinity"
+
+
+def rises(fmt: FloatFormat, mode: Rounding) -> bool:
+    """Return whether 1 plus a quarter of an ulp is rounded up, in a mode without random numbers."""
+    value = reference.Value(reference.Class.FINITE, 0, (4 << fmt.fraction_bits) + 1, -fmt.fraction_bits - 2)
+    code, _ = reference.round_value(value, fmt, rounding=mode)
+    return code > fmt.one

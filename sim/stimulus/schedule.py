@@ -279,7 +279,6 @@ def _answers(segments: list[Segment], port: Port) -> Any:
         "error": column("error"),
         "register": column("register"),
         "flags": column("flags") * is_answer,
-        "tlast": np.ones(len(segments), np.uint64),
     }
     return port.answer.pack(**{key: value for key, value in fields.items() if key in port.answer.widths})
 

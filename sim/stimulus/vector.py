@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
+from collections.abc import Iterable
 from copy import copy
 from dataclasses import fields
 from typing import Any
@@ -22,20 +23,12 @@ from sim.stimulus.reductions import NO_ERROR, UNSUPPORTED, Chain, Segment
 from sim.stimulus.rows import Row, answers_of, words_of
 from sim.stimulus.schedule import Table, beats_ahead, details_of
 
-__all__ = ["VectorMaker", "vector_scenarios"]
+__all__ = ["VectorMaker"]
 
 #: Issue cycles of a promotion, by level.
 _PROMOTION = (0, 2, 1)
 #: A chunk length that divides neither the others nor the lanes.
 _FURTHER_CHUNK = 5
-
-
-def vector_scenarios(
-    component: Any, port: Port, seed: int, unit: str, effort: float
-) -> tuple[list[Scenario], set[str], list[str]]:
-    """Return the scenarios, the coverage bins that must not be empty, and the names of the operand formats."""
-    maker = VectorMaker(component, port, seed, unit, effort)
-    return maker.scenarios(), maker.required(), [fmt.name for fmt in maker.operands]
 
 
 class VectorMaker(MacMaker):
@@ -69,7 +62,7 @@ class VectorMaker(MacMaker):
         rows = (
             self._packed(chains)
             if name.startswith("steps") or name == "long_chunks"
-            else [self._row(self._in_all_lanes(chain) if name == NEIGHBOURS else [chain]) for chain in chains]
+            else [self.row(self._in_all_lanes(chain) if name == NEIGHBOURS else [chain]) for chain in chains]
         )
         chains[:] = rows  # type: ignore[assignment]
         every = [
@@ -110,11 +103,11 @@ class VectorMaker(MacMaker):
         for key, queue in alike.items():
             count = self.elements(key[0][1])
             while queue:
-                rows.append(self._row([queue.popleft() for _ in range(min(count, len(queue)))]))
+                rows.append(self.row([queue.popleft() for _ in range(min(count, len(queue)))]))
         self.rng.shuffle(rows)
         return rows
 
-    def _row(self, chains: list[Chain], *, in_order: bool = False) -> list[Row]:
+    def row(self, chains: list[Chain], *, in_order: bool = False) -> list[Row]:
         """Return the row in which these chains, which are alike, have some elements and random products the others.
 
         The chains' elements are drawn, or the first ones.
@@ -131,9 +124,26 @@ class VectorMaker(MacMaker):
             row.append(self.completed(Row(**shared, elements=elements)))
         return row
 
+    def parts(self, segment: Segment) -> Iterable[Segment]:
+        """Return the reductions of all lanes."""
+        assert isinstance(segment, Row)
+        return segment.elements
+
     def completed(self, row: Row) -> Row:
-        """Return a row with what only some units have."""
+        """Return a row whose elements have its modes, and separate random numbers, if the unit has any."""
+        for element in row.elements:
+            element.modes = list(row.modes)
+            self.brought(element)
         return row
+
+    def brought_with(self, segment: Segment, name: str, k: int) -> int:
+        """Return a beat's field by name: one value for all lanes, or a number for each; unused ones are random."""
+        if name == "modes":
+            return super().brought_with(segment, name, k)
+        numbers = self.rng.integers(0, 1 << self.random_bits, self.mac.lanes).tolist()
+        for lane, element in enumerate(self.parts(segment)):
+            numbers[lane] = getattr(element, name)[k]
+        return sum(number << self.random_bits * lane for lane, number in enumerate(numbers))
 
     def _others(self, segment: Segment, count: int) -> list[Segment]:
         """Return as many segments that differ from this one in their operands: random ones, of any kind in a fourth."""
@@ -147,6 +157,7 @@ class VectorMaker(MacMaker):
         for a, b in codes:
             other = copy(segment)
             other.a, other.b, other.is_known = a, b, False
+            other.random, other.random_promotion = [], []
             others.append(other)
         return others
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from golden.cuda import accumulations, arrays, counting, plan, structures
+from golden.flags import EVENTS
 from tests.cuda.host import SOURCE
 from tests.golden.kernels.build import compiler
 
@@ -34,7 +35,7 @@ CONSTANTS = {
     "PIECE": plan._PACKED_AT_ONCE,
     "PER_BLOCK": arrays._VALUES,
     "SOFTMAX_ROWS": arrays._ROWS,
-    "EVENTS": len(counting.EVENTS),
+    "EVENTS": len(EVENTS),
     "SLOTS": counting.SLOTS,
     "HISTOGRAM_VALUES": counting._HISTOGRAM_VALUES,
     "ACCUMULATION_WIDTH": accumulations._TILE,

@@ -1,7 +1,5 @@
 """The catalogue of units, and what is drawn from the definitions of their parameters."""
 
-import importlib
-import importlib.util
 import inspect
 import operator
 import re
@@ -15,6 +13,7 @@ from hdl.catalogue import UNITS, Kind, released
 from hdl.cli import main
 from hdl.definitions import REQUIRED
 from hdl.verilog import to_verilog
+from sim.kinds import BENCHES, bench_of
 
 ROOT = Path(__file__).resolve().parents[2]
 kinds = pytest.mark.parametrize("kind", Kind, ids=lambda kind: kind.command)
@@ -50,9 +49,9 @@ def test_build_takes_changes_of_the_arguments():
 
 
 @kinds
-def test_kind_has_a_released_unit_a_testbench_and_a_golden_twin(kind):
+def test_kind_has_a_released_unit_a_bench_of_its_core_and_a_golden_twin(kind):
     assert released(kind)
-    assert importlib.util.find_spec(kind.testbench)
+    assert bench_of(kind) is BENCHES[kind.core]
     package, *names = kind.golden_twin.split(".")
     assert package == golden.__name__
     assert callable(operator.attrgetter(".".join(names))(golden))

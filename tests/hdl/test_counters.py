@@ -7,9 +7,10 @@ import pytest
 import golden
 from golden import CBFLOAT16, Rounding
 from golden.counts import Events
+from golden.flags import EVENTS
 from hdl import MultiplyAccumulate, VectorMac
 from hdl.cli import main
-from hdl.mac.counters import COUNTER_BITS, EVENTS, KINDS, Counter
+from hdl.mac.counters import COUNTER_BITS, KINDS, Counter
 from sim.counts import COUNTERS
 from sim.stimulus.counted import counts_of_segment
 from sim.stimulus.counted_events import countable, event_reductions

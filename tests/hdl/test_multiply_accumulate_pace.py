@@ -7,12 +7,12 @@ import golden
 from golden import CBFLOAT16
 from golden.formats import HALF_FORMATS
 from hdl import MultiplyAccumulate
+from hdl.mac.parameters import DEPTHS
 from tools.simulator import simulator_of
 
 from .mac_bench import Product, reduction, run
 from .simulators import unit_of
 
-STAGES = range(1, 14)
 ONE = Product(CBFLOAT16.one, CBFLOAT16.one, first=True, last=True)
 
 
@@ -45,7 +45,7 @@ def rotation(unit, level, length):
 
 
 @pytest.mark.parametrize("level", [0, 1, 2])
-@pytest.mark.parametrize("stages", STAGES)
+@pytest.mark.parametrize("stages", DEPTHS)
 def test_rotation_accepts_a_product_every_cycle_but_for_one_per_promotion(stages, level):
     unit = unit_of(MultiplyAccumulate, stages=stages)
     length, chunk = 10, 3
@@ -67,7 +67,7 @@ def test_rotation_accepts_a_product_every_cycle_but_for_one_per_promotion(stages
 
 
 @pytest.mark.parametrize("level", [0, 1, 2])
-@pytest.mark.parametrize("stages", STAGES)
+@pytest.mark.parametrize("stages", DEPTHS)
 def test_products_of_one_register_wait_until_the_accumulator_is_written(stages, level):
     unit = unit_of(MultiplyAccumulate, stages=stages)
     rng = np.random.default_rng(9)
@@ -78,7 +78,7 @@ def test_products_of_one_register_wait_until_the_accumulator_is_written(stages, 
     assert done.results == [(int(code), int(flags), 0, 2)]
 
 
-@pytest.mark.parametrize("stages", STAGES)
+@pytest.mark.parametrize("stages", DEPTHS)
 def test_result_leaves_after_latency_cycles_and_a_promotion_takes_another_pass(stages):
     unit = unit_of(MultiplyAccumulate, stages=stages)
     assert unit.latency == stages + 1
@@ -94,13 +94,13 @@ def test_recommended_depth_has_thirteen_ranks_and_seven_of_them_in_the_loop(oper
 
 
 def test_accumulate_latency_counts_the_ranks_of_the_loop():
-    assert [MultiplyAccumulate(stages=stages).accumulate_latency for stages in STAGES] == [
+    assert [MultiplyAccumulate(stages=stages).accumulate_latency for stages in DEPTHS] == [
         2, 2, 3, 3, 3, 4, 5, 5, 5, 6, 7, 7, 7,
     ]  # fmt: skip
 
 
 @pytest.mark.parametrize("level", [1, 2])
-@pytest.mark.parametrize("stages", STAGES)
+@pytest.mark.parametrize("stages", DEPTHS)
 @pytest.mark.parametrize("register", [0, 2])
 def test_chain_waits_until_everything_of_other_levels_has_left(stages, level, register):
     # Level 0 on register 0 overwrites the pair to whose odd register a level-2 total is still on its way; products of
@@ -118,7 +118,7 @@ def test_chain_waits_until_everything_of_other_levels_has_left(stages, level, re
 
 
 @pytest.mark.parametrize("level", [1, 2])
-@pytest.mark.parametrize("stages", STAGES)
+@pytest.mark.parametrize("stages", DEPTHS)
 def test_product_of_another_level_does_not_wait_for_a_chain(stages, level):
     unit = unit_of(MultiplyAccumulate, stages=stages)
     chain, other = ONE._replace(level=0, register=2), ONE._replace(level=level)
@@ -139,7 +139,7 @@ def test_product_without_a_result_enters_while_the_queue_of_results_is_full(stag
     assert min(done.left_at) == 70
 
 
-@pytest.mark.parametrize("stages", STAGES)
+@pytest.mark.parametrize("stages", DEPTHS)
 @pytest.mark.parametrize("level", [0, 1, 2])
 def test_result_refused_for_long_loses_nothing(stages, level):
     unit = unit_of(MultiplyAccumulate, stages=stages)
@@ -167,7 +167,7 @@ def waiting(unit, beat):
     return full, silent, [beat, ONE._replace(level=0, register=14)]
 
 
-@pytest.mark.parametrize("stages", STAGES)
+@pytest.mark.parametrize("stages", DEPTHS)
 @pytest.mark.parametrize(
     "beat",
     [ONE._replace(level=0, register=0), ONE._replace(level=0, register=1), ONE._replace(level=3, last=False)],
@@ -187,7 +187,7 @@ def test_only_products_with_results_wait_while_the_queue_has_no_place_left(stage
     assert [bool(result.error) for result in done.results] == [False] * len(full) + [is_refused, False]
 
 
-@pytest.mark.parametrize("stages", STAGES)
+@pytest.mark.parametrize("stages", DEPTHS)
 def test_result_in_every_cycle_finds_a_place_in_the_queue(stages):
     # Depths 1, 2, 3, 6 and 7 stopped for want of places, though every result was taken at once.
     unit = unit_of(MultiplyAccumulate, stages=stages)

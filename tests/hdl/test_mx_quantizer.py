@@ -140,7 +140,7 @@ def run_blocks(unit, name, blocks):
     folder.mkdir(parents=True, exist_ok=True)
     sources = [folder / "unit.v", folder / "shell.v"]
     sources[0].write_text(to_verilog(unit, name))
-    sources[1].write_text(shell(name, port, axi_stream=False))
+    sources[1].write_text(shell(name, port))
     return scenario, Model(sources, port, folder).run(scenario)[0]
 
 

@@ -1,6 +1,7 @@
-"""The glossary's table of who checks what names units, functions, testbenches and proofs that exist."""
+"""The glossary's table of who checks what names units, functions, stimulus and proofs that exist."""
 
 import importlib
+import importlib.util
 import re
 from typing import Any
 
@@ -16,7 +17,7 @@ PAGE = "docs/glossary.md"
 
 def rows() -> list[list[list[str]]]:
     """Return the table of units: for each row the quoted names in its cells."""
-    table = PAGES[PAGE].partition("| unit | golden twin | testbench | proofs |\n")[2].splitlines()[1:]
+    table = PAGES[PAGE].partition("| unit | golden twin | stimulus | proofs |\n")[2].splitlines()[1:]
     lines = [line for line in table[: table.index("")] if line.startswith("|")]
     return [[re.findall(r"`([^`]+)`", cell) for cell in line.split("|")[1:-1]] for line in lines]
 
@@ -27,10 +28,13 @@ def named(path: str) -> Any:
     return getattr(importlib.import_module(module), name)
 
 
-def test_every_unit_has_the_twin_and_the_testbench_of_the_catalogue() -> None:
-    shown = {named(unit[0]): (twin[0], testbench[0]) for unit, twin, testbench, _ in rows()}
+def test_every_unit_has_the_twin_of_the_catalogue_and_stimulus_of_its_bench() -> None:
+    shown = {named(unit[0]): (twin[0], stimulus[0]) for unit, twin, stimulus, _ in rows()}
     for kind in Kind:
-        assert shown[kind.component] == (kind.golden_twin, kind.testbench), kind
+        twin, stimulus = shown[kind.component]
+        assert twin == kind.golden_twin, kind
+        assert shown[kind.core.component][1] == stimulus, kind
+        assert importlib.util.find_spec(stimulus), kind
     assert all(callable(named(twin)) for twin, _ in shown.values())
 
 
@@ -46,7 +50,7 @@ def test_table_has_a_row_for_each_kind_of_unit_and_for_the_step_inside() -> None
     assert all(cell for row in rows() for cell in row)
 
 
-@pytest.mark.parametrize("path", ["hdl.NoSuchUnit", "golden.no_such_function", "sim.tb_nothing.SCENARIOS"])
+@pytest.mark.parametrize("path", ["hdl.NoSuchUnit", "golden.no_such_function", "sim.nothing.SCENARIOS"])
 def test_name_that_does_not_exist_is_found(path: str) -> None:
     with pytest.raises((AttributeError, ImportError)):
         named(path)

@@ -21,7 +21,7 @@ BESIDE_THE_ROOMS = {
     **{"examples": "training", "mx": "products", "observing": "instruments"},
 }
 FORBIDDEN_IN_GOLDEN = {"hdl", "amaranth", "cocotb", "torch", *ROOMS}
-SHARED_WITH_HDL = {"golden.formats", "golden.flags", "golden.reduction", "golden.rounding"}
+SHARED_WITH_HDL = {"golden.formats", "golden.flags", "golden.nearest", "golden.reduction", "golden.rounding"}
 #: What the lowest room may see of the arithmetic: none of it.
 SHARED_WITH_TOOLS = {"golden.formats", "hdl.verilog"}
 #: The golden model's side of the self-test, and the command that brings both sides together.

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from golden import CBFLOAT16, FP16, FloatFormat, dot
-from hdl.catalogue import Kind
 from hdl.verilog import to_verilog
 from sim.bench.episode import Ran
 from sim.bench.explain_conversion import explain_conversion
@@ -46,7 +45,7 @@ def model_of(verilog: str, folder: Path) -> tuple[Model, Port]:
     port = port_of(UNITS[UNIT], UNITS[UNIT].build())
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "design.v").write_text(verilog)
-    (folder / "shell.v").write_text(shell(UNIT, port, axi_stream=False))
+    (folder / "shell.v").write_text(shell(UNIT, port))
     return Model([folder / "design.v", folder / "shell.v"], port, folder / "compiled"), port
 
 
@@ -187,7 +186,7 @@ def test_run_compiled_ends_early_with_the_first_failure(compiled: tuple[Model, P
     outcome, wrong = Outcome(UNIT), conversions(port, [0x3C00], [1])
     context = Context(UNIT, 1, 1.0, port, ["float16", "float32"])
     sources = [FOLDER / "design.v", FOLDER / "shell.v"]
-    run_compiled(sources, [wrong, wrong], context, Kind.CONVERTER, FOLDER / "again", outcome, stops_early=True)
+    run_compiled(sources, [wrong, wrong], context, explain_conversion, FOLDER / "again", outcome, stops_early=True)
     assert len(outcome.failures) == 1
     assert not outcome.is_broken
 

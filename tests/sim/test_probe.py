@@ -54,7 +54,7 @@ def probe() -> Model:
     folder = ROOT / "build" / "test_probe"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "probe.v").write_text(PROBE)
-    (folder / "shell.v").write_text(shell("probe", PORT, axi_stream=False))
+    (folder / "shell.v").write_text(shell("probe", PORT))
     return Model([folder / "probe.v", folder / "shell.v"], PORT, folder / "compiled")
 
 

@@ -10,28 +10,23 @@ from golden import LEVELS, FloatFormat, dot, format_named
 from golden.formats import WIDE_FORMATS
 from hdl.catalogue import Kind
 from sim.fields import Fields
+from sim.kinds import bench_of
 from sim.scenario import Scenario
-from sim.stimulus.converter import converter_scenarios
 from sim.stimulus.converter_modes import mode_scenarios, required_mode_bins
 from sim.stimulus.generators import generator_for
-from sim.stimulus.mac import mac_scenarios
 from sim.stimulus.mac_coverage import accumulator_of, count_steps, required_steps
+from sim.stimulus.makers import reduction_scenarios
 from sim.stimulus.operands import one_of_each_class
 from sim.stimulus.patterns import PATTERNS, pattern
 from sim.stimulus.resets import stalled_and_cut_off
 from sim.stimulus.step_operands import Steps, directed_steps
-from sim.stimulus.vector import vector_scenarios
 from sim.units import UNITS, port_of
 
 
 def scenarios_of(name: str, seed: int) -> list[Scenario]:
     unit = UNITS[name]
     component = unit.build()
-    port = port_of(unit, component)
-    if unit.kind is Kind.CONVERTER:
-        rng = generator_for(seed, name)
-        return converter_scenarios(component, port, rng, 0.1)
-    return mac_scenarios(component, port, seed, name, 0.1)[0]
+    return bench_of(unit.kind).prepare(component, port_of(unit, component), seed, name, 0.1)[0]
 
 
 def contents(scenarios: list[Scenario]) -> list[bytes]:
@@ -159,7 +154,7 @@ def test_vector_answers_are_laid_out_as_the_tables_of_the_unit_say() -> None:
     unit = UNITS["vector_mac"]
     component = unit.build()
     port = port_of(unit, component)
-    scenarios, required, formats = vector_scenarios(component, port, 3, unit.name, 0.02)
+    scenarios, required, formats = reduction_scenarios(component, port, 3, unit.name, 0.02)
     assert required >= {"same_row/1_then_0", "bfloat16/level_2/element_3"}
     steps = next(scenario for scenario in scenarios if scenario.name == "steps")
     for case in np.unique(steps.case)[::40].tolist():

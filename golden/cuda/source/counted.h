@@ -6,8 +6,6 @@
 #include "counting_steps.h"
 #include "finish.h"
 
-constexpr int EVENTS = 5;  // inexact, underflow, overflow, invalid, swamped
-
 // What happens is added to `numbers`: the events of products, those of promotions, and the bits of the largest finite
 // magnitude. The number of an event of result (i, j) of a matrix is
 // numbers[event * places + matrix * matrix_place + i * row_place + j * column_place].
@@ -28,7 +26,9 @@ namespace {
 
 // Of one sum, as CountingStep counts.
 struct OwnEvents {
-    uint32_t inexact[1], underflow[1], overflow[1], invalid[1], swamped[1];
+#define CBFLOAT_COUNT(event) uint32_t event[1];
+    CBFLOAT_EVENTS(CBFLOAT_COUNT)
+#undef CBFLOAT_COUNT
     float largest[1];
 };
 
@@ -107,8 +107,9 @@ private:
                column_ * given_.column_place;
     }
     INLINE void add(const OwnEvents &events, int first) const {
-        const uint32_t counts[EVENTS] = {events.inexact[0], events.underflow[0], events.overflow[0], events.invalid[0],
-                                         events.swamped[0]};
+#define CBFLOAT_OF_EVENT(event) events.event[0],
+        const uint32_t counts[EVENTS] = {CBFLOAT_EVENTS(CBFLOAT_OF_EVENT)};
+#undef CBFLOAT_OF_EVENT
         UNROLL
         for (int event = 0; event < EVENTS; event++)
             if (counts[event]) add_to(number(first + event), uint64_t{counts[event]});

@@ -45,7 +45,7 @@ private:
         return specials_ == Specials::finite ? with_sign(largest_, sign) : float_of(FLOAT_NAN);
     }
     INLINE bool stops(bool negative) const {
-        return saturates_ || mode_ == Mode::toward_zero || mode_ == Mode::to_odd || mode_ == (negative ? Mode::up : Mode::down);
+        return saturates_ || stays_finite(mode_, negative);
     }
 
     INLINE float rounded_magnitude(uint32_t magnitude, bool negative, uint32_t word) const {
@@ -65,6 +65,7 @@ private:
     }
 
     INLINE bool goes_up(uint64_t kept, uint64_t rest, int dropped, bool negative, uint32_t word) const {
+        static_assert(MODES == 7, "a mode needs its case");
         const uint64_t half = uint64_t{1} << (dropped - 1);
         switch (mode_) {
             case Mode::nearest_even:
@@ -79,9 +80,10 @@ private:
                 return rest != 0 && (kept & 1) == 0;
             case Mode::stochastic:
                 return ((rest << random_bits_) >> dropped) + (word >> (32 - random_bits_)) >= uint64_t{1} << random_bits_;
-            default:
+            case Mode::toward_zero:
                 return false;
         }
+        return false;
     }
 
     Mode mode_;

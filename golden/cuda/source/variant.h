@@ -78,11 +78,15 @@ struct StepsOf<Mode::nearest_even, Kind::bfloat16> : Alone<Wordless<BrainStep>> 
 template <>
 struct StepsOf<Mode::nearest_even, Kind::generic> : Alone<AnyNearestStep> {};
 
-// Toward zero, down, up; and the others where nothing else is said.
+// Toward zero, down, up, which an instruction has; of nearest away the scaled steps are of the same kind.
 template <Mode MODE>
-struct StepsOf<MODE, Kind::single> : Alone<Wordless<SingleStep>> {};
+struct StepsOf<MODE, Kind::single> : Alone<Wordless<SingleStep>> {
+    static_assert(MODE == Mode::toward_zero || MODE == Mode::down || MODE == Mode::up, "a mode needs its steps");
+};
 template <Mode MODE>
-struct StepsOf<MODE, Kind::scaled> : Pair<Wordless<DirectedStep>, Wordless<LimitedDirectedStep>> {};
+struct StepsOf<MODE, Kind::scaled> : Pair<Wordless<DirectedStep>, Wordless<LimitedDirectedStep>> {
+    static_assert(MODE == Mode::nearest_away || direction_of(MODE) != Rounding::nearest, "a mode needs its steps");
+};
 template <Mode MODE>
 struct StepsOf<MODE, Kind::generic> : Alone<AnyModeStep<MODE>> {};
 

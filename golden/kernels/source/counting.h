@@ -12,8 +12,6 @@
 
 namespace {
 
-constexpr int EVENTS = 5;
-
 // What a call was asked to count. Threads add to it one after the other, where they add to the same numbers.
 struct CountSink {
     CountSink(const cbfloat_counting &counting, int64_t count) : asked(counting), places(count) {}
@@ -64,13 +62,10 @@ public:
     Tally at(int kind, int64_t panel, int64_t row) const {
         const int64_t slot = all_ ? row : slot_of_[static_cast<size_t>(row)];
         uint32_t *const first = memory_ + kind * (EVENTS + 1) * size_ + (panel * slots_ + slot) * columns_;
-        return {first,
-                first + size_,
-                first + 2 * size_,
-                first + 3 * size_,
-                first + 4 * size_,
-                reinterpret_cast<float *>(first + EVENTS * size_),
-                by_row_};
+        int64_t event = 0;
+#define CBFLOAT_PLACE(...) first + event++ * size_,
+        return {CBFLOAT_EVENTS(CBFLOAT_PLACE) reinterpret_cast<float *>(first + EVENTS * size_), by_row_};
+#undef CBFLOAT_PLACE
     }
 
     void finish(CountSink &sink, const Call &call) const {
@@ -85,8 +80,9 @@ public:
 
 private:
     void add(const CountSink &sink, const Call &call, int kind, const Tally &tally, int64_t i, int64_t j) const {
-        const uint32_t *const events[EVENTS] = {tally.inexact, tally.underflow, tally.overflow, tally.invalid,
-                                                tally.swamped};
+#define CBFLOAT_OF_TALLY(event) tally.event,
+        const uint32_t *const events[EVENTS] = {CBFLOAT_EVENTS(CBFLOAT_OF_TALLY)};
+#undef CBFLOAT_OF_TALLY
         const int64_t count = std::min<int64_t>(columns_, region_.n1 - j);
         const int scale = kind == 0 ? call.plan.a_exponent + call.plan.b_exponent : call.plan.total_exponent;
         if (sink.asked.form == CBFLOAT_COUNT_EACH) {

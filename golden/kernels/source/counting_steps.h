@@ -21,6 +21,8 @@ struct RounderInMode<Mode::nearest_even> {
     GenericRounder round;
 };
 
+static_assert(EVENTS == 5, "a new event needs its line in CountingStep");
+
 template <Mode MODE>
 class CountingStep {
 public:

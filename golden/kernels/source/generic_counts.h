@@ -67,15 +67,13 @@ InMode generic_in_mode() {
     return {&tiles, nullptr, nullptr, nullptr, nullptr, nullptr, convert_in_mode<MODE, Words>};
 }
 
-// All modes on the generic tiles.
+// All modes on the generic tiles; to nearest even has its own.
 template <class Words>
 void add_generic_modes(Path &path) {
-    path.in(Mode::toward_zero) = generic_in_mode<Mode::toward_zero, Words>();
-    path.in(Mode::down) = generic_in_mode<Mode::down, Words>();
-    path.in(Mode::up) = generic_in_mode<Mode::up, Words>();
-    path.in(Mode::nearest_away) = generic_in_mode<Mode::nearest_away, Words>();
-    path.in(Mode::to_odd) = generic_in_mode<Mode::to_odd, Words>();
-    path.in(Mode::stochastic) = generic_in_mode<Mode::stochastic, Words>();
+#define CBFLOAT_ADD(name, ...) \
+    if constexpr (Mode::name != Mode::nearest_even) path.in(Mode::name) = generic_in_mode<Mode::name, Words>();
+    CBFLOAT_MODES(CBFLOAT_ADD)
+#undef CBFLOAT_ADD
 }
 
 }  // namespace

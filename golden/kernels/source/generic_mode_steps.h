@@ -30,8 +30,7 @@ public:
         double lower = moved - shifter;
         lower = lower > magnitude ? lower - ulp : lower;
         const double rounded = goes_up(magnitude, lower, ulp, shifter, sign, word) ? lower + ulp : lower;
-        const bool stops = MODE == Mode::toward_zero || MODE == Mode::to_odd ||
-                           (MODE == Mode::down && sign == 0) || (MODE == Mode::up && sign != 0);
+        const bool stops = stays_finite(MODE, sign != 0);
         const double beyond = stops && magnitude <= DBL_MAX ? limit_ : double_of(DOUBLE_FIELD);
         return double_of(bits_of(rounded > limit_ ? beyond : rounded) | sign);
     }
@@ -45,6 +44,9 @@ private:
         // floor(rest * 2^R) + r >= 2^R, where r is whole.
         if constexpr (MODE == Mode::stochastic)
             return magnitude - lower >= ulp * (1 - static_cast<double>(word >> random_shift_) * random_unit_);
+        static_assert(MODE == Mode::toward_zero || MODE == Mode::down || MODE == Mode::up || MODE == Mode::nearest_away ||
+                          MODE == Mode::to_odd || MODE == Mode::stochastic,
+                      "a mode needs its rule above");
         return false;
     }
 

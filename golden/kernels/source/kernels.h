@@ -23,6 +23,10 @@ extern "C" {
 #define CBFLOAT_KERNELS_VERSION 2
 CBFLOAT_API int cbfloat_kernels_version(void);
 
+/* The rounding modes and the events of the library, in their order, each followed by a space: "nearest_even ... ; inexact
+ * ... ". Whoever has tables of them compares. */
+CBFLOAT_API const char *cbfloat_names(void);
+
 enum cbfloat_path {
     CBFLOAT_PORTABLE = 0,
     CBFLOAT_AVX2 = 1,       /* AVX2, FMA and F16C */
@@ -114,7 +118,7 @@ struct cbfloat_rounding {
     int64_t random_bits; /* R, at most 32, and at most 51 less the fraction bits of each format that is rounded into */
 };
 
-/* As cbfloat_multiply_indexed, in other modes; null is to nearest even. With random bits a call has at most 2^32 results
+/* As cbfloat_multiply_indexed, in other modes; null is to nearest even; 2 where a mode is none of cbfloat_mode. With random bits a call has at most 2^32 results
  * and k is at most 2^31. */
 CBFLOAT_API int cbfloat_multiply_rounded(const struct cbfloat_product *product, const struct cbfloat_tables *a,
                                          const struct cbfloat_tables *b, const struct cbfloat_rounding *rounding);
@@ -129,8 +133,8 @@ enum cbfloat_count_form {
 struct cbfloat_counting {
     int64_t form;
     const uint8_t *rows; /* M of them: 0 where a row of a is not counted; null: all are */
-    /* 10 arrays of the form's shape: of products inexact, underflow, overflow, invalid, swamped; so of promotions. What is
-     * found is added to what they hold. */
+    /* An array of the form's shape for each event of cbfloat_names, of products; then as many of promotions. What is found
+     * is added to what they hold. */
     int64_t *events;
     int64_t *largest_exponents; /* one array; what is larger than what it holds replaces that */
 };

@@ -21,10 +21,8 @@ public:
 
 private:
     static uint32_t beyond(const Rule &rule, bool negative) {
-        const Mode mode = rule.mode;
-        const bool stops = mode == Mode::toward_zero || mode == Mode::to_odd || mode == (negative ? Mode::up : Mode::down);
         const uint32_t last = 1u << (FLOAT_FRACTION - rule.format.fraction_bits);
-        return (stops ? bits_of(rule.limit) - last : INFINITY_BITS) | (negative ? SIGN : 0);
+        return (stays_finite(rule.mode, negative) ? bits_of(rule.limit) - last : INFINITY_BITS) | (negative ? SIGN : 0);
     }
     static Words words_for(const Rule &rule, bool negative) { return Lanes::words(beyond(rule, negative)); }
     static Words change_for(const Rule &rule) { return Lanes::words(beyond(rule, false) ^ beyond(rule, true)); }

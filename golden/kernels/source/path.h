@@ -16,13 +16,16 @@ using Join = void (*)(int64_t count, const float *partial, float *total, float f
 // What steps did (NUMERICS section 11): for each sum of a tile how often each event occurred, and the largest finite
 // magnitude that a step left. The rows are as far apart as those of the tile.
 struct Tally {
-    uint32_t *inexact, *underflow, *overflow, *invalid, *swamped;
+#define CBFLOAT_COUNT(event) uint32_t *event;
+    CBFLOAT_EVENTS(CBFLOAT_COUNT)
+#undef CBFLOAT_COUNT
     float *largest;
     bool by_row;  // only the sums along a row matter
 
     Tally at(int64_t offset) const {
-        return {inexact + offset, underflow + offset, overflow + offset, invalid + offset, swamped + offset,
-                largest + offset, by_row};
+#define CBFLOAT_MOVED(event) event + offset,
+        return {CBFLOAT_EVENTS(CBFLOAT_MOVED) largest + offset, by_row};
+#undef CBFLOAT_MOVED
     }
 };
 

@@ -49,3 +49,5 @@ int cbfloat_path_available(int path) {
 }
 
 int cbfloat_kernels_version(void) { return CBFLOAT_KERNELS_VERSION; }
+
+const char *cbfloat_names(void) { return CBFLOAT_NAMES; }

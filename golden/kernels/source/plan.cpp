@@ -16,6 +16,10 @@ Rule rule_of(const Format &format, Mode mode, const Place &place) {
     return {format, limit > 127 ? INFINITY : std::ldexp(1.0f, limit), mode, place};
 }
 
+#define CBFLOAT_SAME(name, NAME, ...) static_assert(static_cast<int>(Mode::name) == CBFLOAT_##NAME, #name);
+CBFLOAT_MODES(CBFLOAT_SAME)
+#undef CBFLOAT_SAME
+
 Mode mode_of(const cbfloat_rounding *rounding, int64_t cbfloat_rounding::*field) {
     return rounding ? static_cast<Mode>(rounding->*field) : Mode::nearest_even;
 }
@@ -55,7 +59,7 @@ double Plan::bound(double start, int64_t steps, double product) const {
         case Mode::nearest_away:
         case Mode::toward_zero:
             return start + 2 * count * product;
-        default:
+        default:  // any choice between two neighbours
             break;
     }
     const double ulp = std::ldexp(1.0, -inner.fraction_bits), smallest = std::ldexp(1.0, inner.lowest_digit());

@@ -349,6 +349,8 @@ int cbfloat_multiply_rounded(const cbfloat_product *product, const cbfloat_table
 
 int cbfloat_multiply_counted(const cbfloat_product *product, const cbfloat_tables *a, const cbfloat_tables *b,
                              const cbfloat_rounding *rounding, const cbfloat_counting *counting) {
+    for (const int64_t mode : {rounding ? rounding->steps : 0, rounding ? rounding->last : 0})
+        if (mode < 0 || mode >= MODES) return 2;
     const Path *path = path_numbered(static_cast<int>(product->path));
     const Plan plan(*product, *path, rounding, counting != nullptr);
     // The rows that are counted, or counted apart, are those of a.

@@ -4,13 +4,19 @@
 #include <cstdint>
 
 #include "format.h"
+#include "names.h"
 
 // How a kernel wants its sums rounded. Subnormals are never flushed.
 enum class Rounding { nearest, down, up, zero };
 
-// The rounding modes of kernels.h.
-enum class Mode { nearest_even, toward_zero, down, up, nearest_away, to_odd, stochastic };
-constexpr int MODES = 7;
+enum class Mode { CBFLOAT_MODES(CBFLOAT_LISTED) };
+
+// Whether a result beyond the largest finite value becomes that value.
+constexpr bool stays_finite(Mode mode, bool negative) {
+#define CBFLOAT_STAYS(name, NAME, if_positive, if_negative) || (mode == Mode::name && (negative ? if_negative : if_positive))
+    return false CBFLOAT_MODES(CBFLOAT_STAYS);
+#undef CBFLOAT_STAYS
+}
 
 // What the random bits of the results of a tile, or of a row, depend on (NUMERICS section 10).
 struct Place {

@@ -14,6 +14,8 @@ namespace {
 
 using Mask = Lanes::Mask;
 
+static_assert(EVENTS == 5, "a new event needs its lines in Counters, and in half_counts.h");
+
 // The counts of one vector of sums. Without `LIMITED` nothing overflows, and every number is finite.
 template <bool LIMITED>
 struct Counters {

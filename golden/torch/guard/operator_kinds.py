@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import torch
 from torch._library.custom_ops import OPDEFS
+from torch.utils.flop_counter import flop_registry
 
 from golden.torch.guard.operator_table import PRODUCTS
 from golden.torch.guard.other_operators import OTHERS
@@ -33,7 +34,6 @@ def _full_names(table: dict[str, str]) -> frozenset[str]:
 _PRODUCTS = _full_names(PRODUCTS)
 _OTHERS = _full_names(OTHERS)
 _OURS = "cbfloat::"
-_OUR_PRODUCTS_NOT = frozenset({"cbfloat::rounded", "cbfloat::softmax16"})
 _MARKS = frozenset({"pointwise", "reduction", "view_copy", "inplace_view"})
 #: Higher-order operators, which take functions: what these call is compiled or fused and not seen.
 _HIGHER_ORDER_PRODUCTS = frozenset({"flex_attention", "flex_attention_backward"})
@@ -118,7 +118,8 @@ def _kind_of(operator: Any) -> OperatorKind:
     if name.startswith("higher_order::"):
         return "product" if operator.name() in _HIGHER_ORDER_PRODUCTS else "composed"
     if name.startswith(_OURS):
-        return "other" if name in _OUR_PRODUCTS_NOT else "exact"
+        # A product has a formula for its operations; `golden.torch` registers them.
+        return "exact" if operator.overloadpacket in flop_registry else "other"
     if name.startswith("prim::"):  # of TorchScript: properties of tensors, control flow
         return "other"
     in_table = name if name.endswith("__") or not name.endswith("_") else name[:-1]

@@ -32,9 +32,10 @@ from amaranth import C, Cat, Const, Module, Mux, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from golden.formats import FloatFormat
+from golden.formats import CBFLOAT16, HALF_FORMATS, FloatFormat
 from hdl.cores.words import choose
 from hdl.mac.inner import OPERAND
+from hdl.mac.parameters import DEPTHS, MacParameters
 from hdl.mac.ports import product_beat_layout, result_beat_layout
 from lab.proofs.along_model.agreement import agrees, plain
 from lab.proofs.along_model.delivery import Delivery
@@ -50,7 +51,6 @@ from lab.proofs.terms import bits, both, either, equal, inverse
 from lab.proofs.yosys import netlist_of_verilog
 
 __all__ = [
-    "DEPTHS",
     "MOST",
     "ControlWithModel",
     "component",
@@ -62,10 +62,9 @@ __all__ = [
 _TINY = (FloatFormat("1-2-1", 2, 1),)
 #: One of them has more bits of each kind than the first one.
 _SEVERAL = (*_TINY, FloatFormat("1-3-1", 3, 1), FloatFormat("1-2-2", 2, 2))
-#: All that there are. With 11 and 13 units are built for one operand format and for more, unless others are asked for:
-#: these are proven with all their registers, and the deeper one with several formats.
-DEPTHS = tuple(range(1, 14))
-_RELEASED = (11, 13)
+#: The depths of a unit of one operand format and of one of several, unless others are given: these units are proven
+#: with all their registers, and the deeper one with several formats.
+_RECOMMENDED = tuple(MacParameters(operands=operands).stages for operands in ((CBFLOAT16,), HALF_FORMATS))
 _FAST = 3
 _MEANS = "induction along a sequential model"
 #: More than there are conditions.
@@ -207,7 +206,7 @@ def induction_proofs() -> Iterator[Proof]:
             fast = engine == BITWUZLA and stages == _FAST
             claim, title = f"control/induction/stages_{stages}", _title(stages)
             yield Proof(claim, "mac: control", title, _MEANS, engine, build, timeout=900, fast=fast)
-    for stages in (_FAST, *_RELEASED):
+    for stages in (_FAST, *_RECOMMENDED):
         claim, title = f"control/induction_in_modes/stages_{stages}", f"{_title(stages)}, with a choice of modes"
         build = partial(_build, stages, **MODES)
         fast = stages == _FAST
@@ -216,7 +215,8 @@ def induction_proofs() -> Iterator[Proof]:
 
 def _given(stages: int) -> dict[str, Any]:
     """Return the parameters: as small as can be in all but the depth."""
-    operands, registers = (_TINY if stages < 13 else _SEVERAL), (16 if stages in _RELEASED else 2)
+    operands = _TINY if stages < _RECOMMENDED[-1] else _SEVERAL
+    registers = 16 if stages in _RECOMMENDED else 2
     # A chunk of any length that can be built.
     chunk_bits = 32 if stages == _FAST else 16
     return {"operands": operands, "inner": OPERAND, "registers": registers, "chunk_bits": chunk_bits, "stages": stages}

@@ -3,6 +3,7 @@
 import os
 import re
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -27,10 +28,12 @@ def test_every_path_has_the_number_of_the_c_interface():
     assert {path: library._path_number(path) for path in library.COMPILED_PATHS} == numbers
 
 
-def library_of(version=2, without=()):
-    """A library that answers with its version, and has all functions but some; the others say that memory ran out."""
+def library_of(version=2, without=(), names_found=library.NAMES):
+    """A library that answers with its version and names, and has all functions but some."""
     names = [name for name in PARAMETERS if name not in without]
     functions = {name: SimpleNamespace() for name in names} | {"cbfloat_kernels_version": lambda: version}
+    if "cbfloat_names" not in without:
+        functions["cbfloat_names"] = Mock(return_value=names_found.encode())
     return SimpleNamespace(_name="native.so", **functions)
 
 
@@ -53,14 +56,20 @@ def test_every_function_of_a_call_is_declared_with_the_parameters_of_the_header(
         assert len(getattr(declared, name).argtypes) == PARAMETERS[name], name
 
 
-@pytest.mark.parametrize("given", [{"version": 1}, {"without": ("cbfloat_correlate",)}])
+@pytest.mark.parametrize("given", [{"version": 1}, {"without": ("cbfloat_names",)}])
 def test_library_of_another_build_is_refused_with_what_to_do(given):
     wanted = (
-        f"native.so: got version {given.get('version', 2)}, must be 2 with cbfloat_correlate; "
+        f"native.so: got version {given.get('version', 2)}, must be 2 with cbfloat_names; "
         "build it again with pip install -e ."
     )
     with pytest.raises(ImportError, match=re.escape(wanted)):
         library.declared(library_of(**given))
+
+
+def test_library_with_other_modes_or_events_is_refused():
+    for names in (library.NAMES.replace("down up", "up down"), library.NAMES + "cancelled "):
+        with pytest.raises(ImportError, match=re.escape(f"got modes and events {names!r}, must be {library.NAMES!r}")):
+            library.declared(library_of(names_found=names))
 
 
 @pytest.mark.parametrize("counts", [False, "sum"])

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 from torch import Tensor, nn
+from torch.utils.flop_counter import flop_registry
 
 from golden.torch.instruments.audit import Recorder
 
@@ -92,23 +92,5 @@ def _spread(given: Tensor, count: int) -> Tensor:
 
 
 def _products(operator: Any, args: tuple[Any, ...]) -> int:
-    name, left, right = operator._schema.name, args[0], args[1]
-    if name == "cbfloat::matrix_product":
-        batch = _broadcast(left, right)
-        return batch * left.shape[-2] * left.shape[-1] * right.shape[-1]
-    if name == "cbfloat::convolution_transposed":
-        return left.numel() * right[0].numel()
-    if name == "cbfloat::convolution_of_kernels":  # of the gradient of the results, and the inputs
-        return left.numel() * (right.shape[1] // args[6]) * prod(args[2])
-    if name == "cbfloat::convolution":
-        result = operator(*(each.to("meta") if isinstance(each, Tensor) else each for each in args))
-        return result.numel() * right[0].numel()
-    raise NotImplementedError(f"{name}: its products are not counted")
-
-
-def _broadcast(left: Tensor, right: Tensor) -> int:
-    count = 1
-    for axis in range(3, 1 + max(left.ndim, right.ndim)):
-        sides = [each.shape[-axis] for each in (left, right) if each.ndim >= axis]
-        count *= max(sides) if min(sides) else 0
-    return count
+    shapes = tuple(each.to("meta") if isinstance(each, Tensor) else each for each in args)
+    return int(flop_registry[operator.overloadpacket](*shapes, out_val=operator(*shapes))) // 2

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 import golden
 from golden.accumulator import Accumulator
-from golden.counts import NO_EXPONENT, Counts, Events
+from golden.counts import Counts, Events
 from golden.formats import FloatFormat
 from golden.torch.instruments.observe.samples import Piece
 from golden.torch.products.operators.windows import Summing
@@ -23,7 +23,7 @@ Values = NDArray[np.float32]
 
 def nothing_counted() -> Counts:
     """Return the counts of no steps."""
-    return Counts(Events(0, 0, 0, 0, 0, 0), Events(0, 0, 0, 0, 0, 0), NO_EXPONENT)
+    return Counts(Events(), Events())
 
 
 @dataclass

@@ -22,6 +22,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from golden.counts import COUNTED
+from golden.nearest import complete
+
 __all__ = [
     "VERSION",
     "DistanceRow",
@@ -124,6 +127,9 @@ class EventsRow(_Row):
     overflow: _Count
     invalid: _Count
     swamped: _Count
+
+
+complete("golden.torch.observing.rows.EventsRow", EventsRow.model_fields, COUNTED)
 
 
 class DistanceRow(_Row):

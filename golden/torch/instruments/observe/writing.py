@@ -9,6 +9,7 @@ from typing import TextIO
 
 import torch.distributed as dist
 
+from golden.flags import EVENTS
 from golden.torch.common.arguments import make_folder
 from golden.torch.common.processes import rank, world_size
 from golden.torch.instruments.observe.rows import ProductRow, Row, RunRow, StepRow, TrialRow, read_rows
@@ -104,7 +105,7 @@ class Board:
     def _write_product(self, row: ProductRow) -> None:
         place = f"{row.module or 'model'}/{row.direction}/{row.operation.replace(' ', '_')}"
         steps = max(1, row.products.steps + row.promotions.steps)
-        for name in ("overflow", "underflow", "invalid", "swamped"):
+        for name in (event for event in EVENTS if event != "inexact"):
             share = (getattr(row.products, name) + getattr(row.promotions, name)) / steps
             self._writer.add_scalar(f"observe_{name}/{place}", share, row.step)
         if row.distance is not None:

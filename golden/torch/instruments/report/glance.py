@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from golden.counts import COUNTED
 from golden.torch.instruments.report.advice import Case
 from golden.torch.instruments.report.judging import worst_first
 from golden.torch.instruments.report.limits import LIMITS
-from golden.torch.instruments.report.records import COUNTED, Run
+from golden.torch.instruments.report.records import Run
 from golden.torch.instruments.report.words import count, number, pass_in_words, percent, short_power
 
 __all__ = ["Fact", "results_of", "settings_of"]

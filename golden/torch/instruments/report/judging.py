@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from golden.counts import COUNTED
 from golden.torch.instruments.report.limits import EVENTS, LIMITS
-from golden.torch.instruments.report.records import COUNTED, BadStep, Layer, Run
+from golden.torch.instruments.report.records import BadStep, Layer, Run
 
 __all__ = ["Judged", "judged", "share_of_steps", "worst_first"]
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from golden import flags
+from golden.nearest import complete
+
 __all__ = ["EVENTS", "IN_A_STEP", "LIMITS", "MOST_LOST", "MOST_RELATIVE", "MOST_SWAMPED", "RARE", "Limit"]
 
 #: Shares below this one are shown as "less than".
@@ -54,3 +57,5 @@ IN_A_STEP = (
     f"the addends are swamped and the results more than {100 * MOST_RELATIVE:g}\u00a0% from fp32"
 )
 EVENTS = tuple(name for name in LIMITS if name != "distance")
+# Every other step is inexact, which has no limit.
+complete("golden.torch.report.limits.LIMITS", ("inexact", *EVENTS), flags.EVENTS)

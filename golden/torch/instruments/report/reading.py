@@ -12,8 +12,8 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import from_json
 
+from golden.counts import COUNTED
 from golden.torch.instruments.report.records import (
-    COUNTED,
     PASSES,
     TENSORS,
     BadStep,

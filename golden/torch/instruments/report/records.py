@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from golden.counts import COUNTED
 from golden.formats import FloatFormat, format_named
 
 __all__ = [
-    "COUNTED",
     "PASSES",
     "TENSORS",
     "BadStep",
@@ -29,8 +29,6 @@ __all__ = [
 
 #: The passes, in the order in which they are shown.
 PASSES = ("forward", "gradient_of_input", "gradient_of_weight")
-#: The counts of each kind of step, in the order of the columns of `Layer.products`.
-COUNTED = ("steps", "inexact", "underflow", "overflow", "invalid", "swamped")
 TENSORS = ("left", "right", "output")
 
 
@@ -183,12 +181,12 @@ class Layer:
 
     @property
     def products(self) -> NDArray[np.int64]:
-        """Counts of the steps that add a product, shape (n, 6)."""
+        """Counts of the steps that add a product, shape (n, len(COUNTED))."""
         return _rows(self.counted_products)
 
     @property
     def promotions(self) -> NDArray[np.int64]:
-        """Counts of the promotions, shape (n, 6)."""
+        """Counts of the promotions, shape (n, len(COUNTED))."""
         return _rows(self.counted_promotions)
 
     @property

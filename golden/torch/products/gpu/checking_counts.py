@@ -6,9 +6,10 @@ import numpy as np
 import torch
 
 import golden
-from golden.cuda.counting import EVENTS, NUMBERS, SLOTS, counted_launch, counts_of, exponents_launch
+from golden.cuda.counting import NUMBERS, SLOTS, counted_launch, counts_of, exponents_launch
 from golden.cuda.launching import Device
 from golden.cuda.plan import FLOAT32
+from golden.flags import EVENTS
 from golden.kernels.products import Formats
 from golden.reduction import Reduction
 from golden.torch.products.gpu.checking import complaint, drawn_operands, in_hex, launch

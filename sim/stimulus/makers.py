@@ -1,0 +1,42 @@
+"""The maker of a unit's scenarios, put together from what the unit has: counters, rounding modes, lanes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sim.port import Port
+from sim.scenario import Scenario
+from sim.stimulus.counted import CountingMaker
+from sim.stimulus.mac import MacMaker
+from sim.stimulus.rounded import RoundedMaker, takes_modes_or_widens
+from sim.stimulus.vector import VectorMaker
+
+__all__ = ["maker_of", "reduction_scenarios"]
+
+
+def maker_of(core: Any, port: Port, seed: int, unit: str, effort: float) -> MacMaker:
+    """Return the maker of the scenarios of a multiply-accumulate unit, of one lane or several.
+
+    Parameters
+    ----------
+    core : MultiplyAccumulate or VectorMac
+    port : Port
+        Of the unit, which may have other ports around the core.
+    seed : int
+    unit : str
+        Name of the unit; with the seed, it gives the random numbers.
+    effort : float
+    """
+    parts = [CountingMaker] if port.counters else []
+    parts += [RoundedMaker] if takes_modes_or_widens(core) else []
+    parts += [VectorMaker if hasattr(core, "lanes") else MacMaker]
+    combined: type[MacMaker] = type("CombinedMaker", tuple(parts), {})
+    return combined(core, port, seed, unit, effort)
+
+
+def reduction_scenarios(
+    core: Any, port: Port, seed: int, unit: str, effort: float
+) -> tuple[list[Scenario], set[str], list[str]]:
+    """Return the scenarios, the coverage bins that must not be empty, and the names of the formats."""
+    maker = maker_of(core, port, seed, unit, effort)
+    return maker.scenarios(), maker.required(), maker.format_names()
