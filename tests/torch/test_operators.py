@@ -8,7 +8,7 @@ from torch.utils.flop_counter import flop_registry
 
 import golden.torch as cstorch
 from golden.torch import mx
-from golden.torch.operators import sharding
+from golden.torch.products.operators import sharding
 
 from .oracle import normal
 
