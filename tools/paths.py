@@ -1,15 +1,22 @@
-"""Paths of the repository, and paths that a command line gives."""
+"""The root of the repository, and types of options: a count, a folder or a file to write."""
 
 from __future__ import annotations
 
 import argparse
 import os
-import threading
 from pathlib import Path
 
-__all__ = ["ROOT", "file_to_write", "folder_to_write", "write_whole"]
+__all__ = ["ROOT", "at_least_one", "file_to_write", "folder_to_write"]
 
 ROOT = Path(__file__).resolve().parents[1]
+
+
+def at_least_one(text: str) -> int:
+    """Return the number that an option gives; an error of argparse unless it is an integer of at least 1."""
+    number = int(text) if text.isdecimal() else 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"got {text}, must be at least 1")
+    return number
 
 
 def folder_to_write(text: str) -> Path:
@@ -31,17 +38,3 @@ def file_to_write(text: str) -> Path:
     if not os.access(nearest, os.W_OK | os.X_OK):
         raise argparse.ArgumentTypeError(f"got {text}, but nothing can be written into {nearest}")
     return path
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file at once: whoever reads it meanwhile finds it as it was. Its folder is made.
-
-    Processes and threads may write the same file at the same time; the last one stays.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    new = path.with_name(f"{path.name}.{os.getpid()}.{threading.get_native_id()}.new")
-    try:
-        new.write_bytes(content)
-        new.replace(path)
-    finally:
-        new.unlink(missing_ok=True)

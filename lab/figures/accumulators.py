@@ -16,7 +16,7 @@ from sklearn.datasets import load_digits
 import golden
 from golden import BF16, FLOAT8_E4M3FN, Accumulator, FloatFormat, Reduction
 from tools.interrupts import ending_on_interrupt
-from tools.pages import check, publish
+from tools.pages import add_update_docs, publish
 from tools.paths import ROOT, folder_to_write
 from tools.results import Table, measured
 from tools.style import picture
@@ -37,9 +37,9 @@ class Row:
     Parameters
     ----------
     error : float
-        Root mean square of the error of a product over that of the exact product; the operands count as exact.
+        Root mean square error of a product relative to the exact product; the operands count as exact.
     loss, accuracy : float
-        Of the trained network: cross-entropy on the training set, the part of the test set that it names rightly.
+        The trained network's cross-entropy on the training set, and its share of right answers on the test set.
     """
 
     name: str
@@ -50,7 +50,7 @@ class Row:
 
 
 def rules() -> dict[str, tuple[FloatFormat, Reduction | Accumulator]]:
-    """Return what is compared, by name."""
+    """Return the compared rules with their operand formats, by name."""
     found: dict[str, tuple[FloatFormat, Reduction | Accumulator]] = {}
     for fmt in (BF16, FLOAT8_E4M3FN):
         for level in golden.LEVELS:
@@ -107,7 +107,7 @@ def _train(fmt: FloatFormat, rule: Reduction | Accumulator) -> tuple[float, floa
 
 
 def table(rows: Sequence[Row]) -> Table:
-    """Return the rows as they are shown."""
+    """Return the table of the page."""
     cells = [
         (f"`{row.name}`", str(row.operand), f"{row.error:.2e}", f"{row.loss:.4f}", f"{100 * row.accuracy:.1f} %")
         for row in rows
@@ -140,10 +140,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "-o", "--output", type=folder_to_write, default=Path("build/figures"), help="folder (default %(default)s)"
     )
-    parser.add_argument("--update-docs", action="store_true", help="put table and picture into docs/accumulators.md")
+    add_update_docs(parser, _TOOL, "put table and picture into docs/accumulators.md")
     given = parser.parse_args(arguments)
-    if given.update_docs:
-        check(_TOOL)
     console, rows = Console(stderr=True), []
     for name in rules():
         rows.append(measure(name))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SUBJECT", "conclusion", "figures", "markdown", "note", "published", "read_json", "table", "write_json"]
 
-#: The row of the front page, and the units of which it speaks.
+#: The row of the front page, and its units.
 SUBJECT = "area and frequency"
 _CONCLUDED = {"mac_cbfloat16": "multiply-accumulate unit", "cbfloat16_to_float32": "cbfloat16 to float32"}
 _HEADINGS = (
@@ -35,7 +35,7 @@ def _row(result: Result) -> list[str]:
 
 
 def table(report: Report) -> Table:
-    """Return the table for the terminal; what came from the cache is marked with a star."""
+    """Return the table for the terminal; a star marks results from the cache."""
     from rich.markup import escape
     from rich.table import Table
 
@@ -88,7 +88,7 @@ def conclusion(report: Report) -> str | None:
 
 
 def published() -> Report:
-    """Return what the documentation shows; errors are those of `tools.results.read`."""
+    """Return the report that the documentation shows; it raises as `tools.results.read` does."""
     return Report.from_json(read("fpga").data)
 
 

@@ -1,7 +1,7 @@
-"""The short run of the example for cards, on the processor: how five precisions learn, and what their sums lose.
+"""The short run of the example for cards, on the processor: how five precisions learn, and how much their sums lose.
 
-``python -m lab.gpu.example`` trains, which takes minutes, and prints a table: losses, and of the products that were
-observed what share of their steps lost something, and how far the results are from fp32.
+``python -m lab.gpu.example`` trains for minutes. Its table shows the losses and, for the observed products, the shares
+of steps that lost their addend or precision, and the distance of the results from fp32.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rich.console import Console
 from golden.torch.examples.python_gpt import PRECISIONS, SHORT, Outcome, compare
 from golden.torch.observing import NAME, ProductRow, read_rows
 from tools.interrupts import ending_on_interrupt
-from tools.pages import check, publish
+from tools.pages import add_update_docs, publish
 from tools.results import Table, measured
 
 __all__ = ["Losses", "losses", "main", "table"]
@@ -36,7 +36,7 @@ _FOLDER = Path("build/python_gpt")
 
 @dataclass(frozen=True)
 class Losses:
-    """What the sums of a run lost: shares of the counted steps, and the mean relative distance from fp32."""
+    """The losses of a run's sums: shares of the counted steps, and the mean relative distance from fp32."""
 
     swamped: float
     underflow: float
@@ -44,7 +44,7 @@ class Losses:
 
 
 def losses(file: Path) -> Losses:
-    """Return what a file of observations tells of all its products."""
+    """Return the losses of all products in a file of observations."""
     rows = [row for row in read_rows(file) if isinstance(row, ProductRow)]
     events = [each for row in rows for each in (row.products, row.promotions)]
     steps = max(1, sum(each.steps for each in events))
@@ -75,12 +75,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line."""
     parser = argparse.ArgumentParser(prog="python -m lab.gpu.example", description=__doc__)
     parser.add_argument("--folder", type=Path, default=_FOLDER, help="where runs and page are written (%(default)s)")
-    parser.add_argument("--update-docs", action="store_true", help="put the table into its page of docs")
+    add_update_docs(parser, _TOOL, "put the table into its page of docs")
     given = parser.parse_args(arguments)
     if given.folder.exists():
         parser.error(f"--folder: {given.folder} exists; delete it, or choose another, to run again")
-    if given.update_docs:
-        check(_TOOL)
     outcomes = compare(given.folder, list(PRECISIONS), SHORT, "CPU", Console(stderr=True))
     lost = {name: losses(given.folder / name.replace(" ", "_") / NAME) for name in outcomes}
     found = table(outcomes, lost)

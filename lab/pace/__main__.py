@@ -15,7 +15,8 @@ from lab.fpga.report import published, read_json
 from lab.pace.measure import products_per_cycle
 from lab.pace.report import SUBJECT, conclusion, every_pace, figures, measured_units, paces
 from tools.interrupts import ending_on_interrupt
-from tools.pages import check, publish
+from tools.pages import add_update_docs, publish
+from tools.paths import at_least_one
 from tools.results import measured as measured_now
 from tools.results import read
 
@@ -26,17 +27,10 @@ __all__ = ["main"]
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line."""
     parser = argparse.ArgumentParser(prog="python -m lab.pace", description=__doc__)
-    parser.add_argument("--chunk", type=int, default=32, help="products in a chunk (default %(default)s)")
+    parser.add_argument("--chunk", type=at_least_one, default=32, help="products in a chunk (default %(default)s)")
     parser.add_argument("--measured", type=Path, metavar="JSON", help="areas and frequencies (default: published)")
-    parser.add_argument("--update-docs", action="store_true", help="put the table into docs/results/fpga.md")
+    add_update_docs(parser, "pace", "put the table into docs/results/fpga.md")
     given = parser.parse_args(arguments)
-    if given.chunk < 1:
-        parser.error(f"--chunk: got {given.chunk}, must be at least 1")
-    if given.update_docs:
-        try:
-            check("pace")
-        except ValueError as error:
-            parser.error(str(error))
 
     try:
         report = read_json(given.measured) if given.measured else published()
@@ -54,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.update_docs:
         said = conclusion(rows)
         found = measured_now("pace", ["hdl"], subject=SUBJECT, conclusion=said, tables=(table,), data=asdict(whole))
-        # The frequencies are those of the published table, and so is its age.
+        # The frequencies come from the published table, and so does its age.
         publish(found if given.measured else replace(found, sources=read("fpga").sources))
     return 0
 

@@ -1,4 +1,4 @@
-"""Speed beside PyTorch's fp32 product in the same process, and the outputs that differ from the contract's."""
+"""Speed relative to PyTorch's fp32 product in the same process, and outputs that differ from the contract's."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ __all__ = ["Row", "count_wrong", "machine", "measure_speed", "same_as_reference"
 
 Float32 = NDArray[np.float32]
 
-#: The product on which all are timed, unless one is too slow for it: M, K, N.
+#: M, K, N of the timed product; slow contestants get a smaller one.
 _LARGEST = (512, 512, 512)
 _SMALLEST = (16, 256, 16)
-#: The product on which outputs are compared: its K is that of an ordinary layer.
+#: M, K, N of the product whose outputs are compared, with the K of an ordinary layer.
 _JUDGED = (64, 2048, 64)
 _LONG_ENOUGH = 0.05  # seconds
 
@@ -42,7 +42,7 @@ class Row:
     rate : float
         Products (multiply-accumulates) per second, the median.
     ratio : float
-        Of its rate and that of torch.mm in fp32 with as many threads, the median.
+        Its rate relative to torch.mm in fp32 with as many threads, the median.
     wrong, judged : int
         Outputs that differ from golden's in some bit, of how many.
     """
@@ -91,7 +91,7 @@ def _shape_for(contestant: Contestant) -> tuple[int, int, int]:
 def measure_speed(contestant: Contestant, repetitions: int) -> tuple[tuple[int, int, int], float, float]:
     """Return the shape that was timed, products per second, and the ratio to torch.mm, medians of the repetitions.
 
-    torch.mm runs at its own best shape, right before each repetition, with as many threads.
+    torch.mm runs at its best shape right before each repetition, with as many threads.
     """
     torch.set_num_threads(contestant.threads)
     with kernels.use(threads=contestant.threads):

@@ -124,7 +124,7 @@ def test_process_of_a_pool_and_its_programs_hear_nothing_of_ctrl_c(kind: str) ->
         ("lab.proofs.__main__", "as_completed", ("--tier", "fast", "control/*")),
         ("lab.faults.__main__", "batches", ()),
         ("lab.exhaustive.__main__", "_run_all", ()),
-        ("lab.fpga.cli", "_run", ()),
+        ("lab.fpga.__main__", "_run", ()),
         ("lab.speed.__main__", "contestants", ()),
     ],
 )

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.fpga import cli
+from lab.fpga import __main__ as cli
 from tests.lab.fpga.samples import NETLIST, NEXTPNR_REPORT, TOOLS
 from tools.programs import YOSYS, Tool
 
