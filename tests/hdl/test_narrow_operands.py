@@ -23,7 +23,8 @@ from hdl.verilog import to_verilog
 from tools.compiled import Compiled
 
 from . import vector_bench
-from .mac_bench import Product, reduction, run, sometimes
+from .mac_bench import Product, reduction, run
+from .simulators import sometimes
 
 
 def stored(codes, fmt):

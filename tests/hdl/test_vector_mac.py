@@ -11,8 +11,7 @@ from hdl.parameters import built_from
 from hdl.vector.parameters import VectorParameters
 from lab.exhaustive.operands import factors
 
-from .mac_bench import sometimes
-from .simulators import unit_of
+from .simulators import sometimes, unit_of
 from .vector_bench import Beat, beats_of, element_results, elements, reduction, refused, run
 
 # What is built, and the chunk length.
@@ -279,41 +278,6 @@ def test_vector_mac_under_back_pressure_forever_accepts_no_more_than_it_has_plac
     # Two places each; one more beat waits in the rank ahead of the issue.
     assert done.results == []
     assert len(done.accepted_at) == unit.parameters.results // 2 + 1
-
-
-BAD = [
-    ({"lanes": 3}, ValueError, "lanes: got 3, must be an even number from 2 to 1024"),
-    ({"lanes": 0}, ValueError, "lanes: got 0, must be an even number from 2 to 1024"),
-    ({"lanes": -2}, ValueError, "lanes: got -2, must be an even number from 2 to 1024"),
-    ({"lanes": 4.0}, TypeError, "lanes: got 4.0, must be an int"),
-    ({"lanes": True}, TypeError, "lanes: got True, must be an int"),
-    ({"registers": 12}, ValueError, "registers: got 12, must be a power of two from 2 to 4096"),
-    (
-        {"registers": 8},
-        ValueError,
-        "registers: got 8, must be at least 16 with 11 stages: too few registers for the pipeline, of which 14 in "
-        "rotation keep it full; build more registers or fewer stages",
-    ),
-    (
-        {"registers": 4, "levels": (0, 2), "stages": 8},
-        ValueError,
-        "registers: got 4, must be at least 8 with 8 stages: too few registers for the pipeline, of which 5 in "
-        "rotation keep it full; build more registers or fewer stages",
-    ),
-    ({"operands": ()}, ValueError, "operands: got none, must be at least one FloatFormat"),
-    ({"levels": (3,)}, ValueError, "levels: got (3,), must be some of (0, 1, 2), each once"),
-    ({"stages": 14}, ValueError, "stages: got 14, must be from 1 to 13 (11 unless given)"),
-    ({"chunk_bits": 0}, ValueError, "chunk_bits: got 0, must be from 1 to 32"),
-    ({"flags": 1}, TypeError, "flags: got 1, must be True or False"),
-    ({"multiplier": "x"}, ValueError, "multiplier: got 'x', must be one of generic, ecp5"),
-]
-
-
-@pytest.mark.parametrize(("given", "error", "message"), BAD, ids=[name_of(given) for given, *_ in BAD])
-def test_vector_mac_with_a_bad_parameter_names_it(given, error, message):
-    with pytest.raises(error) as raised:
-        VectorMac(**given)
-    assert str(raised.value) == message
 
 
 def test_vector_mac_attributes_are_its_parameters_and_its_latencies():
