@@ -14,7 +14,7 @@ from golden import BF16, CBFLOAT16, FP16, FloatFormat, Rounding
 from golden.arrays.chain import last_rounding
 from golden.rounding import ReductionRounding
 from golden.torch.gpu.checking import check_product
-from tests.cuda import checks, counts, test_arrays, test_blocks, test_checking, test_modes
+from tests.cuda import checks, counts, test_arrays, test_checking, test_products
 from tests.cuda.products import assert_equal_bits, check, reduction_of, special_values, values
 from tests.cuda.ptx.device import PtxDevice
 
@@ -42,7 +42,7 @@ def some_rounding(device: PtxDevice) -> None:
 
 
 def some_blocks(device: PtxDevice) -> None:
-    test_blocks.check(device, golden.FLOAT8_E4M3FN, ((9, 45, 32), (2, 2100, 5000)))
+    test_arrays.check(device, golden.FLOAT8_E4M3FN, ((9, 45, 32), (2, 2100, 5000)))
 
 
 def some_softmax(device: PtxDevice) -> None:
@@ -103,8 +103,8 @@ def test_kernels_by_their_instructions_are_golden_s(
 def test_products_of_any_codes_by_their_instructions_are_golden_s_in_every_mode(
     devices: dict[int, PtxDevice], mode: Rounding
 ) -> None:
-    test_modes.test_product_of_any_codes_in_a_mode_is_golden_s(devices[USUAL], mode)
-    test_modes.test_product_in_doubles_in_a_mode_is_golden_s(devices[USUAL], mode)
+    test_products.test_product_of_any_codes_in_a_mode_is_golden_s(devices[USUAL], mode)
+    test_products.test_product_in_doubles_in_a_mode_is_golden_s(devices[USUAL], mode)
 
 
 @pytest.mark.parametrize("mode", [Rounding.NEAREST_AWAY, Rounding.STOCHASTIC], ids=str)
