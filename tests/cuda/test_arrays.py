@@ -1,4 +1,4 @@
-"""Rounding, blocks and softmax by the kernels for cards, run on this machine, are those of golden, bit for bit."""
+"""Rounding, blocks and softmax by the kernels for cards, run on this machine, equal golden, bit for bit."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def rounded(
     modes: ReductionRounding = NEAREST,
     **place: int,
 ) -> Values:
-    """Round values by the kernel, at a place of random bits, and return what the memory of the result then holds."""
+    """Round values by the kernel, at a place of random bits, and return the memory of the result."""
     result = np.zeros(x.size, np.uint32 if memory == FLOAT32 else np.uint16)
     launch = rounding_launch(
         x.ctypes.data, result.ctypes.data, x.size, FLOAT32, memory, fmt, modes, **place
@@ -189,7 +189,7 @@ SHAPES = ((70, 64, 32), (9, 45, 32), (3, 33, 8), (50, 3, 1), (2, 3000, 1200), (2
 
 
 def in_blocks(device: HostDevice, x: NDArray[np.generic], element: FloatFormat, block: int, memory: int) -> Values:
-    """Round the rows of an array by the kernel, and return what the memory of the result then holds."""
+    """Round the rows of an array by the kernel, and return the memory of the result."""
     whole = np.full(x.size + 24, 7, x.dtype)
     result = whole[8 : 8 + x.size]
     run(device, blocks_launch(x.ctypes.data, result.ctypes.data, *x.shape, block, memory, element), x, result)

@@ -20,7 +20,7 @@ SCALED = Steps(Rounding.NEAREST_EVEN, "scaled", "scaled")
 
 
 class Driver:
-    """What cuda.bindings.driver has, as far as it is used; `fails` names the function that returns an error."""
+    """The used part of cuda.bindings.driver; `fails` names the function that returns an error."""
 
     def __init__(self):
         self.calls, self.fails = [], None

@@ -165,7 +165,7 @@ def test_parts_of_a_batch_have_the_random_bits_of_the_whole(host_device: HostDev
 
 
 def test_elements_far_apart_are_found(host_device: HostDevice) -> None:
-    """Offsets beyond 2^31 elements: of rows, of matrices and of results. Only what is touched takes memory."""
+    """Offsets beyond 2^31 elements: of rows, of matrices and of results. Only touched pages take memory."""
     far, size = 2**31 + 3, 4 * 2**31
     # MAP_NORESERVE, which Python names from 3.13 on.
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | (0x4000 if sys.platform == "linux" else 0)

@@ -1,4 +1,4 @@
-"""Matrix products by the kernels for cards, in every rounding mode, are those of golden, bit for bit."""
+"""Matrix products by the kernels for cards, in every rounding mode, equal golden, bit for bit."""
 
 import numpy as np
 import pytest
@@ -132,7 +132,7 @@ def test_product_in_a_mode_is_golden_s(host_device: HostDevice, mode: Rounding) 
 
 @pytest.mark.parametrize("mode", OTHER_MODES, ids=str)
 def test_product_of_any_codes_in_a_mode_is_golden_s(host_device: HostDevice, mode: Rounding) -> None:
-    """Beyond the largest value a mode decides what a sum becomes, and of what sign an exact zero is."""
+    """Beyond the largest value a mode decides the result of a sum, and the sign of an exact zero."""
     for fmt, level in [(FP16, 2), (CBFLOAT16, 1), (BF16, 0), (BF16, 2), (FloatFormat("tiny", 3, 2, 2), 2)]:
         a, b = special_values(level, fmt, 9, 24), special_values(level + 10, fmt, 24, 33)
         plan, start = reduction_of(fmt, level, 5), special_values(level + 20, fmt, 33)

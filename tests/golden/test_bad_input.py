@@ -63,7 +63,7 @@ def test_encode_python_int_0x1000001000000001_is_refused_as_float64_would_round_
 
 
 def test_encode_python_int_0x1000001000000001_beside_a_float_is_refused_too():
-    # NumPy makes float64 of such a list, and objects of what is beyond 64 bits.
+    # NumPy makes float64 of such a list, and objects of ints beyond 64 bits.
     for values in ([2**60 + 2**36 + 1, 1.5], [2**63 + 2**39 + 1, -1], [[2**53 + 1], [0.5]], 2**70, [10**400, 1]):
         expect_refusal(ValueError, r"values: got an int beyond 2\*\*53, must be given as a float", encode, values, FP32)
     assert encode([2**53, 1.5], FP32).tolist() == [0x5A000000, 0x3FC00000]

@@ -1,4 +1,4 @@
-"""Formats that are not IEEE 754's, made by hand, against ml_dtypes; and what a format says of its codes."""
+"""Formats that are not IEEE 754's, made by hand, against ml_dtypes; and a format's answers about its codes."""
 
 import ml_dtypes
 import numpy as np

@@ -1,4 +1,4 @@
-"""The multiply-accumulate unit on streams of reductions: every result and its flags are those of `golden.dot`."""
+"""The multiply-accumulate unit on streams of reductions: every result and its flags equal `golden.dot`."""
 
 import numpy as np
 import pytest

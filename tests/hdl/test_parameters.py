@@ -1,4 +1,4 @@
-"""Parameters of the units: attributes to read, errors that name the parameter, what was given and what is allowed."""
+"""Parameters of the units: attributes to read, errors that name the parameter, its value and the allowed ones."""
 
 import inspect
 

@@ -1,4 +1,4 @@
-"""The SIMD multiply-accumulate unit on streams of reductions: every element and its flags are those of `golden.dot`."""
+"""The SIMD multiply-accumulate unit on streams of reductions: every element and its flags equal `golden.dot`."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from lab.exhaustive.operands import factors
 from .simulators import sometimes, unit_of
 from .vector_bench import Beat, beats_of, element_results, elements, reduction, refused, run
 
-# What is built, and the chunk length.
+# Parameters of a unit, and the chunk length.
 BUILDS = [
     ({}, 3),
     ({"operands": HALF_FORMATS}, 2),
@@ -127,7 +127,7 @@ def test_vector_mac_with_levels_in_turn_on_one_pair_of_rows_keeps_them_apart(sta
 @pytest.mark.parametrize("stages", [8, 9, None])
 def test_vector_mac_with_a_ragged_tail_behind_a_backlog_adds_the_tail_to_the_right_total(stages):
     # All rows end a chunk one after the other; the last one then ends a tail of one product as soon as it may. At level
-    # 1 its full chunk waits for the promotions of the other rows: that of the tail would follow it at once.
+    # 1 its full chunk waits for the promotions of the other rows: the tail's would follow it at once.
     unit = unit_of(VectorMac, stages=stages)
     rng = np.random.default_rng(14)
     count, chunk = unit.accumulate_latency - 1, 3

@@ -184,7 +184,7 @@ def test_verilog_declares_no_wire_without_bits(generated, command):
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_verilog_has_no_process_that_waits_for_constants(generated, command):
-    # `always @*` over constants never starts, and what it assigns stays unknown: so did the ready of mac-chains-alone.
+    # `always @*` over constants never starts, and its results stay unknown: so did the ready of mac-chains-alone.
     assert not re.findall(r"always @\*\n\s+\S+ (?:\[\S+\] )?= \d+'", generated[command].read_text())
 
 
@@ -281,7 +281,7 @@ def test_module_runs_as_a_command_and_returns_the_status():
 
 
 def test_all_writes_each_unit_once(tmp_path, monkeypatch, capsys):
-    # Generating all of them is `make verilog`; here only what is listed and written.
+    # Generating all of them is `make verilog`; here only the list and the files.
     monkeypatch.setattr("hdl.cli.to_verilog", lambda unit, name: f"{name}: {type(unit).__name__}\n")
     assert main(["verilog", "all", "-o", str(tmp_path)]) == 0
     names = {f"{source}_to_{destination}" for source, destination in permutations(WIDE_FORMATS, 2)}

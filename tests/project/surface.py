@@ -23,7 +23,7 @@ from hdl import FloatConverter
 from hdl.verilog import to_verilog
 
 ROOT = Path(__file__).resolve().parents[2]
-#: What may come of bad input; RuntimeError and NotImplementedError where a docstring has them.
+#: Errors for bad input; RuntimeError and NotImplementedError where a docstring has them.
 ERRORS = (TypeError, ValueError, OSError, RuntimeError, NotImplementedError, ImportError)
 
 _CODES = np.full((2, 2), 0x3E00, np.uint16)
@@ -174,7 +174,7 @@ def fault_of(
 ) -> str:
     """Return the fault of an error for bad input, or nothing if it is ours and names an argument.
 
-    A message begins with the name of an argument, or holds that of one of the `wrong` ones.
+    A message begins with the name of an argument, or holds the name of one of the `wrong` ones.
     """
     *_, last = traceback.extract_tb(error.__traceback__)
     where = f"{Path(last.filename).name}:{last.lineno}"

@@ -61,7 +61,7 @@ KEYS = {
     "golden.torch.optim.configure_lr_scheduler": ("scheduler",),
     "golden.torch.optim.configure_scheduler_params": ("scheduler",),
 }
-#: Arguments that are called, and what is handed to them: an error in there is the caller's own.
+#: Arguments that are called, and their operands: an error in there is the caller's.
 CALLED = {
     "golden.torch.Trainer": ("model", "optimizer", "schedulers"),
     "golden.torch.advise": ("model", "batches", "loss"),
@@ -79,7 +79,7 @@ def defaults_of_the_process(monkeypatch):
 
 
 def outcome(one: Surface, arguments: dict[str, object], wrong: Iterable[str] = ()) -> str:
-    """Call it and return the fault of its error or of what it left behind, or nothing."""
+    """Call it and return the fault of its error, a file that it left behind, or nothing."""
 
     def too_slow(*_: object) -> None:
         raise KeyboardInterrupt(f"{one}: no answer in {PATIENCE} s")

@@ -18,7 +18,7 @@ from sim.run.simulate import Job, prepare, run_unit
 from sim.units import UNITS
 
 UNIT = "float16_to_float32_stages_3"
-#: Around the right unit: what is between its answers and the bench. `count` and `left` count answers, `idle` cycles
+#: A wrapper of the right unit: logic between its answers and the bench. `count` and `left` count answers, `idle` cycles
 #: without one; `asked` says that somebody was ready since the last one was taken.
 WRAPPER = """
 module {unit}(
@@ -103,7 +103,7 @@ _MODES = ("nearest_even", "toward_zero")
 def failures(
     unit: Unit, folder: Path, monkeypatch: pytest.MonkeyPatch, scenarios: str, fault: tuple[str, str]
 ) -> list[str]:
-    """What the regression says of a unit with a fault in all lanes of its Verilog, which passes without it."""
+    """The regression's failures for a unit with a fault in all lanes of its Verilog, which passes without it."""
     monkeypatch.setitem(UNITS, unit.name, unit)
     job = Job(unit.name, 1, folder / "run", scenarios=scenarios, engines=(Engine.COMPILED,))
     assert run_unit(job).failures == []

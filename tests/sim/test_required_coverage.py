@@ -1,4 +1,4 @@
-"""What the regression requires of its stimulus, written out: bins taken from the stimulus would shrink with it."""
+"""Required coverage of the regression's stimulus, written out: bins taken from the stimulus would shrink with it."""
 
 from functools import cache
 from itertools import product

@@ -134,7 +134,7 @@ PREPARE = Path(__file__).parents[2] / "tools" / "prepare.sh"
 
 
 def prepare(folder, **programs):
-    """Run prepare.sh where nothing but these shell programs and the shell's own commands exist; return what it says."""
+    """Run prepare.sh where nothing but these shell programs and the shell's own commands exist; return its output."""
     for name, script in {
         "tr": '/usr/bin/tr "$@"',
         "sed": '/usr/bin/sed "$@"',

@@ -182,7 +182,7 @@ def test_parameter_of_two_optimizers_is_refused_and_divided_once(scaler, tensor,
     ):
         scaler.step(other)
     assert tensor.grad.tolist() == [1.0, 1.0]
-    tensor.grad = None  # a gradient of its own is another matter
+    tensor.grad = None  # a separate gradient is another matter
     scaler.scale(tensor.sum()).backward()
     scaler.step(other)
     assert tensor.tolist() == [-1.0, -1.0]

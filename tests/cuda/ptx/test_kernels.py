@@ -28,7 +28,7 @@ OLDEST, USUAL, NEWEST = 75, 80, 120
 
 @pytest.fixture(scope="module")
 def devices() -> dict[int, PtxDevice]:
-    """A machine for the instructions of each architecture; what is compiled stays."""
+    """A machine for the instructions of each architecture; compiled kernels stay."""
     return {architecture: PtxDevice(architecture) for architecture in (OLDEST, USUAL, NEWEST)}
 
 
@@ -129,7 +129,7 @@ def test_counts_by_their_instructions_are_golden_s_in_every_mode(devices: dict[i
 
 
 def changed(kernel: str, what: str, instead: str, number: int | None = None) -> Callable[[str], str]:
-    """Return what puts others in the place of all instructions of a kernel that are so, or of one of them."""
+    """Return a function that replaces one or all of the matching instructions of a kernel."""
 
     def change(text: str) -> str:
         if f".entry {kernel}(" not in text:
@@ -145,7 +145,7 @@ def changed(kernel: str, what: str, instead: str, number: int | None = None) -> 
     return change
 
 
-#: The first and the last barrier of each kernel that has to be there: between two uses of shared memory.
+#: The first and the last necessary barrier of each kernel: between two uses of shared memory.
 BARRIERS = {
     ("multiply_32", checks.product): (1, 9),
     ("multiply_128", large_tile): (1, 33),

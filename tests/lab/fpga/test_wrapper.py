@@ -79,7 +79,7 @@ class Inside(Elaboratable):
 
 
 def record(si: list[int], drive: list[int], monkeypatch: pytest.MonkeyPatch) -> tuple[list[int], list[int]]:
-    """Return what the unit's inputs and what the pin `so` see, cycle by cycle, for some stimulus."""
+    """Return the values of the unit's inputs and of the pin `so`, cycle by cycle, for some stimulus."""
     made: list[Inside] = []
 
     def instance(name: str, **ports: Signal) -> Inside:

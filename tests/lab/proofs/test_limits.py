@@ -78,7 +78,7 @@ def test_solver_that_never_gets_its_processor_time_is_ended(monkeypatch, tmp_pat
     assert (told.verdict, told.remark) == (Verdict.UNKNOWN, "not decided within 0 s")
 
 
-#: What z3 leaves to the solver.
+#: The formula that z3 leaves to the solver.
 SQUARE_OF_THREE = "(declare-const |top.x| (_ BitVec 8))\n(assert (= (bvmul |top.x| |top.x|) #x09))\n"
 
 
