@@ -115,7 +115,7 @@ class Switched:
         self.file, self.numbers = file, {name: number for number, name in enumerate(faults, 1)}
 
     def loaded(self, fault: str | None, folder: Path) -> ctypes.CDLL:
-        """Load a copy, since tables that a library makes at its first use may depend on the fault; turn the fault on."""
+        """Load a copy, since tables that a library makes at its first use may depend on the fault; put it on."""
         name = re.sub(r"\W+", "-", fault or "none")
         library = ctypes.CDLL(str(shutil.copyfile(self.file, folder / f"{name}.so")))
         choose(library, self.numbers[fault] if fault else 0)
