@@ -88,6 +88,8 @@ class FusedSum:
 
     def _check(self) -> None:
         _check_count(self.terms, "terms", 1, _MOST_PRODUCTS + 1)
+        if not isinstance(self.chain, bool):
+            raise TypeError(f"chain: got {self.chain!r}, must be True or False")
         if self.fraction_bits is not None:
             _check_count(self.fraction_bits, "fraction_bits", 1, 40)
             if self.chain:

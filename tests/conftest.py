@@ -33,12 +33,12 @@ def pytest_collection() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _no_evidence_from_tests(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep what tools find of the few inputs of a test from what they have found of the units."""
+    """Keep findings of the few inputs of a test apart from the tools' evidence about the units."""
     monkeypatch.setattr("tools.evidence.BUILD", tmp_path_factory.getbasetemp() / "evidence")
 
 
 @pytest.fixture(autouse=True, scope="session")
 def _ctrl_c_counts() -> None:
-    """Let Ctrl-C count, which a shell ignores for what it starts in the background, and which this would hand on."""
+    """Let Ctrl-C count: a shell ignores it for background processes, and children would inherit that."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -1,4 +1,4 @@
-"""What costs seconds to make is made once for all processes of a test run."""
+"""Folders and arrays that take seconds to make, made once for all processes of a test run."""
 
 import fcntl
 import os
@@ -36,7 +36,7 @@ def locked(file: Path) -> Iterator[None]:
 def shared_folder(tmp_path_factory: pytest.TempPathFactory, name: str, fill: Callable[[Path], None]) -> Path:
     """Return a folder that one process of this test run fills, while the others wait for it."""
     base = tmp_path_factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:  # each worker has a folder of its own in that of the run
+    if "PYTEST_XDIST_WORKER" in os.environ:  # each worker has its own folder within the run's
         base = base.parent
     folder, partial = base / name, base / f"{name}.partial"
     with locked(base / f"{name}.lock"):

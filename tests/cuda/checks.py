@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from golden import CBFLOAT16, FLOAT8_E4M3FN, FP16
-from tests.cuda import products, test_accumulations, test_arrays, test_blocks, test_packing
+from tests.cuda import products, test_accumulations, test_arrays, test_layouts
 from tests.cuda.host import HostDevice
 from tests.cuda.products import reduction_of, special_values, values
 from tests.cuda.ptx.device import PtxDevice
@@ -56,7 +56,7 @@ def native(device: HostDevice | PtxDevice) -> None:
 
 
 def panels(device: HostDevice | PtxDevice) -> None:
-    test_packing.check(device, 33, 48, 32)
+    test_layouts.check_panels(device, 33, 48, 32)
 
 
 def rounding(device: HostDevice | PtxDevice) -> None:
@@ -78,9 +78,9 @@ def counts(device: HostDevice | PtxDevice) -> None:
 
 
 def blocks(device: HostDevice | PtxDevice) -> None:
-    test_blocks.test_blocks_whose_values_are_all_zero_or_not_numbers_are_golden_s(device)
-    for element in (FLOAT8_E4M3FN, test_blocks.LOW, test_blocks.HIGH):
-        test_blocks.check(device, element)
+    test_arrays.test_blocks_whose_values_are_all_zero_or_not_numbers_are_golden_s(device)
+    for element in (FLOAT8_E4M3FN, test_arrays.LOW, test_arrays.HIGH):
+        test_arrays.check(device, element)
 
 
 def machines(device: HostDevice | PtxDevice) -> None:

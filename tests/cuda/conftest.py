@@ -1,4 +1,4 @@
-"""What the tests of the kernels for cards share."""
+"""Fixtures of the tests of the kernels for cards."""
 
 from pathlib import Path
 
@@ -16,5 +16,5 @@ def host_kernels(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def host_device(host_kernels: Path) -> HostDevice:
-    """The kernels on this machine; what is built stays for the session."""
+    """The kernels on this machine; the build stays for the session."""
     return HostDevice(host_kernels)

@@ -54,7 +54,7 @@ def check(
     out: golden.FloatFormat | None = None,
     **modes: Any,
 ) -> Counts:
-    """Multiply and count by the kernels and by golden; compare results and counts, and return those of each result."""
+    """Multiply and count by the kernels and by golden; compare results and counts, and return each result's counts."""
     half = out or reduction.outer
     x, y, start = (torch.from_numpy(each) if isinstance(each, np.ndarray) else each for each in (a, b, initial))
     summing = Summing(half, operand, reduction, ReductionRounding.of(**MODES | modes))

@@ -37,7 +37,7 @@ Kernel = Callable[[int, bytes], None]
 
 
 def definitions(variant: Steps | None, kernel: str) -> list[str]:
-    """Return what the preprocessor is told for one kernel: of a product, tiles of one size are enough."""
+    """Return the definitions for the preprocessor and one kernel; of a product, tiles of one size are enough."""
     is_tile = variant is not None and variant.chain not in ALONE
     return defines(variant) + ([f"-DCBFLOAT_TILE={kernel.rpartition('_')[2]}"] if is_tile else [])
 
@@ -131,7 +131,7 @@ class HostDevice:
                     text=True,
                     timeout=300,
                 )
-                if done.returncode:  # not what a check of a fault may take for a difference
+                if done.returncode:  # never a difference to a check of a fault
                     raise RuntimeError(done.stderr)
                 part.rename(library)
         return library

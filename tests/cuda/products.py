@@ -1,4 +1,4 @@
-"""Products by the kernels for cards on arrays of this machine, and what they are compared with."""
+"""Products by the kernels for cards on arrays of this machine, and the expected results."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from tests.cuda.host import HostDevice
 from tests.cuda.products import Values, assert_equal_bits, matrix, run, special_values, values
 
 VOLTA = golden.accumulators["nvidia_volta"]
-#: What no preset has: an order, a stage that is cut, sums that are not rounded, promotion of a flushed total.
+#: Machines unlike the presets: an order, a stage that is cut, unrounded sums, promotion of a flushed total.
 OWN = {
     "ordered": replace(VOLTA, block=4, order=(2, 0, 3, 1), join=FusedSum(5, 11, Rounding.TO_ODD, Rounding.TO_ODD)),
     "staged": Accumulator(

@@ -26,7 +26,7 @@ SCALED = Steps(EVEN, "scaled", "single")
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
-    """Keep what is compiled in a folder of the test's own, and nothing in this process."""
+    """Keep compiled kernels in a folder of the test, and none in this process."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     compiled.cache_clear()
     yield cache_folder()

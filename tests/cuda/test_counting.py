@@ -1,4 +1,4 @@
-"""Counts of products by the kernels for cards, run on this machine, are those of golden: every number, every result."""
+"""Counts of products by the kernels for cards, run on this machine, equal golden's for every result."""
 
 from __future__ import annotations
 

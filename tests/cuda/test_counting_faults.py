@@ -158,7 +158,7 @@ def test_counting_kernels_with_every_fault_switched_off_pass_the_same_checks(
     assert not _sees(switched, check)
 
 
-# --- what a card proves of itself ---
+# --- the checks of a card at first use ---
 
 FORMATS = Formats.of(CBFLOAT16, Reduction.for_level(1, CBFLOAT16), CBFLOAT16, as_values=True)
 OF_A_CARD = {

@@ -1,4 +1,4 @@
-"""NVIDIA's own bindings, between our launches and a driver of paper: what arrives there is what was meant."""
+"""NVIDIA's own bindings, between our launches and a driver of paper: calls arrive there as they were meant."""
 
 import importlib.util
 import os

@@ -208,7 +208,7 @@ WITHOUT_BARRIER = {
     ),
 }
 
-#: Here the last thread of a stage gathers what the others have found, which is right with a barrier, and without one as
+#: Here the last thread of a stage gathers the others' findings, which is right with a barrier, and without one as
 #: long as threads run in ascending order.
 LAST_GATHERS = (
     Change("packing.h", "thread % PER_STAGE || stage", "thread % PER_STAGE != PER_STAGE - 1 || stage"),

@@ -1,4 +1,4 @@
-"""Operands in any memory: batches, strides, tables, elements of 16 bits; what a plan does with them."""
+"""Operands in any memory: batches, strides, tables, elements of 16 bits; their panels, and how a plan reads them."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ import pytest
 from numpy.typing import NDArray
 
 import golden
-from golden import BF16, CBFLOAT16, FP16, Reduction, Rounding
+from golden import BF16, CBFLOAT16, FP16, FloatFormat, Reduction, Rounding
 from golden.arrays.value_products import indexed_values
-from golden.cuda.plan import BFLOAT16, FLOAT16, FLOAT32, Matrix, choose_tile, plan_product
+from golden.cuda.plan import BFLOAT16, COMMON, FLOAT16, FLOAT32, Launch, Matrix, choose_tile, plan_product
 from golden.cuda.scales import Steps
+from golden.cuda.structures import STAGE, Packing, SourceFields, target
 from golden.kernels.products import Formats, Indexed
-from tests.cuda.host import HostDevice
-from tests.cuda.products import Values, assert_equal_bits, check, matrix, reduction_of, run_plan, values
+from tests.cuda.host import ORDERS, HostDevice
+from tests.cuda.products import Values, assert_equal_bits, check, matrix, reduction_of, run, run_plan, values
 
 PLAN = reduction_of(CBFLOAT16, 1, 16)
 
@@ -164,7 +165,7 @@ def test_parts_of_a_batch_have_the_random_bits_of_the_whole(host_device: HostDev
 
 
 def test_elements_far_apart_are_found(host_device: HostDevice) -> None:
-    """Offsets beyond 2^31 elements: of rows, of matrices and of results. Only what is touched takes memory."""
+    """Offsets beyond 2^31 elements: of rows, of matrices and of results. Only touched pages take memory."""
     far, size = 2**31 + 3, 4 * 2**31
     # MAP_NORESERVE, which Python names from 3.13 on.
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | (0x4000 if sys.platform == "linux" else 0)
@@ -194,3 +195,53 @@ def test_more_tiles_than_blocks_of_a_launch_are_refused_with_advice() -> None:
     operand = Matrix(0, FLOAT32, 1, 1, (1,))
     with pytest.raises(ValueError, match="split the batch"):
         plan_product(formats, (2**31,), (1, 1, 1), operand, operand, operand)
+
+
+def packed(
+    device: HostDevice, x: Values, fmt: FloatFormat, exponent: int, width: int, strides: tuple[int, int, int]
+) -> tuple[Values, Values]:
+    """Pack two matrices (2, lanes, k) of these strides; return panels [matrix][panel][k][lane] and magnitudes."""
+    lanes, k = x.shape[1:]
+    panels, stages = -(-lanes // width), -(-k // STAGE)
+    to = np.full((2, panels, stages * STAGE, width), 7, np.float32)
+    largest = np.full((2, panels, stages), 7, np.float32)
+    source = SourceFields(x.ctypes.data, None, None, strides[1], strides[2], (0, 0, 0, strides[0]), FLOAT32)
+    sizes = (1, 1, 1, 2), lanes, k, width, stages * STAGE, to.ctypes.data, largest.ctypes.data
+    fields = Packing(source, *sizes, target(fmt, exponent), 0)
+    run(device, Launch(COMMON, "pack", 2 * panels * -(-stages // 2), bytes(fields)), x, to, largest)
+    return to, largest
+
+
+def expected(x: Values, fmt: FloatFormat, exponent: int, width: int) -> tuple[Values, Values]:
+    lanes, k = x.shape[1:]
+    panels, stages = -(-lanes // width), -(-k // STAGE)
+    whole = np.zeros((2, panels * width, stages * STAGE), np.float32)
+    whole[:, :lanes, :k] = np.ldexp(golden.quantize(x, fmt), exponent)
+    shaped = whole.reshape(2, panels, width, stages * STAGE).swapaxes(2, 3)
+    magnitudes = np.abs(shaped).reshape(2, panels, stages, STAGE * width)
+    return np.ascontiguousarray(shaped), magnitudes.max(-1)
+
+
+def check_panels(device: HostDevice, lanes: int, k: int, width: int) -> None:
+    """Compare panels of lanes that lie apart, and of lanes that are neighbours in memory."""
+    x = values(lanes + k, 2, lanes, k)
+    turned = np.ascontiguousarray(x.swapaxes(1, 2))
+    for fmt, exponent in [(CBFLOAT16, -96), (FP16, -112), (BF16, 0)]:
+        wanted = expected(x, fmt, exponent, width)
+        for given, strides in [(x, (lanes * k, k, 1)), (turned, (lanes * k, 1, lanes))]:
+            found = packed(device, given.reshape(2, lanes, k), fmt, exponent, width, strides)
+            for one, other in zip(found, wanted, strict=True):
+                assert_equal_bits(one, other)
+
+
+@pytest.mark.parametrize("order", ORDERS, ids=str)
+@pytest.mark.parametrize("width", [128, 64, 32])
+def test_panels_and_largest_magnitudes_are_those_of_the_operand(
+    host_device: HostDevice, width: int, order: tuple[int, int, int]
+) -> None:
+    before, host_device.order = host_device.order, order
+    try:
+        for lanes, k in [(1, 1), (width - 1, 15), (width, 16), (width + 1, 17), (3, 32), (2 * width, 33), (5, 48)]:
+            check_panels(host_device, lanes, k, width)
+    finally:
+        host_device.order = before

@@ -10,7 +10,9 @@ import pytest
 import torch
 
 from tests.cuda import memory_card
+from tests.cuda.device.ranks import train_on_two_ranks
 from tests.shared import shared_folder
+from tests.torch.processes import run_on_two_ranks
 from tests.zoo.layers import LAYERS as LAYERS_OF_THE_ZOO
 from tests.zoo.refusals import REFUSED
 
@@ -140,3 +142,7 @@ def test_observation_on_a_card_writes_what_it_writes_on_the_cpu_and_waits_once_a
     code = IN_THE_CARD.format(card=str(card), folder=str(host_kernels)) + OBSERVED
     done = on_the_card(card, host_kernels, code=code)
     assert done.returncode == 0, done.stderr
+
+
+def test_two_ranks_have_the_weights_of_one_process():
+    run_on_two_ranks(train_on_two_ranks, "cpu")

@@ -1,4 +1,4 @@
-"""What `observe` gathers of products on a card is what it gathers on the CPU; the card's part runs on this machine."""
+"""`observe` gathers the same of products on a card as on the CPU; the card's part runs on this machine."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_results_lost_to_zero_are_counted_on_a_card_as_on_the_cpu() -> None:
 
 
 def test_distances_of_values_of_all_bits_are_those_from_a_chain_in_fp32() -> None:
-    """The CPU multiplies in fp32 by a library that adds in an order of its own; the card's order is said."""
+    """The CPU multiplies in fp32 by a library that adds in another order; the card's order is said."""
     given = g(6, 50, seed=1), g(3, 50, seed=2)
     here, there = (rows_of(cstorch.linear, *given, on_card=on, half="bfloat16", level=2) for on in (False, True))
     for (mine, *_), (its, *_) in zip(here, there, strict=True):

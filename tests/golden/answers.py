@@ -12,7 +12,7 @@ _answers: dict[bytes, object] = {}
 
 
 def once(function, *arguments, **options):
-    """Return what the function gives; each path of a case compares with the same answer, which costs the most."""
+    """Return the function's result; each path of a case compares with the same answer, which costs the most."""
     key = pickle.dumps((function.__module__, function.__qualname__, arguments, options))
     if key not in _answers:
         _answers[key] = function(*arguments, **options)
@@ -22,6 +22,6 @@ def once(function, *arguments, **options):
 
 
 def on_numpy(function, *arguments, **options):
-    """Return what the function gives on NumPy."""
+    """Return the function's result on NumPy."""
     with kernels.use("numpy"):
         return once(function, *arguments, **options)

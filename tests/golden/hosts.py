@@ -24,7 +24,7 @@ def host(fmt: FloatFormat) -> type:
 
 
 def judged(values: np.ndarray, fmt: FloatFormat) -> np.ndarray:
-    """ml_dtypes' code and ours for what it leaves open: the sign of a NaN, and NaN where there is none."""
+    """ml_dtypes' code, or ours where it has none: the sign of a NaN, and NaN in a format without one."""
     with np.errstate(all="ignore"):
         codes = values.astype(np.float32).astype(host(fmt)).view(np.uint8)
     if fmt.has_nan:

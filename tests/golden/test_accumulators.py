@@ -291,7 +291,7 @@ def test_rule_takes_the_largest_of_every_number():
 def test_product_on_cdna3_is_infinite_from_2_to_the_128(path):
     rule = accumulators["amd_cdna3"]
     with golden.kernels.use(path):
-        # 16 * 16, 2^64 * 2^63 and 2^64 * 2^64, in blocks of their own.
+        # 16 * 16, 2^64 * 2^63 and 2^64 * 2^64, in three blocks.
         for a, b, wanted in ((0x4180, 0x4180, 0x43800000), (0x5F80, 0x5F00, 0x7F000000), (0x5F80, 0x5F80, 0x7F800000)):
             assert both([a], [b], 0, rule) == wanted
 

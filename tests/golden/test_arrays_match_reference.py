@@ -80,7 +80,7 @@ def test_encode_float64_to_a_drawn_format_is_the_references(data):
     else:
         ratio = reference.Fraction(value)
         assert code == reference.encode(ratio, fmt)
-        # Zeros keep the sign, which a Fraction has not.
+        # Zeros keep the sign, which a Fraction loses.
         assert code >> (fmt.width - 1) == (value < 0)
 
 

@@ -1,24 +1,32 @@
-"""Arguments that the array functions refuse: the message names the argument, what was given and what is allowed."""
+"""Arguments that array functions and the reference refuse: the message names argument, value and allowed values."""
+
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
+import golden
 from golden import (
     CBFLOAT16,
     FP32,
     FloatFormat,
     Reduction,
+    Rounding,
     convert,
     decode,
     dot,
     encode,
     format_named,
+    kernels,
     matmul,
     matmul_values,
     multiply_accumulate,
     quantize,
+    reference,
     softmax,
 )
+from golden.nearest import did_you_mean
+from golden.reference import Class, Value
 
 NARROW = FloatFormat("e4m3_narrow", 4, 3)
 CODES, SQUARE = np.zeros(4, np.uint16), np.zeros((4, 4), np.uint16)
@@ -55,7 +63,7 @@ def test_encode_python_int_0x1000001000000001_is_refused_as_float64_would_round_
 
 
 def test_encode_python_int_0x1000001000000001_beside_a_float_is_refused_too():
-    # NumPy makes float64 of such a list, and objects of what is beyond 64 bits.
+    # NumPy makes float64 of such a list, and objects of ints beyond 64 bits.
     for values in ([2**60 + 2**36 + 1, 1.5], [2**63 + 2**39 + 1, -1], [[2**53 + 1], [0.5]], 2**70, [10**400, 1]):
         expect_refusal(ValueError, r"values: got an int beyond 2\*\*53, must be given as a float", encode, values, FP32)
     assert encode([2**53, 1.5], FP32).tolist() == [0x5A000000, 0x3FC00000]
@@ -211,3 +219,164 @@ def test_products_beyond_the_places_of_random_bits_raise_saying_how_many(monkeyp
         expect_refusal(ValueError, message, matmul_values, values, values, operand=CBFLOAT16, **options)
     assert dot(CODES[:3], CODES[:3], operand=CBFLOAT16, rounding="stochastic") == 0
     assert dot(CODES, CODES, operand=CBFLOAT16, rounding="up") == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("cbfloat61", "; did you mean cbfloat16?"),
+        ("CBFLOAT16", "; did you mean cbfloat16?"),
+        ("float8_e4m3", "; did you mean float8_e4m3fn?"),
+        ("posit", ""),
+        ("", ""),
+    ],
+)
+def test_nearest_name_is_offered_where_one_is_near(given, said):
+    assert did_you_mean(given, [each.name for each in golden.FORMATS]) == said
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: golden.format_named("float8_e4m3"), r"name: got 'float8_e4m3', .*; did you mean float8_e4m3fn\?$"),
+        (lambda: golden.encode(1.0, "bf61"), r"fmt: got 'bf61', .*; did you mean bf16\?$"),
+        (lambda: golden.encode(1.0, "fp16", rounding="nearest_evn"), r"rounding: .*; did you mean nearest_even\?$"),
+    ],
+)
+def test_unknown_name_of_a_format_or_mode_is_answered_with_the_nearest(call, said):
+    with pytest.raises(ValueError, match=said):
+        call()
+
+
+def test_accumulators_unknown_name_lists_all_and_offers_the_nearest():
+    with pytest.raises(KeyError, match=r"golden.accumulators: got 'nvidia_hoper', .* deepseek_fp8; did you mean nvi"):
+        golden.accumulators["nvidia_hoper"]
+    assert golden.accumulators.get("nvidia_hoper") is None
+    assert "nvidia_hoper" not in golden.accumulators
+
+
+def test_softmax_of_a_scalar_asks_for_an_axis():
+    with pytest.raises(ValueError, match="codes: got a scalar, must have at least one axis"):
+        golden.softmax(golden.encode(1.0, "cbfloat16"), "cbfloat16")
+
+
+@pytest.mark.parametrize(
+    ("codes", "said"),
+    [
+        (np.float32([1]), r"\(uint16\); golden.encode turns values into codes$"),
+        (np.int64([1]), r"\(uint16\); astype\(np.uint16\) makes codes of signed bits$"),
+        (np.array([None]), r"got an array of object, must be unsigned codes of float16 \(uint16\)$"),
+    ],
+)
+def test_codes_of_a_wrong_dtype_are_told_the_remedy_of_that_dtype(codes, said):
+    with pytest.raises(TypeError, match=said):
+        golden.decode(codes, "float16")
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        (np.uint16([1]), "values; golden.decode turns codes into values, astype"),
+        ("1.5", "got an array of <U3, must be float16, float32 or float64 values$"),
+    ],
+)
+def test_values_of_a_wrong_dtype_are_told_to_decode_only_if_they_are_codes(values, said):
+    with pytest.raises(TypeError, match=said):
+        golden.encode(values, "float16")
+
+
+OPTIONS = {"operand": "cbfloat16", "accumulator": "fp32"}
+
+
+def test_reference_takes_formats_by_name():
+    assert reference.encode(6, "cb16") == 0x5900
+    assert reference.decode(0x5900, "cb16") == reference.quantize(6, "cb16")
+    assert reference.convert(0x5900, "cb16", "fp32") == (0x40C00000, 0)
+    assert reference.multiply_accumulate(0x3E00, 0x3E00, 0, **OPTIONS) == (0x3F800000, 0)
+    assert reference.dot([0x3E00], [0x3E00], operand="cbfloat16", out="bf16") == (0x3F80, 0)
+    assert reference.matmul([[0x3E00]], [[0x3E00]], operand="cbfloat16") == [[0x3F800000]]
+    assert reference.exponential(0, "bf16") == 0x3F80
+    assert reference.softmax([0, 0], "bf16") == [0x3F00, 0x3F00]
+    assert reference.round_value(Value(Class.FINITE, 0, 6, 0), "cb16") == (0x5900, 0)
+
+
+@pytest.mark.parametrize(
+    ("given", "error"), [("fp8", ValueError), (16, TypeError), (None, TypeError), (np.zeros(2), TypeError)], ids=str
+)
+def test_reference_format_that_does_not_exist_raises_naming_its_argument(given, error):
+    expect_refusal(error, "fmt: got .*must be a FloatFormat", reference.decode, 0, given)
+    expect_refusal(error, "fmt: got .*must be a FloatFormat", reference.encode, 0, given)
+    expect_refusal(error, "fmt: got .*must be a FloatFormat", reference.quantize, 0, given)
+    expect_refusal(error, "fmt: got .*must be a FloatFormat", reference.round_value, reference.NAN, given)
+    expect_refusal(error, "fmt: got .*must be a FloatFormat", reference.exponential, 0, given)
+    expect_refusal(error, "fmt: got .*must be a FloatFormat", reference.softmax, [0], given)
+    expect_refusal(error, "source: got .*must be a FloatFormat", reference.convert, 0, given, FP32)
+    expect_refusal(error, "destination: got .*must be a FloatFormat", reference.convert, 0, FP32, given)
+    for name in ("operand", "accumulator"):
+        formats = OPTIONS | {name: given}
+        expect_refusal(error, f"{name}: got .*must be a FloatFormat", reference.multiply_accumulate, 0, 0, 0, **formats)
+    expect_refusal(error, "operand: got .*must be a FloatFormat", reference.dot, [0], [0], operand=given)
+    expect_refusal(error, "operand: got .*must be a FloatFormat", reference.matmul, [[0]], [[0]], operand=given)
+    if given is not None:
+        expect_refusal(error, "out: got .*must be a FloatFormat", reference.dot, [0], [0], operand=FP32, out=given)
+
+
+def test_reference_codes_of_wrong_type_or_width_raise_naming_their_argument():
+    for code in (1.0, "1", None, True):
+        expect_refusal(
+            TypeError, "code: got .*, must be an int, a code of cbfloat16", reference.decode, code, CBFLOAT16
+        )
+        expect_refusal(TypeError, "^b: got .*, must be an int", reference.multiply_accumulate, 0, code, 0, **OPTIONS)
+    expect_refusal(ValueError, "acc: got 0x100000000", reference.multiply_accumulate, 0, 0, 2**32, **OPTIONS)
+    expect_refusal(ValueError, "initial: got -0x1", reference.dot, [], [], operand=FP32, initial=-1)
+    expect_refusal(ValueError, "codes: got 0x10000", reference.softmax, [0, 65536], CBFLOAT16)
+    expect_refusal(ValueError, "a, b: got 1 and 2 codes", reference.dot, [0], [0, 0], operand=FP32)
+    expect_refusal(ValueError, r"b: got rows of \[0, 1\] codes", reference.matmul, [[0]], [[0], []], operand=FP32)
+    expect_refusal(TypeError, "a: got 3, must be a list or tuple", reference.matmul, 3, [[0]], operand=FP32)
+    expect_refusal(TypeError, "reduction: got 2, must be a Reduction", reference.dot, [], [], operand=FP32, reduction=2)
+    assert reference.decode(np.uint16(0x3E00), CBFLOAT16).as_fraction() == 1
+
+
+def test_reference_numbers_that_are_none_raise_naming_them():
+    for number in ("1", None, True, 1j):
+        expect_refusal(
+            TypeError, "number: got .*, must be an int, a Fraction or a finite", reference.encode, number, FP32
+        )
+    for number in (float("inf"), float("nan")):
+        expect_refusal(ValueError, "number: got .*, must be finite", reference.exponential, number, FP32)
+    assert reference.exponential(Fraction(10**8), FP32) == FP32.inf
+    assert reference.encode(0.5, FP32) == 0x3F000000
+
+
+def test_reference_values_that_are_none_raise_naming_what_is_wrong():
+    expect_refusal(TypeError, "kind: got 'finite', must be a member of Class", Value, "finite")
+    expect_refusal(ValueError, "sign: got 2, must be 0 or 1", Value, Class.FINITE, 2)
+    expect_refusal(TypeError, "sign, exponent: got 0 and 0.5, must be ints", Value, Class.FINITE, 0, 1, 0.5)
+    expect_refusal(TypeError, "significand: got 0.5, must be an int or a Fraction", Value, Class.FINITE, 0, 0.5)
+    expect_refusal(ValueError, "significand: got -1, must be 0 or more", Value, Class.FINITE, 0, -1)
+    expect_refusal(TypeError, "value: got 1.5, must be a Value", reference.round_value, 1.5, FP32)
+    assert reference.round_value(reference.NAN, FP32, rounding=Rounding.NEAREST_EVEN)[0] == FP32.nan
+
+
+def test_chunk_beyond_64_bits_raises_naming_it():
+    codes = np.zeros((1, 1), np.uint16)
+    message = r"chunk: got an int beyond 2\*\*63 - 1, must be at most that, or None"
+    expect_refusal(ValueError, message, matmul, codes, codes, operand=CBFLOAT16, chunk=2**63)
+    expect_refusal(ValueError, message, reference.dot, [0], [0], operand=CBFLOAT16, chunk=2**64)
+    expect_refusal(ValueError, message, Reduction, CBFLOAT16, 2**1000, FP32)
+    assert matmul(codes, codes, operand=CBFLOAT16, chunk=2**63 - 1).tolist() == [[0]]
+
+
+def test_kernels_use_of_an_array_as_path_raises_naming_it():
+    for path in (np.array(["auto", "numpy"]), np.zeros(2), ["auto"], 3, b"auto"):
+        with pytest.raises(ValueError, match=r"path: got .*, must be auto, avx512fp16"), kernels.use(path=path):
+            raise AssertionError
+
+
+def test_reference_products_beyond_the_places_of_random_bits_raise_saying_how_many(monkeypatch):
+    # There are places for 2^30 products of a result, more than a test can compute.
+    monkeypatch.setattr("golden.exact_steps.MOST_STEPS", 3)
+    with pytest.raises(ValueError, match="a, b: got 4 codes, must be at most 3 to be rounded stochastically"):
+        reference.dot([0] * 4, [0] * 4, operand="cbfloat16", rounding="stochastic")
+    assert reference.dot([0] * 3, [0] * 3, operand="cbfloat16", rounding="stochastic")[0] == 0
+    assert reference.dot([0] * 4, [0] * 4, operand="cbfloat16", rounding="up")[0] == 0

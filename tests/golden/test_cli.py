@@ -1,4 +1,4 @@
-"""The command line: tables that are right to the bit, and errors that name what was given."""
+"""The command line: tables that are right to the bit, and errors that name the given value."""
 
 import importlib
 import subprocess

@@ -1,4 +1,4 @@
-"""Counts of the array functions: those of the reference, which judges step by step on exact integers."""
+"""Counts of the array functions equal the reference's, which judges step by step on exact integers."""
 
 import inspect
 
@@ -46,7 +46,7 @@ def plain_codes(fmt, shape, seed):
 
 
 def referred(a, b, initial, index=0, **options):
-    """Counts of one result by the reference, as those of an array of the shape ()."""
+    """Counts of one result by the reference, as an array of the shape () has them."""
     if index or options.get("rounding") == "stochastic":
         return golden.explain(a, b, initial=initial, index=index, **options).counts
     *_, counts = reference.dot(a.tolist(), b.tolist(), initial=int(initial), counts=True, **options)

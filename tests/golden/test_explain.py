@@ -1,4 +1,4 @@
-"""A reduction explained: its steps are those of the contract, its counts those of an outside judge, its words true."""
+"""A reduction explained: its steps follow the contract, its counts equal an outside judge's, its words are true."""
 
 import math
 from fractions import Fraction

@@ -145,7 +145,7 @@ def test_step_subnormal_result_underflows_only_when_inexact(fmt):
 
 
 # The smallest normal of each format, as an fp32 code. That of cbfloat16, 2^-30, is reached from 2^-30 - 2^-40 on;
-# rounded to 10 bits with a larger exponent range, from 2^-30 - 2^-41 on. What lies between is tiny, yet ends normal.
+# rounded to 10 bits with a larger exponent range, from 2^-30 - 2^-41 on. Numbers between them are tiny, yet end normal.
 SMALLEST_NORMAL = {FP16: 0x38800000, CBFLOAT16: 0x30800000, CB16: 0x2B000000}
 
 

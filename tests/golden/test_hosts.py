@@ -1,12 +1,15 @@
-"""float16 against NumPy, bfloat16 against ml_dtypes: every code both ways, boundary and random float32 patterns."""
+"""16-bit formats against other libraries: NumPy, ml_dtypes, gfloat and APyTypes."""
 
+import apytypes
+import gfloat
 import ml_dtypes
 import numpy as np
 import pytest
 
-from golden import BF16, FP16, FP32, convert, decode, encode, reference
+from golden import BF16, CB16, CBFLOAT16, FP16, FP32, FloatFormat, convert, decode, encode, reference
 
-from .judges import all_codes, assert_same_bits, boundary_codes, random_codes
+from .hosts import gfloat_info
+from .judges import all_codes, assert_same_bits, boundary_codes, random_codes, values_around
 
 HOSTS = pytest.mark.parametrize(
     ("fmt", "host"), [(FP16, np.float16), (BF16, ml_dtypes.bfloat16)], ids=["float16", "bfloat16"]
@@ -74,3 +77,44 @@ def test_encode_float64_to_float16_is_numpys_single_rounding():
     values = np.array([1 + 2.0**-11 + 2.0**-40, 1 + 2.0**-11, 1 + 3 * 2.0**-11 - 2.0**-40, -(2.0**-25 + 2.0**-70)])
     assert_same_bits(encode(values, FP16), values.astype(np.float16).view(np.uint16))
     assert int(encode(values[0], FP16)) == 0x3C01 != int(encode(np.float32(values[0]), FP16))
+
+
+FORMATS = pytest.mark.parametrize("fmt", [CBFLOAT16, CB16], ids=str)
+
+
+def asked_values(fmt: FloatFormat) -> np.ndarray:
+    edges = values_around(fmt)
+    rng = np.random.default_rng(11)
+    exponents = rng.integers(fmt.emin - fmt.fraction_bits - 2, fmt.emax + 3, 100_000)
+    values = np.concatenate([edges, -edges, np.ldexp(rng.uniform(1, 2, 100_000), exponents)])
+    return np.concatenate([values, [np.inf, -np.inf, -0.0]])
+
+
+@FORMATS
+def test_decode_every_code_is_gfloats_value(fmt):
+    codes = all_codes(fmt)
+    wanted = gfloat.decode_ndarray(gfloat_info(fmt), codes.astype(np.int64))
+    np.testing.assert_array_equal(decode(codes, fmt).astype(np.float64), wanted)
+    numbers = ~np.isnan(wanted)
+    assert_same_bits(np.signbit(decode(codes, fmt))[numbers], np.signbit(wanted)[numbers], codes[numbers])
+
+
+@FORMATS
+def test_encode_edges_and_random_values_is_gfloats_code(fmt):
+    values, info = asked_values(fmt), gfloat_info(fmt)
+    assert_same_bits(encode(values, fmt), gfloat.encode_ndarray(info, gfloat.round_ndarray(info, values)), values)
+
+
+@FORMATS
+def test_encode_edges_and_random_values_is_apytypes_code(fmt):
+    # from_float, not cast: in APyTypes 0.5.1 cast flushes values just below the smallest normal.
+    values = asked_values(fmt)
+    judged = apytypes.APyFloatArray.from_float(values.tolist(), fmt.exponent_bits, fmt.fraction_bits, fmt.bias)
+    assert_same_bits(encode(values, fmt), np.array(judged.to_bits()), values)
+
+
+@FORMATS
+def test_decode_every_finite_code_is_apytypes_value(fmt):
+    codes = all_codes(fmt)[: fmt.inf]
+    judged = apytypes.APyFloatArray.from_bits(codes.tolist(), fmt.exponent_bits, fmt.fraction_bits, fmt.bias)
+    np.testing.assert_array_equal(decode(codes, fmt).astype(np.float64), judged.to_numpy())

@@ -1,4 +1,4 @@
-"""Counts of dot products of blocks: those of exact integers, step by step, and of `golden.dot` where scales are 1."""
+"""Counts of dot products of blocks equal exact integers', step by step, and `golden.dot`'s where scales are 1."""
 
 import inspect
 
@@ -69,7 +69,7 @@ class Judge:
 
 
 def wrong_counts(element, plan, seed):
-    """How many numbers of `mx.dot` are not those of the judge."""
+    """The number of counts of `mx.dot` that differ from the judge's."""
     scales = [ONE, ONE, ONE - 3, ONE + 2, 60, 190, 255] if seed % 2 else [ONE, ONE - 1, ONE + 1]
     a, b = blocks_of(element, (3, 96), seed, scales), blocks_of(element, (3, 96), seed + 100, scales)
     initial = golden.encode(np.array([0.0, -3.5, 2.0**-20]), plan.outer)

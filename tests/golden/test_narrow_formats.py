@@ -1,4 +1,4 @@
-"""The formats of 8 bits and fewer on arrays, against ml_dtypes and PyTorch: every code, every pair, both ways."""
+"""Formats of 8 bits and fewer, on arrays and in the reference, against ml_dtypes and PyTorch: every code and pair."""
 
 from fractions import Fraction
 
@@ -9,11 +9,17 @@ import torch
 
 from golden import FLOAT8_E4M3FN, FORMATS, FP32, FloatFormat, convert, decode, encode, kernels, quantize, reference
 from golden.formats import NARROW_FORMATS, SIXTEEN_BIT_FORMATS
+from golden.reference import Class
 
 from .hosts import host, judged
 from .judges import all_codes, assert_same_bits, boundary_codes, random_codes
 
-NARROW = (*NARROW_FORMATS, FloatFormat("float8_e3m4", 3, 4), FloatFormat("float8_e4m3", 4, 3))
+NARROW = (
+    *NARROW_FORMATS,
+    FloatFormat("float8_e3m4", 3, 4),
+    FloatFormat("float8_e4m3", 4, 3),
+    FloatFormat("float8_e4m3b11fnuz", 4, 3, 11, specials="fnuz"),
+)
 EACH = pytest.mark.parametrize("fmt", NARROW, ids=str)
 IN_PYTORCH = [fmt for fmt in NARROW if hasattr(torch, fmt.name)]
 
@@ -38,12 +44,22 @@ def limits(fmt):
     return np.append(values, -values)
 
 
+def by_reference(codes, source, destination):
+    return np.array([reference.convert(code, source, destination)[0] for code in codes.tolist()])
+
+
 @EACH
 def test_decode_every_code_is_ml_dtypes_value(fmt):
     codes, wanted = np.arange(1 << fmt.width, dtype=np.uint8), values_in(fmt)
     wanted = np.where(np.isnan(wanted), np.float32(np.nan), wanted)
     assert_same_bits(decode(codes, fmt).view(np.uint32), wanted.view(np.uint32), codes)
     assert decode(codes, fmt).dtype == np.float32
+    for code, number in zip(codes.tolist(), wanted.tolist(), strict=True):
+        value = reference.decode(code, fmt)
+        assert value.is_nan == np.isnan(number) == fmt.is_nan(code)
+        assert (value.kind is Class.INFINITE) == np.isinf(number) == fmt.is_inf(code)
+        assert value.kind is not Class.FINITE or float(value.as_fraction()) == number
+        assert value.is_nan or value.sign == np.signbit(number)
 
 
 @EACH
@@ -57,6 +73,8 @@ def test_encode_and_quantize_of_float32_are_ml_dtypes(fmt):
         # One by one they are computed, together they are looked up.
         alone = np.concatenate([encode(piece, fmt) for piece in np.array_split(values[:5000], 7)])
         assert_same_bits(alone, wanted[:5000], values[:5000])
+        some = slice(None, None, 1 + len(values) // 3000)
+        assert_same_bits(by_reference(values[some].view(np.uint32), FP32, fmt), wanted[some], values[some])
         for path in kernels.paths():
             with kernels.use(path):
                 assert_same_bits(quantize(values, fmt).view(np.uint32), decode(got, fmt).view(np.uint32), values)
@@ -72,13 +90,16 @@ def test_encode_of_float64_beside_every_midpoint_is_the_exact_rounding(fmt):
 
 
 @EACH
-@pytest.mark.parametrize("source", [*SIXTEEN_BIT_FORMATS, *NARROW_FORMATS], ids=str)
+@pytest.mark.parametrize("source", [*SIXTEEN_BIT_FORMATS, *NARROW], ids=str)
 def test_convert_every_code_into_a_narrow_format_is_ml_dtypes_code(source, fmt):
     codes = all_codes(source)
     values = decode(codes, source) if source in SIXTEEN_BIT_FORMATS else values_in(source)
     got = convert(codes, source, fmt)
     assert got.dtype == np.uint8
-    assert_same_bits(got, judged(values, fmt), codes)
+    wanted = judged(values, fmt)
+    assert_same_bits(got, wanted, codes)
+    some = slice(None) if source in NARROW else slice(None, None, 31)
+    assert_same_bits(by_reference(codes[some], source, fmt), wanted[some], codes[some])
 
 
 @EACH

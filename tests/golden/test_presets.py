@@ -38,7 +38,7 @@ BATCHED = {"riscv_zvfwbdota16bf": (16, BFLOAT16), "riscv_zvfqwbdota8f": (8, OCP_
 
 
 def facts(name):
-    """Return all numbers of a preset but those of its join and stages, in the order of `Accumulator`."""
+    """Return all numbers of a preset except for join and stages, in the order of `Accumulator`."""
     rule = accumulators[name]
     total = rule.total_fraction_bits, rule.total_reach, rule.zero_exponent, rule.products_overflow
     numbers = (*total, rule.flush, rule.depth, rule.promote_every, rule.nan)

@@ -108,13 +108,13 @@ def test_convert_in_a_mode_of_gfloat_is_its_code(fmt, mode):
 
 @pytest.mark.parametrize("fmt", [FP16, CBFLOAT16, E4M3], ids=str)
 def test_convert_to_odd_keeps_what_is_exact_and_else_takes_the_odd_neighbour(fmt):
-    """The definition, on the codes next to zero on either side of the number: those of MPFR's directed modes."""
+    """The definition, on the neighbours of the number, which MPFR's directed modes give."""
     codes = numbers(FP32, 4000, 10, near=(fmt,))
     codes = codes[~FP32.is_inf(codes)]
     exact = values_of(codes, FP32)
     below = codes_of(Mpfr(fmt, gmpy2.RoundToZero).apply_all("plus", exact)[0], fmt)
     flags = Mpfr(fmt, gmpy2.RoundToZero).apply_all("plus", exact)[1]
-    is_odd = (flags == 0) | (below % 2 == 1)  # the largest finite value is odd: it takes what is beyond
+    is_odd = (flags == 0) | (below % 2 == 1)  # the largest finite value is odd: it takes larger numbers
     wanted = np.where(is_odd, below, below + 1)
     seen = set()
     for code, expected, raised in zip(codes.tolist(), wanted.tolist(), flags.tolist(), strict=True):

@@ -1,4 +1,4 @@
-"""Reductions whose products have modes and random numbers of their own, by the reference, step by step."""
+"""Reductions with a mode and random numbers for each product, by the reference, step by step."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Conversion between every two formats, in every mode and both rules for what is too large, against the reference."""
+"""Conversion between every two formats, in every mode and both overflow rules, against the reference."""
 
 import numpy as np
 import pytest
@@ -76,7 +76,7 @@ def wanted(code, source, destination, mode=NEAREST, random=None, overflow="speci
 
 
 def differences(words, codes, source, destination, **options):
-    """The conversions that are not the reference's: their operands, what is wanted and what came."""
+    """The conversions that differ from the reference: operands, expected and actual results."""
     got = fields(result_layout(destination.width), words)
     found = []
     for code, bits, flags in zip(codes.tolist(), got["bits"].tolist(), got["flags"].tolist(), strict=True):
@@ -133,7 +133,7 @@ def wide_codes(source, destinations, count):
 
 
 def compare_arrays(source, destinations, codes, modes, overflow):
-    """Compare with the array functions, which take many codes at once, each with a random number of its own."""
+    """Compare with the array functions, which take many codes at once, each with its own random number."""
     codes = codes.astype(np.uint32 if source.width > 16 else np.uint16)
     plan = {"roundings": modes, "overflow": overflow, "random_bits": 16}
     unit = Compiled(Together({str(fmt): Convert(source, fmt, **plan) for fmt in destinations}))

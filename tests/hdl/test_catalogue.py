@@ -1,4 +1,4 @@
-"""The catalogue of units, and what is drawn from the definitions of their parameters."""
+"""The catalogue of units, and all that is made from the definitions of their parameters."""
 
 import inspect
 import operator

@@ -30,7 +30,7 @@ ODD = (
     FloatFormat("e5m17_high_bias", 5, 17, bias=40),
 )
 ALL = (*WIDE_FORMATS, *ODD)
-# Formats that lie one above the other in a way of their own: the destination's normal range begins above the source's,
+# Formats that lie one above the other in a special way: the destination's normal range begins above the source's,
 # but its subnormals hold all of it; the same with biases about 0; its normal range begins above the source's infinity.
 ABOVE = (
     (FloatFormat("e3m2_bias_18", 3, 2, bias=18), FloatFormat("e5m4_bias_17", 5, 4, bias=17)),
@@ -82,7 +82,7 @@ def stimulus(source):
 
 @pytest.fixture(scope="module")
 def converted():
-    """Codes of a source, and what the hardware makes of them in every other format; each source runs once."""
+    """Codes of a source, and the hardware's results in every other format; each source runs once."""
     done = {}
 
     def convert(source):
@@ -142,6 +142,6 @@ def arithmetic_cells(component):
 
 def test_converter_that_only_appends_fraction_bits_has_no_arithmetic():
     assert arithmetic_cells(Convert(BF16, FP32)) == []
-    # The same search finds what it looks for in a converter that re-biases by no round number, and in one that rounds.
+    # The same search finds arithmetic in a converter that re-biases by no round number, and in one that rounds.
     assert "$add" in arithmetic_cells(Convert(CB16, FP32))
     assert "$add" in arithmetic_cells(Convert(FP32, BF16))

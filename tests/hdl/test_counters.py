@@ -1,4 +1,4 @@
-"""The counters of a unit: what they show and when, clears, the largest value, and command line and Verilog."""
+"""The counters of a unit: values, delays, clears, the largest value, and command line and Verilog."""
 
 import itertools
 
@@ -87,7 +87,7 @@ def test_counters_stop_at_the_largest_value_of_32_bits_and_go_on_after_a_clear()
     one = code(1.0)
 
     async def bench(ctx):
-        # What they hold after almost as many steps as can be counted.
+        # Their values after almost as many steps as can be counted.
         for part in counting.parts.values():
             ctx.set(part.value, LARGEST - 2)
         ctx.set(unit.o.ready, 1)

@@ -206,7 +206,7 @@ def test_step_of_wider_operands_than_the_near_path_shifts_is_refused():
 
 
 def test_step_of_the_longest_significands_cancels_as_far_as_they_reach():
-    # (2 - 2^-13)^2 is 4 - 2^-11 + 2^-26: what is left beside 4 - 2^-11 is the product's lowest bit.
+    # (2 - 2^-13)^2 is 4 - 2^-11 + 2^-26: beside 4 - 2^-11 only the product's lowest bit is left.
     fmt = FloatFormat("e2m13", 2, 13)
     a, acc = np.array([0x3FFF], np.uint16), golden.encode(-(4 - 2.0**-11), FP32)[np.newaxis]
     assert Step(StepFormats((fmt,), (FP32,))).assert_goldens(a, a, acc, fmt, FP32) == {0}

@@ -1,4 +1,4 @@
-"""The core files: FuseSoC itself reads that of every released unit, and Verilator checks units by way of them."""
+"""The core files: FuseSoC itself reads one for every released unit, and Verilator checks units by way of them."""
 
 import importlib.util
 import os
@@ -23,7 +23,7 @@ FLOWS = {"default": None, "lint": "lint", "model": "sim"}
 
 
 def problems(folder: Path, name: str) -> list[str]:
-    """Tell what is wrong with the core file of a unit: its name, its targets, their files, flows and top modules."""
+    """Return the faults of the core file of a unit: its name, its targets, their files, flows and top modules."""
     (folder / "fusesoc.conf").write_text("")
     session = Fusesoc(Config(str(folder / "fusesoc.conf")))
     try:

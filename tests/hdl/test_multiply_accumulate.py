@@ -1,4 +1,4 @@
-"""The multiply-accumulate unit on streams of reductions: every result and its flags are those of `golden.dot`."""
+"""The multiply-accumulate unit on streams of reductions: every result and its flags equal `golden.dot`."""
 
 import numpy as np
 import pytest
@@ -9,8 +9,8 @@ from golden.formats import HALF_FORMATS
 from hdl import Error, MultiplyAccumulate
 from lab.exhaustive.operands import factors
 
-from .mac_bench import Product, reduction, run, sometimes
-from .simulators import unit_of
+from .mac_bench import Product, reduction, run
+from .simulators import sometimes, unit_of
 
 E3M2 = FloatFormat("e3m2", 3, 2)
 

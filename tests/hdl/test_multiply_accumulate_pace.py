@@ -22,7 +22,7 @@ def holds_a_beat(unit):
 
 
 def promotion_cycles(unit):
-    """Cycles from the issue of a product to that of its promotion: all ranks but those of the beat and of the code."""
+    """Cycles between the issues of a product and of its promotion: all ranks except for beat and code."""
     return unit.stages - holds_a_beat(unit) - (unit.stages == 13)
 
 
@@ -52,7 +52,7 @@ def test_rotation_accepts_a_product_every_cycle_but_for_one_per_promotion(stages
     products, wanted = rotation(unit, level, length)
     done = run(unit, products, chunk=chunk)
 
-    # The promotion of a chunk that ends takes a cycle of its own; nothing else costs anything.
+    # The promotion of a chunk that ends takes one more cycle; nothing else costs anything.
     cycle, promotions, issued = 0, set(), []
     for number in range(len(products)):
         while cycle in promotions:

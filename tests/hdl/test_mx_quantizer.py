@@ -184,7 +184,7 @@ def run(unit, beats, offers=lambda cycle: True, takes=lambda cycle: True):
 
 
 def expected(unit, beats):
-    """What golden makes of the whole blocks among some beats."""
+    """Golden's results for the whole blocks among some beats."""
     count = len(beats) // unit.beats
     codes = np.array(beats[: count * unit.beats]).reshape(count, unit.block).astype(code_dtype(unit.source))
     scales, elements = mx.quantize(decode(codes, unit.source), unit.element, block=unit.block)

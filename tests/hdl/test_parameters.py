@@ -1,4 +1,4 @@
-"""Parameters of the units: attributes to read, errors that name the parameter, what was given and what is allowed."""
+"""Parameters of the units: attributes to read, errors that name the parameter, its value and the allowed ones."""
 
 import inspect
 
@@ -96,6 +96,8 @@ BAD_VECTOR = [
     ({"lanes": 0}, ValueError, "lanes: got 0, must be an even number from 2 to 1024"),
     ({"lanes": 5}, ValueError, "lanes: got 5, must be an even number from 2 to 1024"),
     ({"lanes": 1026}, ValueError, "lanes: got 1026, must be an even number from 2 to 1024"),
+    ({"lanes": -2}, ValueError, "lanes: got -2, must be an even number from 2 to 1024"),
+    ({"lanes": 4.0}, TypeError, "lanes: got 4.0, must be an int"),
     ({"lanes": True}, TypeError, "lanes: got True, must be an int"),
     ({"stages": 14}, ValueError, "stages: got 14, must be from 1 to 13 (11 unless given)"),
     (
@@ -104,42 +106,32 @@ BAD_VECTOR = [
         "registers: got 8, must be at least 16 with 11 stages: too few registers for the pipeline, of which 14 in "
         "rotation keep it full; build more registers or fewer stages",
     ),
+    (
+        {"registers": 4, "levels": (0, 2), "stages": 8},
+        ValueError,
+        "registers: got 4, must be at least 8 with 8 stages: too few registers for the pipeline, of which 5 in "
+        "rotation keep it full; build more registers or fewer stages",
+    ),
 ]
 
 
-def cases(bad):
-    return pytest.mark.parametrize(
-        ("given", "error", "message"),
-        bad,
-        ids=[message.partition(", must")[0].replace(" ", "_") for *_, message in bad],
-    )
+CONVERTER = {"source": FP32, "destination": CBFLOAT16}
+BAD = [
+    *((FloatConverter, {**CONVERTER, **given}, *rest) for given, *rest in BAD_CONVERTER),
+    *((MultiplyAccumulate, *bad) for bad in BAD_MAC),
+    *((AxiStreamMac, *bad) for bad in BAD_AXI),
+    *((VectorMac, *bad) for bad in BAD_VECTOR),
+]
 
 
-@cases(BAD_CONVERTER)
-def test_converter_with_a_bad_parameter_names_it(given, error, message):
+@pytest.mark.parametrize(
+    ("unit", "given", "error", "message"),
+    BAD,
+    ids=[f"{unit.__name__}-{said.partition(', must')[0]}" for unit, _, _, said in BAD],
+)
+def test_unit_with_a_bad_parameter_names_it(unit, given, error, message):
     with pytest.raises(error) as raised:
-        FloatConverter(**{"source": FP32, "destination": CBFLOAT16, **given})
-    assert str(raised.value) == message
-
-
-@cases(BAD_MAC)
-def test_multiply_accumulate_with_a_bad_parameter_names_it(given, error, message):
-    with pytest.raises(error) as raised:
-        MultiplyAccumulate(**given)
-    assert str(raised.value) == message
-
-
-@cases(BAD_AXI)
-def test_axi_stream_mac_with_a_bad_parameter_names_it(given, error, message):
-    with pytest.raises(error) as raised:
-        AxiStreamMac(**given)
-    assert str(raised.value) == message
-
-
-@cases(BAD_VECTOR)
-def test_vector_mac_with_a_bad_parameter_names_it(given, error, message):
-    with pytest.raises(error) as raised:
-        VectorMac(**given)
+        unit(**given)
     assert str(raised.value) == message
 
 

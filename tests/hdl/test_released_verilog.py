@@ -1,4 +1,4 @@
-"""The Verilog of every released unit, byte for byte: what a new format, mode or parameter must leave as it is."""
+"""The Verilog of every released unit, byte for byte: new formats, modes or parameters leave it as it is."""
 
 import hashlib
 import json

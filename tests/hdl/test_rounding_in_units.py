@@ -10,8 +10,9 @@ from hdl.axi_stream import AxiStreamMac
 from hdl.verilog import to_verilog
 
 from . import vector_bench
-from .mac_bench import Product, run, sometimes
+from .mac_bench import Product, run
 from .rounded_reductions import drawn, reduced
+from .simulators import sometimes
 
 EVERY = tuple(Rounding)
 DIRECTED = tuple(mode for mode in Rounding if mode is not Rounding.STOCHASTIC)

@@ -1,15 +1,13 @@
 """A testbench for the SIMD multiply-accumulate unit in Amaranth's simulator: queues of beats in, results out."""
 
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
-from amaranth import Cat
 
 import golden
 from hdl import Error, VectorMac
 
-from .simulators import simulate
+from .simulators import Run, feed
 
 #: Cycles without an accepted beat or a result after which the run ends.
 QUIET = 80
@@ -84,65 +82,17 @@ def refused(unit: VectorMac, error: Error, register: int) -> Result:
     return Result((0,) * (unit.lanes // 2), (0,) * unit.lanes, error.value, register, 0)
 
 
-@dataclass
-class Run:
-    """A record of a run: the results in order, and the cycle of each accepted beat and each taken result."""
-
-    results: list[Result] = field(default_factory=list)
-    accepted_at: list[int] = field(default_factory=list)
-    left_at: list[int] = field(default_factory=list)
-
-    def of(self, register: int) -> list[Result]:
-        return [result for result in self.results if result.register == register]
-
-
-def run(unit: VectorMac, beats, *, chunk=0, offer=lambda cycle: True, take=lambda cycle: True, cycles=None) -> Run:
-    """Feed beats in order and collect results, until nothing is left to happen or for some cycles.
-
-    ``offer`` and ``take`` say in which cycles a beat is offered (once offered it stays) and a result is taken.
-    """
-    done = Run()
-    left = list(reversed(beats))
+def run(unit: VectorMac, beats, **schedule) -> Run:
+    """Feed beats in order and collect results, as `feed` does."""
     padding = (0,) * unit.lanes
 
-    layout = unit.i.payload.shape()
-    inputs = Cat(unit.i.valid, unit.o.ready, unit.i.payload.as_value())
+    def fields(beat):
+        of_lanes = {name: getattr(beat, name) for name in ("a", "b", "random", "random_promotion")}
+        return beat._asdict() | {name: (given + padding)[: unit.lanes] for name, given in of_lanes.items()}
 
-    async def testbench(ctx):
-        ctx.set(unit.chunk, chunk)
-        cycle, last_event, offering = 0, 0, False
-        payload, before = 0, None
-        while (left or cycle - last_event < QUIET) if cycles is None else cycle < cycles:
-            fresh = bool(left) and not offering
-            offering = bool(left) and (offering or offer(cycle))
-            if offering and fresh:
-                beat = left[-1]._asdict()
-                of_lanes = ("a", "b", "random", "random_promotion")
-                beat |= {name: (beat[name] + padding)[: unit.lanes] for name in of_lanes}
-                payload = layout.const({key: beat[key] for key, part in layout if part.width}).as_bits()
-            # All inputs at once: what depends on them is computed once.
-            given = offering | take(cycle) << 1 | payload << 2
-            if given != before:
-                ctx.set(inputs, given)
-                before = given
-            accepted = offering and ctx.get(unit.i.ready)
-            if ctx.get(unit.o.valid) and ctx.get(unit.o.ready):
-                done.results.append(_result(unit, ctx.get(unit.o.payload)))
-                done.left_at.append(cycle)
-                last_event = cycle
-            if accepted:
-                done.accepted_at.append(cycle)
-                left.pop()
-                offering, last_event = False, cycle
-            assert cycle - last_event < 10_000, "nothing moves any more"
-            await ctx.tick()
-            cycle += 1
+    def result(payload):
+        flags = [payload.flags[lane].as_bits() if unit.flags else 0 for lane in range(unit.lanes)]
+        words = [payload.result[word] for word in range(unit.lanes // 2)]
+        return Result(tuple(words), tuple(flags), payload.error.value, payload.register, payload.part)
 
-    simulate(unit, testbench)
-    return done
-
-
-def _result(unit: VectorMac, payload) -> Result:
-    flags = [payload.flags[lane].as_bits() if unit.flags else 0 for lane in range(unit.lanes)]
-    words = [payload.result[word] for word in range(unit.lanes // 2)]
-    return Result(tuple(words), tuple(flags), payload.error.value, payload.register, payload.part)
+    return feed(unit, beats, fields=fields, result=result, quiet=QUIET, **schedule)

@@ -1,4 +1,4 @@
-"""The proof that two texts of Verilog are one unit: names do not count, anything that may be told apart does."""
+"""The proof that two texts of Verilog are one unit: names do not count, any visible difference does."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The tools' findings are kept as they are, drawn, and agree with what the documentation says elsewhere."""
+"""The tools' findings are kept as they are, drawn, and agree with the documentation."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_evidence_picture_shows_counts_limits_and_what_is_wrong(tmp_path: Path) 
 
 
 def aged(result: Result, *sources: str) -> Result:
-    """Return a result as it would be after a change of what it measured."""
+    """Return a result as it would be after a change of the measured code."""
     return replace(result, sources={**result.sources, **dict.fromkeys(sources, "0" * 16)})
 
 

@@ -72,7 +72,7 @@ def test_a_fault_on_either_side_is_seen_and_shown(monkeypatch, judge, fmt):
 @pytest.mark.parametrize("start", [0, 0x3F810000, 0x7FFFF000, 0x80000000, 0xBF810000, 0xFFFFF000], ids=hex)
 @pytest.mark.parametrize("judged", ["encode", "quantize"])
 def test_quantisers_are_given_the_very_inputs_of_a_piece(monkeypatch, judged, start):
-    # As many inputs may be compared as there are, and half of them never: those of the other half twice.
+    # As many inputs may be compared as there are, and half of them never: the other half twice.
     given, right = [], getattr(quantisers, judged)
     monkeypatch.setattr(
         quantisers, judged, lambda values, fmt: given.append(values.view(np.uint32)) or right(values, fmt)

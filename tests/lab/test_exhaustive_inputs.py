@@ -1,4 +1,4 @@
-"""What the exhaustive and sampled checks of netlists are given: every input once, or operands that meet every case."""
+"""Inputs of the exhaustive and sampled checks of netlists: each once, or operands that meet every case."""
 
 import ctypes
 import itertools
@@ -18,12 +18,12 @@ from sim.stimulus.coverage import classes, rounding_cases
 
 _WORDS = ctypes.POINTER(ctypes.POINTER(ctypes.c_uint32))
 _RUN = ctypes.CFUNCTYPE(None, ctypes.c_uint64, _WORDS, _WORDS)
-#: What is compared at a time in the compiled loop, and pieces of it: an end in the middle of the third.
+#: The length of one comparison in the compiled loop, and pieces of it: an end in the middle of the third.
 SPAN, START = 4099, 0x3F801000
 
 
 class Netlist:
-    """A netlist that converts rightly, but for the change of one code and its flags; it keeps what it was given."""
+    """A netlist that converts rightly, but for the change of one code and its flags; it keeps its inputs."""
 
     def __init__(self, at: int = 0, code: int = 0, flags: int = 0) -> None:
         self.given: list[int] = []

@@ -109,12 +109,12 @@ def test_exhaustive_source_changes_with_code_and_not_with_comments(tmp_path):
     assert len({first, second, kept.source_now(tmp_path)}) == 3
 
 
-#: Modules that a check imports, and that have no say in what it finds: its report, and what `golden` has besides.
+#: Modules that a check imports, and that do not influence its findings: its report, and other parts of `golden`.
 WITHOUT_A_SAY = ("lab/__init__.py", "lab/evidence/", "golden/mx/")
 
 
 def test_exhaustive_source_has_every_module_that_a_check_imports(tmp_path):
-    # A change of one that it had not would leave what was found before, and publish it, as if it had been made with it.
+    # If one were missing, a change of it would leave earlier findings, and publish them as new.
     listed = (
         "import sys, lab.exhaustive.__main__\nfor each in sys.modules.values(): print(getattr(each, '__file__', ''))"
     )
@@ -144,7 +144,7 @@ def test_exhaustive_source_has_every_module_that_a_check_imports(tmp_path):
 def test_exhaustive_source_changes_with_the_version_of_what_makes_netlists_and_of_other_judges(
     tmp_path, monkeypatch, name
 ):
-    # Another Yosys makes another netlist; what was found of the last one was kept, and published.
+    # Another Yosys makes another netlist; the last one's findings were kept, and published.
     before, right = kept.source_now(tmp_path), kept.metadata.version
     monkeypatch.setattr(kept.metadata, "version", lambda each: "another" if each == name else right(each))
     assert kept.source_now(tmp_path) != before

@@ -1,4 +1,4 @@
-"""The exhaustive checks of converters in every rounding mode: what they run, and that a fault is seen."""
+"""The exhaustive checks of converters in every rounding mode: their inputs, and faults that they see."""
 
 import numpy as np
 import pytest

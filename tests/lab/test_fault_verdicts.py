@@ -1,4 +1,4 @@
-"""What becomes of a fault in a netlist: only what a comparison or a proof says counts, and no fault is left out."""
+"""Verdicts on faults in a netlist: only comparisons and proofs count, and no fault is left out."""
 
 from dataclasses import replace
 

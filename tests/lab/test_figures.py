@@ -1,4 +1,4 @@
-"""The pictures show what was measured: the known effects are in the numbers, and every picture is drawn."""
+"""The pictures show the measurements: the known effects are in the numbers, and every picture is drawn."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ import pytest
 from lab.figures import gradient_exponents, loss_scale_window, product_error, swamping, weight_updates
 from lab.figures.__main__ import NAMES, main
 
-# Used by every test here: other tests of the same process have settings of their own.
+# Used by every test here: other tests of the same process have other settings.
 from tests.torch.conftest import defaults_of_the_process, seed  # noqa: F401
 
 

@@ -68,7 +68,7 @@ def test_part_of_tests_passes_if_some_ran_and_none_failed(test, passed, tmp_path
 
 
 def test_part_of_tests_that_does_not_end_is_kept_as_failed(tmp_path, monkeypatch):
-    """What has failed until then is told: an interrupted pytest writes its report."""
+    """Earlier failures are reported: an interrupted pytest writes its report."""
     file = tmp_path / "test_some.py"
     file.write_text("import time\ndef test_a(): pass\ndef test_b(): assert 0\ndef test_c(): time.sleep(60)\n")
     monkeypatch.setattr(card, "skipped", lambda _: False)

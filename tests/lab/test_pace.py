@@ -1,10 +1,14 @@
-"""The pace of the units: what the table of the results page is made of."""
+"""The pace of the units: the table of the results page, and the costs that the advisor takes from it."""
 
+import json
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 
+from golden.formats import FLOAT8_E4M3FN
+from golden.torch.instruments.advise.costs import vector_unit
 from hdl import MultiplyAccumulate, VectorMac
 from lab.fpga.report import published
 from lab.pace.measure import products_per_beat, products_per_cycle
@@ -57,3 +61,35 @@ def test_table_of_the_page_is_made_of_all_rows_that_are_kept():
 def test_page_tells_the_pace_of_every_measured_unit():
     told = {row[0] for row in read("pace").tables[0].rows}
     assert {f"`{name}`" for name in measured_units(published())} <= told
+
+
+KEPT = Path(__file__).resolve().parents[2] / "docs" / "results" / "pace.json"
+
+
+def kept():
+    """Return products per cycle of the vector unit by level, as they were measured."""
+    table = json.loads(KEPT.read_text())["data"]
+    rows = [dict(zip(table["columns"], row, strict=True)) for row in table["rows"]]
+    return [(int(row["level"]), row["products per cycle"]) for row in rows if row["unit"] == "`vector_mac`"]
+
+
+def test_costs_of_the_advisor_are_those_of_the_results_page():
+    rows = kept()
+    assert {level for level, _ in rows} == {0, 1, 2}
+    for level, pace in rows:
+        assert f"{vector_unit(level, 32):.2f}" == pace
+    assert any(f"{vector_unit(level, 16):.2f}" != pace for level, pace in rows)  # the page tells chunk lengths apart
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("level", "chunk"), [(0, 16), (1, 8), (1, 16), (2, 8), (2, 16)])
+def test_costs_of_the_advisor_for_other_chunks_are_the_pace_of_the_simulated_unit(level, chunk):
+    pace = products_per_cycle(VectorMac(lanes=4, stages=4, registers=8), level=level, chunk=chunk, chunks=4)
+    assert Fraction(vector_unit(level, chunk)).limit_denominator(1000) == pace
+
+
+def test_costs_of_the_advisor_for_8_bits_are_the_pace_of_the_simulated_unit_with_twice_the_lanes():
+    unit = VectorMac(operands=(FLOAT8_E4M3FN,), lanes=8, stages=4, registers=8)
+    pace = products_per_cycle(unit, level=1, chunk=8, chunks=3)
+    assert Fraction(vector_unit(1, 8, FLOAT8_E4M3FN.width)).limit_denominator(1000) == pace
+    assert pace == 2 * Fraction(vector_unit(1, 8)).limit_denominator(1000)

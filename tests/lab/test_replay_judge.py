@@ -1,4 +1,4 @@
-"""The judge of the replay, without a netlist: every output of every block is compared, bit by bit, and what it says."""
+"""The judge of the replay, without a netlist: every output of every block is compared, bit by bit, and reported."""
 
 from dataclasses import replace
 
@@ -90,7 +90,7 @@ def test_replay_names_any_counter_that_miscounts(at):
 
 
 def run(monkeypatch, tmp_path, *arguments, differ=(), miscounted=(), counters=False):
-    """Run the command on a product of each format; return its status, what it judged and what it noted."""
+    """Run the command on a product of each format; return its status, its judgements and its notes."""
     judged, noted = [], []
 
     def judges(its, level, netlist, *, counters):

@@ -155,7 +155,7 @@ def test_testfloat_file_of_no_vectors_fails(tmp_path, capsys):
 
 
 def test_testfloat_file_of_no_vectors_beside_a_full_one_fails(tmp_path, capsys):
-    # A generator that stops at once leaves an empty file; what the others hold says nothing of its function.
+    # A generator that stops at once leaves an empty file; the others hold nothing about its function.
     paths = [write(tmp_path, "f16_add", []), write(tmp_path, "f16_mul", LINES["f16_mul"])]
     assert main([*paths, "--design", "golden"]) == 1
     out = capsys.readouterr().out
@@ -164,7 +164,7 @@ def test_testfloat_file_of_no_vectors_beside_a_full_one_fails(tmp_path, capsys):
 
 
 def tally_of(*changes, design="golden"):
-    """What the judge says of 1 + 1 in float16, once for each change of its result and its flags."""
+    """The judge's answers to 1 + 1 in float16, one for each change of its result and its flags."""
     tally, ones = Tally(), [np.array([FP16.one], np.uint16)] * 2
     for result, flags in changes:
         wanted = np.array([0x4000 ^ result], np.uint16), np.array([flags], np.uint8)

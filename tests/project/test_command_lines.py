@@ -22,7 +22,7 @@ def quick_verilog(monkeypatch):
 
 
 def refused(main, *arguments):
-    """Run a command line that must end with status 2; return what it says."""
+    """Run a command line that must end with status 2; return its output."""
     said = io.StringIO()
     with contextlib.redirect_stderr(said):
         try:
@@ -110,7 +110,7 @@ def test_fit_of_a_directory_or_a_device_is_refused(tmp_path):
         assert refused(training_line.main, "fit", run).count("error: ") == 1
 
 
-#: What each tool needs before its option for a folder or a file to write.
+#: The arguments of each tool before its option for a folder or a file to write.
 OUTPUTS = {
     "sim": ("--folder",),
     "lab.boards": ("ulx3s", "-o"),

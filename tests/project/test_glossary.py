@@ -23,7 +23,7 @@ def rows() -> list[list[list[str]]]:
 
 
 def named(path: str) -> Any:
-    """Return what a dotted name stands for."""
+    """Return the object of a dotted name."""
     module, _, name = path.rpartition(".")
     return getattr(importlib.import_module(module), name)
 

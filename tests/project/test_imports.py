@@ -17,7 +17,7 @@ def name_of(path: Path) -> str:
 
 
 def imports(path: Path, text: str, known: set[str]) -> Iterator[str]:
-    """Give what a module imports: at its top, within functions, and for type checkers only.
+    """Yield the imports of a module: at its top, within functions, and for type checkers only.
 
     ``from package import module`` is an import of the module; the package has it from there, too.
     """

@@ -22,7 +22,7 @@ BESIDE_THE_ROOMS = {
 }
 FORBIDDEN_IN_GOLDEN = {"hdl", "amaranth", "cocotb", "torch", *ROOMS}
 SHARED_WITH_HDL = {"golden.formats", "golden.flags", "golden.nearest", "golden.reduction", "golden.rounding"}
-#: What the lowest room may see of the arithmetic: none of it.
+#: The arithmetic that the lowest room may import: none.
 SHARED_WITH_TOOLS = {"golden.formats", "hdl.verilog"}
 #: The golden model's side of the self-test, and the command that brings both sides together.
 EXPECTED_OF_BOARDS = ("lab/boards/expectation.py", "lab/boards/__main__.py")
@@ -45,7 +45,7 @@ def python_files(*folders: str) -> list[Path]:
 
 
 def offenders(paths: Iterable[Path], found_in: Callable[[Path], object]) -> dict[str, object]:
-    """Return what is wrong in each file, where anything is."""
+    """Return the faults of each file that has any."""
     found = {str(path): found_in(path) for path in paths}
     assert found, "no files"
     return {path: what for path, what in found.items() if what}
@@ -102,7 +102,7 @@ def test_golden_does_not_know_the_hardware_or_its_tools() -> None:
 
 def test_modelzoo_only_hands_on_names_of_the_training_layer() -> None:
     def found_in(path: Path) -> list[str]:
-        # What a name does is in golden.torch, in one place.
+        # The code behind a name is in golden.torch, in one place.
         others = {module for module in imported_modules(path) if module.split(".")[1] != "torch"}
         code = [node for node in parsed(path).body if not isinstance(node, (ast.Expr, ast.ImportFrom, ast.Assign))]
         return [*others, *map(ast.unparse, code)]

@@ -27,7 +27,7 @@ def run(*arguments: str | Path, first: Path | None = None) -> subprocess.Complet
 
 
 def said(code: str, first: Path | None = None) -> str:
-    """Return what a program prints, or the last line of its error."""
+    """Return the output of a program, or the last line of its error."""
     result = run("-c", code, first=first)
     return result.stdout.strip() if result.returncode == 0 else result.stderr.strip().splitlines()[-1]
 
@@ -42,7 +42,7 @@ def said(code: str, first: Path | None = None) -> str:
         "import cbfloat.hdl.mac.lane, hdl.mac.lane; print(cbfloat.hdl.mac.lane is hdl.mac.lane)",
         "from cbfloat.hdl import Error; import hdl; print(Error is hdl.Error)",
         "import cbfloat.golden.torch.amp as one; from golden.torch import amp; print(one is amp)",
-        # Its own name stays that of the module: pickles and tracebacks are as ever.
+        # The module keeps its name: pickles and tracebacks are as ever.
         "import cbfloat.golden.formats as f; print((f.__name__, f.__spec__.name) == ('golden.formats',) * 2)",
         "import cbfloat.golden, sys; print(not {'torch', 'amaranth', 'hdl'} & set(sys.modules))",
         "import cbfloat, sys; print(not {'numpy', 'golden'} & set(sys.modules))",

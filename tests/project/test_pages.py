@@ -1,4 +1,4 @@
-"""Pages show what really happens: their Python runs as doctests, their commands run and print what they say."""
+"""Pages show what really happens: their Python runs as doctests, their commands run and print the shown output."""
 
 import doctest
 import os
@@ -70,7 +70,7 @@ def test_pages_with_examples_are_those_that_are_expected() -> None:
 
 @pytest.mark.parametrize("page", WITH_PYTHON)
 def test_python_blocks_run_as_shown(page: str) -> None:
-    # The blocks of a page are one session: a later one uses what an earlier one imported.
+    # The blocks of a page are one session: a later one uses the imports of an earlier one.
     session: dict[str, object] = {}
     runner = doctest.DocTestRunner(optionflags=DOCTEST_OPTIONS)
     for at, block in enumerate(blocks(page, "python"), 1):

@@ -1,4 +1,4 @@
-"""The archive of the sources and the packages that a wheel installs hold what they have to, and nothing else."""
+"""Packages, citation and make targets of a release: they hold everything that they need, and nothing else."""
 
 import re
 import subprocess
@@ -6,6 +6,7 @@ import sys
 import tomllib
 
 import pytest
+import yaml
 
 from lab.release.check_installed import SAMPLED, wrong_outputs
 from lab.release.contents import copy_sources, names, problems_of_sources, problems_of_wheel
@@ -93,3 +94,31 @@ def test_actions_of_the_release_are_pinned_by_their_hash_and_no_secret_is_used()
     assert [each for each in used if not re.search(r"@[0-9a-f]{40}$", each)] == []
     assert "secrets." not in text
     assert "id-token: write" in text
+
+
+def test_citation_is_of_this_version() -> None:
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert (citation["version"], citation["license"]) == (project["version"], project["license"])
+    assert citation["title"].startswith(project["name"])
+    assert {"cff-version", "message", "authors"} <= set(citation)
+
+
+def recipe(target):
+    """Return the command of a target that starts pytest."""
+    said = subprocess.run(["make", "-n", target], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    (command,) = [line for line in said.splitlines() if "-m pytest" in line]
+    return command
+
+
+@pytest.mark.parametrize(("target", "leaves_out"), [("test", ["not long"]), ("test-all", [])])
+def test_make_leaves_out_the_long_tests_by_one_target_and_none_by_the_other(target, leaves_out):
+    options = recipe(target).split("-m pytest")[1]
+    assert options.count("-m ") == len(leaves_out)
+    assert all(f"-m '{marks}'" in options for marks in leaves_out)
+
+
+def test_continuous_integration_runs_every_test():
+    stages = (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
+    assert "stage test-all" in stages
+    assert "stage test" not in stages

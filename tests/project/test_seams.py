@@ -37,7 +37,7 @@ def name_of(node: ast.AST) -> str:
 
 
 def patches(text: str) -> Iterator[str]:
-    """Give each place where a file changes something of `hdl`, or reaches into what is private there."""
+    """Yield each place where a file changes something of `hdl`, or uses a private name there."""
     tree = ast.parse(text)
     names = bound_to_hdl(tree)
 

@@ -1,4 +1,4 @@
-"""The table of sizes in the contributors' page is that of the tree, give or take."""
+"""The table of sizes in the contributors' page fits the tree within two percent."""
 
 import pytest
 

@@ -111,7 +111,7 @@ class Bus:
             pin.value = after
 
     def _write(self, now) -> bool:
-        """Take what is written; return whether the counters are cleared."""
+        """Take a write; return whether the counters are cleared."""
         stalls = now.bvalid and not now.bready
         self.met |= {"early bready"} if now.bready and not now.bvalid else set()
         pins, clears = self.pins, False
@@ -169,7 +169,7 @@ class Bus:
 
 
 def counted(fault: str, seed: int) -> tuple[list[int] | None, Bus, list[str]]:
-    """Read a bus while its unit works, and at rest; return what was counted, the bus, and what is broken."""
+    """Read a bus while its unit works, and at rest; return the counts, the bus, and the broken rules."""
     bus = Bus(fault)
     counting = BusCounting(bus.dut, Edge(), seed)
     for cycle in range(WORKS):

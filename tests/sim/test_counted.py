@@ -1,4 +1,4 @@
-"""What the regression expects of counters: golden's counts of what is driven, and every event by construction."""
+"""Expected counters of the regression: golden's counts of the stimulus, and every event by construction."""
 
 import numpy as np
 import pytest
@@ -89,7 +89,7 @@ def test_counted_events_in_every_mode_move_the_counters_that_can_move_and_no_oth
 
 
 def segment_with(a, b, level, chunk, modes, random, random_promotion):
-    """What the products of a segment bring, too."""
+    """Modes and random numbers of the products of a segment."""
     return Segment(0, level, a, b, chunk=chunk, modes=modes, random=random, random_promotion=random_promotion)
 
 
@@ -139,7 +139,7 @@ def test_counted_stochastic_steps_take_their_own_numbers():
 
 
 def ran(numbers):
-    """What the regression says of an episode that has counted so."""
+    """The regression's findings for an episode with such counts."""
     port = Port(Fields({"a": 16}), Fields({"result": 16, "register": 4, "error": 2}), counters="ports")
     scenario = Scenario(
         "one",

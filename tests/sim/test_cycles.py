@@ -1,4 +1,4 @@
-"""The scenarios as machine code: they say what a simulator says, and see what is wrong."""
+"""The scenarios as machine code: they agree with a simulator, and see faults."""
 
 import dataclasses
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The source in a simulator: what it offers in which cycle, how long it pauses, and which chunk length it shows."""
+"""The source in a simulator: its payload in each cycle, its pauses, and its chunk length."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -31,7 +31,7 @@ class Pin:
 def driven(
     ready: str, span: range = range(len(PAYLOADS)), cycles: int = 12, first: int = 0, **given: Any
 ) -> tuple[Driver, list[tuple[int, int | None, int]]]:
-    """A driver, and what it shows in each cycle: its chunk length, the payload if it offers one, and how many it lost.
+    """A driver, and its outputs in each cycle: chunk length, the payload if it offers one, and the number of lost ones.
 
     `ready` says in which cycles the unit accepts, again and again; `first` is the number of the first cycle.
     """

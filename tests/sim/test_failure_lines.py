@@ -1,4 +1,4 @@
-"""What a failure says: enough to see the fault, and last the command that repeats it."""
+"""The text of a failure: enough to see the fault, and last the command that repeats it."""
 
 import numpy as np
 import pytest

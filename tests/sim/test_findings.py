@@ -1,4 +1,4 @@
-"""What is wrong with a run is a finding, each kind by itself: one that is not told passes a wrong unit."""
+"""Findings of a run, each kind by itself: a missing one would pass a wrong unit."""
 
 from dataclasses import replace
 

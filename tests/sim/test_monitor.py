@@ -1,4 +1,4 @@
-"""The sink: what it takes an answer for, bit by bit."""
+"""The sink: how it reads an answer, bit by bit."""
 
 from types import SimpleNamespace
 
@@ -16,7 +16,7 @@ def monitor_of(*answers, takes=(True,)):
 
 
 def seen(*answers, takes=(True,)):
-    """A monitor, and what it has set its port ``take`` to in each of these cycles."""
+    """A monitor, and the value of its port ``take`` in each of these cycles."""
     pins = SimpleNamespace(
         answered=SimpleNamespace(value=Logic(1)), answer=SimpleNamespace(value=None), take=SimpleNamespace(value=None)
     )

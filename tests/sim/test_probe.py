@@ -1,4 +1,4 @@
-"""Machine code is driven as a simulator is: a probe in the place of a unit answers with what it has seen of that."""
+"""Machine code is driven as a simulator is: a probe in the place of a unit answers with its own inputs."""
 
 from itertools import pairwise
 from typing import Any

@@ -26,7 +26,7 @@ def chains(chunk):
 
 
 def wrong(made):
-    """Return the reductions whose answers are not those of a call of golden for each alone."""
+    """Return the reductions whose answers differ from a call of golden for each alone."""
     found = []
     for chain in made:
         start, raised = None, 0

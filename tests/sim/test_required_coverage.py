@@ -1,4 +1,4 @@
-"""What the regression requires of its stimulus, written out: bins taken from the stimulus would shrink with it."""
+"""Required coverage of the regression's stimulus, written out: bins taken from the stimulus would shrink with it."""
 
 from functools import cache
 from itertools import product
@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from golden import BF16, CBFLOAT16, FP32, FloatFormat, decode
+from golden import BF16, CBFLOAT16, FP32, FloatFormat, decode, encode
 from golden.arrays.checks import code_dtype
 from hdl.catalogue import Kind
 from sim.run.simulate import prepare
 from sim.scenario import Scenario
 from sim.stimulus.converter import required_bins
-from sim.stimulus.coverage import classes
+from sim.stimulus.coverage import classes, rounding_cases
 from sim.stimulus.long_chunks import _wrong_lengths
 from sim.stimulus.mac import MacMaker
 from sim.stimulus.mac_coverage import chunk_lengths
@@ -290,3 +290,30 @@ def test_ties_go_to_the_even_number_below_and_above_for_both_signs() -> None:
     up = np.abs(rounded) > np.abs(codes.view(np.float32))
     for goes_up, minus in product((False, True), (False, True)):
         assert (is_tie & (up == goes_up) & ((codes >> 31 == 1) == minus)).any()
+
+
+@pytest.mark.parametrize(
+    ("high", "low", "case"),
+    [
+        (1.0, 0.0, "exact"),
+        (1.0 + 2.0**-10, 0.0, "tie"),
+        (-1.0 - 2.0**-10, 0.0, "tie"),
+        (1.0 + 2.0**-10, 2.0**-60, "above_half"),
+        (1.0 + 2.0**-10, -(2.0**-60), "below_half"),
+        (-1.0 - 2.0**-10, -(2.0**-60), "above_half"),
+        (1.0, 2.0**-60, "below_half"),
+        (1.0, -(2.0**-60), "above_half"),
+        (2.0**-40, 0.0, "tie"),
+        (1e30, 0.0, "overflow"),
+        (np.inf, 0.0, "not_finite"),
+    ],
+)
+def test_rounding_cases_of_one_value(high: float, low: float, case: str) -> None:
+    result = np.array([encode(high, CBFLOAT16)])
+    assert rounding_cases(np.array([high]), np.array([low]), result, CBFLOAT16).tolist() == [case]
+
+
+def test_classes_of_specials() -> None:
+    codes = np.array([0x8000, 0x0001, 0x3E00, 0xFE00, 0x7F00, 0x7E01], np.uint64)
+    expected = ["zero", "subnormal", "normal", "infinity", "nan", "signalling"]
+    assert classes(codes, CBFLOAT16).tolist() == expected

@@ -1,4 +1,4 @@
-"""Stimulus of units with rounding modes and with operands that are widened: what it must meet, and who predicts it."""
+"""Stimulus of units with rounding modes and with widened operands: its required coverage, and its predictions."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_prediction_step_by_step_of_one_mode_is_that_of_whole_reductions(level: 
         a, b = (rng.integers(0, 1 << 16, length, np.uint16) & np.uint16(0xBFFF) for _ in "ab")
         random = [0] * length
         chains.append([Segment(0, level, a.tolist(), b.tolist(), chunk=4, modes=[mode.value] * length, random=random)])
-        # Random bits of zeros never round up: towards zero, but for what is too large.
+        # Random bits of zeros never round up: towards zero, except for overflows.
         same = Rounding.TOWARD_ZERO if mode is Rounding.STOCHASTIC else mode
         wanted.append(dot(a, b, operand=CBFLOAT16, level=level, chunk=4, rounding=same, return_flags=True))
     predict_steps(chains, [CBFLOAT16], None, 16)

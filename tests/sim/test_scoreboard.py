@@ -1,4 +1,4 @@
-"""The scoreboard pairs answers with expectations and finds what is wrong, missing or too much."""
+"""The scoreboard pairs answers with expectations and finds wrong, missing and surplus ones."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""What is done to a design that Icarus has compiled changes no value, known or not."""
+"""Changes to a design that Icarus has compiled leave every value, known or not."""
 
 import shutil
 import subprocess

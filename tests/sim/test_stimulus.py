@@ -1,4 +1,4 @@
-"""One seed, one stimulus; the expectations cover what they must."""
+"""One seed, one stimulus; the expectations cover every required bin."""
 
 from functools import cache
 from pathlib import Path
@@ -134,7 +134,7 @@ def test_scenario_with_wide_words_is_read_as_it_was_written(tmp_path: Path, word
 
 
 def test_scenario_in_a_simulator_has_every_pause_chunk_and_episode_that_it_was_made_with(tmp_path: Path) -> None:
-    # What is lost on the way is not driven in a simulator, where nothing asks for coverage.
+    # A simulator does not drive operations that get lost on the way, and nothing there asks for coverage.
     every = {
         "offers": np.array([True, False]), "takes": np.array([False, True, True]), "chunks": np.array([3, 2]),
         "gaps": np.array([1, 5]), "pauses": np.array([0, 7]), "episodes": np.array([[0, 0, 9], [1, 1, 0]]),

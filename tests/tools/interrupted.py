@@ -1,4 +1,4 @@
-"""Run by the tests of Ctrl-C and kill: jobs in a pool that sleep for ever, each with a program of its own session."""
+"""Run by the tests of Ctrl-C and kill: jobs in a pool that sleep for ever, each with a program in another session."""
 
 import fcntl
 import multiprocessing

@@ -1,5 +1,6 @@
-"""What `make` says while it installs, and what it mends."""
+"""Messages and repairs of an installation: `make`, and the script that installs system packages."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -127,3 +128,45 @@ def test_environment_that_does_not_work_is_made_anew_by_the_next_make(tmp_path, 
     done = subprocess.run(["make", "--no-print-directory", "help"], cwd=tmp_path, capture_output=True, text=True)
     assert done.stdout.startswith("usage:" if works else "==> .venv does not work: making it anew\n")
     assert (tmp_path / ".venv").exists() == works
+
+
+PREPARE = Path(__file__).parents[2] / "tools" / "prepare.sh"
+
+
+def prepare(folder, **programs):
+    """Run prepare.sh where nothing but these shell programs and the shell's own commands exist; return its output."""
+    for name, script in {
+        "tr": '/usr/bin/tr "$@"',
+        "sed": '/usr/bin/sed "$@"',
+        "python3": "exit 0",
+    }.items() | programs.items():
+        (folder / name).write_text(f"#!/bin/sh\n{script}\n")
+        (folder / name).chmod(0o755)
+    done = subprocess.run(
+        ["/bin/sh", PREPARE, "compiler", "iverilog"],
+        cwd=folder,
+        env={**os.environ, "PATH": str(folder)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1
+    return done.stderr
+
+
+def test_prepare_without_a_package_manager_names_the_packages_of_each_system(tmp_path):
+    told = prepare(tmp_path, id="echo 1000")
+    assert told.startswith(
+        "prepare: missing: compiler iverilog. Install with one of: apt-get install g++ perl iverilog"
+    )
+    assert "brew install gcc icarus-verilog (macOS)" in told
+
+
+@pytest.mark.parametrize(
+    ("fails", "words"), [("update", "check the network"), ("install", "could not install g++ perl")]
+)
+def test_prepare_whose_package_manager_fails_says_so_in_one_line(tmp_path, fails, words):
+    told = prepare(
+        tmp_path, id="echo 0", env="exit 100" if fails == "install" else "exit 0", **{"apt-get": f"[ $1 != {fails} ]"}
+    )
+    assert words in told
+    assert len(told.splitlines()) == 1

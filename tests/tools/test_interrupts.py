@@ -62,7 +62,7 @@ def is_free(file: Path) -> bool:
 def running_jobs(kind: str, folder: Path) -> Iterator[subprocess.Popen[str]]:
     """Run a command whose pool has two jobs under way."""
     command = [sys.executable, "-m", "tests.tools.interrupted", kind, str(folder)]
-    # Its processes are a group of their own, all of which a terminal would interrupt.
+    # Its processes form a group, all of which a terminal would interrupt.
     with subprocess.Popen(
         command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, process_group=0
     ) as running:

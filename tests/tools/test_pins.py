@@ -1,4 +1,4 @@
-"""The check of pinned versions fails where it should: with packages of its own, and without a network."""
+"""The check of pinned versions fails where it should: with made-up packages, and without a network."""
 
 import zipfile
 

@@ -114,7 +114,7 @@ def source(listed):
 
 
 def operands(width, rng):
-    """Words of values: drawn, short ones, and those at both ends of the range and at those of a word."""
+    """Words of values: drawn, short, and at both ends of the range and of a word."""
     mask = (1 << width) - 1
     drawn = [int.from_bytes(rng.bytes(20)) >> int(rng.integers(160)) & mask for _ in range(COUNT - 8)]
     drawn += [0, 1, mask, mask >> 1, mask ^ mask >> 1, 0xFFFF_FFFF & mask, 1 << 32 & mask, mask & ~1]
@@ -122,7 +122,7 @@ def operands(width, rng):
 
 
 def results(listed, include):
-    """What every operation gives for its operands; then the states of the module."""
+    """The results of every operation for its operands; then the states of the module."""
     made = ctypes.CDLL(str(compiled.library(source(listed), include, ("-O0",))))
     answers = []
     for number, (a, b, expression) in enumerate(listed):

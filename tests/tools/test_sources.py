@@ -1,4 +1,4 @@
-"""What a program measures: the files that its imports reach, and no others."""
+"""The sources of a program's measurement: the files that its imports reach, and no others."""
 
 from pathlib import Path
 
@@ -63,7 +63,7 @@ def written(folder: Path, files: dict[str, str]) -> Path:
 
 
 def ages(program: str, changed: dict[str, str], folder: Path) -> bool:
-    """Return whether new texts of files change what a program measures."""
+    """Return whether new texts of files change the hash of a program's sources."""
     before, after = written(folder / "before", PROJECT), written(folder / "after", PROJECT | changed)
     assert hash_of(program, before)
     return hash_of(program, before) != hash_of(program, after)
@@ -93,7 +93,7 @@ def test_change_of_a_file_ages_exactly_the_results_of_programs_that_reach_it(
         for at, (name, text) in enumerate(PROJECT.items())
         if ages(program, {name: text + _MORE[Path(name).suffix]}, tmp_path / str(at))
     }
-    # What a package itself does runs for everyone.
+    # Statements of a package itself run for everyone.
     assert aged == paths | {"golden/__init__.py"}
 
 

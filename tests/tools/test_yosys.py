@@ -1,4 +1,4 @@
-"""Yosys within this process does what the one that Amaranth starts does."""
+"""Yosys within this process works as the one that Amaranth starts."""
 
 import subprocess
 import sys
@@ -16,7 +16,7 @@ from tools.yosys import loaded_yosys, run_yosys
 
 @pytest.fixture(autouse=True)
 def _processes():
-    """Make sure that what is compared with is a process: other tests load Yosys, too."""
+    """Make sure that the other side is a process: other tests load Yosys, too."""
     assert _BuiltinYosys.run.__func__.__module__ == "amaranth._toolchain.yosys"
 
 

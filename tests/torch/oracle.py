@@ -56,7 +56,7 @@ def reference_product(a, b, half, level, chunk=32, bias=None):
 
 
 def assert_codes(tensor, wanted, half):
-    """The tensor's values are those of the codes, bit for bit as fp32, signs of zeros included."""
+    """Fail unless the tensor's values equal the codes', bit for bit as fp32, signs of zeros included."""
     assert_same_bits(array(tensor).view(np.uint32), golden.decode(wanted.astype(np.uint16), half).view(np.uint32))
 
 

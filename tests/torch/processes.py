@@ -30,7 +30,7 @@ def _start(rank, function, store, ranks, arguments, backend):
 def run_on_two_ranks(function, *arguments, backend="gloo"):
     """Run ``function(rank, *arguments)`` on two ranks; an exception in one of them is raised here.
 
-    With a backend that has NCCL, the current card of each rank is that of its number.
+    With a backend that has NCCL, the current card of each rank has its number.
 
     On a busy machine Gloo sometimes fails to connect the two; they are started again, which is said.
     """

@@ -1,4 +1,4 @@
-"""The advisor: its choice against every combination, where a model breaks, how many steps it takes, what it leaves."""
+"""The advisor: its choice against every combination, where a model breaks, its number of steps, and its traces."""
 
 import copy
 import itertools
@@ -85,7 +85,7 @@ def every_combination(model, batch, loss, name, advice):
 
 
 def excess(name, fmt, budgets):
-    """Return, for each budget, by how much the choice's change exceeds the least at no more cost, and what it chose."""
+    """Return, for each budget, by how much the choice's change exceeds the least at no more cost, and the choice."""
     model, batch, loss, layers = example(name)
     excesses, found = [], None
     for budget in budgets:

@@ -1,4 +1,4 @@
-"""Wrong arguments of the advisor: each is an error that says which one, what was given and what is allowed."""
+"""Wrong arguments of the advisor: each error names the argument, its value and the allowed ones."""
 
 import pytest
 import torch

@@ -37,7 +37,7 @@ def test_prediction_of_many_layers_is_searched_as_well_as_that_of_few(monkeypatc
 
 
 def with_formats(start, seed=3):
-    """Return a prediction of three formats, one of them cheap and coarse, after a start with a change of its own."""
+    """Return a prediction of three formats, one of them cheap and coarse, after a start with one change."""
     generator = np.random.default_rng(seed)
     kinds = {None: (2.0, 0.5), "float16": (2.0, 0.1), "float8_e4m3fn": (4.0, 4.0)}
     units = [Unit(f"layer{n}", run) for n in range(2) for run in ("fwd", "bwd")]

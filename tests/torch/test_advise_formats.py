@@ -68,7 +68,7 @@ def every_combination(model, batch, loss, units, scale):
 
 
 def excesses(budgets, layers):
-    """Return by how much each choice's change exceeds the least at no more cost, and what was chosen."""
+    """Return by how much each choice's change exceeds the least at no more cost, and the choices."""
     model, batch, loss, _ = example("digits_mlp")
     excesses, found = [], None
     for budget in budgets:

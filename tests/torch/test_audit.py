@@ -32,7 +32,7 @@ X = normal(4, 6, seed=1)
 
 def test_audit_counts_products_by_module_and_pass(capsys):
     found = cstorch.audit(Net(), X)
-    # No gradient of the data; those of the biases are products by ones.
+    # No gradient of the data; gradients of biases are products by ones.
     assert (found.exact, found.unseen, found.refused) == (7, 0, 0)
     by_place = {(row.module, row.run): row.exact for row in found.rows if row.exact}
     assert by_place == {

@@ -1,4 +1,4 @@
-"""Classes by the names that a run file has: what a module offers, and not what it imports."""
+"""Classes by the names that a run file has: a module's own classes, and no imported ones."""
 
 from types import ModuleType
 

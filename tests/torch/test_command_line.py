@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("threads_as_before")
 
 
 def told(capsys, *arguments):
-    """Return what is said of wrong input, without how the command line is used."""
+    """Return the message about wrong input, without the usage."""
     with pytest.raises(SystemExit) as stopped:
         main([*map(str, arguments)])
     assert stopped.value.code == 2

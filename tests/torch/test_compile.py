@@ -11,7 +11,7 @@ from golden.torch.guard import interception, mode
 
 from .oracle import assert_same_tensors, normal
 
-# The compiler makes an instance of torch.autograd.Function, against the advice of its own project.
+# The compiler makes an instance of torch.autograd.Function, against the advice of PyTorch.
 pytestmark = pytest.mark.filterwarnings("ignore:<class 'torch.autograd.function.Function'> should not be instantiated")
 
 BACKENDS = pytest.mark.parametrize("backend", ["eager", "aot_eager"])
@@ -48,7 +48,7 @@ def gradients(function):
 def test_compile_of_the_whole_graph_gives_the_same_bits(backend):
     cstorch.set_half_dtype("cbfloat16")
     compiled = torch.compile(explicit, backend=backend, fullgraph=True)
-    for level in (1, 2):  # the second compiles again: the level is part of what it was compiled for
+    for level in (1, 2):  # the second compiles again: compiled code depends on the level
         with cstorch.pol(level=level):
             for got, wanted in zip(gradients(compiled), gradients(explicit), strict=True):
                 assert_same_tensors(got, wanted)
@@ -99,7 +99,7 @@ def test_compile_of_attention_in_a_context_gives_the_same_bits():
 
 
 class Checkpointed(torch.nn.Module):
-    """Products that are computed again in the backward pass, at the level in force and at levels of their own."""
+    """Products that are computed again in the backward pass, at the level in force and at other levels."""
 
     def __init__(self, reentrant, has_context):
         super().__init__()

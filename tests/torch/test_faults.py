@@ -21,7 +21,7 @@ from .oracle import array, assert_codes, codes, normal, product
 
 
 def changed(name, old, new):
-    """Return a module of its own, compiled from the source of another with one place rewritten."""
+    """Return a new module, compiled from the source of another with one place rewritten."""
     original = importlib.import_module(name)
     source = Path(original.__file__).read_text(encoding="utf-8")
     assert source.count(old) == 1, f"{name} has {source.count(old)} places of: {old}"

@@ -1,4 +1,4 @@
-"""FlopCounterMode counts exact products as it counts those of PyTorch."""
+"""FlopCounterMode counts exact products as it counts PyTorch's."""
 
 import pytest
 import torch

@@ -23,33 +23,39 @@ def scaler(request):
     return GradScaler(request.param)
 
 
-def test_backward_of_the_unscaled_loss_is_named_as_the_cause(scaler, tensor, optimizer):
-    tensor.sum().backward()
-    with pytest.raises(RuntimeError, match=r"no loss has been scaled .* was backward\(\) called on the loss itself"):
-        scaler.step(optimizer)
-    assert tensor.tolist() == [0.0, 0.0]
+ONCE = r"was step\(\) forgotten, or update\(\) called twice"
+#: Calls, the one after them that is refused, and its message.
+WRONG_ORDERS = {
+    "unscaled backward": (["raw"], "step", r"no loss has been scaled .* was backward\(\) called on the loss itself"),
+    "scale of the previous iteration": (["backward", "step", "update"], "unscale", "no loss has been scaled"),
+    "no backward": (["scale"], "step", r"none of its parameters has a gradient; was backward\(\) forgotten"),
+    "second unscale": (["backward", "unscale"], "unscale", r"unscale_\(\) was called on it since the last update\(\)"),
+    "unscale after step": (["backward", "step"], "unscale", r"step\(\) was called on it .* is update\(\) missing"),
+    "second step": (["backward", "step"], "step", r"has stepped since the last update\(\) already; is"),
+    "scaled gradients": (["backward"], "step if finite", r"gradients are still scaled; call unscale_"),
+    "update without a step": (["backward"], "update", ONCE),
+    "second update": (["backward", "step", "update"], "update", ONCE),
+}  # fmt: skip
 
 
-def test_scale_of_the_previous_iteration_does_not_count(scaler, tensor, optimizer):
-    scaler.scale(tensor.sum()).backward()
-    scaler.step(optimizer)
-    scaler.update()
-    with pytest.raises(RuntimeError, match="no loss has been scaled"):
-        scaler.unscale_(optimizer)
-
-
-def test_forgotten_backward_is_named_as_the_cause(scaler, tensor, optimizer):
-    scaler.scale(tensor.sum())
-    with pytest.raises(RuntimeError, match=r"none of its parameters has a gradient; was backward\(\) forgotten"):
-        scaler.step(optimizer)
-
-
-def test_second_unscale_is_refused_and_divides_nothing(scaler, tensor, optimizer):
-    scaler.scale(tensor.sum()).backward()
-    scaler.unscale_(optimizer)
-    with pytest.raises(RuntimeError, match=r"unscale_\(\) was called on it since the last update\(\) already"):
-        scaler.unscale_(optimizer)
-    assert tensor.grad.tolist() == [1.0, 1.0]
+@pytest.mark.parametrize("order", WRONG_ORDERS)
+def test_call_in_a_wrong_order_names_the_likely_cause_and_changes_nothing(scaler, tensor, optimizer, order):
+    calls = {
+        "raw": lambda: tensor.sum().backward(),
+        "scale": lambda: scaler.scale(tensor.sum()),
+        "backward": lambda: scaler.scale(tensor.sum()).backward(),
+        "unscale": lambda: scaler.unscale_(optimizer),
+        "step": lambda: scaler.step(optimizer),
+        "step if finite": lambda: scaler.step_if_finite(optimizer),
+        "update": scaler.update,
+    }
+    done, refused, message = WRONG_ORDERS[order]
+    for each in done:
+        calls[each]()
+    before = repr((tensor, tensor.grad))
+    with pytest.raises(RuntimeError, match=message):
+        calls[refused]()
+    assert repr((tensor, tensor.grad)) == before
 
 
 def test_iteration_that_an_error_has_ended_can_be_abandoned(scaler, tensor, optimizer):
@@ -65,38 +71,6 @@ def test_iteration_that_an_error_has_ended_can_be_abandoned(scaler, tensor, opti
     scaler.step(optimizer)
     scaler.update()
     assert (tensor.tolist(), scaler.get_scale()) == ([-1.0, -1.0], scale)
-
-
-def test_unscale_after_step_is_refused(scaler, tensor, optimizer):
-    scaler.scale(tensor.sum()).backward()
-    scaler.step(optimizer)
-    with pytest.raises(RuntimeError, match=r"step\(\) was called on it .* is update\(\) missing at the end"):
-        scaler.unscale_(optimizer)
-
-
-def test_second_step_without_update_is_refused_and_changes_nothing(scaler, tensor, optimizer):
-    scaler.scale(tensor.sum()).backward()
-    scaler.step(optimizer)
-    with pytest.raises(RuntimeError, match=r"has stepped since the last update\(\) already; is update\(\) missing"):
-        scaler.step(optimizer)
-    assert tensor.tolist() == [-1.0, -1.0]
-
-
-def test_step_if_finite_of_scaled_gradients_is_refused(scaler, tensor, optimizer):
-    scaler.scale(tensor.sum()).backward()
-    with pytest.raises(RuntimeError, match=r"gradients are still scaled; call unscale_"):
-        scaler.step_if_finite(optimizer)
-    assert tensor.tolist() == [0.0, 0.0]
-
-
-@pytest.mark.parametrize("again", [False, True])
-def test_update_without_a_step_is_refused(scaler, tensor, optimizer, again):
-    scaler.scale(tensor.sum()).backward()
-    if again:
-        scaler.step(optimizer)
-        scaler.update()
-    with pytest.raises(RuntimeError, match=r"was step\(\) forgotten, or update\(\) called twice"):
-        scaler.update()
 
 
 def test_update_scale_of_an_optimizer_that_is_still_scaled_is_refused(scaler, tensor, optimizer):
@@ -208,7 +182,7 @@ def test_parameter_of_two_optimizers_is_refused_and_divided_once(scaler, tensor,
     ):
         scaler.step(other)
     assert tensor.grad.tolist() == [1.0, 1.0]
-    tensor.grad = None  # a gradient of its own is another matter
+    tensor.grad = None  # a separate gradient is another matter
     scaler.scale(tensor.sum()).backward()
     scaler.step(other)
     assert tensor.tolist() == [-1.0, -1.0]

@@ -261,7 +261,7 @@ print("unclassified:", operator_kinds.unclassified_operators())
 
 
 def test_operators_of_the_installed_pytorch_are_all_classified():
-    # In a process of its own: operators of libraries that other tests have imported are registered in this one.
+    # In a new process: operators of libraries that other tests have imported are registered in this one.
     found = subprocess.run([sys.executable, "-c", WALK], capture_output=True, text=True, cwd=ROOT)
     assert found.returncode == 0, found.stderr
     assert found.stdout.endswith("unclassified: []\n")

@@ -151,5 +151,5 @@ def test_half_named_passes_a_half_type_through():
 
 
 def test_half_type_of_an_older_pickle_is_found():
-    # Models pickled before half types had a module of their own name it so.
+    # Models pickled before half types had their own module name it so.
     assert pickle.loads(b"cgolden.torch.settings.half\nHalfType\n.") is HalfType

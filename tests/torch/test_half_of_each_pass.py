@@ -1,4 +1,4 @@
-"""Level maps with a format for each pass: results are those of the one, gradients those of the other."""
+"""Level maps with a format for each pass: results take the one, gradients the other."""
 
 import pickle
 

@@ -28,7 +28,7 @@ def is_exact(result):
 
 
 def in_thread(function):
-    """Run a function in a thread of its own, and raise here what it raises there."""
+    """Run a function in a new thread, and raise its error here."""
     caught = []
 
     def run():

@@ -1,4 +1,4 @@
-"""Level maps: which module runs at which levels, by `pol` on that module; and what is said of a wrong map."""
+"""Level maps: which module runs at which levels, by `pol` on that module; and errors for a wrong map."""
 
 import copy
 import pickle
@@ -16,7 +16,7 @@ from golden.torch.settings.scopes import scopes
 
 from .oracle import assert_codes, assert_same_tensors, normal, product
 
-# The compiler makes an instance of torch.autograd.Function, against the advice of its own project.
+# The compiler makes an instance of torch.autograd.Function, against the advice of PyTorch.
 pytestmark = pytest.mark.filterwarnings("ignore:<class 'torch.autograd.function.Function'> should not be instantiated")
 LEVELS = {"blocks.*.mlp": {"fwd": 2, "bwd": 0}, "head": 0}
 
@@ -221,7 +221,7 @@ def told(levels, around=1):
 @pytest.mark.parametrize(
     ("levels", "wanted"),
     [
-        ({"parts.0": 2}, [(1, 1), (2, 2), (2, 2), (1, 1)]),  # what is in a module runs as it does
+        ({"parts.0": 2}, [(1, 1), (2, 2), (2, 2), (1, 1)]),  # parts of a module run as it does
         ({"parts.0": 2, "parts.0.parts.0": {"bwd": 0}}, [(1, 1), (2, 2), (2, 0), (1, 1)]),
         ({"parts.0.parts.0": {"bwd": 0}, "parts.0": 2}, [(1, 1), (2, 2), (2, 0), (1, 1)]),  # in either order
         ({"parts.0": 2, "parts.*": 0}, [(1, 1), (2, 2), (2, 2), (0, 0)]),  # the more specific pattern

@@ -20,7 +20,7 @@ def metrics(folder):
 
 
 def events(folder):
-    """Return what event files tell, as TensorBoard reads them: the records of the format TFRecord."""
+    """Return the events of files, as TensorBoard reads them: the records of the format TFRecord."""
     found = []
     for path in sorted(folder.iterdir()):
         content, at = path.read_bytes(), 0

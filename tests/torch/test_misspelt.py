@@ -1,4 +1,4 @@
-"""What somebody types wrong is answered with what they may have meant, in the words of where they typed it."""
+"""Misspelt names are answered with the nearest known ones, in the words of the place where they stand."""
 
 import shutil
 

@@ -1,4 +1,4 @@
-"""MixedPrecision: which combinations train, which warn, which are refused, and what it hands to the training."""
+"""MixedPrecision: which combinations train, which warn, which are refused, and the settings of the training."""
 
 import warnings
 from dataclasses import FrozenInstanceError

@@ -1,4 +1,4 @@
-"""golden.modelzoo has the names of the Model Zoo's trainer, which are those of golden.torch."""
+"""golden.modelzoo has the names of the Model Zoo's trainer, which lead to golden.torch."""
 
 import importlib
 

@@ -15,7 +15,7 @@ from .oracle import array, normal
 
 
 def blocks_of(x, element, axis=-1):
-    """What golden.mx makes of an array whose axis is a multiple of 32."""
+    """Blocks by golden.mx of an array whose axis is a multiple of 32."""
     moved = np.moveaxis(x, axis, -1)
     values = golden.mx.dequantize(*golden.mx.quantize(moved, element), element)
     return np.moveaxis(values, -1, axis)

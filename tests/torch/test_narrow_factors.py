@@ -47,7 +47,7 @@ def test_linear_of_narrow_factors_is_goldens_forward_and_backward(fmt, inner, le
     assert_values(result, exact(x, weight.T, fmt, inner, level, bias))
     assert_values(x.grad, exact(upstream, weight, fmt, inner, level))
     assert_values(weight.grad, exact(upstream.T, x, fmt, inner, level))
-    # What only adds up keeps its 16 bits.
+    # Sums without products keep their 16 bits.
     half = golden.format_named(inner)
     assert_values(bias.grad, exact(np.ones((1, 5), np.float32), upstream, half, inner, 0)[0])
 

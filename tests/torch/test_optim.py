@@ -20,7 +20,7 @@ def gradients(shape):
 
 
 def train(make, shape=(3, 4)):
-    """Return what a parameter is after a few steps with given gradients."""
+    """Return a parameter after a few steps with given gradients."""
     parameter = nn.Parameter(torch.linspace(-1, 1, math.prod(shape), dtype=torch.float64).reshape(shape))
     optimizer = make([parameter])
     for gradient in gradients(shape):

@@ -48,7 +48,7 @@ def test_linear_by_another_machine_is_goldens_forward_and_backward(rule):
     assert_values(result, exact(x, weight.T, rule, initial=bias))
     assert_values(x.grad, exact(upstream, weight, rule))
     assert_values(weight.grad, exact(upstream.T, x, rule))
-    # What only adds up is a chain of fp32 sums.
+    # Sums without products are a chain in fp32.
     with cstorch.precision("bfloat16", level=0):
         assert_values(bias.grad, array(torch.ones(1, 5) @ upstream)[0])
 
@@ -125,7 +125,7 @@ def test_text_of_a_half_type_names_its_accumulator_again():
         assert text_of(golden.BF16, operand=operand, accumulator=rule) == text
 
 
-# The compiler makes an instance of torch.autograd.Function, against the advice of its own project.
+# The compiler makes an instance of torch.autograd.Function, against the advice of PyTorch.
 @pytest.mark.filterwarnings("ignore:<class 'torch.autograd.function.Function'> should not be instantiated")
 def test_compiled_model_by_another_machine_gives_the_same():
     model, x = torch.nn.Linear(37, 4), normal(5, 37, seed=14)

@@ -1,4 +1,4 @@
-"""The GPT-2 example: shapes, causality and initial values of its model, and what a run of several precisions tells."""
+"""The GPT-2 example: shapes, causality and initial values of its model, and the report on several precisions."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Activation checkpointing: what is computed again has the precision and the levels of the first time."""
+"""Activation checkpointing: the second computation has the precision and the levels of the first."""
 
 import pytest
 import torch

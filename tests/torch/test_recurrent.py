@@ -134,7 +134,7 @@ def test_packed_module_runs_exactly_and_its_integers_do_not_matter():
 
 
 def gradients_step_by_step(x, weights, cell, plan, upstream, states):
-    """Gates' gradients of every step, that of the inputs, and the hidden states, for a batch of equal lengths."""
+    """The gradients of gates in every step and of inputs, and the hidden states, for a batch of equal lengths."""
     half, level, chunk = plan
     w_ih, w_hh, b_ih, b_hh = weights
     state, steps, hidden = [torch.zeros(x.shape[1], 6) for _ in range(states)], [], []

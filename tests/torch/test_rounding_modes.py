@@ -113,7 +113,7 @@ def test_checkpoint_computes_the_same_bits_again(reentrant, inside):
 
     context = precision(seed=7)
     assert all_same(gradients(precision(seed=7), plain, inside), gradients(context, wrap, inside))
-    # What runs afterwards has the numbers that follow.
+    # Later products have the numbers that follow.
     other = precision(seed=7)
     gradients(other, plain)
     assert all_same(gradients(context, plain), gradients(other, plain))

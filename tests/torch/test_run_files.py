@@ -1,4 +1,4 @@
-"""Run files in both forms of the Model Zoo, with models and data by import path, and what the command line says."""
+"""Run files in both forms of the Model Zoo, with models and data by import path, and their messages."""
 
 import csv
 import signal

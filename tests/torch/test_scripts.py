@@ -19,7 +19,7 @@ PRODUCTS = ("mm", "addmm", "bmm", "baddbmm", "mv", "dot", "convolution", "convol
 
 
 class Products(TorchDispatchMode):
-    """Counts products: those of the exact kernels and those of PyTorch."""
+    """Counts products by exact kernels and by PyTorch."""
 
     def __init__(self):
         super().__init__()
@@ -48,7 +48,7 @@ def run(name, **given):
 
 
 class Writer:
-    """Keeps what it is given."""
+    """Keeps the values."""
 
     def __init__(self):
         self.scalars = []

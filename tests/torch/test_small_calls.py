@@ -1,4 +1,4 @@
-"""What makes small calls quick: threads that follow PyTorch, and operators that run without the guard."""
+"""Quick small calls: threads that follow PyTorch, and operators that run without the guard."""
 
 import os
 import subprocess

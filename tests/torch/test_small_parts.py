@@ -131,7 +131,7 @@ def test_seed_beyond_32_bits_seeds_numpy_with_its_low_half():
     drawn = []
     for seed in (5, 2**32 + 5, 6):
         seed_everything(seed)
-        drawn.append(np.random.random())  # noqa: NPY002 - the global generator is what is seeded
+        drawn.append(np.random.random())  # noqa: NPY002 - the global generator is seeded
     assert drawn[0] == drawn[1] != drawn[2]
 
 

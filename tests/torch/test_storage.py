@@ -1,4 +1,4 @@
-"""save and load: whole files, and errors that say what is wrong with one."""
+"""save and load: whole files, and errors that name the fault of one."""
 
 import datetime
 import errno

@@ -1,4 +1,4 @@
-"""Trainer: what a step does, what the log tells, which arguments are refused."""
+"""Trainer: the work of a step, the log, and the arguments that are refused."""
 
 import copy
 import csv
@@ -61,7 +61,7 @@ def test_trainer_equals_the_loop_written_out(precision):
 
 
 def test_trainer_runs_products_exactly():
-    # The loss of the first step is that of exact products, not that of PyTorch.
+    # The loss of the first step comes from exact products, not from PyTorch's.
     net, data = nn.Linear(4, 3), batches(1)
     with cstorch.precision(half="cbfloat16", level=1):
         exact = nn.functional.cross_entropy(net(data[0][0]), data[0][1]).item()

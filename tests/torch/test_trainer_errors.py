@@ -1,4 +1,4 @@
-"""Errors in the middle of a run: what a run goes on from is the end of a step, and never its middle."""
+"""Errors in the middle of a run: a run goes on from the end of a step, and never from its middle."""
 
 import pytest
 import torch

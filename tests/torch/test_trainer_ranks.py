@@ -110,7 +110,7 @@ def ends(rank, folder):
         run.fit(Shard(batches[rank : 3 + rank], rank), steps=9)
     assert stopped.value.code == 143
     (folder / f"{rank}").write_text(f"{run.step}")
-    # Each rank has its own data; then those of rank 1 alone begin with another batch.
+    # Each rank has its own data; then rank 1 alone begins with another batch.
     message = "on rank 1 it is not that of before" if rank == 0 else "its first batch is not that of the 3 batches"
     with pytest.raises(ValueError, match=f"^train_dataloader: {message}"):
         built().fit(Shard(batches[:3], rank), steps=run.step + 1, resume=True)

@@ -1,4 +1,4 @@
-"""A resumed run whose settings or data have changed is told what has; with override it goes on with those of now."""
+"""A resumed run with changed settings or data is told which; with override it goes on with the new ones."""
 
 import json
 import random

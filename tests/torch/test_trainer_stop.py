@@ -56,7 +56,7 @@ def test_second_signal_ends_at_once(monkeypatch):
     class Twice(Callback):
         def on_before_backward(self, trainer, model, outputs):
             os.kill(os.getpid(), signal.SIGINT)
-            os.kill(os.getpid(), signal.SIGINT)  # as torchrun hands on what the terminal has sent
+            os.kill(os.getpid(), signal.SIGINT)  # as torchrun hands on the terminal's signal
             later = time.monotonic() + 1.5
             monkeypatch.setattr(time, "monotonic", lambda: later)
             os.kill(os.getpid(), signal.SIGINT)

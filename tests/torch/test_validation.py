@@ -1,4 +1,4 @@
-"""A validation leaves the training as it was: modes, random generators, and what a checkpoint of then holds."""
+"""A validation leaves the training as it was: modes, random generators, and the checkpoint of that time."""
 
 import pytest
 import torch

@@ -41,7 +41,7 @@ def same_bits(one, other):
 
 @pytest.fixture
 def served(monkeypatch):
-    """What the library said of each call: whether it served."""
+    """The library's answer to each call: whether it served."""
     said = {"slide": [], "overlap": [], "correlate": []}
     for name, answers in said.items():
         original = getattr(windows, name)

@@ -1,4 +1,4 @@
-"""The callbacks of the Model Zoo's release 2.10: what each does here, and what the page and the errors say of it."""
+"""The callbacks of the Model Zoo's release 2.10: their effect here, and the words of the page and the errors."""
 
 import csv
 import importlib

@@ -7,7 +7,7 @@ from functools import partial
 
 from torch import nn
 
-from tests.zoo import language, sequences, vision
+from tests.zoo import language, vision
 
 MODELS: dict[str, Callable[[], nn.Module]] = {
     "resnet18": vision.resnet18,
@@ -24,8 +24,8 @@ MODELS: dict[str, Callable[[], nn.Module]] = {
     "bert": language.bert,
     "t5": language.t5,
     "whisper": language.whisper,
-    "transformer": sequences.Translator,
-    "packed_lstm": partial(sequences.PackedRecurrence, nn.LSTM),
-    "packed_gru": partial(sequences.PackedRecurrence, nn.GRU),
-    "packed_rnn": partial(sequences.PackedRecurrence, nn.RNN),
+    "transformer": vision.Translator,
+    "packed_lstm": partial(vision.PackedRecurrence, nn.LSTM),
+    "packed_gru": partial(vision.PackedRecurrence, nn.GRU),
+    "packed_rnn": partial(vision.PackedRecurrence, nn.RNN),
 }

@@ -23,7 +23,7 @@ _SIZES = {
     "num_hidden_layers": 2,
     "num_attention_heads": 4,
 }
-#: What PyTorch compiles costs seconds a layer. That a second one is compiled as the first is for Llama to show.
+#: Compilation by PyTorch takes seconds a layer. That a second one is compiled as the first is for Llama to show.
 _ONE_LAYER = _SIZES | {"num_hidden_layers": 1}
 
 

@@ -1,6 +1,6 @@
-"""Every function and module of PyTorch that has exact products, called once in small, and what is refused.
+"""Every function and module of PyTorch that has exact products, called once in small, and the refused ones.
 
-The tests of the CPU and those of a card run the same calls. A test fails if a function that is exact is in none.
+The tests of the CPU and of a card run the same calls. A test fails if a function that is exact is in none.
 """
 
 from __future__ import annotations

@@ -101,7 +101,7 @@ REFUSED = {**_WITHOUT_EXACT_PATH, **_BAD_ARGUMENTS}
 
 
 def refusal(name: str, device: torch.device) -> tuple[type[Exception], str]:
-    """Return what a call raises in a precision; devices are called by one name."""
+    """Return the error of a call in a precision; devices are called by one name."""
     x = torch.eye(4, device=device) + 0.5
     try:
         with cstorch.precision("cbfloat16"):

@@ -1,4 +1,4 @@
-"""The advisor on models of real libraries: what it says is what a step with its map measures."""
+"""The advisor on models of real libraries: its predictions equal the measurements of a step with its map."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every layer of the catalogue has exact products alone; what is exact or refused is in the catalogue."""
+"""Every layer of the catalogue has exact products alone; every exact or refused function is in the catalogue."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ FIRST = {"resnet18": {"network.conv1"}}
 
 
 def step(model: nn.Module, inputs: tuple[Tensor, ...], *, observed: bool = True) -> tuple[Gradients, ObservationReport]:
-    """Return the gradients of one step, and what was observed."""
+    """Return the gradients of one step, and its observation."""
     optimizer, scaler = torch.optim.SGD(model.parameters(), 0.0), cstorch.amp.GradScaler(1024.0)
     with cstorch.observe(model, 1, rows=2) as report:
         if not observed:

@@ -11,7 +11,7 @@ from golden.torch.guard import interception
 from tests.zoo.catalogue import MODELS
 from tests.zoo.judge import watched
 
-# What the libraries say of themselves.
+# The libraries' own warnings.
 pytestmark = [
     pytest.mark.zoo,
     pytest.mark.filterwarnings("default"),

@@ -28,9 +28,11 @@ def as_optimizer(optimizer: Optimizer, argument: str = "optimizer") -> Optimizer
 
 def as_optimizers(optimizers: Optimizer | Iterable[Optimizer], argument: str = "optimizers") -> list[Optimizer]:
     """Accept one optimizer, or several."""
-    if not isinstance(optimizers, Iterable):
-        return [as_optimizer(optimizers, argument)]
-    given = [as_optimizer(each, argument) for each in optimizers]
+    try:
+        several = iter(optimizers)  # type: ignore[arg-type]
+    except TypeError:  # an array without axes has __iter__, and is none all the same
+        return [as_optimizer(optimizers, argument)]  # type: ignore[arg-type]
+    given = [as_optimizer(each, argument) for each in several]
     if not given:
         raise ValueError(f"{argument}: got no optimizer, must be at least one")
     return given

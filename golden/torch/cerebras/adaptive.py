@@ -43,7 +43,7 @@ class Adagrad(Optimizer):
         super().__init__(params, defaults, enable_global_step=True)
 
     def _initial_state(self, parameter: Tensor, group: Group) -> State:
-        return {"sum": torch.full_like(parameter, group["initial_accumulator_value"])}
+        return {"sum": torch.full_like(parameter, float(group["initial_accumulator_value"]))}
 
     def _update(self, parameter: Tensor, gradient: Tensor, state: State, group: Group) -> None:
         gradient = (-gradient if group["maximize"] else gradient) + parameter * group["weight_decay"]

@@ -120,7 +120,7 @@ def configure_scheduler_params(
 def _number(given: float | str) -> float:
     try:
         return float(given)
-    except ValueError:
+    except (OverflowError, ValueError):
         raise ValueError(f"learning_rate: got {given!r}, must be a number") from None
 
 

@@ -135,7 +135,7 @@ class Rprop(Optimizer):
         super().__init__(params, {"lr": lr, "etas": etas, "step_sizes": step_sizes})
 
     def _initial_state(self, parameter: Tensor, group: Group) -> State:
-        return {"prev": torch.zeros_like(parameter), "step_size": torch.full_like(parameter, group["lr"])}
+        return {"prev": torch.zeros_like(parameter), "step_size": torch.full_like(parameter, float(group["lr"]))}
 
     def _update(self, parameter: Tensor, gradient: Tensor, state: State, group: Group) -> None:
         shrink, grow = group["etas"]

@@ -15,6 +15,7 @@ from golden.torch.common.arguments import check_flags, check_items
 
 __all__ = ["Group", "Optimizer", "State", "check_betas", "check_least"]
 
+_LARGEST = torch.finfo(torch.float32).max
 #: Options of optimizers that are on or off.
 _FLAGS = frozenset({"amsgrad", "centered", "correct_bias", "maximize", "nesterov", "scale_parameter"})
 
@@ -29,6 +30,8 @@ def check_least(least: float = 0.0, **given: float) -> None:
             raise TypeError(f"{name}: got {value!r}, must be a number")
         if not value >= least:
             raise ValueError(f"{name}: got {value}, must be at least {least}")
+        if _LARGEST < value < float("inf"):
+            raise ValueError(f"{name}: got {value}, must be at most {_LARGEST}, the largest float32")
 
 
 def _is_real(value: float | Tensor) -> bool:

@@ -133,6 +133,8 @@ class Trainer(NotOfTensorFlow):
             check_is(given, kind, name)
         if seed is not None:
             check_count(seed, "seed", 0)
+            if seed >= 2**64:
+                raise ValueError(f"seed: got {seed}, must be below 2**64")
             seed_everything(seed)
         self.backend, self.device = backend, device_of(backend, device)
         if not isinstance(model_dir, str | Path | None):

@@ -23,7 +23,7 @@ def waits() -> int:
 
 
 class _Everything(set[object]):
-    """What a card has proved: it does not prove itself again."""
+    """The proofs that a card has passed, which it does not repeat."""
 
     def __contains__(self, each: object) -> bool:
         return True

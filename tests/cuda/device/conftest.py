@@ -9,7 +9,7 @@ collect_ignore_glob = [] if torch.cuda.is_available() else ["test_*.py"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Show what PyTorch says of a real card, of which nobody knows all, in place of failing for it."""
+    """Show the warnings of PyTorch about a real card, and do not fail for them: nobody knows them all."""
     if not IN_MEMORY:
         for item in items:
             if "tests/cuda/device/" in item.path.as_posix():

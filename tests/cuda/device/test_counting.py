@@ -1,4 +1,4 @@
-"""Counts of products on a card are those of the CPU, and `observe` tells there what it tells on the CPU."""
+"""Counts of products on a card equal the CPU's, and `observe` reports the same there."""
 
 from __future__ import annotations
 

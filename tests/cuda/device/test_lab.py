@@ -1,4 +1,4 @@
-"""What the lab runs on a card, in small."""
+"""The lab's runs on a card, in small."""
 
 import re
 import sys

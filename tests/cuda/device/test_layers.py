@@ -25,7 +25,7 @@ PRECISIONS = [
 
 
 def judged(name, half, level, *, specials):
-    """Run a layer on the card; return its judge, and where results differ from those of the CPU."""
+    """Run a layer on the card; return its judge, and the places where results differ from the CPU's."""
     judge = Judge()
     with judge, cstorch.precision(half, level):
         found = results(LAYERS[name], "cuda", specials=specials)

@@ -12,7 +12,7 @@ from tests.zoo.catalogue import MODELS
 pytestmark = [
     pytest.mark.zoo,
     pytest.mark.long,
-    pytest.mark.filterwarnings("default"),  # what the libraries say of themselves
+    pytest.mark.filterwarnings("default"),  # the libraries' own warnings
 ]
 
 

@@ -1,4 +1,4 @@
-"""Every operator on a card has the bits of the CPU, forward and backward, and refuses what the CPU refuses."""
+"""Every operator on a card has the bits of the CPU, forward and backward, and refuses the same calls as the CPU."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""Streams, CUDA graphs, threads, torch.compile and two ranks: the bits are those of a plain call."""
+"""Streams, CUDA graphs, threads, torch.compile and two ranks: the bits equal a plain call's."""
 
 import threading
 
@@ -41,7 +41,7 @@ def assert_same(found, expected):
     assert [differing(*pair) for pair in zip(found, expected, strict=True)] == [None] * len(expected)
 
 
-@pytest.mark.filterwarnings("default")  # what the compiler says of itself, and of TF32 that fp32 does not have
+@pytest.mark.filterwarnings("default")  # the compiler's own warnings, and its advice on TF32
 @pytest.mark.parametrize("backend", ["eager", "aot_eager", pytest.param("inductor", marks=on_a_real_card)])
 def test_compiled_network_has_the_bits_of_the_plain_one(backend):
     torch._dynamo.reset()

@@ -66,7 +66,7 @@ def insert(library: Path) -> None:
     torch.backends.cudnn.enabled = False
     torch.cuda._lazy_init = lambda: None
     torch.cuda.is_available = lambda: True
-    torch.cuda.is_initialized = lambda: False  # its random numbers are those of the CPU
+    torch.cuda.is_initialized = lambda: False  # its random numbers equal the CPU's
     torch.cuda.get_rng_state = lambda *_: torch.get_rng_state()
     torch.cuda.set_rng_state = lambda *_: None
     torch.cuda.get_device_capability = lambda *_: (9, 0)

@@ -5,5 +5,5 @@ nothing of the kernels' source. Besides computing it judges: memory that a launc
 nobody wrote or that two threads use without a barrier between them, copies that nobody waited for, barriers that some
 threads do not reach. It stops at an instruction that it does not know.
 
-What it does not show: what the assembler makes of PTX, and what a card makes of that.
+It shows neither the assembler's work on PTX nor a card's execution.
 """

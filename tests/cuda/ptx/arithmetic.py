@@ -1,4 +1,4 @@
-"""What instructions that only compute return: a function on raw bits for each name."""
+"""The results of arithmetic instructions: a function on raw bits for each name."""
 
 from __future__ import annotations
 
@@ -256,7 +256,7 @@ _MAKERS: dict[str, Callable[[tuple[str, ...]], Operation]] = {
 
 
 def operation(name: tuple[str, ...]) -> Operation:
-    """Return what computes an instruction.
+    """Return the function of an instruction.
 
     Raises
     ------

@@ -43,7 +43,7 @@ def _odd_sum(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float
     lost = (x - (total - part)) + (y - part)
     lost = np.where(np.isfinite(total), lost, 0.0)
     bits = total.view(np.int64)
-    # One towards what was lost, if that is on the other side of the sum: away from zero is up in the bits.
+    # One towards the lost part, if it is on the other side of the sum: away from zero is up in the bits.
     inward = (lost < 0) != (total < 0)
     cut = np.where((lost != 0) & inward, bits - 1, bits)
     return np.where(lost != 0, cut | 1, bits).view(np.float64)

@@ -26,7 +26,7 @@ _MANY, _ATOMIC = 1 << 40, 1 << 41  # in the place of one thread: several, or any
 
 
 class Fault(AssertionError):
-    """What a kernel may not do."""
+    """An access that no kernel may make."""
 
 
 def _joined(view: NDArray[Any], places: NDArray[np.int64], values: NDArray[Any], how: np.ufunc) -> NDArray[Any]:
@@ -87,7 +87,7 @@ class GlobalMemory:
         view[places] = values
 
     def update(self, addresses: NDArray[np.uint64], lanes: Lanes, values: NDArray[Any], how: np.ufunc) -> NDArray[Any]:
-        """Join values to those at each address, one thread after the other, and return what was there."""
+        """Join values to those at each address, one thread after the other, and return the earlier values."""
         self._touch(addresses, lanes, values.itemsize, _ADDED)
         view, places = self._places(addresses, values.itemsize, 1)
         return _joined(view, places[:, 0], values, how)
@@ -131,7 +131,7 @@ class SharedMemory:
         self._copies: list[tuple[Lanes, NDArray[np.uint64], NDArray[np.uint64]]] = []
 
     def barrier(self) -> None:
-        """All threads have met: what was done before is before what comes."""
+        """All threads have met: earlier accesses come before later ones."""
         self._writer.fill(-1)
         self._reader.fill(-1)
 
@@ -193,7 +193,7 @@ class SharedMemory:
         view[places] = values
 
     def update(self, addresses: NDArray[np.uint64], lanes: Lanes, values: NDArray[Any], how: np.ufunc) -> NDArray[Any]:
-        """Join values to those at each address, one thread after the other, and return what was there."""
+        """Join values to those at each address, one thread after the other, and return the earlier values."""
         granules = self._granules(addresses, lanes, values.itemsize, "added to")
         copier, writer, reader = self._copier[granules], self._writer[granules], self._reader[granules]
         self._complain(copier >= 0, lanes, copier, "adds to shared memory while a copy is on its way, of")
@@ -236,7 +236,7 @@ class SharedMemory:
 
 
 class LocalMemory:
-    """What each thread has for itself. What nobody wrote may be read: compilers copy members that are not set.
+    """The memory of each single thread. Reading before writing is allowed: compilers copy members that are not set.
 
     Parameters
     ----------

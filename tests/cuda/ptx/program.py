@@ -45,7 +45,7 @@ class Instruction(NamedTuple):
 
 @dataclass(frozen=True)
 class Kernel:
-    """What one entry of a module is made of.
+    """The parts of one entry of a module.
 
     Parameters
     ----------

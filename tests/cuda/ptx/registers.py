@@ -62,7 +62,7 @@ class Registers:
         self._special["%nctaid.x"] = np.full(len(self._lanes), blocks, np.uint32)
 
     def read(self, text: str, bits: int) -> Callable[[Lanes], Bits]:
-        """Return what gives an operand's raw bits for each thread."""
+        """Return a function for an operand's raw bits of each thread."""
         if text.startswith("{"):
             parts = [self.read(part.strip(), 0) for part in text[1:-1].split(",")]
             return lambda lanes: np.stack([part(lanes) for part in parts], axis=1).view(unsigned(bits))[:, 0]
@@ -90,7 +90,7 @@ class Registers:
         return unsigned(bits).type(value & (1 << bits) - 1)
 
     def write(self, text: str) -> Callable[[Lanes, Bits], None]:
-        """Return what puts raw bits into a register, or into those in braces."""
+        """Return a function that puts raw bits into a register, or into a vector of them."""
         if text.startswith("{"):
             names = [name.strip() for name in text[1:-1].split(",")]
             writers = [None if name == "_" else self.named[name] for name in names]

@@ -1,4 +1,4 @@
-"""Floating-point instructions of the machine are those of MPFR and of NumPy, bit for bit."""
+"""Floating-point instructions of the machine equal MPFR and NumPy, bit for bit."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def any_codes(seed: int, bits: int, count: int) -> list[NDArray[np.unsignedinteg
 
 
 def near(a: NDArray[np.floating], b: NDArray[np.floating], random: np.random.Generator) -> NDArray[np.floating]:
-    """Return what nearly cancels the products."""
+    """Return addends that nearly cancel the products."""
     with np.errstate(all="ignore"):
         return (-a * b * (1 + random.integers(-3, 4, a.size) * 2.0**-24)).astype(a.dtype)
 

@@ -14,7 +14,7 @@ from golden import BF16, CBFLOAT16, FP16, FloatFormat, Rounding
 from golden.arrays.chain import last_rounding
 from golden.rounding import ReductionRounding
 from golden.torch.products.gpu.checking import check_product
-from tests.cuda import checks, counts, test_arrays, test_blocks, test_checking, test_modes
+from tests.cuda import checks, counts, test_arrays, test_checking, test_products
 from tests.cuda.products import assert_equal_bits, check, reduction_of, special_values, values
 from tests.cuda.ptx.device import PtxDevice
 
@@ -28,7 +28,7 @@ OLDEST, USUAL, NEWEST = 75, 80, 120
 
 @pytest.fixture(scope="module")
 def devices() -> dict[int, PtxDevice]:
-    """A machine for the instructions of each architecture; what is compiled stays."""
+    """A machine for the instructions of each architecture; compiled kernels stay."""
     return {architecture: PtxDevice(architecture) for architecture in (OLDEST, USUAL, NEWEST)}
 
 
@@ -42,7 +42,7 @@ def some_rounding(device: PtxDevice) -> None:
 
 
 def some_blocks(device: PtxDevice) -> None:
-    test_blocks.check(device, golden.FLOAT8_E4M3FN, ((9, 45, 32), (2, 2100, 5000)))
+    test_arrays.check(device, golden.FLOAT8_E4M3FN, ((9, 45, 32), (2, 2100, 5000)))
 
 
 def some_softmax(device: PtxDevice) -> None:
@@ -103,8 +103,8 @@ def test_kernels_by_their_instructions_are_golden_s(
 def test_products_of_any_codes_by_their_instructions_are_golden_s_in_every_mode(
     devices: dict[int, PtxDevice], mode: Rounding
 ) -> None:
-    test_modes.test_product_of_any_codes_in_a_mode_is_golden_s(devices[USUAL], mode)
-    test_modes.test_product_in_doubles_in_a_mode_is_golden_s(devices[USUAL], mode)
+    test_products.test_product_of_any_codes_in_a_mode_is_golden_s(devices[USUAL], mode)
+    test_products.test_product_in_doubles_in_a_mode_is_golden_s(devices[USUAL], mode)
 
 
 @pytest.mark.parametrize("mode", [Rounding.NEAREST_AWAY, Rounding.STOCHASTIC], ids=str)
@@ -129,7 +129,7 @@ def test_counts_by_their_instructions_are_golden_s_in_every_mode(devices: dict[i
 
 
 def changed(kernel: str, what: str, instead: str, number: int | None = None) -> Callable[[str], str]:
-    """Return what puts others in the place of all instructions of a kernel that are so, or of one of them."""
+    """Return a function that replaces one or all of the matching instructions of a kernel."""
 
     def change(text: str) -> str:
         if f".entry {kernel}(" not in text:
@@ -145,7 +145,7 @@ def changed(kernel: str, what: str, instead: str, number: int | None = None) -> 
     return change
 
 
-#: The first and the last barrier of each kernel that has to be there: between two uses of shared memory.
+#: The first and the last necessary barrier of each kernel: between two uses of shared memory.
 BARRIERS = {
     ("multiply_32", checks.product): (1, 9),
     ("multiply_128", large_tile): (1, 33),

@@ -66,7 +66,7 @@ FAULTS = {
 }  # fmt: skip
 
 
-#: What the compiler has to know: builds of their own.
+#: Constants for the compiler: each needs its own build.
 OF_THE_COMPILER = {
     "down as up",
     "up as to nearest",

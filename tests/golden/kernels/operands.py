@@ -65,7 +65,7 @@ def codes(kind: str, fmt: FloatFormat, shape: tuple[int, ...], rng: np.random.Ge
 def late_overflow(fmt: FloatFormat) -> tuple[np.ndarray, np.ndarray]:
     """Factors (1, 601) and (601, 1) of a chain that overflows in its second packed block, where all factors are small.
 
-    The largest value stands alone in the first block of 256 products, single ulps of it fill the second, and its
+    The largest value stands alone in the first block of 256 products. Single ulps of it fill the second. Its
     negative stands in the third: an infinity stays, a sum that was not made one comes back to a finite value.
     """
     ones = np.full((601, 1), fmt.one, code_dtype(fmt))
@@ -105,7 +105,7 @@ def grown_by_rounding(fmt: FloatFormat) -> tuple[np.ndarray, np.ndarray]:
 def beyond_double(fmt: FloatFormat) -> tuple[np.ndarray, np.ndarray]:
     """Factors (2, 2) and (2, 1): a tiny product of either sign, then one half way between two values of the format.
 
-    The sign of the tiny product decides the rounding, though float64 has not the bits to hold the sum.
+    The sign of the tiny product decides the rounding, though float64 is too short for the sum.
     """
     halfway = range(2**fmt.precision + 1, 2 ** (fmt.precision + 1), 2)
     large, small = next((product // x, x) for product in halfway for x in range(3, 99, 2) if product % x == 0)

@@ -18,6 +18,11 @@ def is_seen(results, wanted):
     return any((got != want).any() for got, want in zip(results(), wanted, strict=True))
 
 
+def in_paths(**faults):
+    """Return pairs of a path and a `Change` by the names of faults, given by path."""
+    return {name: (path, change) for path, table in faults.items() for name, change in table.items()}
+
+
 def changes_of(faults):
     """Return the changes of each fault that this machine can run, a pair of a path and a `Change`."""
     return {name: [change] for name, (path, change) in faults.items() if path in RUN}

@@ -34,13 +34,13 @@ class Place:
 def with_switches(text: str, changes: Sequence[tuple[int, Change]], name: str = "") -> str:
     """Return a source text with all changes in it, each where its number is chosen.
 
-    The old text of a change has to be a whole expression, or whole statements that end in a semicolon.
+    The old text of a change is a whole expression, or whole statements that end in a semicolon.
     """
     places = []
     for number, change in changes:
         start, end = change.place_in(text, name)
         places.append(Place(start, end, number, change.new))
-    # What lies within another place comes after it.
+    # Inner places come after outer ones.
     return _between(text, 0, len(text), sorted(places, key=lambda place: (place.start, -place.end)))
 
 
@@ -115,7 +115,7 @@ class Switched:
         self.file, self.numbers = file, {name: number for number, name in enumerate(faults, 1)}
 
     def loaded(self, fault: str | None, folder: Path) -> ctypes.CDLL:
-        """Load a copy, for what a library makes at its first use may depend on the fault; turn the fault on."""
+        """Load a copy, since tables that a library makes at its first use may depend on the fault; put it on."""
         name = re.sub(r"\W+", "-", fault or "none")
         library = ctypes.CDLL(str(shutil.copyfile(self.file, folder / f"{name}.so")))
         choose(library, self.numbers[fault] if fault else 0)

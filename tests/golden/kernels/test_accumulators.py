@@ -172,7 +172,7 @@ def dot_on_arrays(a, b, total, fmt, rule):
 
 
 def test_order_of_products_before_a_stage_is_that_of_the_rule(path):
-    # (1 + 2^-24) + (1 - 1). The kernels ordered what the stage had left, and gave 0x40000000.
+    # (1 + 2^-24) + (1 - 1). The kernels ordered the remaining terms of the stage, and gave 0x40000000.
     rule = Accumulator(
         operand_bits=16, block=4, order=(0, 2, 1, 3), stages=(FusedSum(2),), join=FusedSum(3, chain=True)
     )

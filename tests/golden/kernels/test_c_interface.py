@@ -1,4 +1,4 @@
-"""The library called from C, as a test bench would: the header is plain C, and the results are those of Python."""
+"""The library called from C, as a test bench would: the header is plain C, and the results equal Python's."""
 
 import shutil
 import subprocess

@@ -1,4 +1,4 @@
-"""What the compiled kernels count: what NumPy counts, on every path, in every form, with any number of threads."""
+"""The compiled kernels count as NumPy does, on every path, in every form, with any number of threads."""
 
 import numpy as np
 import pytest

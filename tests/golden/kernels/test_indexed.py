@@ -1,4 +1,4 @@
-"""Products of operands by tables on every compiled path: those of NumPy of the gathered matrices."""
+"""Products of operands by tables on every compiled path equal NumPy's of the gathered matrices."""
 
 import numpy as np
 import pytest

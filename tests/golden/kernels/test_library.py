@@ -1,4 +1,4 @@
-"""The library as Python declares it, what it says when it fails, and the threads that it may use; without a process."""
+"""The library as Python declares it, its errors, and the threads that it may use; without a process."""
 
 import os
 import re

@@ -247,7 +247,7 @@ FAULTS = {
     "odd neighbour of an even one": Change("generic_mode_steps.h", "(bits_of(lower + shifter) & 1) == 0", "true"),
     "final conversion to nearest": Change("product.cpp", "plan_.convert", "nullptr", before="if (", after=")\n"),
 }
-#: What the compiler has to know: builds of their own.
+#: Constants for the compiler: each needs its own build.
 OF_THE_COMPILER = {"doubles of another scale", "a round of Philox less"}
 IN_PLAIN_LOOPS = {
     "zeros of cancellation positive in mode down",

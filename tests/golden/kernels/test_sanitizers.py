@@ -29,9 +29,9 @@ pytestmark = [
 
 
 class Sanitized:
-    """The driver built with a sanitizer; a change compiles again what it changes, and nothing else.
+    """The driver built with a sanitizer; a change compiles the changed unit again, and nothing else.
 
-    All processes share what `compile_all` has filled; units without the sanitizer are those of `plain`.
+    All processes share what `compile_all` has filled; units without the sanitizer come from `plain`.
     """
 
     def __init__(self, shared, folder, flags, units, plain):
@@ -47,7 +47,7 @@ class Sanitized:
         compiled(DRIVER.parent, [DRIVER.name], folder, [*options, "-I", str(SOURCE)], header)
 
     def run(self, part, unit=None, *changes):
-        """Return the exit status of the driver and what it says, with changes of one unit."""
+        """Return exit status and output of the driver, with changes of one unit."""
         objects = dict(self.objects)
         if unit is not None:
             changed = self.folder / f"changed{len(list(self.folder.iterdir()))}"

@@ -32,7 +32,7 @@ REPORT = {
 
 @pytest.fixture
 def commands(monkeypatch):
-    """Replace the tools by some that succeed at once, and list what they were asked for."""
+    """Replace the tools by some that succeed at once, and list their commands."""
     asked = []
 
     def run(tool, arguments, folder, log):

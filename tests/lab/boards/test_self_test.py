@@ -1,4 +1,4 @@
-"""The self-test in Amaranth's simulator: it passes with what the golden model expects, and with nothing else."""
+"""The self-test in Amaranth's simulator: it passes with the golden model's expectation alone."""
 
 from functools import cache
 

@@ -1,4 +1,4 @@
-"""Tools that only pretend, for tests of what is around them."""
+"""Tools that only pretend, for tests of their callers."""
 
 import json
 from pathlib import Path
@@ -12,7 +12,7 @@ from tools.programs import YOSYS, Tool
 
 @pytest.fixture
 def runs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Replace the tools by some that succeed at once, and list what they were asked for."""
+    """Replace the tools by some that succeed at once, and list their commands."""
     asked: list[str] = []
 
     def run(tool: Tool, arguments: list[str], folder: Path, log: str) -> None:

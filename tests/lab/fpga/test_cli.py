@@ -34,7 +34,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_help_and_list_need_no_tools() -> None:
-    # In a process of its own, where nothing has been imported yet; the name of the tool's module must not be there.
+    # In a new process, where nothing has been imported yet; the name of the tool's module must not be there.
     code = (
         "import sys; from lab.fpga.__main__ import main; main(['--list']); print(sorted(sys.modules), file=sys.stderr)"
     )

@@ -1,4 +1,4 @@
-"""The induction over the control of the multiply-accumulate unit: what it assumes is met, and faults break it."""
+"""The induction over the control of the multiply-accumulate unit: its assumptions are met, and faults break it."""
 
 import random
 from itertools import pairwise
@@ -70,7 +70,7 @@ class Beats:
 
 
 def any_step(layout, *operands):
-    """Return what some lane gives: always the same for the same."""
+    """Return the outputs of some lane, always the same for the same operands."""
     rng = random.Random(repr(operands))
     return {name: rng.getrandbits(layout[name].width) for name, _ in layout}
 
@@ -114,7 +114,7 @@ class Reduction:
 
 
 def let_lane_give(ctx, top):
-    """Drive what the lane gives for the product that may be issued now, and for its promotion."""
+    """Drive the lane's outputs for the product that may be issued now, and for its promotion."""
     ghost, layout = top.ghost, top.given.shape()
     beat, new = ctx.get(ghost.beat), ctx.get(ghost.records[0].fields)
     fmt = beat.format
@@ -129,7 +129,7 @@ def let_lane_give(ctx, top):
 @pytest.mark.parametrize(("stages", "cycles"), [(3, 300), (11, 240), (13, 280)])
 def test_simulated_unit_meets_the_invariant_and_gives_the_results(stages, cycles):
     # An invariant that no run met would prove anything. Promotions, refusals, results, stalls, resets and changes of
-    # the port for chunks are among what is run.
+    # the port for chunks are part of the run.
     rng, top, seen = random.Random(stages), component(stages, registers=4), set()
     registers = top.unit.registers
     kinds = [(register, refused) for register in range(registers) for refused in (False, True)]

@@ -24,7 +24,7 @@ def _every():
 
 
 def premises(claim, folder):
-    """Return a formula without what it claims, which is the last thing that it says."""
+    """Return a formula without its claim, which comes last."""
     text = _every()[claim].build(folder)
     head, found, claimed = text.rpartition(_CLAIM)
     assert found, f"{claim}: no claim"

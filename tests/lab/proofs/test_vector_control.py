@@ -1,4 +1,4 @@
-"""The model of the vector unit gives what golden gives; what a unit does otherwise is refuted."""
+"""The model of the vector unit gives what golden gives; other behaviour of a unit is refuted."""
 
 from itertools import pairwise
 
@@ -126,7 +126,7 @@ class WithForgetfulPromotions(OpenVectorMac):
 
 
 def steady_fails(folder, **changes):
-    """Return what does not hold in a unit of three ranks."""
+    """Return the conditions that fail in a unit of three ranks."""
     text = induction(steady_component(2, 3, (TINY,), **changes), folder)
     answer, model = bitwuzla_api.decide(text)
     ports = {name.partition(".")[2]: int(value, 16) for name, value in model.items() if name.startswith("fails.")}

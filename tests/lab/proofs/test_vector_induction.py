@@ -1,4 +1,4 @@
-"""The inductions over values in a vector unit and over how long a beat waits: what they assume is met, faults show."""
+"""The inductions over values in a vector unit and over how long a beat waits: assumptions are met, faults show."""
 
 import random
 from itertools import pairwise
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.long
 
 
 def fails(top, folder):
-    """Return what does not hold of a unit."""
+    """Return the conditions of a unit that fail."""
     text = induction(top, folder)
     answer, model = bitwuzla_api.decide(text)
     ports = {name.partition(".")[2]: int(value, 16) for name, value in model.items() if name.startswith("fails.")}
@@ -95,7 +95,7 @@ class Reduction:
 
 
 def let_lane_give(ctx, top):
-    """Drive what the lane gives for the product that may be issued now, and for its promotion; noise from others."""
+    """Drive the lane's outputs for the product that may be issued now, and for its promotion; noise from others."""
     layout, lane = top.given.shape(), top.lane
     beat, new = ctx.get(top.beats.beat), ctx.get(top.element.records[0].fields)
     at = lane // 2 if beat.level == 0 else lane
@@ -107,7 +107,7 @@ def let_lane_give(ctx, top):
 
 @pytest.mark.parametrize(("size", "lane", "cycles"), [(SIZES[0], 1, 150), ((2, 13, SIZES[2][2]), 0, 120)])
 def test_simulated_vector_unit_meets_the_invariant_and_gives_the_results(size, lane, cycles):
-    # Refusals, results that are not taken, resets and changes of the port for chunks are among what is run.
+    # Refusals, results that are not taken, resets and changes of the port for chunks are part of the run.
     rng, top, seen = random.Random(lane), values_component(lane, *size), set()
     reset, sound = Signal(), []
     simulator = simulator_of(ResetInserter(reset)(top))

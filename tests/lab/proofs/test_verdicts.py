@@ -1,4 +1,4 @@
-"""What the answers of the engines come to: only what is proven, caught or equivalent may count as good."""
+"""Verdicts from the answers of the engines: only proven, caught and equivalent count as good."""
 
 import json
 import threading
@@ -60,7 +60,7 @@ def test_proof_is_proven_only_by_an_engine_that_says_so(monkeypatch, tmp_path, s
 
 @pytest.mark.parametrize("status", ["exit 1", "kill -SEGV $$", "kill -KILL $$"])
 def test_engine_that_ends_badly_behind_its_answer_proves_nothing(monkeypatch, tmp_path, status):
-    # What it had said counted, whatever became of it then.
+    # Its answer counted, however the engine ended.
     engine = tmp_path / "engine"
     engine.write_text(f"""#!/bin/sh\necho '{{"answer": "unsat", "model": {{}}, "seconds": 1.0}}'\n{status}\n""")
     engine.chmod(0o755)

@@ -107,7 +107,7 @@ def test_first_bad_of_a_model_built_to_break_names_the_layer_and_the_cause():
     assert (bad.step, bad.module, bad.direction, bad.cause) == (1, "middle", "forward", "overflow in the sums")
     assert bad.evidence["operation"] == "linear"
     assert bad.evidence["overflows"] == 3 * 8
-    # What comes after it has infinities and NaNs for operands.
+    # Later layers have infinities and NaNs for operands.
     later = {each.cause for each in fit(level=2).all_first_bad[1:]}
     assert later == {"input not finite"}
 

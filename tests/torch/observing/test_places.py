@@ -118,7 +118,7 @@ class Gram(nn.Module):
 
 @pytest.fixture
 def told(monkeypatch, caplog):
-    """What the log says of products that are left out."""
+    """The log's lines about products that are left out."""
     monkeypatch.setattr(terminal, "_said", set())
     return lambda: [each.getMessage() for each in caplog.records if "left out" in each.getMessage()]
 

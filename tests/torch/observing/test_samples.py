@@ -1,4 +1,4 @@
-"""The counted rows are rows of the product itself, bit for bit, and their counts are those of the contract."""
+"""The counted rows are rows of the product itself, bit for bit, and their counts follow the contract."""
 
 import numpy as np
 import pytest
@@ -31,7 +31,7 @@ class _Seen(Observer):
 
 
 def observed(function, *operands, rows=10_000):
-    """Return what an observer sees of a product, forward and backward."""
+    """Return an observer's records of a product, forward and backward."""
     scopes.observer = observer = _Seen(rows)
     try:
         with cstorch.precision("cbfloat16", level=2):

@@ -1,4 +1,4 @@
-"""The steps that are observed, what is told of each, and that the training is the same bit for bit."""
+"""Observed steps and their reports; the training stays the same bit for bit."""
 
 import copy
 import math

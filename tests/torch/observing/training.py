@@ -46,5 +46,5 @@ def train(model, steps, *, every=None, loss_of=None, half="cbfloat16", scale="dy
 
 
 def places(report, step=1):
-    """Return what ran in a step: (module, pass, operation) -> calls."""
+    """Return the products of a step: (module, pass, operation) -> calls."""
     return {(row.module, row.direction, row.operation): row.calls for row in report.rows if row.step == step}

@@ -1,4 +1,4 @@
-"""Made-up runs: what a training run could have observed, with whatever a test wants to be wrong in it."""
+"""Made-up runs: observations of a training run, with the faults that a test asks for."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def events(steps: int, **shares: float) -> dict[str, int]:
 
 
 def histogram(fmt: str, centre: float, width: float = 1.6, total: int = 32768, **specials: int) -> dict[str, Any]:
-    """Return a bell of exponents around a centre, cut to what the format holds."""
+    """Return a bell of exponents around a centre, cut to the range of the format."""
     number_format = format_named(fmt)
     lowest = number_format.emin - number_format.fraction_bits
     exponents: dict[str, int] = {}

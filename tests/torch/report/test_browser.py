@@ -48,7 +48,7 @@ def text(runs):
 
 
 def chromium(folder, text, *options):
-    """Open a page; return what the browser prints."""
+    """Open a page; return the browser's output."""
     (folder / "page.html").write_text(text, encoding="utf-8")
     command = [
         CHROMIUM, "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run",
@@ -61,7 +61,7 @@ def chromium(folder, text, *options):
 
 
 def asked(folder, text, script, *options):
-    """Return what a script answers in the page, once everything in it has run."""
+    """Return a script's answer in the page, once everything in it has run."""
     script = f"<script>document.body.dataset.answer = JSON.stringify((() => {{ {script} }})())</script></body>"
     shown = chromium(folder, text.replace("</body>", script), "--dump-dom", *options)
     return json.loads(html.unescape(re.search(r'data-answer="([^"]*)"', shown)[1]))
@@ -80,7 +80,7 @@ def test_contrast_that_is_too_small_is_found(tmp_path, text):
 
 
 def in_window(folder, text, width, script):
-    """Return what a script answers about the `view` of a page in a window of some width."""
+    """Return a script's answer about the `view` of a page in a window of some width."""
     inner = html.escape(text, quote=True)
     frame = f'<body><iframe style="width:{width}px;height:900px;border:0" srcdoc="{inner}"></iframe></body>'
     script = f'const view = document.querySelector("iframe").contentDocument.documentElement; {script}'

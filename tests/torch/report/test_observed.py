@@ -77,7 +77,7 @@ def test_input_beyond_its_format_is_advised_about_and_a_healthy_one_is_not(tmp_p
 
 
 class Weak(nn.Module):
-    """A block of a GPT that multiplies what it gives by 2**-30."""
+    """A block of a GPT that multiplies its output by 2**-30."""
 
     def __init__(self, block):
         super().__init__()
@@ -132,7 +132,7 @@ def test_gpt_with_a_block_times_2_to_minus_30_is_told_to_raise_its_loss_scale_an
     if weak is WeakBranches:
         assert len(report.advice()) == 1
         assert re.search(r"The gradient is all zero in blocks\.2\.block\.\S+", said.because)
-    # What it proposes mends the gradients that were lost.
+    # Its proposal mends the lost gradients.
     proposed = yaml.safe_load(said.setting)["precision"]["initial_loss_scale"]
     _, mended = gradients(proposed, half, nullcontext())
     _, wanted = gradients(None, cstorch.precision(enabled=False), nullcontext())

@@ -1,4 +1,4 @@
-"""The page: it holds all parts, needs nothing else, escapes what the file says, and stays small."""
+"""The page: it holds all parts, needs nothing else, escapes the text of the file, and stays small."""
 
 import html
 import re
@@ -194,7 +194,7 @@ def test_names_of_runs_are_those_of_their_folders_unless_two_are_alike(tmp_path)
 
 
 def test_page_of_many_layers_stays_small(tmp_path):
-    # What is observed more often makes no larger page.
+    # More observed steps make no larger page.
     folder = write_big(tmp_path, layers=200, observed=2)
     write_report([folder], tmp_path / "page.html")
     assert (tmp_path / "page.html").stat().st_size < LARGEST

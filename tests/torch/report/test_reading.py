@@ -1,4 +1,4 @@
-"""Reading ``observations.jsonl``: what counts, what is told in a notice, and what is an error that names the line."""
+"""Reading ``observations.jsonl``: observations that count, notices, and errors that name the line."""
 
 import json
 

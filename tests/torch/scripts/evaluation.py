@@ -11,7 +11,7 @@ backend = cstorch.backend("CPU")
 
 
 class Model(nn.Module):
-    """Two layers and what is measured of them."""
+    """Two layers and their metrics."""
 
     def __init__(self):
         super().__init__()

@@ -22,7 +22,7 @@ seen = []
 
 @cstorch.step_closure
 def show(loss, rate):
-    """Keep what is given."""
+    """Keep the values."""
     seen.append((float(loss), float(rate)))
 
 

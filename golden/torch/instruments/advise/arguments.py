@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -36,7 +36,7 @@ def as_budget(given: object) -> dict[str, float]:
     for each in both.values():
         if not isinstance(each, int | float) or isinstance(each, bool):
             raise TypeError(f"budget: got {given!r}, must be a number, or a mapping with loss and gradient")
-        if not 0 < each < math.inf:
+        if not 0 < each <= sys.float_info.max:
             raise ValueError(f"budget: got {given!r}, must be finite and above 0; 0.01 is one hundredth")
     return {name: float(both[name]) for name in ("loss", "gradient")}
 
@@ -67,7 +67,7 @@ def as_chunks(given: Iterable[int | None] | None, precision: MixedPrecision) -> 
     """Return the chunk lengths to choose from."""
     if given is None:
         return (precision.chunk,)
-    found = list(dict.fromkeys(check_items(given, "chunks", "chunk lengths, such as 16 and 32")))
+    found = check_items(given, "chunks", "chunk lengths, such as 16 and 32")
     if not found:
         raise ValueError("chunks: got none, must have one chunk length at least")
-    return tuple(Reduction.for_level(1, CBFLOAT16, chunk=each).chunk for each in found)
+    return tuple(dict.fromkeys(Reduction.for_level(1, CBFLOAT16, chunk=each).chunk for each in found))

@@ -129,7 +129,7 @@ class EventsRow(_Row):
     swamped: _Count
 
 
-complete("golden.torch.observing.rows.EventsRow", EventsRow.model_fields, COUNTED)
+complete("golden.torch.instruments.observe.rows.EventsRow", EventsRow.model_fields, COUNTED)
 
 
 class DistanceRow(_Row):

@@ -58,4 +58,4 @@ IN_A_STEP = (
 )
 EVENTS = tuple(name for name in LIMITS if name != "distance")
 # Every other step is inexact, which has no limit.
-complete("golden.torch.report.limits.LIMITS", ("inexact", *EVENTS), flags.EVENTS)
+complete("golden.torch.instruments.report.limits.LIMITS", ("inexact", *EVENTS), flags.EVENTS)
