@@ -17,7 +17,7 @@ from lab.fpga.synthesis import area, count_cells, ports_of
 from lab.fpga.units import catalogue
 from lab.fpga.wrapper import Port
 from tests.lab.fpga.samples import NEXTPNR_REPORT, make_report, make_result
-from tools.pages import markers
+from tools.pages import markers, replace_region
 from tools.paths import ROOT
 from tools.results import read
 
