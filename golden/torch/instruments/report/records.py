@@ -29,7 +29,7 @@ __all__ = [
 
 #: The passes, in the order in which they are shown.
 PASSES = ("forward", "gradient_of_input", "gradient_of_weight")
-#: The counts of each kind of step, in the order of the columns of `Layer.products`.
+#: What is counted of each kind of step, in the order of the columns of `Layer.products`.
 COUNTED = ("steps", "inexact", "underflow", "overflow", "invalid", "swamped")
 TENSORS = ("left", "right", "output")
 
@@ -183,12 +183,12 @@ class Layer:
 
     @property
     def products(self) -> NDArray[np.int64]:
-        """Counts of the steps that add a product, shape (n, 6)."""
+        """What was counted in the steps that add a product, shape (n, 6)."""
         return _rows(self.counted_products)
 
     @property
     def promotions(self) -> NDArray[np.int64]:
-        """Counts of the promotions, shape (n, 6)."""
+        """What was counted in the promotions, shape (n, 6)."""
         return _rows(self.counted_promotions)
 
     @property
