@@ -215,7 +215,7 @@ class precision(Interception):
 def _accumulator(
     given: str | Accumulator, level: int | None, levels: Any, chunk: int | None, rounding: ReductionRounding
 ) -> Accumulator:
-    """Return the accumulator of a `reduction`; refuse settings that it does not have."""
+    """Return the accumulator of a `reduction`; refuse what it has not."""
     if not isinstance(given, str | Accumulator):
         raise TypeError(
             f"reduction: got {given!r}, must be the name of one of golden.accumulators, or an Accumulator; levels and "

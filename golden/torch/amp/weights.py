@@ -100,7 +100,7 @@ def keep_weights(
         for group in stepped.param_groups:
             step = group[STEPS] = group.get(STEPS, 0) + 1
             for each in group["params"]:
-                if each.grad is not None:  # a parameter without one stays
+                if each.grad is not None:  # a parameter without one has not moved
                     place = ReductionRounding(out_rounding=mode, seed=_KEY + seed, call=number)
                     _round(each, format_of_weights, (place, (step - 1) % _MOST_STEPS))
                 number += 1

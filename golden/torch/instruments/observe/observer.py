@@ -205,7 +205,7 @@ class Observer:
 
 
 def _card_of(result: Tensor, summing: Summing) -> ModuleType | None:
-    """Return the sampler of a card, None if a copy is sampled on the host."""
+    """Return what looks at a product on a card, None if a copy is looked at here."""
     if not result.is_cuda:
         return None
     from golden.torch.instruments.observe import card_samples
