@@ -213,7 +213,7 @@ def _macs() -> Iterator[Unit]:
         yield mac(f"mac_{fmt}", fmt, released=True, effort=1.0, measured=fmt in HALF_FORMATS)
     for stages in DEPTHS:
         if stages != MacParameters(operands=several).stages:  # which `mac` has
-            given = {"operands": several, "effort": 0.2} | _AT_DEPTH.get(stages, {})
+            given: dict[str, Any] = {"operands": several, "effort": 0.2} | _AT_DEPTH.get(stages, {})
             yield _unit(f"mac_stages_{stages}", Kind.MAC, stages=stages, **given)
     yield mac("mac_level_0", *several, effort=0.5, levels=(0,))
     yield mac("mac_level_1", *several, effort=0.5, levels=(1,))

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from fractions import Fraction
 
 from golden import FP32, FloatFormat, encode
+from golden.counts import COUNTED
 from golden.exact_rounding import decode
 
 __all__ = ["countable", "event_reductions"]
@@ -27,13 +28,14 @@ def countable(operand: FloatFormat, level: int, inner: FloatFormat | None = None
     """
     if inner or operand.width < _WIDE:
         return _countable_of_narrow(operand, level, inner or operand)
-    names = {f"products.{event}" for event in ("steps", "inexact", "invalid", "swamped")}
+    always = set(COUNTED) - {"overflow", "underflow"}
+    names = {f"products.{event}" for event in always}
     if level or 2 * operand.emax >= FP32.emax:
         names.add("products.overflow")
     if level or 2 * (operand.emin - operand.fraction_bits) < FP32.emin - FP32.fraction_bits:
         names.add("products.underflow")
     if level:
-        names |= {f"promotions.{event}" for event in ("steps", "inexact", "invalid", "swamped")}
+        names |= {f"promotions.{event}" for event in always}
         # A sum of two numbers of a format is never inexact where it is tiny.
         names |= {"promotions.overflow"} if level == 2 or operand.emax >= FP32.emax else set()
     return names

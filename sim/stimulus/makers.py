@@ -27,7 +27,7 @@ def maker_of(core: Any, port: Port, seed: int, unit: str, effort: float) -> MacM
         Name of the unit; with the seed, it gives the random numbers.
     effort : float
     """
-    parts = [CountingMaker] if port.counters else []
+    parts: list[type[MacMaker]] = [CountingMaker] if port.counters else []
     parts += [RoundedMaker] if takes_modes_or_widens(core) else []
     parts += [VectorMaker if hasattr(core, "lanes") else MacMaker]
     combined: type[MacMaker] = type("CombinedMaker", tuple(parts), {})

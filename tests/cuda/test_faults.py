@@ -137,7 +137,7 @@ FAULTS = {
     "the least scale of a block": _fault("blocks.h", "scale < LEAST_SCALE", "false", checks.blocks),
     "the largest scale of a block": _fault("blocks.h", "scale > LARGEST_SCALE", "false", checks.blocks),
     "the exponent of a subnormal value": _fault("blocks.h", "149", "148", checks.blocks, before="- 127 - "),
-    "an element beyond the largest": _fault("rounding.h", "saturates_", "false", checks.blocks, "return ", " || stays"),
+    "an element beyond the largest": _fault("rounding.h", "saturates_", "false", checks.blocks, "return ", " || mode_"),
     "a block that is no number": _fault("blocks.h", "of_all < INFINITY_BITS", "of_all <= INFINITY_BITS", checks.blocks),
     "a block at the end of a row": _fault(
         "blocks.h", "given.length - column", "given.length - column - 1", checks.blocks, before="? "

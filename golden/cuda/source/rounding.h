@@ -44,8 +44,9 @@ private:
         if (specials_ == Specials::ieee) return float_of(INFINITY_BITS | sign);
         return specials_ == Specials::finite ? with_sign(largest_, sign) : float_of(FLOAT_NAN);
     }
+    INLINE bool mode_stops(bool negative) const { return stays_finite(mode_, negative); }
     INLINE bool stops(bool negative) const {
-        return saturates_ || stays_finite(mode_, negative);
+        return saturates_ || mode_stops(negative);
     }
 
     INLINE float rounded_magnitude(uint32_t magnitude, bool negative, uint32_t word) const {
