@@ -1,6 +1,6 @@
 """Area and speed of the units on a Lattice ECP5, measured with Yosys and nextpnr.
 
-A unit is synthesised alone, so that its area is its own, and then placed and routed inside a wrapper of three pins, so
-that every path through it goes from register to register: ``python -m lab.fpga`` or ``make fpga``. The extra ``fpga``
+A unit is synthesised alone for its area. It is then placed and routed inside a wrapper of three pins, in which every
+path through the unit goes from register to register. Run ``python -m lab.fpga`` or ``make fpga``; the extra ``fpga``
 installs the tools.
 """

@@ -18,9 +18,9 @@ from hdl.catalogue import released
 from hdl.verilog import to_verilog
 from lab.fpga.measurement import measure, source_of
 from lab.fpga.picture import PICTURE, draw, has_picture
+from lab.fpga.placement import SPEED_GRADES, Target
 from lab.fpga.report import SUBJECT, conclusion, figures, markdown, note, published, table, write_json
 from lab.fpga.result import Report, Result
-from lab.fpga.target import SPEED_GRADES, Target
 from lab.fpga.units import Build, catalogue, parameters_of, select
 from tools import results
 from tools.errors import MeasurementError
@@ -119,7 +119,7 @@ def _update_docs(newer: Report) -> None:
 
 
 def _write_sources() -> None:
-    """Write the hash of every released and every measured unit's Verilog as it is now."""
+    """Write the hashes of the Verilog that every released and every measured unit has now."""
     kept = {unit.name: hashlib.sha256(to_verilog(unit.build(), unit.name).encode()) for unit in released()}
     _write_hashes(RELEASED, {name: found.hexdigest()[:32] for name, found in kept.items()})
     units, now = catalogue(), {}
@@ -166,7 +166,7 @@ def _run(given: argparse.Namespace) -> int:
         (given.output / "fpga.md").write_text(markdown(report), encoding="utf-8")
     from rich.console import Console
 
-    # A pipe has no width of its own; wide enough for every column beats a table cut at 80.
+    # A pipe has no width, and 80 columns would cut the table.
     console = Console(width=None if sys.stdout.isatty() else 180)
     console.print(table(report))
     if given.paths:

@@ -10,12 +10,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from golden.files import write_whole
 from hdl.verilog import to_verilog
 from lab.fpga import wrapper
-from lab.fpga.placement import is_placed, place
+from lab.fpga.placement import Target, is_placed, place
 from lab.fpga.result import Result
 from lab.fpga.synthesis import SCRIPTS, synthesise, wrap
-from lab.fpga.target import Target
 from lab.fpga.units import Build, parameters_of
 
 __all__ = ["cache_key", "measure", "plain_verilog", "source_of"]
@@ -25,7 +25,7 @@ _ELABORATING = threading.Lock()
 
 
 def plain_verilog(verilog: str) -> str:
-    """Return Verilog without its header comment: what the documentation says changes no hardware."""
+    """Return Verilog without its header comment, so that a change of the comment measures nothing anew."""
     lines = verilog.splitlines(keepends=True)
     return "".join(line for line in lines if not line.startswith("//"))
 
@@ -75,14 +75,14 @@ def measure(
     tools : dict
         Versions of the tools.
     folder : Path
-        Where the files of all units are kept, those of this one in ``NAME/KEY``.
+        The folder for all units; the files of this one lie in ``NAME/KEY`` below it.
     progress : function
-        Told in a line about every run of a tool, or that its result was known.
+        Takes a line about every run of a tool, or about the result that made it unnecessary.
 
     Raises
     ------
     MeasurementError
-        Of the class that tells what failed.
+        If a tool is missing or fails; the class says which step.
     """
     with _ELABORATING:
         unit = build()
@@ -100,9 +100,7 @@ def measure(
         was_cached = False
         cells = synthesise(verilog, folder)
         wrap(folder)
-        # A run that is interrupted leaves no file by the name that counts.
-        known.with_suffix(".unfinished").write_text(json.dumps(cells), encoding="utf-8")
-        known.with_suffix(".unfinished").replace(known)
+        write_whole(known, json.dumps(cells).encode())
         progress(f"{name}: synthesis, {time.monotonic() - started:.0f} s")
 
     placements = {}

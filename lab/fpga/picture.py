@@ -1,4 +1,4 @@
-"""A picture of what each pipeline stage brings: the frequency and the area of units that differ in nothing else."""
+"""The picture of frequency and area against pipeline stages, for units that differ in nothing else."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _by_stages(report: Report, name: re.Pattern[str]) -> dict[int, Result]:
 
 
 def has_picture(report: Report) -> bool:
-    """Tell whether every line of the picture has two points or more."""
+    """Return whether every line of the picture has two points or more."""
     return all(len(_by_stages(report, name)) > 1 for name in (_MAC, *_CONVERTERS.values()))
 
 

@@ -1,4 +1,4 @@
-"""From a netlist to a frequency: nextpnr with one seed, and the path that limits it."""
+"""From a netlist to a frequency: a device, nextpnr with one seed, and the path that limits it."""
 
 from __future__ import annotations
 
@@ -10,13 +10,52 @@ from pathlib import Path
 from typing import Any
 
 from lab.fpga.synthesis import NETLIST
-from lab.fpga.target import Target
 from tools.programs import NEXTPNR
 
-__all__ = ["CriticalPath", "Placement", "is_placed", "place", "read_report"]
+__all__ = ["SPEED_GRADES", "CriticalPath", "Placement", "Target", "is_placed", "place", "read_report"]
 
+SPEED_GRADES = (6, 7, 8)
 # Yosys names a cell after the nearest named signal, followed by the types and ports on the way to it; some have none.
 _GENERATED = re.compile(r"(_(TRELLIS_FF|LUT4|PFUMX|L6MUX21|CCU2C|MULT18X18D|TRELLIS_DPR16X4|DI|DO|RAD|WAD)(_|$)|\$).*")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """A device of the ECP5 family with the frequency that the tools aim at.
+
+    Parameters
+    ----------
+    speed : int
+        Speed grade: 6 is the slowest, 8 the fastest.
+    megahertz : int
+        Target frequency, out of reach on purpose: below it the tools would stop improving.
+
+    Raises
+    ------
+    ValueError
+        If there is no such speed grade.
+    """
+
+    device: str = "LFE5U-85F"
+    package: str = "CABGA756"
+    speed: int = 6
+    megahertz: int = 400
+
+    def __post_init__(self) -> None:
+        if self.speed not in SPEED_GRADES:
+            raise ValueError(f"speed: got {self.speed}, must be one of {SPEED_GRADES}")
+
+    @property
+    def options(self) -> list[str]:
+        """The options of nextpnr, except the seed and the files."""
+        size = self.device.rpartition("-")[2].rstrip("F").lower()
+        return [
+            f"--{size}k", "--package", self.package, "--speed", str(self.speed), "--freq", str(self.megahertz),
+            "--router", "router1", "--lpf-allow-unconstrained", "--timing-allow-fail",
+        ]  # fmt: skip
+
+    def __str__(self) -> str:
+        return f"Lattice {self.device}, {self.package}, speed grade {self.speed}"
 
 
 @dataclass(frozen=True)
@@ -30,8 +69,8 @@ class CriticalPath:
     logic, routing : float
         Nanoseconds in cells and on wires.
     levels : int
-        LUTs, carry chains and memories passed. What is reached over a direct wire, of no delay, counts with what is
-        before it.
+        LUTs, carry chains and memories passed. A cell behind a direct wire, which has no delay, counts together with
+        the cell before it.
     via : list of str
         Signals near which the cells on the path lie, in order.
     """
@@ -59,7 +98,7 @@ class Placement:
 
 
 def is_placed(folder: Path, seed: int) -> bool:
-    """Tell whether the netlist of a folder has been placed with a seed."""
+    """Return whether the netlist of a folder has been placed with a seed."""
     return _report(folder, seed).is_file()
 
 

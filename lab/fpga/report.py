@@ -35,7 +35,7 @@ def _row(result: Result) -> list[str]:
 
 
 def table(report: Report) -> Table:
-    """Return the table for the terminal; what came from the cache is marked with a star."""
+    """Return the table for the terminal; a star marks results from the cache."""
     from rich.markup import escape
     from rich.table import Table
 
@@ -88,7 +88,7 @@ def conclusion(report: Report) -> str | None:
 
 
 def published() -> Report:
-    """Return what the documentation shows; errors are those of `tools.results.read`."""
+    """Return the report that the documentation shows; it raises as `tools.results.read` does."""
     return Report.from_json(read("fpga").data)
 
 

@@ -7,9 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from lab.fpga.placement import CriticalPath, Placement
+from lab.fpga.placement import CriticalPath, Placement, Target
 from lab.fpga.synthesis import area
-from lab.fpga.target import Target
 
 __all__ = ["Report", "Result"]
 
@@ -22,7 +21,7 @@ class Result:
     ----------
     name, parameters : str
     latency, accumulate_latency : int, optional
-        In cycles; None where the unit has no such thing.
+        In cycles; None for a unit without it.
     cells : dict
         Cells of the unit alone by type.
     placements : dict
@@ -69,7 +68,7 @@ class Report:
     results: tuple[Result, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as JSON's types."""
+        """Return the report in JSON's types."""
         units = []
         for result in self.results:
             unit = asdict(result)
@@ -80,7 +79,7 @@ class Report:
 
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> Report:
-        """Return what `to_json` was made from."""
+        """Return the report that `to_json` wrote."""
         results = []
         for unit in given["units"]:
             placements = {

@@ -37,7 +37,7 @@ clean
 write_json wrapped.json
 """
 
-#: Everything that Yosys is told.
+#: Both scripts for Yosys.
 SCRIPTS = (_SYNTHESIS, _WRAPPING)
 
 

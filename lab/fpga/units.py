@@ -1,4 +1,4 @@
-"""The measured units: those that the catalogue marks, with the multiplier of the target."""
+"""The measured units, which the catalogue marks, with the multiplier of the target."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def catalogue() -> dict[str, Build]:
 
 
 def _build(unit: Unit) -> Build:
-    # The DSP of an ECP5 has registers of its own, which synthesis does not find.
+    # Synthesis does not find the registers inside the DSP of an ECP5.
     has_multiplier = "multiplier" in unit.kind.parameters.definitions()
     return partial(unit.build, multiplier="ecp5") if has_multiplier else unit.build
 

@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.update_docs:
         said = conclusion(rows)
         found = measured_now("pace", ["hdl"], subject=SUBJECT, conclusion=said, tables=(table,), data=asdict(whole))
-        # The frequencies are those of the published table, and so is its age.
+        # The frequencies come from the published table, and so does its age.
         publish(found if given.measured else replace(found, sources=read("fpga").sources))
     return 0
 

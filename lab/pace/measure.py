@@ -11,7 +11,7 @@ __all__ = ["products_per_beat", "products_per_cycle"]
 
 
 def products_per_beat(unit: Any, level: int) -> int:
-    """Return how many products a beat brings: one, or those of a vector unit, half as many into fp32."""
+    """Return how many products a beat brings: one for each lane, in a vector unit half as many into fp32."""
     lanes = getattr(unit, "lanes", None)
     if lanes is None:
         return 1
@@ -35,7 +35,7 @@ def products_per_cycle(unit: Any, *, level: int, chunk: int = 32, chunks: int = 
     chunk : int
         Products in a chunk.
     chunks : int
-        Chunks of the reductions; the pace is that of all but the first and the last, whose ends are like any other.
+        Chunks of the reductions; the first and the last are not timed.
 
     Returns
     -------

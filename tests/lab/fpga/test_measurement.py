@@ -12,8 +12,8 @@ from golden import CBFLOAT16, FP32
 from hdl import FloatConverter
 from hdl.catalogue import UNITS
 from lab.fpga.measurement import cache_key, measure, source_of
+from lab.fpga.placement import Target
 from lab.fpga.result import Result
-from lab.fpga.target import Target
 from lab.fpga.units import catalogue
 from tests.lab.fpga.samples import TOOLS
 from tools import programs

@@ -4,9 +4,8 @@ from copy import deepcopy
 
 import pytest
 
-from lab.fpga.placement import CriticalPath, read_report
+from lab.fpga.placement import CriticalPath, Target, read_report
 from lab.fpga.synthesis import area, count_cells, ports_of
-from lab.fpga.target import Target
 from lab.fpga.wrapper import Port
 from tests.lab.fpga.samples import NEXTPNR_REPORT
 

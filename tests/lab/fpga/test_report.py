@@ -9,9 +9,9 @@ import pytest
 from rich.console import Console
 
 from lab.fpga.picture import PICTURE, draw, has_picture
+from lab.fpga.placement import Target
 from lab.fpga.report import figures, markdown, published, read_json, table, write_json
 from lab.fpga.result import Report
-from lab.fpga.target import Target
 from lab.fpga.units import catalogue
 from tests.lab.fpga.samples import make_report, make_result
 from tools.pages import markers
