@@ -1,5 +1,5 @@
 """The evidence for every unit, and the run that it comes from.
 
-It is collected from what the other rooms have left in build/evidence, and drawn on one screen and in one picture:
-``python -m lab.evidence`` or ``make evidence``.
+The other rooms leave their findings in build/evidence. ``python -m lab.evidence`` or ``make evidence`` collects them in
+one table and one picture.
 """

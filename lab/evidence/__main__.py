@@ -1,7 +1,7 @@
-"""``python -m lab.evidence``: what is known of every unit, in a table and a picture.
+"""``python -m lab.evidence``: the evidence for every unit, in a table and a picture.
 
-`make formal`, `make exhaustive`, `make sim`, `make sim-mutants` and `make replay` leave what they found when they ran
-as a whole; this shows it, together with what earlier runs found, and whether the source has changed since.
+Whole runs of `make formal`, `make exhaustive`, `make sim`, `make sim-mutants` and `make replay` leave their findings.
+This command shows them beside those of earlier runs, and says whether the source has changed since.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.table import Table
 
-from lab.evidence.picture import draw
-from lab.evidence.publish import publish
+from lab.evidence.publish import draw, publish
 from lab.evidence.stale import listed, renew, stale
 from tools.evidence import BUILD, Record, collect, published, records_of, said
 from tools.interrupts import ending_on_interrupt

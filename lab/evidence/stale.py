@@ -1,4 +1,4 @@
-"""Results that are older than the tree: what renews them, how long that takes, and a run of what takes minutes."""
+"""Results that are older than the tree: the commands that renew them, their times, and a run of the short ones."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Run:
     ----------
     command : str
     results : tuple of str
-        Names of those that are older; of evidence, ``evidence: TOOL``.
+        Names of the older results; evidence is called ``evidence: TOOL``.
     seconds : float
         How long the last run took; 0 if that was not recorded.
     """
@@ -37,12 +37,12 @@ class Run:
 
     @property
     def by_hand(self) -> bool:
-        """Whether the command needs something that it does not say, such as a file."""
+        """Whether the command needs more than it says, such as a file."""
         return not self.command.startswith(("make ", "python -m ")) or "FILE" in self.command
 
 
 def stale(results: Mapping[str, Result]) -> list[Run]:
-    """Return what to run so that no result is older than the tree, each command once."""
+    """Return the commands that renew every result older than the tree, each command once."""
     found: dict[str, list[str]] = {}
     for name, result in results.items():
         if result.changed:
@@ -53,7 +53,7 @@ def stale(results: Mapping[str, Result]) -> list[Run]:
 
 
 def _command(result: Result) -> str:
-    """Return what renews a result; of `lab.fpga`, which goes on unit by unit, for the units that have changed."""
+    """Return the command that renews a result; `lab.fpga` measures again only the units that have changed."""
     units = [unit for source in result.changed if hash_of(source) and (unit := unit_of(source))]
     if result.tool == "fpga" and units:
         return shlex.join(["python", "-m", "lab.fpga", *units, "--update-docs"])
@@ -61,7 +61,7 @@ def _command(result: Result) -> str:
 
 
 def listed(runs: Sequence[Run]) -> Table:
-    """Return a table of commands, what they renew, and how long they take."""
+    """Return a table of the commands, their results and their times."""
     table = Table("run", "to renew", "minutes")
     for run in runs:
         minutes = f"{run.seconds / 60:.1f}" if run.seconds else "not recorded"
@@ -70,9 +70,9 @@ def listed(runs: Sequence[Run]) -> Table:
 
 
 def renew(runs: Sequence[Run], limit: float) -> int:
-    """Run what is known to take no longer than a limit in seconds, and publish what it finds; return 1 if a run fails.
+    """Run the commands that took at most `limit` seconds, and publish their findings; return 1 if a run fails.
 
-    The others are told, and are no failure.
+    Longer commands are listed as left out, which is no failure.
     """
     status = 0
     for run in runs:

@@ -30,8 +30,7 @@ from lab.exhaustive.converters import converter_checks
 from lab.exhaustive.kept import Finding, Findings, oldest, source_now
 from lab.exhaustive.modes import mode_checks
 from lab.exhaustive.quantisers import quantiser_checks
-from lab.exhaustive.steps import sampled_step_checks, tiny_step_checks
-from lab.exhaustive.steps_in_modes import sampled_rounded_checks, tiny_rounded_checks
+from lab.exhaustive.steps import sampled_rounded_checks, sampled_step_checks, tiny_rounded_checks, tiny_step_checks
 from tools.evidence import Means, Part, Record, note
 from tools.interrupts import ending_on_interrupt
 

@@ -1,10 +1,19 @@
-"""Operands of a fused step that meet its edges more often than chance has it."""
+"""Operands of a fused step: all of them, or a sample that meets the edges more often than chance has it."""
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 import golden
 from golden import FloatFormat
 from golden.arrays.checks import code_dtype
+
+__all__ = ["Operands", "all_operands", "biased_operands", "drawn_operands", "factors"]
+
+#: Gives ``a``, ``b`` and ``acc`` for the places of a check from the first up to the second number.
+Operands: TypeAlias = Callable[[int, int], Sequence[NDArray]]
 
 
 def factors(rng: np.random.Generator, fmt: FloatFormat, count: int) -> np.ndarray:
@@ -40,3 +49,22 @@ def drawn_operands(operand: FloatFormat, accumulator: FloatFormat, count: int, s
     flipped = rng.random(count) < 0.3
     acc = np.where(flipped, acc ^ accumulator.sign_mask, acc)
     return a, b, acc.astype(code_dtype(accumulator))
+
+
+def all_operands(operand: FloatFormat, accumulator: FloatFormat) -> Operands:
+    """Return a function of a range that gives its triples among all (a, b, acc)."""
+
+    def operands(start: int, stop: int) -> Sequence[NDArray]:
+        index = np.arange(start, stop, dtype=np.uint32)
+        factors = index >> np.uint32(accumulator.width)
+        a, b = factors >> np.uint32(operand.width), factors & np.uint32((1 << operand.width) - 1)
+        acc = index & np.uint32((1 << accumulator.width) - 1)
+        return a.astype(np.uint16), b.astype(np.uint16), acc.astype(np.uint16)
+
+    return operands
+
+
+def biased_operands(operand: FloatFormat, accumulator: FloatFormat) -> Operands:
+    """Return a function of a range that draws its triples by `drawn_operands`."""
+    # The place in the sample is the seed, so that a difference can be repeated.
+    return lambda start, stop: drawn_operands(operand, accumulator, stop - start, start)

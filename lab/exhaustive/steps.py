@@ -1,28 +1,39 @@
-"""The netlist of the fused step: every operand of tiny formats, many millions of biased ones of the formats in use."""
+"""The netlist of the fused step: every operand of tiny formats, many biased ones of the formats in use, in every mode."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import softfloatpy
 from numpy.typing import NDArray
+from softfloatpy import Float16, RoundingMode, TininessMode
 
 import golden
-from golden import FP16, FP32, FloatFormat
+from golden import CBFLOAT16, FP16, FP32, FloatFormat, Rounding
 from golden.formats import HALF_FORMATS
 from hdl.cores.fused_step import FusedStep
 from hdl.cores.step_formats import StepFormats
 from lab.exhaustive.check import Check, Comparison, compare_operands
-from lab.exhaustive.operands import drawn_operands
-from lab.exhaustive.softfloat import fused_steps
+from lab.exhaustive.operands import Operands, all_operands, biased_operands
 from tools.sliced import Sliced
 
-__all__ = ["MODES", "TINY", "all_operands", "biased_operands", "sampled_step_checks", "tiny_step_checks"]
+__all__ = [
+    "MODES",
+    "TINY",
+    "fused_steps",
+    "sampled_rounded_checks",
+    "sampled_step_checks",
+    "tiny_rounded_checks",
+    "tiny_step_checks",
+]
 
 _E3M2, _E3M3 = FloatFormat("e3m2", 3, 2), FloatFormat("e3m3", 3, 3)
 
-#: Operands' and accumulator's format: their own, and one that is wider than a product, as float32 is.
+#: Formats of operands and accumulator: the same format, and one wider than a product, as float32 is.
 TINY = (
     (_E3M2, _E3M2),
     (_E3M2, FloatFormat("e4m7", 4, 7)),
@@ -30,54 +41,70 @@ TINY = (
     (_E3M3, FloatFormat("e4m9", 4, 9)),
 )
 
-#: The core of the generated units, whose formats are chosen at run time, and its modes.
+#: The core of the generated units, whose formats are chosen at run time, and the pairs that it has.
 _SHARED = StepFormats(HALF_FORMATS, (*HALF_FORMATS, FP32))
 MODES = tuple((fmt, accumulator) for fmt in _SHARED.operands for accumulator in (fmt, FP32))
 
-#: Vectors of a mode.
-SAMPLE = 10**8
+#: Vectors of a pair of formats to nearest even, and of a pair in each of all modes.
+SAMPLE, ROUNDED_SAMPLE = 10**8, 10**6
 
-#: Vectors of each piece that SoftFloat judges, too.
+#: Vectors of each piece that SoftFloat judges, too: called from Python, it takes microseconds for each.
 SOFTFLOAT_SAMPLE = 256
+#: SoftFloat's modes and flags belong to the process.
+_LOCK = threading.Lock()
 
 
 @dataclass
 class _Step:
-    """The netlist of a fused step in one mode, and where its operands come from."""
+    """The netlist of a fused step, tied to two formats and a mode, with the source of its operands."""
 
     operand: FloatFormat
     accumulator: FloatFormat
     formats: StepFormats
-    operands: Callable[[int, int], Sequence[NDArray]]
+    operands: Operands
+    mode: Rounding = Rounding.NEAREST_EVEN
 
     def build(self) -> None:
-        modes = {
+        chosen = {
             "format": (self.formats.operands, self.operand),
             "accumulator_format": (self.formats.accumulators, self.accumulator),
         }
-        tied = {port: formats.index(fmt) for port, (formats, fmt) in modes.items() if len(formats) > 1}
+        tied = {port: formats.index(fmt) for port, (formats, fmt) in chosen.items() if len(formats) > 1}
+        if len(self.formats.roundings) > 1:
+            tied["rounding"] = self.mode.value
+            if not self._is_random:
+                tied["random"] = 0
         self.netlist = Sliced(FusedStep(self.formats), **tied)
 
-    def judged_by_softfloat(self) -> bool:
-        """Whether SoftFloat has this step."""
-        return self.operand == self.accumulator == FP16
+    @property
+    def _is_random(self) -> bool:
+        return self.mode is Rounding.STOCHASTIC
+
+    @property
+    def _is_judged_by_softfloat(self) -> bool:
+        return self.operand == self.accumulator == FP16 and self.mode is Rounding.NEAREST_EVEN
 
     def compare(self, start: int, stop: int) -> Comparison:
         a, b, acc = self.operands(start, stop)
-        got = self.netlist(a=a, b=b, acc=acc)
+        given: dict[str, Any] = {"a": a, "b": b, "acc": acc}
+        options: dict[str, Any] = {"rounding": self.mode}
+        if self._is_random:
+            given["random"] = np.random.default_rng(start).integers(0, 1 << self.formats.random_bits, len(a), np.uint32)
+            options |= {"random": given["random"], "random_bits": self.formats.random_bits}
+        got = self.netlist(**given)
         codes, flags = golden.multiply_accumulate(
-            a, b, acc, operand=self.operand, accumulator=self.accumulator, return_flags=True
+            a, b, acc, operand=self.operand, accumulator=self.accumulator, return_flags=True, **options
         )
-        found = compare_operands("bits", (a, b, acc), got["o.bits"], codes)
-        found.add(compare_operands("flags", (a, b, acc), got["o.flags"], flags))
-        if self.judged_by_softfloat():
+        shown = list(given.values())
+        found = compare_operands("bits", shown, got["o.bits"], codes)
+        found.add(compare_operands("flags", shown, got["o.flags"], flags))
+        if self._is_judged_by_softfloat:
             found.wrong += self._differences_from_softfloat((a, b, acc), got, found.examples)
         return found
 
     def _differences_from_softfloat(
         self, operands: Sequence[NDArray], got: Mapping[str, NDArray], examples: list[str]
     ) -> int:
-        """Compare the first vectors of a piece: called from Python, SoftFloat takes microseconds for each."""
         few = [each[:SOFTFLOAT_SAMPLE] for each in operands]
         codes, flags = fused_steps(few)
         found = compare_operands("bits by SoftFloat", few, got["o.bits"][:SOFTFLOAT_SAMPLE], codes)
@@ -85,44 +112,62 @@ class _Step:
         examples += found.examples
         return found.wrong
 
+    def check(self, total: int) -> Check:
+        """Return the check over so many operands."""
+        name = f"step_{self.operand}_into_{self.accumulator}"
+        name += f"_{self.mode}" if len(self.formats.roundings) > 1 else ""
+        against = "golden.multiply_accumulate"
+        if self._is_judged_by_softfloat:
+            against += f", SoftFloat on {SOFTFLOAT_SAMPLE} of every {Check.piece}"
+        return Check(name, total, against, self.compare, prepare=self.build)
+
 
 def tiny_step_checks(formats: Sequence[tuple[FloatFormat, FloatFormat]] = TINY) -> list[Check]:
     """Return one check for each operand and accumulator format: all (a, b, acc)."""
-    checks = []
-    for operand, accumulator in formats:
-        step = _Step(operand, accumulator, StepFormats((operand,), (accumulator,)), all_operands(operand, accumulator))
-        total = 1 << (2 * operand.width + accumulator.width)
-        checks.append(_check(step, total))
-    return checks
+    return [
+        _Step(fmt, accumulator, StepFormats((fmt,), (accumulator,)), all_operands(fmt, accumulator)).check(
+            1 << (2 * fmt.width + accumulator.width)
+        )
+        for fmt, accumulator in formats
+    ]
 
 
 def sampled_step_checks(modes: Sequence[tuple[FloatFormat, FloatFormat]] = MODES, sample: int = SAMPLE) -> list[Check]:
-    """Return one check for each mode of the core that is built for three formats: operands of `drawn_operands`."""
-    return [_check(_Step(*mode, _SHARED, biased_operands(*mode)), sample) for mode in modes]
+    """Return one check for each pair of formats of the core for three formats: operands of `drawn_operands`."""
+    return [_Step(*pair, _SHARED, biased_operands(*pair)).check(sample) for pair in modes]
 
 
-def _check(step: _Step, total: int) -> Check:
-    name = f"step_{step.operand}_into_{step.accumulator}"
-    against = "golden.multiply_accumulate"
-    if step.judged_by_softfloat():
-        against += f", SoftFloat on {SOFTFLOAT_SAMPLE} of every {Check.piece}"
-    return Check(name, total, against, step.compare, prepare=step.build)
+def tiny_rounded_checks(fmt: FloatFormat = _E3M2) -> list[Check]:
+    """Return one check for each mode of a tiny format: all (a, b, acc), with a random number each."""
+    formats, operands = StepFormats((fmt,), (fmt,), tuple(Rounding), random_bits=3), all_operands(fmt, fmt)
+    return [_Step(fmt, fmt, formats, operands, mode).check(1 << 3 * fmt.width) for mode in Rounding]
 
 
-def all_operands(operand: FloatFormat, accumulator: FloatFormat) -> Callable[[int, int], Sequence[NDArray]]:
-    """Return what gives the triples (a, b, acc) of a range of all."""
-
-    def operands(start: int, stop: int) -> Sequence[NDArray]:
-        index = np.arange(start, stop, dtype=np.uint32)
-        factors = index >> np.uint32(accumulator.width)
-        a, b = factors >> np.uint32(operand.width), factors & np.uint32((1 << operand.width) - 1)
-        acc = index & np.uint32((1 << accumulator.width) - 1)
-        return a.astype(np.uint16), b.astype(np.uint16), acc.astype(np.uint16)
-
-    return operands
+def sampled_rounded_checks(sample: int = ROUNDED_SAMPLE) -> list[Check]:
+    """Return one check for each mode of cbfloat16 into itself and into float32: operands of `drawn_operands`."""
+    formats = StepFormats((CBFLOAT16,), (CBFLOAT16, FP32), tuple(Rounding))
+    return [
+        _Step(CBFLOAT16, accumulator, formats, biased_operands(CBFLOAT16, accumulator), mode).check(sample)
+        for mode in Rounding
+        for accumulator in formats.accumulators
+    ]
 
 
-def biased_operands(operand: FloatFormat, accumulator: FloatFormat) -> Callable[[int, int], Sequence[NDArray]]:
-    """Return what gives the triples of `drawn_operands` of a range of a sample."""
-    # The place in the sample is the seed, so that a difference comes again.
-    return lambda start, stop: drawn_operands(operand, accumulator, stop - start, start)
+def _number(code: int) -> Float16:
+    return Float16.from_bytes(code.to_bytes(2, "big"))
+
+
+def fused_steps(operands: Sequence[NDArray[np.uint16]]) -> tuple[NDArray[np.uint16], NDArray[np.uint8]]:
+    """Return codes and flags of ``a * b + acc`` on arrays of float16 codes; by Berkeley SoftFloat; a NaN is the contract's."""
+    codes, flags = [], []
+    with _LOCK:
+        softfloatpy.set_rounding_mode(RoundingMode.NEAR_EVEN)
+        softfloatpy.set_tininess_mode(TininessMode.AFTER_ROUNDING)
+        for a, b, acc in zip(*(each.tolist() for each in operands), strict=True):
+            softfloatpy.set_exception_flags(0)
+            made = softfloatpy.f16_mul_add(_number(a), _number(b), _number(acc))
+            codes.append(int.from_bytes(made.to_bytes(), "big"))
+            flags.append(softfloatpy.get_exception_flags())
+    results = np.array(codes, np.uint16)
+    # SoftFloat keeps payloads and signs of NaNs.
+    return np.where(FP16.is_nan(results), np.uint16(FP16.nan), results), np.array(flags, np.uint8)

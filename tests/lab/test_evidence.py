@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from lab.evidence.__main__ import main
-from lab.evidence.picture import draw
-from lab.evidence.publish import PICTURE
+from lab.evidence.publish import PICTURE, draw
 from lab.evidence.stale import Run, listed, renew, stale
 from lab.mutants.faults import MUTANTS
 from tools.evidence import Means, Part, Record, collect, conclusion, note, published, records_of, said

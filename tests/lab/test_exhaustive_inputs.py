@@ -8,13 +8,12 @@ import pytest
 
 from golden import CBFLOAT16, FP16, FP32, Flag, FloatFormat, Rounding, decode, multiply_accumulate
 from hdl.cores.step_formats import StepFormats
-from lab.exhaustive import converters, modes, steps, steps_in_modes
+from lab.exhaustive import converters, modes, steps
 from lab.exhaustive.converters import converter_checks
 from lab.exhaustive.modes import ROUNDS, mode_checks
-from lab.exhaustive.operands import drawn_operands
+from lab.exhaustive.operands import biased_operands, drawn_operands
 from lab.exhaustive.rounding import count_alike, round_float32
-from lab.exhaustive.steps import MODES, biased_operands
-from lab.exhaustive.steps_in_modes import tiny_rounded_checks
+from lab.exhaustive.steps import MODES, tiny_rounded_checks
 from sim.stimulus.coverage import classes, rounding_cases
 
 _WORDS = ctypes.POINTER(ctypes.POINTER(ctypes.c_uint32))
@@ -126,8 +125,7 @@ def test_modes_tell_one_wrong_bit_of_any_destination(monkeypatch, destination, n
 @pytest.mark.parametrize("mode", [None, Rounding.UP, Rounding.STOCHASTIC], ids=str)
 def test_step_tells_one_wrong_bit_of_code_or_flags(name, mode):
     formats, given = StepFormats((CBFLOAT16,), (CBFLOAT16, FP32), tuple(Rounding)), biased_operands(CBFLOAT16, FP32)
-    rounded = steps_in_modes._Step(formats, CBFLOAT16, FP32, mode, given) if mode else None
-    step = rounded or steps._Step(CBFLOAT16, FP32, formats, given)
+    step = steps._Step(CBFLOAT16, FP32, formats, given, *([mode] if mode else []))
 
     def netlist(a, b, acc, random=None):
         options = {"operand": CBFLOAT16, "accumulator": FP32, "rounding": mode or Rounding.NEAREST_EVEN}
@@ -137,7 +135,7 @@ def test_step_tells_one_wrong_bit_of_code_or_flags(name, mode):
         ports[name][77] ^= 1
         return ports
 
-    step.netlist, step.is_random = netlist, mode is Rounding.STOCHASTIC
+    step.netlist = netlist
     found = step.compare(0, 500)
     assert (found.count, found.wrong) == (500, 1)
 
@@ -152,13 +150,13 @@ def test_sampled_operands_of_two_pieces_are_others_and_those_of_one_are_repeated
 def test_random_numbers_of_two_pieces_are_others_and_each_is_drawn(monkeypatch):
     *_, check = tiny_rounded_checks(FloatFormat("e2m1", 2, 1))
     check.prepare()
-    given, right = [], steps_in_modes.golden.multiply_accumulate
+    given, right = [], steps.golden.multiply_accumulate
 
     def spy(*operands, random, **options):
         given.append(random)
         return right(*operands, random=random, **options)
 
-    monkeypatch.setattr(steps_in_modes.golden, "multiply_accumulate", spy)
+    monkeypatch.setattr(steps.golden, "multiply_accumulate", spy)
     for start in (0, 2048):
         assert check.compare(start, start + 2048).wrong == 0
     assert not (given[0] == given[1]).all()

@@ -10,12 +10,12 @@ import golden
 from golden import BF16, CB16, CBFLOAT16, FP16, FP32, Flag, FloatFormat, reference
 from golden.formats import CONVERSIONS, SIXTEEN_BIT_FORMATS
 from hdl import FloatConverter
-from lab.exhaustive import converters, softfloat, steps
+from lab.exhaustive import converters, steps
 from lab.exhaustive.check import Check, run
 from lab.exhaustive.converters import converter_checks
+from lab.exhaustive.operands import all_operands, biased_operands
 from lab.exhaustive.rounding import codes_from_float32, flags_from_float32, round_float32
-from lab.exhaustive.steps import sampled_step_checks, tiny_step_checks
-from lab.exhaustive.steps_in_modes import sampled_rounded_checks, tiny_rounded_checks
+from lab.exhaustive.steps import sampled_rounded_checks, sampled_step_checks, tiny_rounded_checks, tiny_step_checks
 from tools.sliced import Sliced, netlist
 
 pytestmark = pytest.mark.long
@@ -128,7 +128,7 @@ def test_step_of_a_tiny_format_is_checked_on_every_operand(monkeypatch):
     (check,) = tiny_step_checks([(E3M2, E3M2)])
     outcome = run(check, 2)
     assert (outcome.count, outcome.passed) == (2**18, True)
-    a, b, acc = (each.astype(int) for each in steps.all_operands(E3M2, E3M2)(0, 2**18))
+    a, b, acc = (each.astype(int) for each in all_operands(E3M2, E3M2)(0, 2**18))
     assert np.unique(a << 12 | b << 6 | acc).size == 2**18
 
 
@@ -149,8 +149,8 @@ def test_steps_in_a_mode_of_the_shared_core_are_checked_on_a_sample():
 
 
 def test_softfloat_gives_the_references_steps():
-    operands = steps.biased_operands(FP16, FP16)(0, 3000)
-    codes, flags = softfloat.fused_steps(operands)
+    operands = biased_operands(FP16, FP16)(0, 3000)
+    codes, flags = steps.fused_steps(operands)
     rows = zip(*(each.tolist() for each in operands), strict=True)
     wanted = [reference.multiply_accumulate(a, b, acc, operand=FP16, accumulator=FP16) for a, b, acc in rows]
     assert list(zip(codes.tolist(), flags.tolist(), strict=True)) == wanted
