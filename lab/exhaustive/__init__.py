@@ -1,4 +1,4 @@
-"""Checks over every input there is: no sample, no stimulus, no doubt about what was left out.
+"""Checks over every input, which leave no doubt about inputs that a sample would have missed.
 
 Quantisers, the netlists of all converters with their flags, and fused steps of tiny formats: ``python -m
 lab.exhaustive`` or ``make exhaustive``.

