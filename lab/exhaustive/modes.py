@@ -107,9 +107,7 @@ def mode_checks(formats: Sequence[FloatFormat] = FORMATS) -> list[Check]:
     checks = []
     for source in formats:
         if source.width <= _WIDEST:
-            converters = _Source(source, [fmt for fmt in formats if fmt != source])
+            netlist = _Source(source, [fmt for fmt in formats if fmt != source])
             name = f"netlists_{source}_in_modes"
-            checks.append(
-                Check(name, len(ROUNDS) * _INPUTS, "golden.convert", converters.compare, _INPUTS, converters.build)
-            )
+            checks.append(Check(name, len(ROUNDS) * _INPUTS, "golden.convert", netlist.compare, _INPUTS, netlist.build))
     return checks

@@ -18,11 +18,9 @@ from rich.progress import Progress
 
 from golden.rounding import Rounding
 from lab.suites.designs import DESIGNS
-from lab.suites.errors import VectorError
 from lab.suites.fpgen import read_fpgen
-from lab.suites.functions import FUNCTIONS, Function, Vectors
-from lab.suites.judge import Tally, judge
-from lab.suites.report import print_report
+from lab.suites.functions import FUNCTIONS, Function, VectorError, Vectors
+from lab.suites.judge import Tally, judge, print_report
 from lab.suites.testfloat import read_testfloat
 from tools.interrupts import ending_on_interrupt
 
@@ -119,7 +117,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _function_of(path: str, operation: str | None, parser: argparse.ArgumentParser) -> Function | None:
-    """Return what a TestFloat file tests, None for a file of FPgen, which tells it itself."""
+    """Return the function that a TestFloat file tests; None for a file of FPgen, whose lines name theirs."""
     if Path(path).suffix == _FPGEN:
         return None
     name = operation or Path(path).stem

@@ -6,12 +6,12 @@ the one with the lowest fraction bit.
 
 Three things are not ours:
 
-- A trapped overflow, underflow or invalid operation has another result, or none: such a line is left out. A trap of
-  what the line does not raise changes nothing, nor does one of an inexact result.
+- A trapped overflow, underflow or invalid operation has another result, or none: such a line is left out. Traps of
+  exceptions that the line does not raise change nothing, nor do traps of inexact results.
 - Tininess is detected before rounding: flag u. It differs from tininess after rounding only where an inexact result
   is the smallest normal number, and there the exact result tells which it is.
-- Lines whose first operand is a quiet NaN and another one a signalling NaN raise nothing, while IEEE 754-2008, 7.2, has
-  every signalling NaN raise invalid: such a line is left out, too.
+- A signalling NaN behind a quiet NaN as first operand raises nothing, while by IEEE 754-2008, 7.2, every signalling NaN
+  raises invalid: such a line is left out, too.
 """
 
 from __future__ import annotations
@@ -27,8 +27,7 @@ import numpy as np
 from golden import Flag, FloatFormat
 from golden.arrays.checks import code_dtype
 from golden.reference import Class, decode
-from lab.suites.errors import VectorError
-from lab.suites.functions import FUNCTIONS, Function, Step, Vectors
+from lab.suites.functions import FUNCTIONS, Function, Step, VectorError, Vectors
 
 __all__ = ["read_fpgen"]
 
@@ -165,7 +164,7 @@ def _code(word: str, fmt: FloatFormat) -> int:
 
 
 def _is_tiny_before_rounding_only(function: Function, codes: list[int], expected: int, flags: Flag) -> bool:
-    """Tell whether a result that the file calls tiny would reach the normal numbers with an unbounded exponent."""
+    """Return whether a result that the file calls tiny would be normal with an unbounded exponent."""
     step, fmt = function.unit, function.unit.result
     if not isinstance(step, Step) or Flag.UNDERFLOW not in flags or expected & ~fmt.sign_mask != fmt.min_normal:
         return False

@@ -1,4 +1,4 @@
-"""The functions that the suites test, and what of ours computes them: a conversion or a fused step."""
+"""The functions that the suites test, their vectors, and the conversion or fused step that computes them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from golden import BF16, FP16, FP32, FloatFormat
 
-__all__ = ["FUNCTIONS", "Codes", "Conversion", "Function", "Operation", "Step", "Vectors"]
+__all__ = ["FUNCTIONS", "Codes", "Conversion", "Function", "Operation", "Step", "VectorError", "Vectors"]
 
 Codes: TypeAlias = NDArray[Any]
 
@@ -62,9 +62,9 @@ class Function:
     given : tuple of FloatFormat
         Formats of its operands.
     unit : Conversion or Step
-        What computes it.
+        The operation that computes it.
     arguments : function
-        Turns arrays of its operands into those of the unit: a sum, for one, is a step with b = 1.
+        Turns arrays of its operands into operands of the unit: a sum, for one, is a step with b = 1.
     """
 
     name: str
@@ -75,7 +75,7 @@ class Function:
 
 @dataclass(frozen=True)
 class Vectors:
-    """Lines of a file that one function has.
+    """Lines of a file about one function.
 
     Parameters
     ----------
@@ -93,6 +93,13 @@ class Vectors:
     results: Codes
     flags: Codes
     lines: Codes
+
+
+class VectorError(ValueError):
+    """A line that is not of the file's format; the message begins with file and line."""
+
+    def __init__(self, name: str, line: int, got: str, must: str) -> None:
+        super().__init__(f"{name}:{line}: got {got!r}, must be {must}")
 
 
 def _as_given(fmt: FloatFormat, *codes: Codes) -> tuple[Codes, ...]:

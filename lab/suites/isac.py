@@ -1,8 +1,8 @@
 """Write operands from riscv-isac's models B1 to B29 as lines in TestFloat's format, with our results.
 
-The models are Python generators of cover points: they have operands and no results. The results are those of
-`golden.reference`, so the lines have two uses: TestFloat's testfloat_ver judges the reference, and
-``python -m lab.suites`` compares the array functions and the netlists with it.
+The models are Python generators of cover points: they have operands and no results. `golden.reference` computes the
+results. The lines have two uses: TestFloat's testfloat_ver judges the reference, and ``python -m lab.suites`` compares
+the array functions and the netlists with it.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _points(generator: Any, model: int, function: Function) -> tuple[list[str], str]:
-    """Return the points of a model, or why it has none: most models are for some instructions only, and raise else."""
+    """Return the points of a model, or why it has none: most models know some instructions and raise for others."""
     width = function.given[0].width
     widths = (32,) if model == 26 else (width, width)
     # The generator prints its intermediate results.

@@ -1,4 +1,4 @@
-"""Vectors held against designs, every bit of result and flags."""
+"""Vectors held against designs, every bit of result and flags, and the report of the counts."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from rich.console import Console
+from rich.table import Table
 
 import golden
 from golden import FP32
@@ -15,7 +17,7 @@ from golden.rounding import Rounding
 from lab.suites.designs import DESIGNS
 from lab.suites.functions import Codes, Operation, Step, Vectors
 
-__all__ = ["Tally", "judge"]
+__all__ = ["Tally", "judge", "print_report"]
 
 
 @dataclass
@@ -66,7 +68,7 @@ def judge(
     name : str
         Of the file.
     tally : Tally
-        To which everything is added.
+        Takes all counts.
     shown : int
         Length to which the list of examples may grow.
     rounding : Rounding
@@ -99,7 +101,7 @@ def judge(
 
 
 def _ways(vectors: Vectors) -> Iterator[tuple[Operation, Codes, list[Codes]]]:
-    """Yield what computes the vectors: unit, indices of those that it can compute, and their operands.
+    """Yield each unit that computes vectors, with the indices of the vectors that it can compute, and their operands.
 
     A step of float32 is the step of a 16-bit format into float32 where both factors are of that format.
     """
@@ -117,3 +119,39 @@ def _ways(vectors: Vectors) -> Iterator[tuple[Operation, Codes, list[Codes]]]:
 
 def _hexadecimal(unit: Operation, result: int, flags: int) -> str:
     return f"0x{int(result):0{unit.result.width // 4}x} flags {int(flags):#04x}"
+
+
+def print_report(console: Console, tally: Tally) -> None:
+    """Print what was judged, what was left out, the first mismatches, and a line with the verdict."""
+    judged = Table(title="judged, bit for bit, result and flags")
+    for column in ("function", "computed as", "design"):
+        judged.add_column(column)
+    for column in ("vectors", "mismatches"):
+        judged.add_column(column, justify="right")
+    for row in sorted(tally.judged):
+        wrong = tally.wrong[row]
+        judged.add_row(*row, f"{tally.judged[row]:,}", f"{wrong:,}", style="red" if wrong else None)
+    if tally.judged:
+        console.print(judged)
+    if tally.left_out:
+        left_out = Table(title="left out")
+        left_out.add_column("reason")
+        left_out.add_column("vectors", justify="right")
+        for reason, count in tally.left_out.most_common():
+            left_out.add_row(reason, f"{count:,}")
+        console.print(left_out)
+    for function, count in tally.translated.items():
+        console.print(f"{function}: {count:,} results tiny before rounding only, for us no underflow", highlight=False)
+    for example in tally.examples:
+        console.print(example, style="red", highlight=False, markup=False, soft_wrap=True)
+    if tally.wrong.total() > len(tally.examples):
+        console.print(f"... and {tally.wrong.total() - len(tally.examples):,} more")
+    applied, left = tally.applied, tally.left_out.total()
+    console.print(
+        f"{tally.read:,} vectors read, {applied:,} run, {left:,} left out, "
+        f"{tally.judged.total():,} comparisons, {tally.wrong.total():,} mismatches",
+        highlight=False,
+        style="red" if tally.wrong.total() or not applied else "green",
+    )
+    if not applied:
+        console.print("FAILED: no vector that our operations can express", style="bold red")

@@ -1,8 +1,7 @@
 """Files as Berkeley TestFloat's `testfloat_gen` writes them: ``87FF E850 E850 01``, operands, result, flags.
 
-The file does not tell its function, rounding mode or definition of tininess: they are those of the command that wrote
-it. Its flags have the bit order of RISC-V, as ours. Every line of a file has the same length, so that a block of lines
-is an array of characters.
+Only the command that wrote the file knows its function, rounding mode and definition of tininess. Its flags have the
+bit order of RISC-V, as ours. Every line of a file has the same length, so a block of lines is an array of characters.
 """
 
 from __future__ import annotations
@@ -13,8 +12,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from lab.suites.errors import VectorError
-from lab.suites.functions import Codes, Function, Vectors
+from lab.suites.functions import Codes, Function, VectorError, Vectors
 
 __all__ = ["read_testfloat"]
 
@@ -34,7 +32,7 @@ def read_testfloat(stream: BinaryIO, name: str, function: Function) -> Iterator[
     name : str
         Of the file, for messages.
     function : Function
-        What the file tests.
+        The function that the file tests.
 
     Raises
     ------

@@ -10,7 +10,7 @@ from golden import BF16, accumulators
 from lab.suites.accumulators.__main__ import compare, main, run_golden
 from lab.suites.accumulators.cases import draw
 from lab.suites.accumulators.faults import faults_of
-from lab.suites.accumulators.processor import PROCESSOR_PRESETS, Processor, is_available
+from lab.suites.accumulators.judges import PROCESSOR_PRESETS, Processor, is_available
 from lab.suites.accumulators.qemu import Qemu
 
 

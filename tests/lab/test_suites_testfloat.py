@@ -9,8 +9,7 @@ import pytest
 from golden import FP16
 from lab.suites import testfloat
 from lab.suites.__main__ import main
-from lab.suites.errors import VectorError
-from lab.suites.functions import FUNCTIONS, Vectors
+from lab.suites.functions import FUNCTIONS, VectorError, Vectors
 from lab.suites.judge import Tally, judge
 
 ALL = ["--design", "golden", "--design", "reference", "--design", "netlist"]

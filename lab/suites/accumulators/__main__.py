@@ -16,15 +16,11 @@ from rich.table import Table
 import golden
 from golden.formats import FP32, FloatFormat
 from lab.suites.accumulators.cases import Cases, draw
-from lab.suites.accumulators.mma_sim import INSTRUCTIONS, MmaSim
-from lab.suites.accumulators.processor import PROCESSOR_PRESETS, Processor
-from lab.suites.accumulators.qemu import QEMU_PRESETS, Qemu
-from lab.suites.accumulators.spike import SPIKE_PRESETS, Spike
+from lab.suites.accumulators.judges import JUDGES, Judge, judge_of
 from tools.interrupts import ending_on_interrupt
 
 __all__ = ["compare", "main"]
 
-Judge = MmaSim | Processor | Qemu | Spike
 Runner = Callable[[Cases, FloatFormat, Any], np.ndarray]
 
 _SHOWN = 10
@@ -67,7 +63,7 @@ def compare(
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return 0 if all cases match, 1 if one does not, 2 on bad input."""
     parser = argparse.ArgumentParser(prog="python -m lab.suites.accumulators", description=__doc__)
-    parser.add_argument("judge", choices=("mma-sim", "spike", "qemu", "processor"), help="who tells what is right")
+    parser.add_argument("judge", choices=JUDGES, help="the outside judge")
     parser.add_argument(
         "checkout", nargs="?", type=Path, help="its checkout, or the file qemu-aarch64; the processor needs none"
     )
@@ -75,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--cases", type=int, default=1_000_000, metavar="N", help="of a preset (default %(default)s)")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the operands (default %(default)s)")
     given = parser.parse_args(arguments)
-    formats = _formats(given.judge)
+    formats = JUDGES[given.judge]
     for name in given.preset or ():
         if name not in formats:
             parser.error(f"argument --preset: got {name}, must be one of {', '.join(formats)} for {given.judge}")
@@ -96,7 +92,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 task = progress.add_task(f"{name}, {fmt}", total=count)
                 step = lambda size, task=task: progress.advance(task, size)  # noqa: E731
                 try:
-                    judge = _judge(given.judge, given.checkout, name, fmt)
+                    judge = judge_of(given.judge, given.checkout, name, fmt)
                     compared, wrong, shown = compare(judge, name, fmt, count, given.seed, advance=step)
                 except (OSError, RuntimeError, ImportError) as error:
                     print(f"lab.suites.accumulators: {error}", file=sys.stderr)
@@ -109,22 +105,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for example in examples:
         console.print(example, style="red", highlight=False, markup=False, soft_wrap=True)
     return int(failed)
-
-
-def _formats(judge: str) -> dict[str, tuple[FloatFormat, ...]]:
-    if judge == "mma-sim":
-        return {name: instruction.formats for name, instruction in INSTRUCTIONS.items()}
-    if judge == "processor":
-        return dict.fromkeys(PROCESSOR_PRESETS, (golden.BF16,))
-    return dict(SPIKE_PRESETS if judge == "spike" else QEMU_PRESETS)
-
-
-def _judge(kind: str, checkout: Path, name: str, fmt: FloatFormat) -> Judge:
-    if kind == "mma-sim":
-        return MmaSim(checkout, name, fmt)
-    if kind == "processor":
-        return Processor(name)
-    return (Spike if kind == "spike" else Qemu)(checkout, name, fmt)
 
 
 if __name__ == "__main__":

@@ -14,14 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import golden
-from golden import BF16, Accumulator, FloatFormat
+from golden import Accumulator, FloatFormat
 from golden.formats import FP32
 from lab.suites.accumulators.cases import Cases, draw
 from lab.suites.accumulators.faults import faults_of
-from lab.suites.accumulators.mma_sim import INSTRUCTIONS, MmaSim
-from lab.suites.accumulators.processor import Processor
-from lab.suites.accumulators.qemu import QEMU_PRESETS, Qemu
-from lab.suites.accumulators.spike import SPIKE_PRESETS, Spike
+from lab.suites.accumulators.judges import JUDGES, Judge, judge_of
 from tools.interrupts import ending_on_interrupt
 
 __all__ = ["main"]
@@ -50,8 +47,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     print("# preset, format, judge, total, result; then the codes of both operands. All numbers are hexadecimal.")
     for name, rule in golden.accumulators.items():
-        for fmt in _formats(name):
-            judge, source = _judge(name, fmt, given)
+        source = next(kind for kind, presets in JUDGES.items() if name in presets)
+        for fmt in JUDGES[source][name]:
+            judge = judge_of(source, getattr(given, source.replace("-", "_"), None), name, fmt)
             for vector in _vectors(name, rule, fmt, judge):
                 print(f"{name} {fmt} {source} {vector.total:08x} {vector.result:08x}")
                 for codes in (vector.a, vector.b):
@@ -59,26 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _formats(name: str) -> tuple[FloatFormat, ...]:
-    if name in INSTRUCTIONS:
-        return INSTRUCTIONS[name].formats
-    return SPIKE_PRESETS.get(name, (BF16,))
-
-
-_Judge = MmaSim | Spike | Qemu | Processor
-
-
-def _judge(name: str, fmt: FloatFormat, given: argparse.Namespace) -> tuple[_Judge, str]:
-    if name in INSTRUCTIONS:
-        return MmaSim(given.mma_sim, name, fmt), "mma-sim"
-    if name in SPIKE_PRESETS:
-        return Spike(given.spike, name, fmt), "spike"
-    if name in QEMU_PRESETS:
-        return Qemu(given.qemu, name, fmt), "qemu"
-    return Processor(name), "processor"
-
-
-def _vectors(name: str, rule: Accumulator, fmt: FloatFormat, judge: _Judge) -> list[_Kept]:
+def _vectors(name: str, rule: Accumulator, fmt: FloatFormat, judge: Judge) -> list[_Kept]:
     """Return few vectors that show all the faults that can be shown in this format."""
     rng = np.random.default_rng([1, *name.encode(), *fmt.name.encode()])
     faults, kept = dict(faults_of(rule)), []
@@ -102,7 +81,7 @@ def _vectors(name: str, rule: Accumulator, fmt: FloatFormat, judge: _Judge) -> l
     return kept
 
 
-def _asked(judge: _Judge, cases: Cases, i: int, j: int) -> _Kept:
+def _asked(judge: Judge, cases: Cases, i: int, j: int) -> _Kept:
     """Ask the judge for one case, which it gets in the corner of its matrices."""
     a, b = np.zeros((judge.m, judge.k), cases.a.dtype), np.zeros((judge.k, judge.n), cases.b.dtype)
     totals = np.zeros((judge.m, judge.n), np.uint32)

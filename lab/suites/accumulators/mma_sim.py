@@ -1,7 +1,7 @@
 """MMA-Sim, a model of tensor cores and matrix cores by others, called from a checkout as it is.
 
 Nothing of it is part of this repository. At commit c785138 its trees of adders (CDNA 1 and 2) refuse operands that are
-not float32, which they never are: such operands are widened here, and flushed before that where it would flush them.
+not float32, which no operand is. Such operands are widened here, after the flushing that it would do.
 """
 
 from __future__ import annotations

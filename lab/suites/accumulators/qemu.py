@@ -16,12 +16,12 @@ from lab.suites.accumulators.cases import Cases
 __all__ = ["QEMU_PRESETS", "Qemu"]
 
 QEMU_PRESETS = {"arm_bfdot": (BF16,), "arm_bfdot_ebf16": (BF16,)}
-#: What goes into the control register: FPCR.EBF, and all else 0, which is to nearest even and no flushing.
+#: The control register: FPCR.EBF, and all else 0, so that it rounds to nearest even and flushes nothing.
 _CONTROL = {"arm_bfdot": 0, "arm_bfdot_ebf16": 1 << 13}
 #: The instruction on v0 (sums), v1 and v2.
 _INSTRUCTIONS = {"BFDOT": 0x6E42FC20, "BFMMLA": 0x6E42EC20}
 _RECORD, _BUFFER = 48, 49152
-#: The status of a program whose control register does not keep what it is given.
+#: The status of a program whose control register does not keep its value.
 _NO_SUCH_CONTROL = 3
 # Sets the control register. Reads records of v1, v2 and v0 until the buffer is full or the input ends, computes v0 of
 # each, writes all back.
