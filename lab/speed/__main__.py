@@ -1,4 +1,4 @@
-"""Time golden's products beside those of PyTorch and other libraries, and count wrong outputs."""
+"""Time matrix products of golden, PyTorch and other libraries, and count wrong outputs."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _finish(given: argparse.Namespace, rows: list[Row], quantising: list[QuantiseRow]) -> None:
-    """Show and write what was found."""
+    """Show and write the tables and the picture."""
     given.output.mkdir(parents=True, exist_ok=True)
     note = f"{machine()}; one thread unless said."
     tables = report.products(rows), report.quantising(quantising)

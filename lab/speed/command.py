@@ -1,55 +1,79 @@
-"""The command line of a measurement: rows are taken one after the other, shown as a table, and published on request."""
+"""The frame of a measurement: rows are taken one after the other, shown as a table, and published on request."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable, Sequence
+import statistics
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any
 
+from numpy.typing import NDArray
 from rich.console import Console
 
+from golden import LEVELS, FloatFormat, kernels
+from golden.formats import HALF_FORMATS
 from lab.speed.measure import machine
 from tools.pages import check, publish
 from tools.results import Table, measured
 
-__all__ = ["Measurement"]
-
-Row = TypeVar("Row")
+__all__ = ["Measurement", "Row", "differing", "on_vector_paths", "thread_seconds", "timed"]
 
 
 @dataclass(frozen=True)
-class Measurement(Generic[Row]):
-    """What is measured, and how it is told.
+class Row:
+    """A line of figures.
+
+    Parameters
+    ----------
+    names : tuple of str
+        The cells that say what was measured.
+    figures : tuple of str
+    wrong, judged : int
+        How many numbers are wrong, of how many.
+    """
+
+    names: tuple[str, ...]
+    figures: tuple[str, ...]
+    wrong: int
+    judged: int
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """All cells of the line."""
+        return *self.names, *self.figures, f"{self.wrong:,} of {self.judged:,}" if self.wrong else "none"
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A command line that measures.
 
     Parameters
     ----------
     module : str
         Its name behind ``lab.speed``.
     result : str
-        Name of what is kept in ``docs/results``.
+        Its name in ``docs/results``.
+    columns : sequence of str
+        Headings of the names and figures of a row, and of its wrong numbers.
     measure : callable
         Takes a number of repetitions, gives the rows.
-    tell : callable
-        Gives a line about a row.
-    table : callable
-        Gives the table of all rows.
-    wrong : callable
-        How many numbers of a row are wrong.
     note : str
-        What the figures are, in the page; the machine is added.
+        The conditions, for the page; the machine is added.
     repetitions : int
         Unless the command line says otherwise.
+    left : int
+        How many columns are texts.
     """
 
     module: str
     result: str
+    columns: Sequence[str]
     measure: Callable[[int], Iterable[Row]]
-    tell: Callable[[Row], str]
-    table: Callable[[Sequence[Row]], Table]
-    wrong: Callable[[Row], int]
     note: str
     repetitions: int = 5
+    left: int = 2
 
     def main(self, description: str | None, arguments: Sequence[str] | None) -> int:
         """Run the command line; return 0 if there are rows, and nothing in them is wrong."""
@@ -69,9 +93,59 @@ class Measurement(Generic[Row]):
         console, rows = Console(stderr=True), []
         for row in self.measure(given.repetitions):
             rows.append(row)
-            console.print(self.tell(row), highlight=False)
-        print(self.table(rows).markdown(), end="")
+            told = ", ".join(f"{name} {cell}" for name, cell in zip(self.columns[1:], row.cells[1:], strict=True))
+            console.print(f"{row.cells[0]}: {told}", highlight=False)
+        table = Table(self.columns, [row.cells for row in rows], left=self.left)
+        print(table.markdown(), end="")
         if given.update_docs:
             note = f"{self.note}; {machine()}."
-            publish(measured(self.result, [f"lab.speed.{self.module}"], note=note, tables=[self.table(rows)]))
-        return int(not rows or any(self.wrong(row) for row in rows))
+            publish(measured(self.result, [f"lab.speed.{self.module}"], note=note, tables=[table]))
+        return int(not rows or any(row.wrong for row in rows))
+
+
+def thread_seconds(run: Callable[[], Any]) -> float:
+    """Return the processor time of this thread for a call, which other work of the machine does not lengthen."""
+    started = time.thread_time()
+    run()
+    return time.thread_time() - started
+
+
+def timed(plain: Callable[[], Any], others: Iterable[Callable[[], Any]], repetitions: int) -> tuple[float, list[float]]:
+    """Time a call in turns with others.
+
+    Returns
+    -------
+    seconds : float
+        Of the plain call, the median.
+    ratios : list of float
+        The time of each other call divided by that of the plain one right before, medians.
+    """
+    plain()
+    times, ratios = [], []
+    for other in others:
+        other()
+        found = []
+        for _ in range(repetitions):
+            seconds = statistics.median(thread_seconds(plain) for _ in range(3))
+            times.append(seconds)
+            found.append(statistics.median(thread_seconds(other) for _ in range(3)) / seconds)
+        ratios.append(statistics.median(found))
+    return statistics.median(times), ratios
+
+
+def differing(run: Callable[[], Iterable[NDArray[Any]]]) -> tuple[int, int]:
+    """Return how many codes in the arrays of a call differ from NumPy's, and how many there are."""
+    got = list(run())
+    with kernels.use("numpy"):
+        pairs = list(zip(got, run(), strict=True))
+    return sum(int((one != other).sum()) for one, other in pairs), sum(each.size for each in got)
+
+
+def on_vector_paths(names: Collection[str], row: Callable[[str, FloatFormat, int], Row]) -> Iterator[Row]:
+    """Yield a row for every of these paths of the machine, 16-bit format and level, on one thread."""
+    for path in kernels.paths():
+        if path in names:
+            with kernels.use(path, threads=1):
+                for fmt in HALF_FORMATS:
+                    for level in LEVELS:
+                        yield row(path, fmt, level)

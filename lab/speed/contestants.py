@@ -1,4 +1,4 @@
-"""The matrix products that are compared: golden's, PyTorch's, and those of libraries that emulate narrow formats."""
+"""The matrix products of golden, of PyTorch, and of libraries that emulate narrow formats."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from golden.formats import HALF_FORMATS
 __all__ = ["Contestant", "chain", "contestants", "sgemm"]
 
 Float32 = NDArray[np.float32]
-#: Takes the operands into the library's own type; what it returns computes the product of two of them.
+#: Converts the operands into the library's type, and returns a call that computes their product.
 Prepare = Callable[[Float32, Float32], Callable[[], Any]]
 
 FP32_CHAIN = Reduction(FP32, None, FP32)
@@ -37,10 +37,10 @@ class Contestant:
     Parameters
     ----------
     name, distribution : str
-        What is called, and the package on PyPI that it belongs to; none for a few lines of NumPy.
+        The called function, and its package on PyPI; a loop over NumPy arrays has the package of its type.
     operand : FloatFormat
     reduction : Reduction
-        What it is meant to compute, and judged by.
+        The sum that it is meant to compute, and judged by.
     prepare : callable
         Takes float32 arrays of shapes (M, K) and (K, N) that hold values of the operand format.
     values : callable
@@ -77,7 +77,7 @@ def sgemm(a: Float32, b: Float32) -> Callable[[], torch.Tensor]:
 
 
 def contestants(threads: int) -> Iterator[Contestant]:
-    """Yield all that can be had here; those of golden with one thread, and with `threads` if these are more."""
+    """Yield all contestants that are installed; golden with one thread, and with `threads` if these are more."""
     yield Contestant("torch.mm, fp32", "torch", CBFLOAT16, FP32_CHAIN, sgemm)
     for count in sorted({1, threads}):
         for fmt in HALF_FORMATS:
@@ -135,7 +135,7 @@ def _gfloat_loop(fmt: FloatFormat) -> Contestant:
         FP16: gfloat.formats.format_info_binary16,
         BF16: gfloat.formats.format_info_bfloat16,
     }
-    # A format of its own is that of fp16 with other widths.
+    # Any other format is fp16 with other widths.
     info = known.get(fmt) or gfloat.FormatInfo(
         name=fmt.name, k=fmt.width, precision=fmt.precision, bias=fmt.bias, is_signed=True,
         domain=gfloat.Domain.Extended, has_nz=True, has_subnormals=True, num_high_nans=2**fmt.fraction_bits - 1,
@@ -177,7 +177,7 @@ def _numpy_loop(fmt: FloatFormat, distribution: str, dtype: Any) -> Contestant:
 
 
 def _casts(fmt: FloatFormat) -> Iterator[Contestant]:
-    """Yield the libraries that compute in fp32 and round the result: those that are installed."""
+    """Yield the installed libraries that compute in fp32 and round the result."""
     with suppress(ImportError):
         import pychop
 
@@ -188,7 +188,7 @@ def _casts(fmt: FloatFormat) -> Iterator[Contestant]:
 
         yield Contestant("pychop.matmul", "pychop", fmt, chain(fmt), prepare_chop)
     with suppress(ImportError):
-        # It compiles itself on its first import, for which it needs a compiler and Ninja.
+        # Its first import compiles it, with a compiler and Ninja.
         from qtorch.quant import float_quantize
 
         def prepare_quantize(a: Float32, b: Float32) -> Callable[[], torch.Tensor]:

@@ -23,10 +23,10 @@ __all__ = ["Row", "count_wrong", "machine", "measure_speed", "same_as_reference"
 
 Float32 = NDArray[np.float32]
 
-#: The product on which all are timed, unless one is too slow for it: M, K, N.
+#: M, K, N of the timed product; slow contestants get a smaller one.
 _LARGEST = (512, 512, 512)
 _SMALLEST = (16, 256, 16)
-#: The product on which outputs are compared: its K is that of an ordinary layer.
+#: M, K, N of the product whose outputs are compared, with the K of an ordinary layer.
 _JUDGED = (64, 2048, 64)
 _LONG_ENOUGH = 0.05  # seconds
 
@@ -42,7 +42,7 @@ class Row:
     rate : float
         Products (multiply-accumulates) per second, the median.
     ratio : float
-        Of its rate and that of torch.mm in fp32 with as many threads, the median.
+        Its rate relative to torch.mm in fp32 with as many threads, the median.
     wrong, judged : int
         Outputs that differ from golden's in some bit, of how many.
     """

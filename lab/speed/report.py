@@ -14,7 +14,7 @@ __all__ = ["SUBJECT", "conclusion", "draw", "products", "quantising"]
 
 SUBJECT = "speed of the model"
 _COLOURS = {fmt.name: colour for fmt, colour in COLOURS.items()}
-#: Where the plot puts what has no wrong output: a logarithm has no place for 0.
+#: The place of 0 wrong outputs on the logarithmic axis.
 _NONE_WRONG = 3e-5
 
 
@@ -23,7 +23,7 @@ def _rate(rate: float) -> str:
 
 
 def conclusion(rows: list[Row]) -> str:
-    """Return one line: golden's rates in cbfloat16 on one thread, beside that of PyTorch's fp32 product."""
+    """Return one line: golden's rates in cbfloat16 on one thread, beside PyTorch's fp32 product."""
     rates = {
         row.name.removeprefix("golden, "): f"{_rate(row.rate)} ({row.ratio:.2g} × `torch.mm`)"
         for row in rows
@@ -75,7 +75,7 @@ def draw(rows: list[Row], path: Path) -> None:
 
 
 def _label(axes: Any, rows: list[Row]) -> None:
-    """Name every cluster of points once: those of one library lie together."""
+    """Name every cluster of points once, as the points of a library lie together."""
     clusters: dict[str, list[Row]] = {}
     for row in rows:
         clusters.setdefault(_cluster(row.name), []).append(row)

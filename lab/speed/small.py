@@ -2,49 +2,24 @@
 
 from __future__ import annotations
 
-import statistics
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.nn.functional as F
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 import golden.torch as cstorch
 from golden import kernels
-from lab.speed.command import Measurement
+from lab.speed.command import Measurement, Row, differing, thread_seconds, timed
 from tools.interrupts import ending_on_interrupt
-from tools.results import Table
 
-__all__ = ["CALLS", "SmallRow", "main", "measure_small", "table"]
+__all__ = ["CALLS", "main", "measure_small"]
 
 Call = Callable[[], Sequence[Tensor]]
 _LONG_ENOUGH = 0.02  # seconds of a timing
-
-
-@dataclass(frozen=True)
-class SmallRow:
-    """One call at one level.
-
-    Parameters
-    ----------
-    plain, exact : float
-        Seconds of this thread in fp32 and in the precision, medians.
-    ratio : float
-        Of the two, timed in turns; the median.
-    wrong, judged : int
-        Numbers of the results that differ from NumPy's in some bit, of how many.
-    """
-
-    name: str
-    level: int
-    plain: float
-    exact: float
-    ratio: float
-    wrong: int
-    judged: int
 
 
 def _step(results: Callable[[], Tensor], *leaves: Tensor) -> Call:
@@ -91,7 +66,7 @@ def _depthwise_step() -> Call:
     return _step(lambda: layer(x), x, layer.weight)
 
 
-#: By name: what makes the call.
+#: Makers of calls, by name.
 CALLS: dict[str, Callable[[], Call]] = {
     "relu, 1 x 8": _relu,
     "linear, 1 x 8 by 8": _linear,
@@ -104,38 +79,34 @@ CALLS: dict[str, Callable[[], Call]] = {
 }
 
 
-def _seconds(run: Call, count: int) -> float:
-    started = time.thread_time()
+def _bits(results: Sequence[Tensor]) -> list[NDArray[Any]]:
+    kinds = {2: torch.int16, 4: torch.int32}
+    return [each.detach().view(kinds[each.element_size()]).numpy() for each in results]
+
+
+def _repeated(run: Call, count: int) -> None:
     for _ in range(count):
         run()
-    return (time.thread_time() - started) / count
 
 
-def _wrong(run: Call, precision: cstorch.precision) -> tuple[int, int]:
-    with precision:
-        got = run()
-        with kernels.use("numpy"):
-            wanted = run()
-    pairs = [(one.view(torch.uint8), other.view(torch.uint8)) for one, other in zip(got, wanted, strict=True)]
-    return sum(int((one != other).sum()) for one, other in pairs), sum(each.numel() for each in got)
-
-
-def _row(name: str, level: int, repetitions: int) -> SmallRow:
+def _row(name: str, level: int, repetitions: int) -> Row:
     torch.manual_seed(1)
     run, precision = CALLS[name](), cstorch.precision("bfloat16", level=level)
-    wrong = _wrong(run, precision)
+    with precision:
+        wrong, judged = differing(lambda: _bits(run()))
     run()
-    count = max(1, int(_LONG_ENOUGH / _seconds(run, 3)))
-    times = []
-    for _ in range(repetitions):
-        plain = _seconds(run, count)
+    count = max(1, int(_LONG_ENOUGH / thread_seconds(lambda: _repeated(run, 3)) * 3))
+
+    def exact() -> None:
         with precision:
-            times.append((plain, _seconds(run, count)))
-    plain, exact = (statistics.median(each) for each in zip(*times, strict=True))
-    return SmallRow(name, level, plain, exact, statistics.median(b / a for a, b in times), *wrong)
+            _repeated(run, count)
+
+    plain, (ratio,) = timed(lambda: _repeated(run, count), [exact], repetitions)
+    figures = f"{plain / count * 1e6:.3g}", f"{ratio * plain / count * 1e6:.3g}", f"{ratio:.2f}"
+    return Row((name, str(level)), figures, wrong, judged)
 
 
-def measure_small(repetitions: int) -> Iterator[SmallRow]:
+def measure_small(repetitions: int) -> Iterator[Row]:
     """Yield a row for every call at levels 0 and 1, with one thread."""
     torch.set_num_threads(1)
     with kernels.use(threads=1):
@@ -144,28 +115,17 @@ def measure_small(repetitions: int) -> Iterator[SmallRow]:
                 yield _row(name, level, repetitions)
 
 
-def table(rows: Sequence[SmallRow]) -> Table:
-    """Return the rows as they are shown."""
-    cells = [
-        (row.name, str(row.level), f"{row.plain * 1e6:.3g}", f"{row.exact * 1e6:.3g}", f"{row.ratio:.2f}",
-         f"{row.wrong} of {row.judged}" if row.wrong else "none")
-        for row in rows
-    ]  # fmt: skip
-    return Table(("call", "level", "fp32, us", "bfloat16, us", "× fp32", "wrong outputs"), cells, left=1)
-
-
 @ending_on_interrupt("lab.speed.small", "nothing is kept of this run")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return 0 if nothing is wrong."""
     command = Measurement(
         module="small",
         result="speed-small",
+        columns=("call", "level", "fp32, us", "bfloat16, us", "× fp32", "wrong outputs"),
         measure=measure_small,
-        tell=lambda row: f"{row.name}, level {row.level}: {row.ratio:.2f} × fp32, {row.wrong} of {row.judged} wrong",
-        table=table,
-        wrong=lambda row: row.wrong,
         note="one thread, its own processor time",
-        repetitions=9,
+        repetitions=3,
+        left=1,
     )
     return command.main(__doc__, arguments)
 

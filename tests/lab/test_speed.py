@@ -9,7 +9,7 @@ import torch
 import golden
 from golden import BF16, CBFLOAT16
 from golden.formats import HALF_FORMATS
-from lab.speed import counting, libraries, measure, modes, observing, observing_libraries, quantise, small
+from lab.speed import command, counting, libraries, measure, modes, observing, observing_libraries, quantise, small
 from lab.speed.__main__ import main
 from lab.speed.contestants import contestants
 
@@ -77,7 +77,7 @@ def test_speed_command_no_repetitions_is_an_error(capsys):
 def short_modes(monkeypatch):
     monkeypatch.setattr(modes, "_TIMED", (8, 16, 8))
     monkeypatch.setattr(modes, "_JUDGED", (2, 40, 3))
-    monkeypatch.setattr(modes, "HALF_FORMATS", (CBFLOAT16,))
+    monkeypatch.setattr(command, "HALF_FORMATS", (CBFLOAT16,))
     if not {"avx512", "avx2"} & set(golden.kernels.paths()):
         pytest.skip("this machine runs no vector path")
 
@@ -111,7 +111,7 @@ def one_small_model(monkeypatch):
 
 def test_observing_command_times_a_training_whose_weights_are_the_same(one_small_model, capsys):
     assert observing.main(["--repetitions", "1"]) == 0
-    assert "0 weights differ" in capsys.readouterr().err
+    assert "weights that differ none" in capsys.readouterr().err
 
 
 def test_observing_that_changes_a_weight_is_noticed(one_small_model, monkeypatch):
@@ -126,9 +126,11 @@ def test_observing_that_changes_a_weight_is_noticed(one_small_model, monkeypatch
 
 
 def test_observing_row_tells_the_share_that_observing_adds():
-    row = observing.Row("m", 1000, plain=40.0, observed=42.0, single=80.0, differing=0)
-    cells = observing.table([row]).rows[0]
-    assert cells == ("m", "1,000", "40.0", "42.0", "80.0", "5.0 %", "0")
+    plain, observed = torch.nn.Linear(40, 25, bias=False), torch.nn.Linear(40, 25, bias=False)
+    observed.load_state_dict(plain.state_dict())
+    assert observing.row("m", plain, observed, ("40.0",), 1.05).cells == ("m", "1,000", "40.0", "5.0 %", "none")
+    observed.weight.data[3, 4] *= -1
+    assert observing.row("m", plain, observed, ("40.0",), 1.05).cells[-1] == "1 of 1,000"
 
 
 @pytest.fixture
@@ -145,7 +147,8 @@ def one_small_library(monkeypatch, tmp_path):
 def test_observing_libraries_times_a_model_and_leaves_its_observations(one_small_library, capsys):
     assert observing_libraries.main(["--repetitions", "1"]) == 0
     told = capsys.readouterr()
-    assert "0 weights differ" in told.err
+    assert "weights that differ none" in told.err
+    assert f"python -m golden.torch report {one_small_library / 'small'}" in told.err
     assert told.out.splitlines()[-1].startswith("| small, 2 rows | 15 |")
     assert len((one_small_library / "small" / "observations.jsonl").read_text().splitlines()) > 3
 
@@ -165,7 +168,7 @@ def test_observing_libraries_that_changes_a_weight_is_noticed(one_small_library,
 def short_counting(monkeypatch):
     monkeypatch.setattr(counting, "_TIMED", (64, 16, 8))
     monkeypatch.setattr(counting, "_JUDGED", (33, 40, 3))
-    monkeypatch.setattr(counting, "HALF_FORMATS", (CBFLOAT16,))
+    monkeypatch.setattr(command, "HALF_FORMATS", (CBFLOAT16,))
     if not {"avx512", "avx2"} & set(golden.kernels.paths()):
         pytest.skip("this machine runs no vector path")
 
@@ -198,9 +201,8 @@ def test_measure_small_counts_every_wrong_number_of_a_call(monkeypatch):
     monkeypatch.setattr(small, "_LONG_ENOUGH", 1e-4)
     monkeypatch.setattr(small, "CALLS", {"linear": small.CALLS["linear, 1 x 8 by 8"]})
     rows = list(small.measure_small(1))
-    assert [(row.level, row.wrong, row.judged) for row in rows] == [(0, 0, 8), (1, 0, 8)]
-    assert all(row.plain > 0 < row.exact for row in rows)
-    assert len(small.table(rows).rows) == 2
+    assert [(row.names[1], row.wrong, row.judged) for row in rows] == [("0", 0, 8), ("1", 0, 8)]
+    assert all(float(figure) > 0 for row in rows for figure in row.figures)
 
     def different():
         found = torch.ones(4, 2)
@@ -208,4 +210,4 @@ def test_measure_small_counts_every_wrong_number_of_a_call(monkeypatch):
         return [found]
 
     monkeypatch.setattr(small, "CALLS", {"different": lambda: different})
-    assert [row.wrong > 0 for row in small.measure_small(1)] == [True] * 2
+    assert [(row.wrong, row.judged) for row in small.measure_small(1)] == [(1, 8)] * 2
