@@ -1,1 +1,1 @@
-"""The kernels for graphics cards: what compilers make of them, and what a card makes of them where there is one."""
+"""The kernels for graphics cards: their compilation, and where there is a card, their results and speed."""

@@ -1,4 +1,4 @@
-"""What the lab asks of a card, and says where there is none."""
+"""The card of this machine, and results that were found on it."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from tools.results import Table, measured
 
 __all__ = ["about", "architecture", "earlier", "keep", "skipped"]
 
-#: What each result measures: the first runs all tests.
+#: The source of each result; the comparison runs all tests, and so all of golden.
 _SOURCES = {"gpu-card": "golden.*", "gpu-speed": "lab.gpu.speed"}
 
 
 def skipped(what: str) -> bool:
-    """Tell, in one line, whether something cannot run here: there is no card, or nothing to compile for it."""
+    """Return whether something cannot run here, for lack of a card or of a compiler for it, and print the reason."""
     found = golden.cuda.info()
     missing = []
     if found.nvrtc is None:
@@ -35,12 +35,12 @@ def skipped(what: str) -> bool:
 
 
 def architecture() -> int:
-    """Return that of the first card for which there are kernels."""
+    """Return the architecture of the first card that has kernels."""
     return next(card.architecture for card in golden.cuda.info().cards if card.architecture)
 
 
 def about() -> dict[str, Any]:
-    """Return what a result was found on."""
+    """Return the card, its driver and the versions of the software."""
     found = golden.cuda.info()
     card = next((each._asdict() for each in found.cards if each.architecture), None)
     cuda = torch.version.cuda
@@ -48,7 +48,7 @@ def about() -> dict[str, Any]:
 
 
 def keep(tool: str, data: dict[str, Any], tables: Sequence[Table], folder: Path | None = None) -> Path:
-    """Write a result into docs/results, or into another folder, with what it was found on."""
+    """Write a result with the card's description into docs/results, or into another folder."""
     on = about()
     name = on["card"]["name"] if on["card"] else "no card"
     note = f"{name}, driver {on['driver']}, NVRTC {on['nvrtc']}, PyTorch {on['torch']}."

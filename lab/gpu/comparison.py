@@ -1,4 +1,4 @@
-"""Products on a card, compared with those of the CPU: by the billion, or some of each kind.
+"""Products on a card, compared with the same on the CPU: by the billion, or some of each kind.
 
 Formats, levels, rounding modes and shapes take turns, with specials among the operands; products in float16 and
 bfloat16 run in the card's own fused steps and in the scaled ones.
@@ -49,10 +49,10 @@ class Outcome:
 
 
 def cases() -> Iterator[Case]:
-    """Give products for ever: every combination, with operands of a new seed in each round.
+    """Yield products for ever: every combination, with operands of a new seed in each round.
 
-    Shapes come from small to large: a fault of any format, level or mode shows within seconds, also where time ends
-    before a round does.
+    Shapes come from small to large, so that a fault of any format, level or mode shows within seconds, even if time
+    ends before a round does.
     """
     for seed in itertools.count():
         for shape, half, level, mode in itertools.product(SHAPES, HALVES, (0, 1, 2), MODES):
@@ -68,7 +68,7 @@ def _operand(shape: tuple[int, int], generator: torch.Generator) -> torch.Tensor
 
 
 def differences(case: Case, outcome: Outcome) -> None:
-    """Compute a case on the card and on the CPU, and note what differs, or what a product raises."""
+    """Compute a case on the card and on the CPU, and note differences, or the error of a product."""
     outcome.products += 1
     try:
         got, wanted = _bits(case)
@@ -86,7 +86,7 @@ def differences(case: Case, outcome: Outcome) -> None:
 
 
 def _bits(case: Case) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the bits of a product on the card, and of the same on the CPU."""
+    """Return the bits of a product on the card and on the CPU."""
     generator = torch.Generator().manual_seed(case.seed)
     m, k, n = case.shape
     a, b, bias = (_operand(shape, generator) for shape in ((m, k), (k, n), (1, n)))
@@ -105,9 +105,9 @@ def _bits(case: Case) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def compare(outputs: int, seconds: float = float("inf"), *, visible: bool = True) -> Outcome:
-    """Compare at least so many outputs and every combination once, or what so many seconds are enough for.
+    """Compare at least so many outputs, and every combination once, but end after so many seconds.
 
-    Forty products that differ, or raise, end it, too.
+    Forty products that differ or raise end it, too.
     """
     outcome, begun = Outcome(), time.monotonic()
     with Progress(disable=not visible) as bar:

@@ -1,7 +1,7 @@
-"""The short run of the example for cards, on the processor: how five precisions learn, and what their sums lose.
+"""The short run of the example for cards, on the processor: how five precisions learn, and how much their sums lose.
 
-``python -m lab.gpu.example`` trains, which takes minutes, and prints a table: losses, and of the products that were
-observed what share of their steps lost something, and how far the results are from fp32.
+``python -m lab.gpu.example`` trains for minutes. Its table shows the losses and, for the observed products, the shares
+of steps that lost their addend or precision, and the distance of the results from fp32.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _FOLDER = Path("build/python_gpt")
 
 @dataclass(frozen=True)
 class Losses:
-    """What the sums of a run lost: shares of the counted steps, and the mean relative distance from fp32."""
+    """The losses of a run's sums: shares of the counted steps, and the mean relative distance from fp32."""
 
     swamped: float
     underflow: float
@@ -44,7 +44,7 @@ class Losses:
 
 
 def losses(file: Path) -> Losses:
-    """Return what a file of observations tells of all its products."""
+    """Return the losses of all products in a file of observations."""
     rows = [row for row in read_rows(file) if isinstance(row, ProductRow)]
     events = [each for row in rows for each in (row.products, row.promotions)]
     steps = max(1, sum(each.steps for each in events))

@@ -1,33 +1,81 @@
 """Compile every variant of the kernels for cards, and count registers, spills, shared memory and instructions.
 
-``python -m lab.gpu.kernels`` does all variants for all architectures, which takes half an hour of a core; what is
-compiled stays in the cache that the kernels have at run time.
+``python -m lab.gpu.kernels`` does all variants for all architectures, which takes half an hour of a core. The compiled
+kernels stay in the cache that they have at run time. Instructions of a step: the difference between a kernel of 32
+steps and one of 16, divided by 16.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
+import re
+import shutil
+import subprocess
 import sys
+import tempfile
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from fractions import Fraction
+from pathlib import Path
 
 from rich.progress import track
 
-from golden.cuda.compiling import ARCHITECTURES, Resources, compiled
+from golden.cuda.compiling import ARCHITECTURES, Resources, assembled, compiled
 from golden.cuda.scales import Steps
-from golden.cuda.variants import name_of, variants
-from golden.rounding import Rounding
-from lab.gpu.instructions import COUNTED, Counts, count, disassembler
+from golden.cuda.variants import KINDS, name_of, variants
+from golden.rounding import Rounding, as_rounding
 from tools.interrupts import end_with_parent, ended_by_interrupts, ending_on_interrupt, unheard_interrupts
 from tools.pages import check, publish
 from tools.results import Table, measured
 
-__all__ = ["instructions", "main", "resources", "spills"]
+__all__ = [
+    "COUNTED",
+    "compile_all",
+    "count",
+    "disassembler",
+    "in_listing",
+    "instructions",
+    "main",
+    "resources",
+    "spills",
+]
 
 #: Architectures whose instructions of a step are counted.
 _READ = (70, 80, 90)
 
 Taken = dict[tuple[Steps | None, int], dict[str, Resources]]
+Counts = dict[str, Fraction]
+#: Mode, kind and form of the counted steps.
+COUNTED = (
+    ("nearest_even", "single", "Plain"),
+    ("nearest_even", "scaled", "Plain"),
+    ("nearest_even", "scaled", "Limited"),
+    ("nearest_even", "float16", "Plain"),
+    ("toward_zero", "scaled", "Plain"),
+    ("up", "scaled", "Plain"),
+    ("nearest_away", "single", "Plain"),
+    ("nearest_away", "scaled", "Plain"),
+    ("to_odd", "scaled", "Plain"),
+    ("stochastic", "scaled", "Plain"),
+    ("nearest_even", "generic", "Plain"),
+)
+_SHORT, _LONG = 16, 32
+# The operands stay in registers, so that the difference holds nothing but steps.
+_PROBE = """
+#include "gemm.h"
+using Step = StepsOf<static_cast<Mode>(CBFLOAT_MODE), static_cast<Kind>(CBFLOAT_CHAIN)>::CBFLOAT_FORM;
+extern "C" __global__ void probe(Rule rule, const Step::Element *a, const Step::Element *b, Step::Element *acc,
+                                 uint32_t word) {
+    const Step step(rule);
+    const Step::Vector factor = Step::all(*a), column = Step::load(b);
+    Step::Vector sum = Step::load(acc);
+#pragma unroll
+    for (int k = 0; k < CBFLOAT_STEPS; k++) sum = step(factor, column, sum, word);
+    Step::store(acc, sum);
+}
+"""
 
 
 @ending_on_interrupt("lab.gpu.kernels", "what it has compiled is kept, the next run goes on")
@@ -70,7 +118,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def compile_all(wanted: Sequence[tuple[Steps | None, int]], processes: int) -> Iterable[dict[str, Resources]]:
-    """Yield what the kernels of each variant take, in order."""
+    """Yield the resources of each variant's kernels, in order."""
     with ProcessPoolExecutor(processes, initializer=end_with_parent) as pool, ended_by_interrupts(pool):
         with unheard_interrupts():
             done = pool.map(_kernels, wanted)
@@ -134,6 +182,43 @@ def instructions(counts: dict[int, dict[tuple[str, str, str], Counts]]) -> Table
         left=3,
         title="Instructions of a step",
     )
+
+
+def disassembler() -> str | None:
+    """Return the path of nvdisasm, from CUDA or from Triton; None if there is none."""
+    found = shutil.which("nvdisasm")
+    triton = importlib.util.find_spec("triton")
+    if found or triton is None or triton.origin is None:
+        return found
+    tool = Path(triton.origin).parent / "backends" / "nvidia" / "bin" / "nvdisasm"
+    return str(tool) if tool.is_file() else None
+
+
+def in_listing(text: str) -> Counter[str]:
+    """Count the instructions of a listing by name, without fillers and the end of the kernel."""
+    names = re.findall(r"^\s+(?:/\*[0-9a-f]+\*/\s+)?(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_]+)(?=[.\s;])[^\n]*;", text, re.M)
+    return Counter(name for name in names if name not in ("NOP", "EXIT", "BRA"))
+
+
+def count(mode: str, kind: str, form: str, architecture: int, tool: str) -> Counts:
+    """Return the instructions of a step, by name; a step of two values at once counts as one."""
+    found = []
+    for steps in (_SHORT, _LONG):
+        options = [
+            f"-DCBFLOAT_MODE={as_rounding(mode, 'mode').value}",
+            f"-DCBFLOAT_CHAIN={KINDS.index(kind)}",
+            f"-DCBFLOAT_FORM={form}",
+            f"-DCBFLOAT_STEPS={steps}",
+        ]
+        image = assembled(_PROBE, architecture, options)
+        with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+            file.write(image)
+            file.flush()
+            done = subprocess.run([tool, "-c", file.name], capture_output=True, text=True, check=True, timeout=60)
+        found.append(in_listing(done.stdout))
+    short, long = found
+    by = _LONG - _SHORT
+    return {name: Fraction(long[name] - short[name], by) for name in long if long[name] != short[name]}
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ SHAPES = ((5, 33, 9), (40, 21, 61), (130, 37, 129))
 
 
 def selection() -> Iterator[Case]:
-    """Give a product for every format, level and mode, in turn of each shape."""
+    """Yield a product for every format, level and mode; the shapes take turns."""
     shapes = itertools.cycle(SHAPES)
     for half, level in itertools.product(HALVES, (0, 1, 2)):
         for native in (True, False) if half in ("float16", "bfloat16") else (True,):
@@ -35,7 +35,7 @@ def selection() -> Iterator[Case]:
 
 
 def _other_operators() -> list[str]:
-    """Run convolutions, softmax and rounding on the card and on the CPU; return the names of those that differ."""
+    """Run convolutions, softmax and rounding on the card and on the CPU; return the names of differing operators."""
     x, weight, turned = (torch.randn(shape, generator=torch.Generator().manual_seed(1))
                          for shape in ((2, 4, 9, 8), (6, 2, 3, 2), (4, 3, 3, 2)))  # fmt: skip
     wrong = []

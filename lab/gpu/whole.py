@@ -2,16 +2,16 @@
 
 Its parts, each of which takes minutes and can be run by itself with --parts:
 
-kernels    every variant is compiled for the card, on all processors
-tests      the tests of the card: operators, training, streams, CUDA graphs, torch.compile, two ranks
-layers     every layer of the zoo, forward and backward, in every half type at every level
-models     every model of the zoo, likewise
-products   10^9 outputs over formats, levels, modes, shapes and specials
-sanitizer  some of everything under compute-sanitizer, if it is installed
-halves     not of the card: the CPU's own float16 steps, if the processor has AVX512-FP16
+- kernels: every variant is compiled for the card, on all processors.
+- tests: the tests of the card: operators, training, streams, CUDA graphs, torch.compile, two ranks.
+- layers: every layer of the zoo, forward and backward, in every half type at every level.
+- models: every model of the zoo, likewise.
+- products: 10^9 outputs over formats, levels, modes, shapes and specials.
+- sanitizer: some of everything under compute-sanitizer, if it is installed.
+- halves: the CPU's float16 steps, if the processor has AVX512-FP16; they need no card.
 
-What was found is kept after every part, in docs/results/gpu-card.json unless told otherwise. Where there is no card,
-one line says so.
+The findings are kept after every part, in docs/results/gpu-card.json unless told otherwise. Where there is no card, one
+line says so.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ TOOL = "gpu-card"
 _TESTS = "tests/cuda/device"
 _APART = {"layers": "test_layers.py", "models": "test_models.py"}
 _PATIENCE = 280  # seconds of a tool of compute-sanitizer: both end within ten minutes
-_GRACE = 30.0  # seconds in which tests that are interrupted tell what has failed
+_GRACE = 30.0  # seconds for interrupted tests to report their failures
 
 Found = dict[str, Any]
 
@@ -60,9 +60,9 @@ def compiling(given: argparse.Namespace) -> Found:
 
 
 def pytest(*arguments: str, limit: float | None = None) -> Found:
-    """Run tests in another process; return how many ran, failed and were skipped, and the names of those that failed.
+    """Run tests in another process; return how many ran, failed and were skipped, and the names of failed tests.
 
-    Beyond a limit in seconds they are interrupted: what has failed until then is returned all the same.
+    After `limit` seconds they are interrupted, and the failures until then are returned.
     """
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
@@ -84,7 +84,7 @@ def _has_failed(case: Xml.Element) -> bool:
 
 
 def _ended(process: subprocess.Popen[bytes], limit: float | None) -> int | None:
-    """Wait for a process; return its status, None if it had to be ended: after an interrupt pytest still reports."""
+    """Wait for a process; return its status, None if it had to be ended. After an interrupt pytest still reports."""
     try:
         return process.wait(limit)
     except subprocess.TimeoutExpired:
@@ -107,7 +107,7 @@ def products(given: argparse.Namespace) -> Found:
 
 
 def sanitizer(given: argparse.Namespace) -> Found:
-    """Run the tools of compute-sanitizer; one that is not installed is told."""
+    """Run the tools of compute-sanitizer, if it is installed."""
     path = shutil.which("compute-sanitizer") or shutil.which("compute-sanitizer", path="/usr/local/cuda/bin")
     if path is None:
         print("compute-sanitizer is not on the path: skipped")
@@ -116,8 +116,8 @@ def sanitizer(given: argparse.Namespace) -> Found:
     surroundings = {**os.environ, "PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
     found: Found = {}
     for tool in ("memcheck", "racecheck"):
-        # Importing PyTorch takes longer than the sanitizer waits for a first call of the driver: 0 is for ever. Errors
-        # of the driver's functions are no findings: the bindings ask for functions that an older driver does not have.
+        # Importing PyTorch takes longer than the sanitizer waits for a first call of the driver; 0 waits for ever.
+        # Errors of the driver's functions are no findings: the bindings ask for functions that older drivers lack.
         options = ["--error-exitcode", "3", "--launch-timeout", "0", "--target-processes", "all"]
         options += ["--report-api-errors", "no"]
         command = [path, "--tool", tool, *options, sys.executable, "-m", "lab.gpu.sanitized"]
@@ -156,7 +156,7 @@ PARTS: dict[str, Callable[[argparse.Namespace], Found]] = {
 
 
 def table(parts: dict[str, Found]) -> Table:
-    """Return what was found, a row for each part."""
+    """Return the findings, a row for each part."""
     rows = []
     for name, found in parts.items():
         told = [f"{value:,} {key}" for key, value in found.items() if type(value) is int]

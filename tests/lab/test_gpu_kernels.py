@@ -8,7 +8,7 @@ from golden import Rounding
 from golden.cuda.compiling import Resources
 from golden.cuda.scales import Steps
 from lab.gpu import kernels
-from lab.gpu.instructions import COUNTED, count, disassembler, in_listing
+from lab.gpu.kernels import COUNTED, count, disassembler, in_listing
 
 LISTING = """
 .text.probe:

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from golden.cuda.about import Card, Info
-from lab.gpu import card, comparison, contests, sanitized, speed, whole
+from lab.gpu import card, comparison, sanitized, speed, whole
 from tools import results
 
 GIVEN = argparse.Namespace(outputs=10, seconds=1.0, patience=5.0, limit=60.0)
@@ -143,9 +143,9 @@ def test_earlier_result_of_another_source_is_forgotten(tmp_path, monkeypatch):
 
 
 def test_goal_is_met_by_speed_relative_to_the_first():
-    first, fast, slow = (contests.Entry(name, [time] * 3, goal) for name, time, goal in
+    first, fast, slow = (speed.Entry(name, [time] * 3, goal) for name, time, goal in
                          (("first", 1.0, None), ("fast", 0.5, 1.3), ("slow", 2.0, 0.85)))  # fmt: skip
-    failed = contests.Entry("failed", [], 2.0, "OutOfMemoryError: none is left")
+    failed = speed.Entry("failed", [], 2.0, "OutOfMemoryError: none is left")
     rows = speed.rows_of([first, fast, slow, failed])
     assert [(row["speed"], row["met"]) for row in rows] == [(1.0, None), (2.0, True), (0.5, False), (None, None)]
     lines = speed.table("products", rows).markdown().splitlines()
@@ -164,7 +164,7 @@ def test_contestant_that_fails_is_out_and_the_others_go_on(monkeypatch):
     def broken():
         raise torch.OutOfMemoryError("none is left\nand more")
 
-    entries = contests.raced({"a": lambda: None, "b": broken}, 4)
+    entries = speed.raced({"a": lambda: None, "b": broken}, 4)
     assert [(entry.name, len(entry.seconds), entry.error) for entry in entries] == [
         ("a", 4, ""), ("b", 0, "OutOfMemoryError: none is left"),
     ]  # fmt: skip

@@ -9,7 +9,7 @@ import torch
 
 from golden.torch.examples.python_gpt import Sizes
 from golden.torch.gpu import devices
-from lab.gpu import comparison, contests, sanitized, speed, whole
+from lab.gpu import comparison, sanitized, speed, whole
 from tests.cuda.device.card import IN_MEMORY, faulty
 
 TINY = Sizes(layers=1, width=8, heads=2, context=4, batch=1)
@@ -91,11 +91,9 @@ def test_what_a_sanitizer_runs_has_the_bits_of_the_cpu_and_finds_a_fault(small, 
 
 
 def test_contests_time_every_contestant_as_often_as_asked():
-    entries = [*contests.products(8, 3), *contests.rounding(64, 3), *contests.training(TINY, 10, 3)]
+    entries = [*speed.products(8, 3), *speed.rounding(64, 3), *speed.training(TINY, 10, 3)]
     assert [(entry.name, entry.error) for entry in entries if entry.error or len(entry.seconds) != 3] == []
-    assert {"cuBLAS, fp32", *contests.CHAINS, "copy", "rounding to cbfloat16", "fp32"} <= {
-        each.name for each in entries
-    }
+    assert {"cuBLAS, fp32", *speed.CHAINS, "copy", "rounding to cbfloat16", "fp32"} <= {each.name for each in entries}
     assert sum(entry.goal is not None for entry in entries) == 4 + 3 + 3
 
 
@@ -107,13 +105,13 @@ def test_mptorch_is_timed_where_it_is_installed_and_left_out_where_not(monkeypat
     quant.qmatmul = lambda a, b, formats: asked.append((a.device.type, formats))
     monkeypatch.setitem(sys.modules, "mptorch", library)
     monkeypatch.setitem(sys.modules, "mptorch.quant", quant)
-    entries = contests.mptorch(8, 2)
+    entries = speed.mptorch(8, 2)
     assert [(entry.name, len(entry.seconds), entry.goal) for entry in entries] == [
         ("MPTorch", 2, None), ("MPTorch, fused", 2, None), ("cbfloat16, level 1", 2, 30.0),
     ]  # fmt: skip
     assert set(asked) == {("cuda", ("split", (16, 10), (16, 10))), ("cuda", ("fused", (16, 10)))}
     monkeypatch.setitem(sys.modules, "mptorch", None)
-    assert contests.mptorch(8, 2) == []
+    assert speed.mptorch(8, 2) == []
     assert "MPTorch is left out: ModuleNotFoundError" in capsys.readouterr().out
 
 
