@@ -1,4 +1,4 @@
-"""Pictures of what narrow formats and precision levels do to sums, products and training.
+"""Pictures of the effects of narrow formats and precision levels on sums, products and training.
 
-All are drawn from runs made here: ``python -m lab.figures`` or ``make figures``.
+``python -m lab.figures`` or ``make figures`` makes the runs and draws them.
 """

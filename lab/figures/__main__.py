@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--update-docs", action="store_true", help="draw all of them into docs/figures")
     given = parser.parse_args(arguments)
     if given.update_docs and given.names:
-        parser.error("--update-docs: must be given without NAME: the pictures of the documentation are of one run")
+        parser.error("--update-docs: must be given without NAME: the pictures of the documentation come from one run")
     for name in given.names:
         if name not in NAMES:
             parser.error(f"NAME: got {name!r}, must be one of {', '.join(NAMES)}")

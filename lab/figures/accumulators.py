@@ -37,9 +37,9 @@ class Row:
     Parameters
     ----------
     error : float
-        Root mean square of the error of a product over that of the exact product; the operands count as exact.
+        Root mean square error of a product relative to the exact product; the operands count as exact.
     loss, accuracy : float
-        Of the trained network: cross-entropy on the training set, the part of the test set that it names rightly.
+        The trained network's cross-entropy on the training set, and its share of right answers on the test set.
     """
 
     name: str
@@ -50,7 +50,7 @@ class Row:
 
 
 def rules() -> dict[str, tuple[FloatFormat, Reduction | Accumulator]]:
-    """Return what is compared, by name."""
+    """Return the compared rules with their operand formats, by name."""
     found: dict[str, tuple[FloatFormat, Reduction | Accumulator]] = {}
     for fmt in (BF16, FLOAT8_E4M3FN):
         for level in golden.LEVELS:

@@ -40,7 +40,7 @@ def train(
     seed: int,
     watch: Callable[[nn.Module], None] | None = None,
 ) -> None:
-    """Train by plain gradient descent, which no adaptation of step sizes helps over lost gradients.
+    """Train by plain gradient descent, where no adaptive step size makes up for lost gradients.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def train(
         As for `golden.torch.amp.GradScaler`.
     steps : int
     seed : int
-        Of the order of the images.
+        Draws the order of the images.
     watch : callable, optional
         Called with the model after every backward pass, its gradients unscaled.
     """

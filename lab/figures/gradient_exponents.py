@@ -24,8 +24,8 @@ def measure() -> dict[str, list[int]]:
     Returns
     -------
     dict
-        ``"weights"``, ``"activations"``: how many gradients have the exponents from -60 to 20 (the first count has
-        those below, too); ``"zeros"``: the counts of gradients that are 0, of both.
+        ``"weights"``, ``"activations"``: how many gradients have the exponents from -60 to 20 (the first count holds
+        smaller exponents, too); ``"zeros"``: how many gradients of either kind are 0.
     """
     counts = {name: np.zeros(_HIGHEST - _LOWEST + 1, np.int64) for name in ("weights", "activations")}
     zeros = dict.fromkeys(counts, 0)

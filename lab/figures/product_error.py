@@ -24,8 +24,8 @@ def measure() -> dict[str, dict[int, list[list[float]]]]:
     Returns
     -------
     dict
-        By format and level: for every length K, the root mean square of the error over that of the exact product, for
-        every seed. The operands count as exact: their own rounding has no part in it.
+        By format and level: for every length K, the root mean square error relative to the exact product, for every
+        seed. The operands count as exact: their rounding adds nothing.
     """
     found: dict[str, dict[int, list[list[float]]]] = {}
     for fmt in HALF_FORMATS:

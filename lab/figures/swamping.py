@@ -1,7 +1,8 @@
 """Swamping: a long sum in 16 bits stops growing when its addends fall below half its ulp; chunks prevent it.
 
-The experiment is that of Wang et al., Training Deep Neural Networks with 8-bit Floating Point Numbers (2018), figure 3:
-numbers of mean 1 and standard deviation 1, uniformly distributed, whose sum in the format 1-6-9 stalls at 4096.
+The experiment repeats figure 3 of Wang et al., Training Deep Neural Networks with 8-bit Floating Point Numbers (2018).
+The numbers are uniformly distributed, with mean 1 and standard deviation 1. Their sum in the format 1-6-9 stalls at
+4096.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def _reductions(fmt: FloatFormat) -> tuple[Reduction, ...]:
 
 
 def measure() -> dict[str, dict[str, list[list[float]]]]:
-    """Sum.
+    """Sum the numbers.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Make an archive of the sources and a wheel, and try both in environments of their own."""
+"""Make an archive of the sources and a wheel, and try both in empty environments."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CHECK = Path(__file__).with_name("check_installed.py")
 
 
 def _run(*command: str | Path, cwd: Path) -> str:
-    """Run a command, and return what it says; if it fails, that is printed."""
+    """Run a command, and return its output; if it fails, print the output."""
     line = [str(each) for each in command]
     result = subprocess.run(
         line, cwd=cwd, env=_environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
@@ -33,7 +33,7 @@ def _run(*command: str | Path, cwd: Path) -> str:
 
 
 def _environment() -> dict[str, str]:
-    """Return the environment without what would let Python find the tree."""
+    """Return the environment without the variables by which Python would find the tree."""
     return {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
 
 

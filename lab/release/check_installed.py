@@ -1,6 +1,6 @@
-"""Compare the kernels of an installed wheel with the contract; run as a script, so that nothing of the tree is found.
+"""Compare the kernels of an installed wheel with the contract; a script, so that Python finds nothing of the tree.
 
-It needs what the wheel needs: NumPy. With ``--hdl`` it also generates Verilog.
+Like the wheel, it needs only NumPy. With ``--hdl`` it also generates Verilog.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SPECIALS = 8  # of 40 factors: zeros, subnormals, infinities and NaNs
 
 
 def codes(generator: np.random.Generator, fmt: str, *shape: int) -> np.ndarray:
-    """Return codes of values about one, among them some of any kind."""
+    """Return codes of values about one, with some arbitrary codes among them."""
     anything = generator.integers(0, 1 << 16, shape, dtype=np.uint16)
     return np.where(
         generator.integers(0, 40, shape) < SPECIALS, anything, golden.encode(generator.normal(size=shape), fmt)
@@ -31,7 +31,7 @@ def codes(generator: np.random.Generator, fmt: str, *shape: int) -> np.ndarray:
 
 
 def wrong_outputs() -> int:
-    """Return how many results of the compiled kernels differ from those of exact integers."""
+    """Return how many results of the compiled kernels differ from `golden.reference`."""
     generator, wrong = np.random.default_rng(1), 0
     every = np.arange(1 << 16, dtype=np.uint16)
     for fmt, other in itertools.pairwise((*FORMATS, FORMATS[0])):
@@ -45,7 +45,7 @@ def wrong_outputs() -> int:
 
 
 def main(arguments: list[str]) -> int:
-    """Check, and say what is found."""
+    """Check, and print the findings."""
     place, path = Path(golden.__file__), golden.kernel_info()["path"]
     if TREE in place.resolve().parents and "site-packages" not in place.parts:
         raise SystemExit(f"golden: got {place} of the tree, must be the installed one; run this from another folder")

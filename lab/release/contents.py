@@ -1,4 +1,4 @@
-"""What an archive of the sources and a wheel have to hold, and what they must not."""
+"""The contents of an archive of the sources and of a wheel: missing and surplus files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tools.paths import ROOT
 
 __all__ = ["copy_sources", "names", "problems_of_sources", "problems_of_wheel"]
 
-#: What an installation is made from.
+#: The sources of an installation.
 SOURCES = ("pyproject.toml", "README.md", "LICENSE", "golden", "hdl", "tools/namespace")
 #: Where the installed packages lie in the tree.
 PACKAGES = {"golden": "golden", "hdl": "hdl", "cbfloat": "tools/namespace/cbfloat"}
@@ -21,7 +21,7 @@ _BUILT = shutil.ignore_patterns("__pycache__", "native.*")
 
 
 def copy_sources(folder: Path) -> None:
-    """Copy what an installation is made from, without what earlier ones have left, into a folder."""
+    """Copy the sources of an installation into a folder, without files that earlier builds have left."""
     for name in SOURCES:
         source, copy = ROOT / name, folder / name
         copy.parent.mkdir(parents=True, exist_ok=True)
@@ -32,7 +32,7 @@ def copy_sources(folder: Path) -> None:
 
 
 def names(archive: Path) -> set[str]:
-    """Return the files in a wheel, or in an archive of sources without the folder that all are in."""
+    """Return the files in a wheel, or in an archive of sources without its top folder."""
     if archive.suffix == ".whl":
         with zipfile.ZipFile(archive) as wheel:
             return set(wheel.namelist())
@@ -41,7 +41,7 @@ def names(archive: Path) -> set[str]:
 
 
 def problems_of_sources(found: Iterable[str], tree: Path) -> list[str]:
-    """Tell what an archive lacks of the sources, and what it has that an installation does not need."""
+    """Return a line for each source that an archive lacks, and for each file that an installation does not need."""
     found = set(found)
     endings = (*INSTALLED, ".cpp")
     wanted = {"pyproject.toml", "README.md", "LICENSE"}
@@ -53,7 +53,7 @@ def problems_of_sources(found: Iterable[str], tree: Path) -> list[str]:
 
 
 def problems_of_wheel(found: Iterable[str], tree: Path, *, compiled: bool = True) -> list[str]:
-    """Tell what a wheel lacks of the three packages, and what it would install beside them.
+    """Return a line for each file of the three packages that a wheel lacks, and for each file beside them.
 
     Parameters
     ----------

@@ -20,16 +20,16 @@ from hdl import MultiplyAccumulate
 from lab.replay.judge import judge
 from lab.replay.netlist import Netlist
 from lab.replay.recording import Product
-from lab.replay.report import draw, markdown, totals
+from lab.replay.report import draw, table, totals
 from lab.replay.training import EXAMPLES, recorded_products
 from tools.evidence import Means, Part, Record, note
 from tools.interrupts import ended_by_interrupts, ending_on_interrupt
-from tools.paths import folder_to_write
+from tools.paths import ROOT, folder_to_write
 
 __all__ = ["main"]
 
 _ENOUGH = 10_000_000
-_PICTURE = Path(__file__).resolve().parents[2] / "docs" / "figures" / "replay.svg"
+_PICTURE = ROOT / "docs" / "figures" / "replay.svg"
 
 
 def enough_products(operand: FloatFormat, least: int) -> list[Product]:
@@ -88,18 +88,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
             )
         )
     counts = totals(verdicts)
-    table = markdown(counts)
+    text = table(counts).markdown()
     count, differ = (sum(getattr(row, name) for row in counts) for name in ("products", "differ"))
     if given.products >= _ENOUGH and not given.counters:
         records = [Record(Part.MAC, Means.REPLAYED, count, "products", differ)]
         pictures = (_PICTURE.name,) if given.update_docs else ()
         note("replay", records, ["lab.replay"], pictures=pictures)
     given.output.mkdir(parents=True, exist_ok=True)
-    (given.output / "replay.md").write_text(table, encoding="utf-8")
+    (given.output / "replay.md").write_text(text, encoding="utf-8")
     draw(verdicts, given.output / "replay.svg")
     if given.update_docs:
         draw(verdicts, _PICTURE)
-    print(table, end="")
+    print(text, end="")
     wrong = [verdict for verdict in verdicts if verdict.differ]
     for verdict in wrong[:10]:
         console.print(f"{verdict.differ} outputs differ, first {verdict.first}", style="red")

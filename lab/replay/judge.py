@@ -1,4 +1,4 @@
-"""A recorded product, computed by the netlist and by golden, and what happened to its sums."""
+"""A recorded product, computed by the netlist and by golden, and the events in its sums."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["CHUNK", "Replayed", "judge"]
 CHUNK = 32
 #: Steps whose flags golden computes at a time, each in a few dozen bytes.
 _BLOCK = 1 << 21
-#: Outputs of a product whose steps are watched one by one.
+#: Outputs whose steps are watched one by one.
 _WATCHED = 64
 
 
@@ -86,7 +86,7 @@ def judge(product: Product, level: int, netlist: Netlist, *, counters: bool = Fa
 
 
 def _miscounted(product: Product, level: int, counts: list[int]) -> str:
-    """Return which counter differs from golden's, and how."""
+    """Return a line about the first counter that differs from golden's; empty if none does."""
     total = Counts(*(Events(*[0] * len(fields(Events))) for _ in range(2)))
     for rows in _blocks(product):
         *_, counted = golden.dot(
@@ -108,7 +108,7 @@ def _blocks(product: Product) -> Iterator[slice]:
 
 
 def _swamped(product: Product, level: int) -> float:
-    """Watch the steps of some outputs: those of rows and columns drawn at random."""
+    """Watch the steps of some outputs: in rows and columns drawn at random."""
     rng = np.random.default_rng(0)
     side = int(np.sqrt(_WATCHED))
     rows = rng.choice(product.a.shape[0], min(side, product.a.shape[0]), replace=False)

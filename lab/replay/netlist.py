@@ -19,7 +19,7 @@ __all__ = ["Netlist"]
 
 _DRIVER = Path(__file__).with_name("driver.cpp")
 _TOP = "mac"
-#: Where the Verilog and its translation are left, to be looked at.
+#: The Verilog and its translation stay here for inspection.
 FOLDER = Path(__file__).resolve().parents[2] / "build" / "replay"
 
 
@@ -55,7 +55,7 @@ class Netlist:
         self._stream.restype = ctypes.c_uint64
 
     def _constants(self) -> str:
-        """Return what the driver must know of the payloads."""
+        """Return the layout of the payloads as C++ constants for the driver."""
         beat, answer = self.unit.i.payload.shape(), self.unit.o.payload.shape()
         offsets: dict[str, int] = {name.upper(): field.offset for name, field in beat}
         offsets |= {name.upper(): answer[name].offset for name in ("result", "flags", "error")}
@@ -69,7 +69,7 @@ class Netlist:
     def matmul(
         self, a: NDArray[np.uint16], b: NDArray[np.uint16], *, operand: FloatFormat, level: int, chunk: int
     ) -> tuple[NDArray[np.uint32], NDArray[np.uint8], int]:
-        """Multiply; arguments and results are those of `counted_matmul`, without the counts."""
+        """Multiply as `counted_matmul` does, without the counts."""
         codes, flags, cycles, _ = self.counted_matmul(a, b, operand=operand, level=level, chunk=chunk)
         return codes, flags, cycles
 
@@ -95,7 +95,7 @@ class Netlist:
             Codes in the outer format of the level.
         cycles : int
         counts : list of int
-            What the unit's counters count, in the order of `sim.counts.COUNTERS`; zeros without counters.
+            Values of the unit's counters in the order of `sim.counts.COUNTERS`; zeros without counters.
 
         Raises
         ------

@@ -16,7 +16,7 @@ from golden import FloatFormat, format_named
 
 __all__ = ["Product", "Recorder"]
 
-#: Matrices of a batch that are kept, the first ones: attention has one for every head of every text.
+#: How many matrices of a batch are kept: attention has one for every head of every text.
 _BATCHED = 4
 
 
@@ -51,8 +51,8 @@ class Product:
 class Recorder(TorchDispatchMode):
     """Keep the operands of all exact products while it is entered, backward passes included.
 
-    A gradient's product is told by the operand that it shares with a forward product: the right one (a weight) makes it
-    grad_input, the left one (an activation) grad_weight. The latter may be a copy; then it is of the layer whose
+    A gradient's product shares an operand with a forward product: with its right one, a weight, it is grad_input; with
+    its left one, an activation, grad_weight. The activation may be a copy; then the product belongs to the layer whose
     gradient came before. Biases are left out: the unit loads no initial value, and their gradients are sums in fp32,
     which run as products by ones.
 
@@ -117,7 +117,7 @@ class Recorder(TorchDispatchMode):
 
 
 def _matrices(a: torch.Tensor, b: torch.Tensor) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    """Yield some matrices of a batch; those that share their right operand are one with many rows."""
+    """Yield some matrices of a batch; if all share their right operand, they are one matrix with many rows."""
     if b.ndim == 2:
         yield a.reshape(-1, a.shape[-1]), b
         return

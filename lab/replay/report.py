@@ -1,4 +1,4 @@
-"""Reports of the replay: a table of counts, and a picture of what happened to the sums of every layer."""
+"""Reports of the replay: a table of counts, and a picture of the events in the sums of every layer."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from lab.replay.judge import Replayed
+from tools.results import Table
 from tools.style import picture
 
-__all__ = ["Total", "draw", "markdown", "totals"]
+__all__ = ["Total", "draw", "table", "totals"]
 
 _KINDS = ("overflowed", "underflowed", "swamped")
 
@@ -45,18 +46,17 @@ def totals(verdicts: Iterable[Replayed]) -> list[Total]:
     ]  # fmt: skip
 
 
-def markdown(rows: list[Total]) -> str:
-    """Return the table."""
-    lines = [
-        "| operands | level | matrix products | outputs | multiply-accumulates | cycles | outputs that differ |",
-        "|---|---:|---:|---:|---:|---:|---:|",
-    ]
-    lines += [
-        f"| {row.operand} | {row.level} | {row.matrices:,} | {row.outputs:,} | {row.products:,} | {row.cycles:,} "
-        f"| {row.differ} |"
+def table(rows: list[Total]) -> Table:
+    """Return the rows as a table."""
+    counts = ("matrix products", "outputs", "multiply-accumulates", "cycles", "outputs that differ")
+    cells = [
+        (
+            row.operand,
+            *(f"{each:,}" for each in (row.level, row.matrices, row.outputs, row.products, row.cycles, row.differ)),
+        )
         for row in rows
     ]
-    return "\n".join(lines) + "\n"
+    return Table(("operands", "level", *counts), cells)
 
 
 def draw(verdicts: list[Replayed], path: Path) -> None:

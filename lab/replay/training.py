@@ -23,7 +23,7 @@ EXAMPLES = {
     "digits": lambda: DigitsMlp(name="digits_mlp").task(),
     "gpt": lambda: CharacterGpt(name="character_gpt").task(),
 }
-_WARM_UP = 3  # steps before the one that is recorded: at first the dynamic scale only finds its size
+_WARM_UP = 3  # steps before the recorded one, in which the dynamic scale finds its size
 _BATCH = 16
 
 

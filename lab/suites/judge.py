@@ -122,7 +122,7 @@ def _hexadecimal(unit: Operation, result: int, flags: int) -> str:
 
 
 def print_report(console: Console, tally: Tally) -> None:
-    """Print what was judged, what was left out, the first mismatches, and a line with the verdict."""
+    """Print tables of judged and omitted vectors, the first mismatches, and a line with the verdict."""
     judged = Table(title="judged, bit for bit, result and flags")
     for column in ("function", "computed as", "design"):
         judged.add_column(column)
