@@ -1,6 +1,6 @@
 """Refuses a `golden` of another distribution before any of it runs: `hdl` depends on the parameters in this one.
 
-`cbfloat.origin` does the same for both packages, but `hdl` does not need `cbfloat`.
+`cbfloat.aliases` does the same for both packages, but `hdl` does not need `cbfloat`.
 """
 
 from __future__ import annotations

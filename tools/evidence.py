@@ -1,4 +1,4 @@
-"""Records of what a tool's full run found out about a unit, kept for the documentation."""
+"""Records of a tool's findings about a unit in a whole run, kept for the documentation."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = [
     "said",
 ]  # fmt: skip
 
-#: Where tools leave what their last whole run found; and what the documentation says.
+#: The findings of each tool's last whole run; and the published findings.
 BUILD, KEPT = ROOT / "build" / "evidence", FOLDER / "evidence"
 #: The row of the front page.
 SUBJECT = "evidence"
@@ -53,7 +53,7 @@ class Means(StrEnum):
     FAULTS = "faults put in, caught"
 
 
-#: What each kind of evidence counts on the front page.
+#: The nouns of the counts on the front page.
 _COUNTED = {
     Means.PROVEN: "proofs for every input",
     Means.EVERY_INPUT: "inputs in exhaustive runs",
@@ -73,13 +73,12 @@ class Record:
     unit : Part
     kind : Means
     count : int
-        How many there were.
     noun : str
-        Of what.
+        The counted things.
     wrong : int
-        How many of them were not as they should be.
+        How many of them were wrong.
     limit : str
-        What keeps this from being all there is; empty if nothing does.
+        A bound or gap of the evidence; empty if it covers everything.
     """
 
     unit: Part
@@ -99,21 +98,21 @@ def note(
     pictures: Sequence[str] = (),
     **when: Any,
 ) -> None:
-    """Store the findings of a tool's full run, in place of those of an earlier one.
+    """Store the findings of a tool's whole run, in place of earlier findings.
 
     Parameters
     ----------
     tool : str
     records : sequence of Record
     sources : iterable of str
-        What was judged, as `tools.results.measured` takes it.
+        The judged sources, as `tools.results.measured` takes them.
     folder : Path, optional
         `BUILD` if it is not given.
     pictures : sequence of str
         Files of docs/figures that the run has drawn.
     **when
-        ``date``, ``commit`` and ``seconds`` of findings that an earlier run of the same source has left; those of this
-        run if they are not given.
+        ``date``, ``commit`` and ``seconds`` of findings that an earlier run of the same source has left; by default
+        this run's.
     """
     data = [asdict(record) for record in records]
     result = measured(tool, sources, data=data, pictures=pictures)
@@ -126,12 +125,12 @@ def records_of(result: Result) -> list[Record]:
 
 
 def published() -> dict[str, Result]:
-    """Return what the documentation says, by tool."""
+    """Return the published results, by tool."""
     return kept(KEPT)
 
 
 def collect(folder: Path | None = None, known: Mapping[str, Result] | None = None) -> dict[str, Result]:
-    """Return what is known: of every tool its last whole run here, or else what was published of an earlier one."""
+    """Return the result of every tool's last whole run here, or else its published one."""
     return dict(published() if known is None else known) | kept(folder or BUILD)
 
 

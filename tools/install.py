@@ -19,7 +19,7 @@ from typing import TextIO
 
 __all__ = ["advice", "cpu_build", "extras_within", "main", "progress", "reason", "remove_half_installed"]
 
-# Builds in isolation: older pips would build packages without a wheel by what happens to be installed.
+# Builds in isolation: older pips would build packages without a wheel with the packages that happen to be installed.
 _PIP = (
     sys.executable,
     "-m",
@@ -38,7 +38,7 @@ _FETCHED = re.compile(r"\s*(?:Downloading|Using cached) (?:\S*/)?([\w.-]+?)-(\d[
 def remove_half_installed(site: Path) -> list[str]:
     """Remove the records of packages whose installation was cut short, so that pip installs them again.
 
-    pip writes INSTALLER and RECORD last, and takes a package without them for installed.
+    pip writes INSTALLER and RECORD last, and yet regards a package without them as installed.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def _lines(file: Path) -> list[str]:
 
 
 def progress(lines: Iterable[str]) -> Iterator[str]:
-    """Pick from pip's output what tells a person how far it is: each download with its size, and the slow steps."""
+    """Pick the progress from pip's output: each download with its size, and the slow steps."""
     for line in lines:
         if match := _FETCHED.match(line):
             yield f"    {match[1]} {match[2]}, {match[3]}"
@@ -107,7 +107,7 @@ def progress(lines: Iterable[str]) -> Iterator[str]:
 
 
 def reason(log: str) -> str:
-    """Return pip's reason for a failure: its errors, and the conflict or the failed build behind them; else its end."""
+    """Return pip's errors, with the conflict or the failed build behind them; without errors, the end of the log."""
     errors = [line for line in log.splitlines() if line.lstrip().startswith(("ERROR:", "error:", "×", "╰─> "))]
     conflict = re.search(r"^The conflict is caused by:\n(?:.+\n)+", log, re.M)
     build = re.search(r"^(.+)\n\s*\[end of output\]", log, re.M)
@@ -119,7 +119,7 @@ def reason(log: str) -> str:
 
 
 def advice(log: str) -> str:
-    """Return what a person can do about a failure of pip."""
+    """Return advice to a person about a failure of pip."""
     if "No space left on device" in log:
         return _FULL
     if re.search(r"NewConnectionError|NameResolutionError|ConnectTimeout|ProxyError|after connection broken by", log):

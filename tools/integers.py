@@ -1,8 +1,8 @@
 """CXXRTL's C++ with plain integers in place of its templates: a compiler is done with it in half the time.
 
 CXXRTL writes every operation as a call of a template, and a compiler needs a second to fold the thousands of calls of a
-unit into a few kilobytes of code. Here each expression of up to 64 bits is written as integers. What is wider, or not
-known here, stays as it is: both understand each other.
+unit into a few kilobytes of code. Here each expression of up to 64 bits is written as integers. Wider and
+unknown operations stay as they are: both forms understand each other.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _UPDATED = re.compile(r"(\w+\.update\(\w+\.index, )(.*)(, \d+\);)")
 _ASSIGNED = re.compile(r"(?P<target>[^=]*?[\w)]) = (?P<value>.*);")
 _PLACE = re.compile(r"(\w+)(\.next)?(?:\.slice<(\d+)(?:,(\d+))?>\(\))?")
 _NAME = re.compile(r"(?<![.\w])[A-Za-z_]\w*")
-#: What a register is at first anyway. Nobody calls CXXRTL's reset() again.
+#: Zeros, with which registers start anyway. Nobody calls CXXRTL's reset() again.
 _CLEARED = re.compile(r"^\t\w+ = wire<\d+>\{0u(?:,0u)*\};\n", re.MULTILINE)
 
 
@@ -35,7 +35,7 @@ class _Unknown(Exception):
 
 @dataclass
 class _Names:
-    """What is known by name.
+    """The known names.
 
     Parameters
     ----------
@@ -206,7 +206,7 @@ class _Parser:
 
 
 def _assigned(target: str, value: Value, names: _Names) -> str:
-    """Return an assignment to what the C++ names on its left."""
+    """Return an assignment to the C++ place `target`."""
     place = _PLACE.fullmatch(target)
     if not place or place[1] not in names.integers:
         return f"{target} = value<{value.width}>::of({value.text});"

@@ -25,7 +25,7 @@ __all__ = [
 
 #: The status of a command line that Ctrl-C has ended.
 _STOPPED = 130
-#: Seconds until it is looked again whether threads have started another program.
+#: Seconds between looks for programs that threads have started.
 _PAUSE = 0.05
 
 Arguments = ParamSpec("Arguments")
@@ -37,9 +37,9 @@ def ending_on_interrupt(program: str, left: str) -> Callable[[Callable[Arguments
     Parameters
     ----------
     program : str
-        What the line begins with.
+        The name at the start of the line.
     left : str
-        What there is of the run.
+        The state in which the run was left.
     """
 
     def decorate(main: Callable[Arguments, int]) -> Callable[Arguments, int]:
@@ -58,9 +58,9 @@ def ending_on_interrupt(program: str, left: str) -> Callable[[Callable[Arguments
 
 @contextmanager
 def ended_by_interrupts(pool: Executor) -> Iterator[None]:
-    """End all that a pool does when this is left by Ctrl-C or an error, and every process below this one.
+    """End a pool's work when this is left by Ctrl-C or an error, and every process below this one.
 
-    By itself a pool would go on with the jobs that are left, and leave the programs that its processes have started.
+    A pool by itself would go on with the remaining jobs, and leave the programs that its processes have started.
     """
     try:
         yield
@@ -70,7 +70,7 @@ def ended_by_interrupts(pool: Executor) -> Iterator[None]:
         while waiting.is_alive():
             _end_descendants(but={_tracker(), _forkserver()})
             waiting.join(_PAUSE)
-        # What is still to be started would miss what this process takes away when it ends.
+        # Processes that start later would miss files that this one removes at its end.
         _end_descendants(but={_tracker()})
         raise
 
@@ -78,8 +78,8 @@ def ended_by_interrupts(pool: Executor) -> Iterator[None]:
 def end_with_parent() -> None:
     """Let a process of a pool, and every process below it, end with the one that has opened the pool.
 
-    The initializer of such pools: who is killed ends no others, and they would wait for jobs for ever. Their server
-    ends with the last of them.
+    This is the initializer of such pools. A killed process ends no others, which would wait for jobs for ever. Their
+    server ends with the last of them.
     """
     parent = multiprocessing.parent_process()
     assert parent is not None
@@ -94,9 +94,9 @@ def end_with_parent() -> None:
 
 @contextmanager
 def unheard_interrupts() -> Iterator[None]:
-    """Let processes that are started here, and those that they start, hear nothing of Ctrl-C.
+    """Hide Ctrl-C from the processes that are started here, and from their children.
 
-    A terminal sends it to each of them, and each would write what it was doing. `ended_by_interrupts` ends them.
+    A terminal sends it to each of them, and each would print a traceback. `ended_by_interrupts` ends them.
     """
     # When it is started, it lets signals through again.
     multiprocessing.resource_tracker.ensure_running()
@@ -109,7 +109,7 @@ def unheard_interrupts() -> Iterator[None]:
 
 @contextmanager
 def whole_in_spite_of_interrupts() -> Iterator[None]:
-    """Let Ctrl-C wait until this is done: files that belong together are written together."""
+    """Delay Ctrl-C until this is done, so that files that belong together are written together."""
     if threading.current_thread() is not threading.main_thread():
         yield  # only the main thread is interrupted
         return
@@ -124,7 +124,7 @@ def whole_in_spite_of_interrupts() -> Iterator[None]:
 
 
 def _tracker() -> int | None:
-    """Return the process of `multiprocessing` that takes away what others leave; it ends with this one."""
+    """Return the process of `multiprocessing` that removes the leftovers of others; it ends with this one."""
     process: int | None = getattr(multiprocessing.resource_tracker._resource_tracker, "_pid", None)
     return process
 
@@ -136,7 +136,7 @@ def _forkserver() -> int | None:
 
 
 def _end_descendants(but: Collection[int | None]) -> None:
-    """Kill all processes below this one but some."""
+    """Kill all processes below this one except `but`."""
     children: dict[int, list[int]] = {}
     for process, parent in _parents():
         children.setdefault(parent, []).append(process)

@@ -1,25 +1,40 @@
 """The pages that show figures: each region between ``<!-- results TOOL:begin -->`` and its end is made from a result.
 
-What a tool has measured is written into docs/results/TOOL.json, and from there into every page that has a region for
-it: the same words everywhere, with where they come from, and with a warning where the source has changed since.
+The measurements of a tool are written into docs/results/TOOL.json, and from there into every page that has a region for
+them. All pages have the same words with the origin of the figures, and a warning if the source has changed since.
 """
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from tools import evidence
 from tools.interrupts import whole_in_spite_of_interrupts
 from tools.paths import ROOT
-from tools.regions import CONCLUSIONS, replace_region, replace_row
 from tools.results import Result, Table, keep, kept
 
-__all__ = ["OLDER", "PROVENANCE", "check", "filled", "markers", "pages", "publish", "refresh"]
+__all__ = [
+    "CONCLUSIONS",
+    "OLDER",
+    "PROVENANCE",
+    "add_update_docs",
+    "filled",
+    "markers",
+    "pages",
+    "publish",
+    "refresh",
+    "replace_region",
+    "replace_row",
+]
 
-#: What the front page says of a conclusion that is older than the tree.
+#: Markers of the table of conclusions in README.md: a row for each tool that measures or judges.
+CONCLUSIONS = ("<!-- conclusions:begin -->", "<!-- conclusions:end -->")
+#: The note on the front page about a conclusion that is older than the tree.
 OLDER = " (*measured on an older source*)"
-#: The region with the origin of every figure.
+#: The region that names the origin of every figure.
 PROVENANCE = "provenance"
 
 
@@ -33,18 +48,28 @@ def pages() -> list[Path]:
     return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
-def check(tool: str) -> None:
-    """Raise an error unless some page has a region for a tool: better known before a long measurement than after it.
+def add_update_docs(parser: argparse.ArgumentParser, tool: str, text: str) -> None:
+    """Add the option ``--update-docs``, which is an error unless some page has a region for a tool.
 
-    Raises
-    ------
-    ValueError
-        If none has; the message names the markers.
+    A missing region is thereby told before a long measurement, not after it.
+
+    Parameters
+    ----------
+    parser : argparse.ArgumentParser
+    tool : str
+    text : str
+        The help of the option.
     """
-    begin, end = markers(tool)
-    texts = (page.read_text(encoding="utf-8") for page in pages() if page.is_file())
-    if not any(begin in text and end in text.partition(begin)[2] for text in texts):
-        raise ValueError(f"--update-docs: got no page in {ROOT} with a region {begin} ... {end}, must have one")
+
+    class UpdateDocs(argparse.Action):
+        def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, *_: Any) -> None:
+            begin, end = markers(tool)
+            texts = (page.read_text(encoding="utf-8") for page in pages() if page.is_file())
+            if not any(begin in text and end in text.partition(begin)[2] for text in texts):
+                parser.error(f"--update-docs: got no page in {ROOT} with a region {begin} ... {end}, must have one")
+            namespace.update_docs = True
+
+    parser.add_argument("--update-docs", action=UpdateDocs, nargs=0, default=False, help=text)
 
 
 def publish(result: Result) -> None:
@@ -66,14 +91,14 @@ def refresh() -> list[Path]:
 
 
 def filled(text: str, results: Mapping[str, Result], judged: Mapping[str, Result]) -> str:
-    """Return a page with what the results say between its markers.
+    """Return a page with the results between its markers.
 
     Parameters
     ----------
     text : str
         The page.
     results : mapping of str to Result
-        Those with tables, by tool.
+        Results with tables, by tool.
     judged : mapping of str to Result
         The evidence, by tool.
     """
@@ -95,10 +120,64 @@ def filled(text: str, results: Mapping[str, Result], judged: Mapping[str, Result
 
 
 def _origins(results: Mapping[str, Result], judged: Mapping[str, Result]) -> Table:
-    """Return where every figure comes from, one result on each line."""
+    """Return the origin of every figure, one result on each line."""
     named = dict(results) | {f"evidence: {tool}": result for tool, result in judged.items()}
     rows = []
     for name, result in named.items():
         source = "older" if result.changed else "this tree"
         rows.append((name, result.date, result.commit, f"`{result.command}`", source))
     return Table(("figures", "measured on", "at commit", "with", "source"), rows, left=5)
+
+
+def replace_region(text: str, content: str, begin: str, end: str, page: str = "page") -> str:
+    """Return a page with new content between two markers.
+
+    Parameters
+    ----------
+    text : str
+        The page.
+    content : str
+        Whole lines.
+    begin, end : str
+        The markers.
+    page : str
+        Name of the page, for the error.
+
+    Raises
+    ------
+    ValueError
+        If the page does not have the markers, in order.
+    """
+    head, has_begin, rest = text.partition(begin)
+    _, has_end, tail = rest.partition(end)
+    if not has_begin or not has_end:
+        raise ValueError(f"{page}: got no region {begin} ... {end}, must have one for the table")
+    return f"{head}{begin}\n{content}{end}{tail}"
+
+
+def replace_row(text: str, subject: str, conclusion: str) -> str:
+    """Return a page with a new conclusion in a subject's row of the table of conclusions.
+
+    Parameters
+    ----------
+    text : str
+        The page.
+    subject : str
+        First cell of the row.
+    conclusion : str
+        Second cell; the third, a link, stays.
+
+    Raises
+    ------
+    ValueError
+        If there is no such table, or no such row.
+    """
+    begin, end = CONCLUSIONS
+    lines, found = text.partition(begin)[2].partition(end)[0].strip("\n").splitlines(), False
+    for at, line in enumerate(lines):
+        cells = [cell.strip() for cell in line.split("|")[1:-1]]
+        if cells and cells[0] == subject:
+            lines[at], found = f"| {subject} | {conclusion} | {cells[2]} |", True
+    if not found:
+        raise ValueError(f"README.md: got no row {subject!r} between {begin} and {end}, must have one")
+    return replace_region(text, "\n".join(lines) + "\n", begin, end, "README.md")

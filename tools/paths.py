@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 import os
-import threading
 from pathlib import Path
 
-__all__ = ["ROOT", "file_to_write", "folder_to_write", "write_whole"]
+__all__ = ["ROOT", "file_to_write", "folder_to_write"]
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -31,17 +30,3 @@ def file_to_write(text: str) -> Path:
     if not os.access(nearest, os.W_OK | os.X_OK):
         raise argparse.ArgumentTypeError(f"got {text}, but nothing can be written into {nearest}")
     return path
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file at once: whoever reads it meanwhile finds it as it was. Its folder is made.
-
-    Processes and threads may write the same file at the same time; the last one stays.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    new = path.with_name(f"{path.name}.{os.getpid()}.{threading.get_native_id()}.new")
-    try:
-        new.write_bytes(content)
-        new.replace(path)
-    finally:
-        new.unlink(missing_ok=True)

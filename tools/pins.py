@@ -1,7 +1,7 @@
 """The versions in constraints.txt: ``python -m tools.pins`` checks them, ``--renew`` writes them anew.
 
-uv resolves every extra, from the public index alone: pip's and uv's settings, local wheels and further indexes of this
-machine are left out. A person elsewhere has none of them.
+uv resolves every extra from the public index alone. It ignores pip's and uv's settings, local wheels and further
+indexes of this machine, which a person elsewhere does not have.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[1]
 PYTHONS = ("3.11.2", "3.12", "3.13", "3.14")
 PLATFORMS = ("x86_64-manylinux_2_28", "aarch64-manylinux_2_28", "aarch64-apple-darwin")
 _MACOS = "15.0"
-# The newest is not the one that everything here was tried with.
+# Newer versions have not been tried with everything here.
 _HELD_BACK = ("torch==2.13.0",)
 
 
@@ -59,7 +59,7 @@ def _pins(text: str) -> set[str]:
 def check(folder: Path = ROOT, index: Sequence[str] = ()) -> Iterator[str]:
     """Resolve every extra at once for each Python on each platform, with the versions of constraints.txt.
 
-    What resolves together resolves one by one, as every version is given.
+    As every version is given, extras that resolve together also resolve one by one.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def check(folder: Path = ROOT, index: Sequence[str] = ()) -> Iterator[str]:
     Yields
     ------
     str
-        What fails, with uv's reason; or which package has no pinned version.
+        A failure with uv's reason, or a package without a pinned version.
     """
     pinned = _pins((folder / "constraints.txt").read_text(encoding="utf-8"))
 
@@ -90,7 +90,7 @@ def check(folder: Path = ROOT, index: Sequence[str] = ()) -> Iterator[str]:
 
 
 def renew(folder: Path = ROOT, *, upgrade: bool = False, index: Sequence[str] = ()) -> None:
-    """Write constraints.txt for all Pythons and platforms, with markers; versions stay unless they have to change.
+    """Write constraints.txt for all Pythons and platforms, with markers; versions stay unless they must change.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The tools, which PyPI carries as WebAssembly: found and run as subprocesses, never imported here."""
+"""Yosys and nextpnr, which PyPI carries as WebAssembly: run as subprocesses, never imported here."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tools.errors import PlacementFailed, SynthesisFailed, ToolFailed, ToolMissi
 
 __all__ = ["NEXTPNR", "YOSYS", "Tool", "versions"]
 
-#: Seconds: a router that finds no way would otherwise try for ever.
+#: Seconds, after which a router that finds no way is ended.
 _LIMIT = 3600
 
 

@@ -1,7 +1,7 @@
 """The findings of measuring tools, with their date and source: one file for each tool, from which all pages are made.
 
-A tool that has measured calls `measured` and `keep`. The files are docs/results/TOOL.json; a figure is on no page
-otherwise. Each says which sources it was measured on; where these have changed since, every page that shows it says so.
+A tool that has measured calls `measured` and `keep`. The files are docs/results/TOOL.json, and pages show no other
+figures. Each file names its sources; if these have changed since, every page that shows a figure says so.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Table:
     rows : sequence of sequence of str
         Markdown, a cell for each column.
     left : int
-        How many columns, the first ones, are texts; the others are numbers, which stand at the right.
+        How many columns are texts, from the first; the others are numbers, aligned to the right.
     title : str
         A heading; empty for none.
     """
@@ -66,7 +66,7 @@ class Result:
     tool : str
         Names the file: ``fpga`` for docs/results/fpga.json.
     command : str
-        What repeats the run.
+        The command that repeats the run.
     date : str
         The day, such as 2026-11-22, in UTC.
     commit : str
@@ -74,7 +74,7 @@ class Result:
     machine : str
         Processor and operating system.
     sources : mapping of str to str
-        What was measured, as `tools.sources.hash_of` takes it, each with the hash at that time.
+        The measured sources, as `tools.sources.hash_of` takes them, with their hashes at that time.
     seconds : float
         How long the run took; 0 if that is not known.
     subject, conclusion : str
@@ -85,7 +85,7 @@ class Result:
     pictures : sequence of str
         Files of docs/figures that the same run has drawn.
     data : any of JSON's types
-        What the tool itself reads again.
+        Data for the tool itself.
     """
 
     tool: str
@@ -109,12 +109,12 @@ class Result:
 
     @property
     def changed(self) -> list[str]:
-        """The sources that have changed since; empty if the figures are those of the working tree."""
+        """The sources that have changed since; empty if the figures belong to the working tree."""
         return [source for source, known in self.sources.items() if hash_of(source) != known]
 
     @property
     def provenance(self) -> str:
-        """One paragraph: when, on what and how it was measured, and whether that source is older than the tree."""
+        """One paragraph: date, commit, command and machine, and whether the source is older than the tree."""
         told = f"Measured on {self.date}, at commit {self.commit}, with `{self.command}`; {self.machine}."
         return f"{told} **{self.age}**" if self.changed else told
 
@@ -127,7 +127,7 @@ class Result:
         return f"Measured on an older source: {' and '.join(changed)} has changed since." if changed else ""
 
     def markdown(self) -> str:
-        """Return everything that a page shows: provenance, conditions, tables."""
+        """Return the text of a page: provenance, conditions, tables."""
         parts = [self.provenance + "\n", *([self.note + "\n"] if self.note else [])]
         return "\n".join([*parts, *(table.markdown() for table in self.tables)])
 
@@ -139,7 +139,7 @@ def measured(tool: str, sources: Iterable[str], command: str | None = None, **fo
     ----------
     tool : str
     sources : iterable of str
-        What it measured, as `tools.sources.hash_of` takes it: usually the program.
+        The measured sources, as `tools.sources.hash_of` takes them: usually the program.
     command : str, optional
         The command line of this process if it is not given.
     **found
@@ -165,7 +165,7 @@ def measured(tool: str, sources: Iterable[str], command: str | None = None, **fo
 
 
 def command_line() -> str:
-    """Return what this process was started with, as one types it."""
+    """Return the command line of this process, as one types it."""
     specification = getattr(sys.modules["__main__"], "__spec__", None)
     name = specification.name.removesuffix(".__main__") if specification else ""
     return " ".join([f"python -m {name}" if name else f"python {Path(sys.argv[0]).name}", *sys.argv[1:]])
@@ -181,7 +181,7 @@ def commit() -> str:
 
 
 def keep(result: Result, folder: Path | None = None) -> Path:
-    """Write a result into its file, and return the file's path; errors are those of the file system."""
+    """Write a result into its file, and return the file's path."""
     path = (folder or FOLDER) / f"{result.tool}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     with whole_in_spite_of_interrupts():
@@ -190,12 +190,12 @@ def keep(result: Result, folder: Path | None = None) -> Path:
 
 
 def read(tool: str, folder: Path | None = None) -> Result:
-    """Return what was kept of a tool.
+    """Return the kept result of a tool.
 
     Raises
     ------
     FileNotFoundError
-        If nothing was.
+        If there is none.
     ValueError
         If it lacks its provenance.
     """
@@ -204,5 +204,5 @@ def read(tool: str, folder: Path | None = None) -> Result:
 
 
 def kept(folder: Path | None = None) -> dict[str, Result]:
-    """Return what was kept of all tools, by the tool's name."""
+    """Return the kept results of all tools, by the tool's name."""
     return {path.stem: read(path.stem, folder) for path in sorted((folder or FOLDER).glob("*.json"))}

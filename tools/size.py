@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+from tools.pages import replace_region
 from tools.paths import ROOT
-from tools.regions import replace_region
 from tools.results import Table
 
 __all__ = ["MARKERS", "PAGE", "main", "room_of", "table"]
@@ -25,7 +25,7 @@ _PARTS = {
 
 
 def room_of(path: str) -> tuple[str, str]:
-    """Return part and room of a file, as (``product``, ``golden/arrays``); empty for one of neither part."""
+    """Return part and room of a file, such as (``product``, ``golden/arrays``); both empty outside of the parts."""
     for part, depths in _PARTS.items():
         depth = max((depth for folder, depth in depths.items() if path.startswith(f"{folder}/")), default=0)
         if depth:

@@ -1,8 +1,8 @@
-"""A hash of what figures were measured on: of the model's files that a program runs, and of the Verilog of the RTL.
+"""Hashes of the sources of figures: of the model's files that a program runs, and of the Verilog of the RTL.
 
-Those files are the closure of the program's imports, at the top of a file or inside a function, with the C++ and
-templates beside them. The program's own files do not count, nor do comments and docstrings. The RTL counts as what it
-generates: the hash changes when the Verilog of a released unit does, or that of the one unit measured on an FPGA.
+The files are the closure of the program's imports, at the top of a file or inside a function, with the C++ and
+templates beside them. The program's own files do not count, nor do comments and docstrings. For the RTL, its generated
+Verilog counts: the hash changes with the Verilog of any released unit, or of the one unit measured on an FPGA.
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ def unit_source(unit: str) -> str:
 
 
 def unit_of(source: str) -> str:
-    """Return the unit that a source is the Verilog of; empty for a program."""
+    """Return the unit whose Verilog a source names; empty for a program."""
     return source.removeprefix(_UNIT) if source.startswith(_UNIT) else ""
 
 
 @cache
 def hash_of(source: str, root: Path = ROOT) -> str:
-    """Return the hash of what a program measures.
+    """Return the hash of a source.
 
     Parameters
     ----------
     source : str
-        A module, as after ``python -m``; ``golden.*`` for every module of a package; or what `unit_source` returns. A
-        module that a program imports by a name in a text is not seen: it is a source of its own.
+        A module, as after ``python -m``; ``golden.*`` for every module of a package; or a name from `unit_source`.
+        Imports by a name in a text are not followed: such a module is another source.
     root : Path
         The repository.
 
@@ -120,7 +120,7 @@ def _reached_from(module: str, root: Path) -> frozenset[str]:
 
 @cache
 def _files(module: str, root: Path) -> Mapping[str, str]:
-    """Return the code that counts of a module: none of a program's, the Verilog in place of the RTL."""
+    """Return the code of a module that counts: none for a program, the Verilog for the RTL."""
     path = root / RELEASED.relative_to(ROOT) if module.startswith("hdl") else _path(module.rstrip("/"), root)
     if path is None or not module.startswith(("golden", "hdl")):
         return {}
@@ -154,7 +154,7 @@ def _tree(path: Path) -> ast.Module:
 
 @cache
 def _beside(package: Path) -> tuple[Path, ...]:
-    """Return the files of a package that are not Python, without those of packages below it."""
+    """Return the files of a package that are not Python, without files of packages below it."""
 
     def home(path: Path) -> Path:
         return next(folder for folder in path.parents if (folder / "__init__.py").is_file())
@@ -164,7 +164,7 @@ def _beside(package: Path) -> tuple[Path, ...]:
 
 @cache
 def _imports(path: Path, module: str) -> Mapping[str, set[str]]:
-    """Return what imports of the project bind: full names, by the name in this file, which functions may share."""
+    """Return the full names that imports of the project bind, by the local name, which functions may share."""
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
     found = defaultdict[str, set[str]](set)
     for node in ast.walk(_tree(path)):
@@ -184,7 +184,7 @@ def _imports(path: Path, module: str) -> Mapping[str, set[str]]:
 
 @cache
 def _names(path: Path, module: str) -> frozenset[str]:
-    """Return the full names of all that a file uses of the project: ``golden.matmul`` of a package, not all of it."""
+    """Return the full names that a file uses of the project, such as ``golden.matmul`` and not all of `golden`."""
     imports = _imports(path, module)
     used = set(_used(_tree(path), imports))
     unused = {name for name in chain(*imports.values()) if not any(f"{each}.".startswith(f"{name}.") for each in used)}
@@ -192,7 +192,7 @@ def _names(path: Path, module: str) -> frozenset[str]:
 
 
 def _used(node: ast.AST, imports: Mapping[str, set[str]]) -> Iterator[str]:
-    """Give the longest dotted names below a node that begin with an import."""
+    """Yield the longest dotted names below a node that begin with an import."""
     names, inner = list[str](), node
     while isinstance(inner, ast.Attribute):
         names.insert(0, inner.attr)
@@ -212,7 +212,7 @@ def _is_about(node: ast.stmt) -> bool:
 
 @cache
 def code_of(path: str, text: str) -> str:
-    """Return the lines of a file that are code: without comments, docstrings, empty lines and blanks at the end."""
+    """Return the lines of code in a file: no comments, docstrings, empty lines or blanks at the end."""
     lines = _C_COMMENT.sub("", text).splitlines() if path.endswith(_C) else text.splitlines()
     if path.endswith(".py"):
         for token in tokenize.generate_tokens(io.StringIO(text).readline):
@@ -225,7 +225,7 @@ def code_of(path: str, text: str) -> str:
 
 
 def _docstrings(tree: ast.Module) -> Iterator[tuple[int, int]]:
-    """Give the first and last lines of texts that stand alone: docstrings, and those behind an attribute."""
+    """Yield the first and last lines of texts that stand alone: docstrings, also behind an attribute."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             yield node.lineno, node.end_lineno or node.lineno

@@ -43,7 +43,7 @@ def picture(path: Path, panels: int = 1, **options: Any) -> Iterator[tuple[Any, 
 def median_and_range(
     axes: Any, places: Sequence[int], samples: list[list[float]], fmt: FloatFormat, line: str = "-", **options: Any
 ) -> None:
-    """Draw the medians of some samples as a line in a format's colour, and from their lowest to their highest a band.
+    """Draw the medians of samples as a line in a format's colour, with a band from the lowest to the highest.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def median_and_range(
     places : sequence of int
         Where the samples stand on the horizontal axis.
     samples : list of list of float
-        Those of each place.
+        The samples of each place.
     fmt : FloatFormat
     line : str
         Style of the line.

@@ -1,6 +1,6 @@
-"""Amaranth's Yosys within this process: loaded once, where a process of its own loads it for every call.
+"""Amaranth's Yosys within this process: loaded once, while a separate process would load it for every call.
 
-To load Yosys takes ten times as long as to translate a small unit.
+Loading Yosys takes ten times as long as translating a small unit.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def run_yosys(script: str, arguments: Sequence[str] = ("-q", "-")) -> tuple[int,
     Parameters
     ----------
     script : str
-        What Yosys gets as its standard input.
+        The standard input of Yosys.
     arguments : sequence of str
 
     Returns
@@ -34,7 +34,7 @@ def run_yosys(script: str, arguments: Sequence[str] = ("-q", "-")) -> tuple[int,
     status : int
         0 if it succeeded.
     output, errors : str
-        What it wrote.
+        Its output and messages.
 
     Raises
     ------

@@ -14,8 +14,9 @@ from importlib import metadata
 from pathlib import Path
 
 from golden import kernels
+from golden.files import write_whole
 from lab.exhaustive.check import Check, Checked
-from tools.paths import ROOT, write_whole
+from tools.paths import ROOT
 from tools.results import commit
 from tools.sources import code_of
 
@@ -107,6 +108,7 @@ class Findings:
         """Keep the outcome of a check if it has passed; its earlier finding is removed in any case."""
         finding = Finding(outcome, seconds, datetime.now(UTC).date().isoformat(), commit())
         path = self._path(outcome.check)
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.unlink(missing_ok=True)
         if outcome.passed:
             row = {

@@ -19,6 +19,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from unittest.mock import patch
 
+from golden.files import write_whole
 from golden.formats import CBFLOAT16
 from hdl.catalogue import UNITS, Kind
 from lab.faults.campaign import Batch, Fate, Judged, judge
@@ -31,7 +32,7 @@ from lab.proofs.catalogue import proofs
 from lab.proofs.errors import ToolError, version_of
 from lab.proofs.netlist import Netlist
 from lab.proofs.proof import Answer, Proof, Verdict, prove
-from tools.paths import ROOT, write_whole
+from tools.paths import ROOT
 
 __all__ = ["faulty", "judge_batch", "proofs_of", "try_proofs"]
 
@@ -106,6 +107,7 @@ def judge_batch(batch: Batch, *, proof_seconds: int) -> tuple[list[Judged], int,
     kept = FOLDER / "judged" / f"{key}.pickle"
     if not kept.is_file():
         answer = _judge_batch(batch, proof_seconds)
+        kept.parent.mkdir(parents=True, exist_ok=True)
         write_whole(kept, pickle.dumps(answer))
     found: tuple[list[Judged], int, float] = pickle.loads(kept.read_bytes())
     return found

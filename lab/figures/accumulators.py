@@ -16,7 +16,7 @@ from sklearn.datasets import load_digits
 import golden
 from golden import BF16, FLOAT8_E4M3FN, Accumulator, FloatFormat, Reduction
 from tools.interrupts import ending_on_interrupt
-from tools.pages import check, publish
+from tools.pages import add_update_docs, publish
 from tools.paths import ROOT, folder_to_write
 from tools.results import Table, measured
 from tools.style import picture
@@ -140,10 +140,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "-o", "--output", type=folder_to_write, default=Path("build/figures"), help="folder (default %(default)s)"
     )
-    parser.add_argument("--update-docs", action="store_true", help="put table and picture into docs/accumulators.md")
+    add_update_docs(parser, _TOOL, "put table and picture into docs/accumulators.md")
     given = parser.parse_args(arguments)
-    if given.update_docs:
-        check(_TOOL)
     console, rows = Console(stderr=True), []
     for name in rules():
         rows.append(measure(name))

@@ -25,7 +25,7 @@ from lab.fpga.units import Build, catalogue, parameters_of, select
 from tools import results
 from tools.errors import MeasurementError
 from tools.interrupts import ended_by_interrupts, ending_on_interrupt, whole_in_spite_of_interrupts
-from tools.pages import check, publish
+from tools.pages import add_update_docs, publish
 from tools.paths import ROOT, folder_to_write
 from tools.programs import versions
 from tools.sources import MEASURED, RELEASED, unit_source
@@ -60,7 +60,7 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="write hdl/released.json and hdl/measured.json, by which tests and pages know the Verilog, and stop",
     )
-    parser.add_argument("--update-docs", action="store_true", help="put the results into docs/results/fpga.md")
+    add_update_docs(parser, "fpga", "put the results into docs/results/fpga.md")
     return parser
 
 
@@ -145,8 +145,6 @@ def _run(given: argparse.Namespace) -> int:
         _write_sources()
         return 0
 
-    if given.update_docs:
-        check("fpga")
     target, tools = Target(speed=given.speed), versions()
     measure_one = partial(
         measure,

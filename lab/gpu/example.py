@@ -19,7 +19,7 @@ from rich.console import Console
 from golden.torch.examples.python_gpt import PRECISIONS, SHORT, Outcome, compare
 from golden.torch.observing import NAME, ProductRow, read_rows
 from tools.interrupts import ending_on_interrupt
-from tools.pages import check, publish
+from tools.pages import add_update_docs, publish
 from tools.results import Table, measured
 
 __all__ = ["Losses", "losses", "main", "table"]
@@ -75,12 +75,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line."""
     parser = argparse.ArgumentParser(prog="python -m lab.gpu.example", description=__doc__)
     parser.add_argument("--folder", type=Path, default=_FOLDER, help="where runs and page are written (%(default)s)")
-    parser.add_argument("--update-docs", action="store_true", help="put the table into its page of docs")
+    add_update_docs(parser, _TOOL, "put the table into its page of docs")
     given = parser.parse_args(arguments)
     if given.folder.exists():
         parser.error(f"--folder: {given.folder} exists; delete it, or choose another, to run again")
-    if given.update_docs:
-        check(_TOOL)
     outcomes = compare(given.folder, list(PRECISIONS), SHORT, "CPU", Console(stderr=True))
     lost = {name: losses(given.folder / name.replace(" ", "_") / NAME) for name in outcomes}
     found = table(outcomes, lost)

@@ -27,7 +27,7 @@ from golden.cuda.scales import Steps
 from golden.cuda.variants import KINDS, name_of, variants
 from golden.rounding import Rounding, as_rounding
 from tools.interrupts import end_with_parent, ended_by_interrupts, ending_on_interrupt, unheard_interrupts
-from tools.pages import check, publish
+from tools.pages import add_update_docs, publish
 from tools.results import Table, measured
 
 __all__ = [
@@ -87,16 +87,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--modes", nargs="+", choices=list(map(str, Rounding)), default=list(map(str, Rounding)),
                         metavar="MODE", help="of rounding, such as nearest_even (default: all)")  # fmt: skip
     parser.add_argument("--processes", type=int, default=2, help="how many compile at once (default %(default)s)")
-    parser.add_argument("--update-docs", action="store_true", help="put the tables into docs/results/gpu.md")
+    add_update_docs(parser, "gpu-kernels", "put the tables into docs/results/gpu.md")
     given = parser.parse_args(arguments)
     if given.processes < 1:
         parser.error(f"--processes: got {given.processes}, must be at least 1")
     tables = []
-    if given.update_docs:
-        try:
-            check("gpu-kernels")
-        except ValueError as error:
-            parser.error(str(error))
     tool = disassembler()
     if tool:
         shown = [number for number in _READ if number in given.architectures]

@@ -16,9 +16,9 @@ from enum import Enum
 from functools import cache
 from pathlib import Path
 
+from golden.files import write_whole
 from lab.proofs.conditions import that_fail
 from lab.proofs.errors import ToolError, cadical, version_of
-from tools.paths import write_whole
 
 __all__ = [
     "BITWUZLA",
@@ -189,6 +189,7 @@ def prove(proof: Proof, folder: Path) -> Answer:
         answer = _ask(proof.engine, text, file, proof.timeout)
         cached = False
         if answer.get("answer") in ("sat", "unsat"):
+            kept.parent.mkdir(parents=True, exist_ok=True)
             write_whole(kept, json.dumps(answer).encode())
     if "error" in answer:
         return replace(result, verdict=Verdict.TOOL_ERROR, remark=answer["error"])

@@ -49,13 +49,10 @@ def totals(verdicts: Iterable[Replayed]) -> list[Total]:
 def table(rows: list[Total]) -> Table:
     """Return the rows as a table."""
     counts = ("matrix products", "outputs", "multiply-accumulates", "cycles", "outputs that differ")
-    cells = [
-        (
-            row.operand,
-            *(f"{each:,}" for each in (row.level, row.matrices, row.outputs, row.products, row.cycles, row.differ)),
-        )
-        for row in rows
-    ]
+    cells = []
+    for row in rows:
+        numbers = row.level, row.matrices, row.outputs, row.products, row.cycles, row.differ
+        cells.append((row.operand, *(f"{each:,}" for each in numbers)))
     return Table(("operands", "level", *counts), cells)
 
 

@@ -15,7 +15,7 @@ from lab.speed.contestants import Contestant, contestants
 from lab.speed.measure import Row, count_wrong, machine, measure_speed, same_as_reference
 from lab.speed.quantise import QuantiseRow, measure_quantising
 from tools.interrupts import ending_on_interrupt, whole_in_spite_of_interrupts
-from tools.pages import check, publish
+from tools.pages import add_update_docs, publish
 from tools.paths import ROOT, folder_to_write
 from tools.results import measured
 
@@ -54,16 +54,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "-o", "--output", type=folder_to_write, default=Path("build/bench"), help="folder (default %(default)s)"
     )
-    parser.add_argument("--update-docs", action="store_true", help="put tables and picture into docs/results/speed.md")
+    add_update_docs(parser, "speed", "put tables and picture into docs/results/speed.md")
     given = parser.parse_args(arguments)
     for name in ("repetitions", "threads"):
         if getattr(given, name) < 1:
             parser.error(f"--{name}: got {getattr(given, name)}, must be at least 1")
-    if given.update_docs:
-        try:
-            check("speed")
-        except ValueError as error:
-            parser.error(str(error))
 
     console = Console(stderr=True)
     all_of_them = list(contestants(given.threads))

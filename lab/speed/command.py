@@ -15,7 +15,7 @@ from rich.console import Console
 from golden import LEVELS, FloatFormat, kernels
 from golden.formats import HALF_FORMATS
 from lab.speed.measure import machine
-from tools.pages import check, publish
+from tools.pages import add_update_docs, publish
 from tools.results import Table, measured
 
 __all__ = ["Measurement", "Row", "differing", "on_vector_paths", "thread_seconds", "timed"]
@@ -81,15 +81,10 @@ class Measurement:
         parser.add_argument(
             "--repetitions", type=int, default=self.repetitions, help="timings of each (default %(default)s)"
         )
-        parser.add_argument("--update-docs", action="store_true", help="put the table into its page of docs")
+        add_update_docs(parser, self.result, "put the table into its page of docs")
         given = parser.parse_args(arguments)
         if given.repetitions < 1:
             parser.error(f"--repetitions: got {given.repetitions}, must be at least 1")
-        if given.update_docs:
-            try:
-                check(self.result)
-            except ValueError as error:
-                parser.error(str(error))
         console, rows = Console(stderr=True), []
         for row in self.measure(given.repetitions):
             rows.append(row)

@@ -7,8 +7,7 @@ import pytest
 
 from lab.fpga.report import conclusion as conclusion_of_area
 from lab.fpga.report import published
-from tools.pages import OLDER
-from tools.regions import CONCLUSIONS, replace_row
+from tools.pages import CONCLUSIONS, OLDER, replace_row
 
 from .test_pages import PAGES, ROOT
 

@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 
 from tools import evidence, pages, results
-from tools.pages import OLDER, PROVENANCE, filled, markers
+from tools.pages import CONCLUSIONS, OLDER, PROVENANCE, filled, markers
 from tools.paths import ROOT
-from tools.regions import CONCLUSIONS
 from tools.results import Result
 
 KEPT, JUDGED = results.kept(), evidence.published()

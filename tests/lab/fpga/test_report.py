@@ -14,9 +14,8 @@ from lab.fpga.report import figures, markdown, published, read_json, table, writ
 from lab.fpga.result import Report
 from lab.fpga.units import catalogue
 from tests.lab.fpga.samples import make_report, make_result
-from tools.pages import markers
+from tools.pages import markers, replace_region
 from tools.paths import ROOT
-from tools.regions import replace_region
 from tools.results import read
 
 BEGIN, END = markers("fpga")

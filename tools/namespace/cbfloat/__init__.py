@@ -1,8 +1,7 @@
 """The modules of `golden` and `hdl`, below the name of the distribution.
 
-``import cbfloat.golden`` gives the very module that ``import golden`` gives, and so does every module below: objects of
-one name work with those of the other. If Python finds another package called `golden` or `hdl`, an ImportError says
-where.
+``import cbfloat.golden`` and ``import golden`` give the same module, and so do the names of all modules below, so that
+their objects work together. If Python finds another package called `golden` or `hdl`, an ImportError says where.
 """
 
 import sys

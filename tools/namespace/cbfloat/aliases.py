@@ -10,12 +10,12 @@ from importlib.abc import InspectLoader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import CodeType, ModuleType
 
-from cbfloat.origin import check_origin
-
-__all__ = ["Aliases"]
+__all__ = ["Aliases", "check_origin"]
 
 _PREFIX = "cbfloat."
 _PACKAGES = ("golden", "hdl")
+#: This line is in the ``__init__.py`` of both, by which they differ from packages of other distributions.
+_MARK = '__distribution__ = "cbfloat"'
 
 
 class Aliases(MetaPathFinder):
@@ -24,7 +24,7 @@ class Aliases(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return where a module is, None if it is not one of these.
+        """Return the place of a module, None for a name outside of both.
 
         Raises
         ------
@@ -51,7 +51,7 @@ class _Loader(InspectLoader):
         self._found = found
 
     def exec_module(self, module: ModuleType) -> None:
-        # The import system takes what it finds here instead of the empty module that it made.
+        # The import system takes this module instead of the empty one that it made.
         sys.modules[module.__name__] = importlib.import_module(self._found.name)
 
     def get_code(self, fullname: str) -> CodeType | None:
@@ -65,5 +65,34 @@ class _Loader(InspectLoader):
         return loader.get_source(self._found.name) if isinstance(loader, InspectLoader) else None
 
     def is_package(self, fullname: str) -> bool:
-        """Tell whether a module is a package."""
+        """Return whether a module is a package."""
         return self._found.submodule_search_locations is not None
+
+
+def check_origin(package: str) -> None:
+    """Look at the file that an import would run, without running it.
+
+    Parameters
+    ----------
+    package : str
+        ``golden`` or ``hdl``.
+
+    Raises
+    ------
+    ImportError
+        If it belongs to another distribution, or if there is none.
+    """
+    spec = importlib.util.find_spec(package)
+    loader = spec.loader if spec else None
+    source = loader.get_source(package) if isinstance(loader, InspectLoader) else ""
+    if source is None or _MARK in source:  # None: installed without sources
+        return
+    places = [spec.origin or "", *(spec.submodule_search_locations or [])] if spec else []
+    place = next(filter(None, places), "none")
+    raise ImportError(
+        f"{package}: found {place}, must be the package {package} of the distribution cbfloat. "
+        "Uninstall the other one, or move it out of the working directory and PYTHONPATH; then install this one again: "
+        "python -m pip install --force-reinstall --no-deps, followed by cbfloat or the folder of its sources",
+        name=package,
+        path=place,
+    )
