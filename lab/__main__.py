@@ -12,7 +12,7 @@ __all__ = ["main", "rooms"]
 
 
 def rooms() -> dict[str, str]:
-    """Return the first sentence that each room says of itself, by what runs it: the room, or a module in it."""
+    """Return the first sentence about every command, which is a room or a module in it, by its name."""
     listed = {}
     for room in sorted(path.parent for path in Path(__file__).parent.glob("*/__init__.py")):
         if (room / "__main__.py").is_file():

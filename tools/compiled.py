@@ -189,10 +189,10 @@ def _words(given: ArrayLike, port: str, width: int) -> NDArray[np.uint64]:
 
 
 def _translate(netlist: str) -> str:
-    """Have Yosys turn the netlist into C++, without what only a debugger would read (it triples the compile time).
+    """Have Yosys turn the netlist into C++, without debug information, which triples the compile time.
 
-    Not by Amaranth's wrapper: it has no such option, and reports wires that are evaluated twice, as every struct port
-    with fields that depend on each other is, as a warning.
+    Amaranth's wrapper has no such option. It also warns of wires that are evaluated twice, as are struct ports whose
+    fields depend on each other.
     """
     status, source, errors = run_yosys(f"read_rtlil <<netlist\n{netlist}\nnetlist\nwrite_cxxrtl -g0\n")
     if status:
@@ -226,7 +226,7 @@ def library(source: str, include: Path | None = None, options: Sequence[str] = (
     path = FOLDER / f"{_key([source.encode(), *ingredients])}.so"
     if not path.exists():
         FOLDER.mkdir(parents=True, exist_ok=True)
-        # Several processes and threads may compile the same source: each its own file, and the last to finish stays.
+        # Several processes and threads may compile the same source, each into another file; the last to finish stays.
         mine = path.with_suffix(f".{os.getpid()}.{threading.get_ident()}.so")
         folder = [f"-I{include}"] if include else []
         command = [compiler, *options, *folder, "-x", "c++", "-", "-o", str(mine)]

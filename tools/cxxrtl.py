@@ -15,7 +15,7 @@ OPTIONS = ("-O1", "-fno-tree-dse", "-fno-tree-pta")
 
 
 def translate(verilog: str, top: str, folder: Path) -> str:
-    """Return a module as C++, flattened, without what only a debugger would read, its values as plain integers.
+    """Return a module as flattened C++ without debug information, its values as plain integers.
 
     Parameters
     ----------

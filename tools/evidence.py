@@ -143,7 +143,7 @@ def said(count: int) -> str:
 
 
 def conclusion(records: Sequence[Record]) -> str:
-    """Return one line: how much there is of every kind of evidence, and how much of it is wrong."""
+    """Return one line: the count of every kind of evidence, and of wrong findings."""
     counts = {kind: sum(record.count for record in records if record.kind is kind) for kind in Means}
     wrong = sum(record.wrong for record in records)
     parts = [f"{said(count)} {_COUNTED[kind]}" for kind, count in counts.items() if count]

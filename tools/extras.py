@@ -1,4 +1,4 @@
-"""Optional dependencies: a program that lacks a module ends in a line that says what installs it."""
+"""Optional dependencies: a program that lacks a module ends with a line that says how to install it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from types import TracebackType
 
 __all__ = ["name_missing_extras"]
 
-#: The extra of each program, as the Makefile installs it; `test` has what all others need.
+#: The extra of each program, as the Makefile installs it; all other programs need `test`.
 _EXTRAS = {
     "lab.boards": "board",
     "lab.evidence": "replay",
@@ -26,7 +26,7 @@ _ROOMS = ("golden", "hdl", "tools", "sim", "lab", "tests")
 
 
 def name_missing_extras() -> None:
-    """Let the program that imports this end so; how errors of others are shown stays as it is."""
+    """Let this program end with such a line; other errors are shown as usual."""
     sys.excepthook = _show
 
 

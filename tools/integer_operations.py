@@ -14,7 +14,7 @@ LONGEST = 64
 
 @dataclass(frozen=True)
 class Value:
-    """An expression: C++ that gives a uint64_t below 2^width."""
+    """A C++ expression of type uint64_t, with a value below 2^width."""
 
     text: str
     width: int
@@ -71,7 +71,7 @@ def _operations() -> dict[str, Callable[..., str]]:
 
 
 _OPERATIONS = _operations()
-#: Those whose result is 0 or 1.
+#: Operations whose result is 0 or 1.
 _IS_BIT = re.compile(r"(logic|reduce|eq|ne|lt|gt|le|ge)_")
 
 

@@ -63,7 +63,7 @@ class _Parser:
         return value
 
     def read_all(self, count: int) -> list[Value]:
-        """Return so many expressions, between commas."""
+        """Return `count` expressions between commas."""
         values = [self._expression()]
         while self._is_next(","):
             values.append(self._expression())
@@ -244,7 +244,7 @@ def _statement(line: str, names: _Names) -> str:
 
 
 def _with_values(text: str, names: _Names) -> str:
-    """Return C++ that stays as it was, but for variables that are integers."""
+    """Return C++ with only its integer variables rewritten."""
 
     def value(name: re.Match[str]) -> str:
         width = names.integers.get(name[0])

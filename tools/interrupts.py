@@ -78,7 +78,7 @@ def ended_by_interrupts(pool: Executor) -> Iterator[None]:
 def end_with_parent() -> None:
     """Let a process of a pool, and every process below it, end with the one that has opened the pool.
 
-    This is the initializer of such pools. A killed process ends no others, which would wait for jobs for ever. Their
+    This is the initializer of such pools. A killed process would leave them waiting for jobs for ever. Their
     server ends with the last of them.
     """
     parent = multiprocessing.parent_process()

@@ -51,7 +51,7 @@ def pages() -> list[Path]:
 def add_update_docs(parser: argparse.ArgumentParser, tool: str, text: str) -> None:
     """Add the option ``--update-docs``, which is an error unless some page has a region for a tool.
 
-    A missing region is thereby told before a long measurement, not after it.
+    It reports a missing region before a long measurement, not after it.
 
     Parameters
     ----------

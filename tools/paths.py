@@ -1,4 +1,4 @@
-"""Paths of the repository, and paths that a command line gives."""
+"""The root of the repository, and types of options: a count, a folder or a file to write."""
 
 from __future__ import annotations
 
@@ -6,9 +6,17 @@ import argparse
 import os
 from pathlib import Path
 
-__all__ = ["ROOT", "file_to_write", "folder_to_write"]
+__all__ = ["ROOT", "at_least_one", "file_to_write", "folder_to_write"]
 
 ROOT = Path(__file__).resolve().parents[1]
+
+
+def at_least_one(text: str) -> int:
+    """Return the number that an option gives; an error of argparse unless it is an integer of at least 1."""
+    number = int(text) if text.isdecimal() else 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"got {text}, must be at least 1")
+    return number
 
 
 def folder_to_write(text: str) -> Path:

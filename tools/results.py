@@ -31,7 +31,7 @@ _STARTED = time.monotonic()
 
 @dataclass(frozen=True)
 class Table:
-    """Figures as they are shown.
+    """A table of figures.
 
     Parameters
     ----------

@@ -110,7 +110,7 @@ class Checked:
 
 
 def run(check: Check, jobs: int, advance: Callable[[int], object] = lambda _: None) -> Checked:
-    """Run a check on some threads or processes; `advance` is told how many inputs each piece held."""
+    """Run a check on some threads or processes; `advance` takes the number of inputs after each piece."""
     check.prepare()
     pool: Executor
     if check.by_processes:  # copies of this process, which share all that `prepare` has made

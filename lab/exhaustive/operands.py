@@ -12,7 +12,7 @@ from golden.arrays.checks import code_dtype
 
 __all__ = ["Operands", "all_operands", "biased_operands", "drawn_operands", "factors"]
 
-#: Gives ``a``, ``b`` and ``acc`` for the places of a check from the first up to the second number.
+#: Makes arrays of ``a``, ``b`` and ``acc`` for the inputs of a check from the first number up to the second.
 Operands: TypeAlias = Callable[[int, int], Sequence[NDArray]]
 
 
@@ -52,7 +52,7 @@ def drawn_operands(operand: FloatFormat, accumulator: FloatFormat, count: int, s
 
 
 def all_operands(operand: FloatFormat, accumulator: FloatFormat) -> Operands:
-    """Return a function of a range that gives its triples among all (a, b, acc)."""
+    """Return a function that makes the triples (a, b, acc) in a range of all of them."""
 
     def operands(start: int, stop: int) -> Sequence[NDArray]:
         index = np.arange(start, stop, dtype=np.uint32)
@@ -65,6 +65,6 @@ def all_operands(operand: FloatFormat, accumulator: FloatFormat) -> Operands:
 
 
 def biased_operands(operand: FloatFormat, accumulator: FloatFormat) -> Operands:
-    """Return a function of a range that draws its triples by `drawn_operands`."""
+    """Return a function that draws the triples in a range of a sample by `drawn_operands`."""
     # The place in the sample is the seed, so that a difference can be repeated.
     return lambda start, stop: drawn_operands(operand, accumulator, stop - start, start)

@@ -121,8 +121,8 @@ def _tiny_below(fmt: FloatFormat) -> int:
 def flags_from_float32(inputs: NDArray[np.uint32], fmt: FloatFormat) -> NDArray[np.uint8]:
     """Return the flags that `codes_from_float32` raises, from their definitions (NUMERICS section 2); same parameters.
 
-    Inexact: the code's value is not the input's. Overflow: a finite input gives infinity. Underflow: inexact, and below
-    2**emin when rounded with no lower limit of the exponent. Invalid: a signalling NaN.
+    Inexact: the code's value is not the input's. Overflow: a finite input becomes infinity. Underflow: inexact, and
+    below 2**emin when rounded with no lower limit of the exponent. Invalid: a signalling NaN.
     """
     magnitude = inputs & np.uint32(2**31 - 1)
     if int(magnitude[0]) >> _FRACTION == _FIELD_MAX:

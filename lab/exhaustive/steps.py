@@ -113,7 +113,7 @@ class _Step:
         return found.wrong
 
     def check(self, total: int) -> Check:
-        """Return the check over so many operands."""
+        """Return the check of the step over `total` operands."""
         name = f"step_{self.operand}_into_{self.accumulator}"
         name += f"_{self.mode}" if len(self.formats.roundings) > 1 else ""
         against = "golden.multiply_accumulate"

@@ -107,7 +107,7 @@ def _train(fmt: FloatFormat, rule: Reduction | Accumulator) -> tuple[float, floa
 
 
 def table(rows: Sequence[Row]) -> Table:
-    """Return the rows as they are shown."""
+    """Return the table of the page."""
     cells = [
         (f"`{row.name}`", str(row.operand), f"{row.error:.2e}", f"{row.loss:.4f}", f"{100 * row.accuracy:.1f} %")
         for row in rows

@@ -26,7 +26,7 @@ from tools import results
 from tools.errors import MeasurementError
 from tools.interrupts import ended_by_interrupts, ending_on_interrupt, whole_in_spite_of_interrupts
 from tools.pages import add_update_docs, publish
-from tools.paths import ROOT, folder_to_write
+from tools.paths import ROOT, at_least_one, folder_to_write
 from tools.programs import versions
 from tools.sources import MEASURED, RELEASED, unit_source
 
@@ -40,19 +40,13 @@ def _seeds(text: str) -> tuple[int, ...]:
     return seeds
 
 
-def _processes(text: str) -> int:
-    if int(text) < 1:
-        raise argparse.ArgumentTypeError(f"got {text}, must be at least 1")
-    return int(text)
-
-
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m lab.fpga", description="Measure area and speed on an ECP5.")
     parser.add_argument("units", nargs="*", metavar="UNIT", help="names or patterns such as 'mac*' (default: all)")
     parser.add_argument("--list", action="store_true", help="list the units and stop")
     parser.add_argument("--seeds", type=_seeds, default=(1, 2, 3), help="seeds of the placement (default 1,2,3)")
     parser.add_argument("--speed", type=int, choices=SPEED_GRADES, default=6, help="speed grade (default %(default)s)")
-    parser.add_argument("--jobs", type=_processes, default=1, help="units at a time (default %(default)s)")
+    parser.add_argument("--jobs", type=at_least_one, default=1, help="units at a time (default %(default)s)")
     parser.add_argument("--paths", action="store_true", help="also print the critical path of every unit")
     parser.add_argument("-o", "--output", type=folder_to_write, default=Path("build/fpga"), metavar="FOLDER")
     parser.add_argument(

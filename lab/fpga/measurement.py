@@ -1,4 +1,4 @@
-"""The measurement of one unit, each step of which is kept for the next time."""
+"""The measurement of one unit; each step is kept for the next run."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SUBJECT", "conclusion", "figures", "markdown", "note", "published", "read_json", "table", "write_json"]
 
-#: The row of the front page, and the units of which it speaks.
+#: The row of the front page, and its units.
 SUBJECT = "area and frequency"
 _CONCLUDED = {"mac_cbfloat16": "multiply-accumulate unit", "cbfloat16_to_float32": "cbfloat16 to float32"}
 _HEADINGS = (

@@ -90,7 +90,7 @@ class Report:
         return cls(Target(**given["target"]), given["tools"], tuple(results))
 
     def updated(self, newer: Report, order: Iterable[str]) -> Report:
-        """Return this report with the units of a newer one in place of or beside its own.
+        """Return this report with the units of a newer one added or replaced.
 
         Parameters
         ----------

@@ -1,7 +1,7 @@
 """Products on a card, compared with the same on the CPU: by the billion, or some of each kind.
 
 Formats, levels, rounding modes and shapes take turns, with specials among the operands; products in float16 and
-bfloat16 run in the card's own fused steps and in the scaled ones.
+bfloat16 run in the card's fused steps and in the scaled ones.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SHOWN = 40
 
 @dataclass(frozen=True)
 class Case:
-    """A product: half type, level, rounding mode, M, K and N, whether the card's own halves run it, a seed."""
+    """A product: half type, level, rounding mode, M, K and N, whether the card's fused steps run it, and a seed."""
 
     half: str
     level: int
@@ -61,7 +61,7 @@ def cases() -> Iterator[Case]:
 
 
 def _operand(shape: tuple[int, int], generator: torch.Generator) -> torch.Tensor:
-    """Return values near 1, of which one in a hundred is special."""
+    """Return values near 1, and special values in about one row of a hundred."""
     near = torch.randn(shape, generator=generator) * torch.exp2(torch.randint(-8, 9, shape, generator=generator))
     special = torch.tensor(SPECIALS)[torch.randint(len(SPECIALS), shape, generator=generator)]
     return torch.where(torch.rand(shape, generator=generator) < 0.01 / shape[1], special, near)

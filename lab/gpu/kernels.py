@@ -28,6 +28,7 @@ from golden.cuda.variants import KINDS, name_of, variants
 from golden.rounding import Rounding, as_rounding
 from tools.interrupts import end_with_parent, ended_by_interrupts, ending_on_interrupt, unheard_interrupts
 from tools.pages import add_update_docs, publish
+from tools.paths import at_least_one
 from tools.results import Table, measured
 
 __all__ = [
@@ -86,11 +87,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
                         metavar="SM", help="such as 90 for sm_90 (default: all)")  # fmt: skip
     parser.add_argument("--modes", nargs="+", choices=list(map(str, Rounding)), default=list(map(str, Rounding)),
                         metavar="MODE", help="of rounding, such as nearest_even (default: all)")  # fmt: skip
-    parser.add_argument("--processes", type=int, default=2, help="how many compile at once (default %(default)s)")
+    parser.add_argument("--processes", type=at_least_one, default=2, help="how many compile at once (%(default)s)")
     add_update_docs(parser, "gpu-kernels", "put the tables into docs/results/gpu.md")
     given = parser.parse_args(arguments)
-    if given.processes < 1:
-        parser.error(f"--processes: got {given.processes}, must be at least 1")
     tables = []
     tool = disassembler()
     if tool:

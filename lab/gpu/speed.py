@@ -204,7 +204,7 @@ CONTESTS: dict[str, Callable[[Any, int], list[Entry]]] = {
 
 
 def rows_of(entries: list[Entry]) -> list[dict[str, Any]]:
-    """Return the rows of a contest as they are kept."""
+    """Return the rows of a contest for its file."""
     return [
         {
             "name": entry.name,

@@ -1,6 +1,6 @@
 """The whole comparison of a graphics card with the CPU: python -m lab.gpu.whole.
 
-Its parts, each of which takes minutes and can be run by itself with --parts:
+Each part takes minutes; --parts runs some of them alone:
 
 - kernels: every variant is compiled for the card, on all processors.
 - tests: the tests of the card: operators, training, streams, CUDA graphs, torch.compile, two ranks.

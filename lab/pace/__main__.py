@@ -16,6 +16,7 @@ from lab.pace.measure import products_per_cycle
 from lab.pace.report import SUBJECT, conclusion, every_pace, figures, measured_units, paces
 from tools.interrupts import ending_on_interrupt
 from tools.pages import add_update_docs, publish
+from tools.paths import at_least_one
 from tools.results import measured as measured_now
 from tools.results import read
 
@@ -26,12 +27,10 @@ __all__ = ["main"]
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line."""
     parser = argparse.ArgumentParser(prog="python -m lab.pace", description=__doc__)
-    parser.add_argument("--chunk", type=int, default=32, help="products in a chunk (default %(default)s)")
+    parser.add_argument("--chunk", type=at_least_one, default=32, help="products in a chunk (default %(default)s)")
     parser.add_argument("--measured", type=Path, metavar="JSON", help="areas and frequencies (default: published)")
     add_update_docs(parser, "pace", "put the table into docs/results/fpga.md")
     given = parser.parse_args(arguments)
-    if given.chunk < 1:
-        parser.error(f"--chunk: got {given.chunk}, must be at least 1")
 
     try:
         report = read_json(given.measured) if given.measured else published()

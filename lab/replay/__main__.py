@@ -24,7 +24,7 @@ from lab.replay.report import draw, table, totals
 from lab.replay.training import EXAMPLES, recorded_products
 from tools.evidence import Means, Part, Record, note
 from tools.interrupts import ended_by_interrupts, ending_on_interrupt
-from tools.paths import ROOT, folder_to_write
+from tools.paths import ROOT, at_least_one, folder_to_write
 
 __all__ = ["main"]
 
@@ -53,22 +53,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m lab.replay", description=__doc__)
     parser.add_argument(
         "--products",
-        type=int,
+        type=at_least_one,
         default=_ENOUGH,
         help="multiply-accumulates of each format at each level, at least (default %(default)s)",
     )
     parser.add_argument(
         "--counters", action="store_true", help="build the unit with counters, and compare what they count, too"
     )
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="threads (default: processors)")
+    parser.add_argument("--jobs", type=at_least_one, default=os.cpu_count() or 1, help="threads (default: processors)")
     parser.add_argument(
         "-o", "--output", type=folder_to_write, default=Path("build/replay"), help="folder (default %(default)s)"
     )
     parser.add_argument("--update-docs", action="store_true", help="also draw the picture that the documentation shows")
     given = parser.parse_args(arguments)
-    for name in ("products", "jobs"):
-        if getattr(given, name) < 1:
-            parser.error(f"--{name}: got {getattr(given, name)}, must be at least 1")
 
     console = Console(stderr=True)
     console.print("translating and compiling the Verilog")

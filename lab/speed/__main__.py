@@ -16,7 +16,7 @@ from lab.speed.measure import Row, count_wrong, machine, measure_speed, same_as_
 from lab.speed.quantise import QuantiseRow, measure_quantising
 from tools.interrupts import ending_on_interrupt, whole_in_spite_of_interrupts
 from tools.pages import add_update_docs, publish
-from tools.paths import ROOT, folder_to_write
+from tools.paths import ROOT, at_least_one, folder_to_write
 from tools.results import measured
 
 __all__ = ["main"]
@@ -48,17 +48,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return 0 if no output of golden is wrong, 1 if one is, 130 on Ctrl-C."""
     parser = argparse.ArgumentParser(prog="python -m lab.speed", description=__doc__)
     parser.add_argument(
-        "--repetitions", type=int, default=9, help="timings of each, an odd number (default %(default)s)"
+        "--repetitions", type=at_least_one, default=9, help="timings of each, an odd number (default %(default)s)"
     )
-    parser.add_argument("--threads", type=int, default=2, help="also time golden with as many (default %(default)s)")
+    parser.add_argument("--threads", type=at_least_one, default=2, help="also time golden with as many (%(default)s)")
     parser.add_argument(
         "-o", "--output", type=folder_to_write, default=Path("build/bench"), help="folder (default %(default)s)"
     )
     add_update_docs(parser, "speed", "put tables and picture into docs/results/speed.md")
     given = parser.parse_args(arguments)
-    for name in ("repetitions", "threads"):
-        if getattr(given, name) < 1:
-            parser.error(f"--{name}: got {getattr(given, name)}, must be at least 1")
 
     console = Console(stderr=True)
     all_of_them = list(contestants(given.threads))

@@ -16,6 +16,7 @@ from golden import LEVELS, FloatFormat, kernels
 from golden.formats import HALF_FORMATS
 from lab.speed.measure import machine
 from tools.pages import add_update_docs, publish
+from tools.paths import at_least_one
 from tools.results import Table, measured
 
 __all__ = ["Measurement", "Row", "differing", "on_vector_paths", "thread_seconds", "timed"]
@@ -79,12 +80,10 @@ class Measurement:
         """Run the command line; return 0 if there are rows, and nothing in them is wrong."""
         parser = argparse.ArgumentParser(prog=f"python -m lab.speed.{self.module}", description=description)
         parser.add_argument(
-            "--repetitions", type=int, default=self.repetitions, help="timings of each (default %(default)s)"
+            "--repetitions", type=at_least_one, default=self.repetitions, help="timings of each (default %(default)s)"
         )
         add_update_docs(parser, self.result, "put the table into its page of docs")
         given = parser.parse_args(arguments)
-        if given.repetitions < 1:
-            parser.error(f"--repetitions: got {given.repetitions}, must be at least 1")
         console, rows = Console(stderr=True), []
         for row in self.measure(given.repetitions):
             rows.append(row)

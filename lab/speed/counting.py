@@ -1,4 +1,4 @@
-"""Time golden's products with counts beside those without, and compare the counts of every path."""
+"""Time golden's products with counts relative to products without, and compare the counts of every path."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class ResNet18(nn.Module):
         return nn.functional.cross_entropy(self.network(pictures), labels)
 
 
-#: By name: a model that gives its loss on inputs that it draws.
+#: Makers of models that draw inputs and return their loss, by name.
 MODELS: dict[str, Callable[[], nn.Module]] = {
     f"GPT-2, {_TOKENS} tokens": Gpt2,
     f"ResNet18, {_PICTURES} pictures of {_SIDE} × {_SIDE}": ResNet18,

@@ -1,4 +1,4 @@
-"""Speed beside PyTorch's fp32 product in the same process, and the outputs that differ from the contract's."""
+"""Speed relative to PyTorch's fp32 product in the same process, and outputs that differ from the contract's."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _shape_for(contestant: Contestant) -> tuple[int, int, int]:
 def measure_speed(contestant: Contestant, repetitions: int) -> tuple[tuple[int, int, int], float, float]:
     """Return the shape that was timed, products per second, and the ratio to torch.mm, medians of the repetitions.
 
-    torch.mm runs at its own best shape, right before each repetition, with as many threads.
+    torch.mm runs at its best shape right before each repetition, with as many threads.
     """
     torch.set_num_threads(contestant.threads)
     with kernels.use(threads=contestant.threads):

@@ -1,4 +1,4 @@
-"""Time golden's products in every rounding mode beside those to nearest even, and count wrong outputs."""
+"""Time golden's products in every rounding mode relative to nearest even, and count wrong outputs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tools.interrupts import ending_on_interrupt
 
 __all__ = ["MODES", "main", "measure_modes"]
 
-#: All modes beside nearest_even.
+#: All modes except nearest_even.
 MODES = tuple(mode for mode in Rounding if mode is not Rounding.NEAREST_EVEN)
 #: M, K, N of the timed product, and of the product whose outputs are compared.
 _TIMED, _JUDGED = (256, 256, 256), (16, 80, 20)

@@ -24,7 +24,7 @@ __all__ = ["MODELS", "Training", "differing_weights", "main", "measure", "one_by
 
 #: Layers, width, heads, context and batch of each GPT; the first is the bundled one.
 MODELS = {"character_gpt": (2, 64, 4, 32, 16), "character_gpt, larger": (4, 256, 4, 64, 8)}
-#: The steps that are timed together, one of which is observed.
+#: Steps that are timed together; one of them is observed.
 _EVERY = 20
 
 
@@ -47,7 +47,7 @@ class Training:
         self._precision = cstorch.precision("cbfloat16", level=1)
 
     def seconds(self, steps: int = 1, every: int | None = None) -> float:
-        """Return this thread's time of a step, observed every so many steps or not at all."""
+        """Return this thread's time for a step, while every `every`-th step is observed, or none."""
         losses = [next(self._losses) for _ in range(steps)]
         looking: Any = nullcontext() if every is None else cstorch.observe(self.model, every)
         started = time.thread_time()

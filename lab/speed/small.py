@@ -1,4 +1,4 @@
-"""Time small and narrow calls of PyTorch in a precision beside fp32, and compare their bits with NumPy's."""
+"""Time small and narrow calls of PyTorch in a precision relative to fp32, and compare their bits with NumPy's."""
 
 from __future__ import annotations
 

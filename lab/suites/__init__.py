@@ -1,4 +1,4 @@
 """Vectors that others have published, run against the golden model and the netlists.
 
-They are read from their own files: ``python -m lab.suites FILE...``; docs/outside-suites.md says where they come from.
+``python -m lab.suites FILE...`` reads files of vectors; docs/outside-suites.md names their sources.
 """

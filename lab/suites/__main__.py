@@ -1,7 +1,7 @@
 """Run files of published vectors against the golden model and the netlists.
 
-Reads what TestFloat's testfloat_gen writes (build it with SoftFloat's RISC-V specialisation, whose NaNs are ours, and
-generate with -tininessafter and -rnear_even, or another mode, which --rounding names) and IBM FPgen's .fptest files.
+It reads IBM FPgen's .fptest files and vectors of TestFloat's testfloat_gen. Build the latter with SoftFloat's RISC-V
+specialisation, which has our NaNs. Generate with -tininessafter and -rnear_even, or another mode and --rounding here.
 """
 
 from __future__ import annotations

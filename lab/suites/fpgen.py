@@ -9,7 +9,7 @@ Three things are not ours:
 - A trapped overflow, underflow or invalid operation has another result, or none: such a line is left out. Traps of
   exceptions that the line does not raise change nothing, nor do traps of inexact results.
 - Tininess is detected before rounding: flag u. It differs from tininess after rounding only where an inexact result
-  is the smallest normal number, and there the exact result tells which it is.
+  is the smallest normal number, and there the exact result decides.
 - A signalling NaN behind a quiet NaN as first operand raises nothing, while by IEEE 754-2008, 7.2, every signalling NaN
   raises invalid: such a line is left out, too.
 """

@@ -103,7 +103,7 @@ def judge(
 def _ways(vectors: Vectors) -> Iterator[tuple[Operation, Codes, list[Codes]]]:
     """Yield each unit that computes vectors, with the indices of the vectors that it can compute, and their operands.
 
-    A step of float32 is the step of a 16-bit format into float32 where both factors are of that format.
+    A float32 step whose factors are both values of a 16-bit format is also a step of that format into float32.
     """
     unit, arguments = vectors.function.unit, vectors.function.arguments(*vectors.given)
     yield unit, np.arange(len(vectors.lines)), list(arguments)

@@ -1,3 +1,3 @@
-"""`golden.accumulators` against those who know the machines: MMA-Sim, Spike and this machine's own processor."""
+"""`golden.accumulators` against outside judges: MMA-Sim, Spike, QEMU and this machine's processor."""
 
 __all__: list[str] = []

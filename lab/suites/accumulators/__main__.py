@@ -1,4 +1,4 @@
-"""Compare golden.accumulators with MMA-Sim, Spike, QEMU or this machine's own processor, bit for bit."""
+"""Compare golden.accumulators with MMA-Sim, Spike, QEMU or this machine's processor, bit for bit."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["compare", "main"]
 Runner = Callable[[Cases, FloatFormat, Any], np.ndarray]
 
 _SHOWN = 10
-#: Presets of which a judge knows the NaN; of the others, any NaN is as good as another.
+#: Presets whose NaN a judge knows; for the others, any NaN is as good as another.
 _WITH_NAN = ("nvidia", "deepseek", "riscv", "arm")
 
 
@@ -36,7 +36,7 @@ def run_golden(cases: Cases, fmt: FloatFormat, preset: golden.Accumulator) -> np
 def compare(
     judge: Judge, name: str, fmt: FloatFormat, count: int, seed: int, *, run: Runner = run_golden, advance: Any = None
 ) -> tuple[int, int, list[str]]:
-    """Return how many cases were compared, how many differ, and the first of those in words."""
+    """Return how many cases were compared, how many differ, and the first differences in words."""
     rng = np.random.default_rng([seed, *name.encode(), *fmt.name.encode()])
     preset, compared, wrong = golden.accumulators[name], 0, 0
     shown: list[str] = []

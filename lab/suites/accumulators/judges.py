@@ -1,6 +1,6 @@
 """The outside judges of accumulators: MMA-Sim, Spike, QEMU, and the instructions of this machine's processor.
 
-The last and Spike's dot products are small C++ programs, which the machine's own compiler builds for the run.
+The processor's instructions and Spike's dot products are called through small C++ programs, built for the run.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _build(name: str, sources: Sequence[Path], folders: Sequence[Path]) -> ctype
     if compiler is None:
         raise RuntimeError("no C++ compiler: install g++, or name one in CXX")
     with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / "config.h").touch()  # which SoftFloat wants; nothing is configured
+        (Path(folder) / "config.h").touch()  # SoftFloat includes it
         objects = []
         for number, source in enumerate(sources):
             language = "c" if source.suffix == ".c" else "c++"

@@ -1,4 +1,4 @@
-"""MMA-Sim, a model of tensor cores and matrix cores by others, called from a checkout as it is.
+"""MMA-Sim, an outside model of tensor cores and matrix cores, called from an unchanged checkout.
 
 Nothing of it is part of this repository. At commit c785138 its trees of adders (CDNA 1 and 2) refuse operands that are
 not float32, which no operand is. Such operands are widened here, after the flushing that it would do.

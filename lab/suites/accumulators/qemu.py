@@ -59,7 +59,7 @@ def _executable(instruction: int, control: int) -> bytes:
 
 
 class Qemu:
-    """Sums of both instructions, which have to agree."""
+    """Sums by both instructions, which must agree."""
 
     m, k, n = 128, 8, 128
 

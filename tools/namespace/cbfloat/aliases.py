@@ -45,7 +45,7 @@ class Aliases(MetaPathFinder):
 
 
 class _Loader(InspectLoader):
-    """Loads a module under its own name, and enters it under the other one, too."""
+    """Loads a module under its name without ``cbfloat.``, and enters it under both."""
 
     def __init__(self, found: ModuleSpec) -> None:
         self._found = found
