@@ -61,13 +61,7 @@ def _colour(records: Sequence[Record]) -> str:
 
 
 def draw(records: Sequence[Record], path: Path) -> None:
-    """Draw the table of evidence as SVG.
-
-    Parameters
-    ----------
-    records : sequence of Record
-    path : Path
-    """
+    """Draw the table of evidence as SVG."""
     from matplotlib.patches import Patch, Rectangle
 
     with picture(path, figsize=(12, 5.2)) as (figure, (axes,)):

@@ -6,6 +6,7 @@ import importlib.metadata
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import apytypes
@@ -130,6 +131,25 @@ def _apytypes(fmt: FloatFormat) -> Contestant:
     )  # fmt: skip
 
 
+def _loop(
+    name: str, distribution: str, fmt: FloatFormat, dtype: Any, rounded: Callable[[Any], Any] = lambda total: total
+) -> Contestant:
+    """Return a loop over k that adds outer products in a type of NumPy, and rounds the totals after each step."""
+
+    def prepare(a: Float32, b: Float32) -> Callable[[], Any]:
+        x, y = a.astype(dtype), b.astype(dtype)
+
+        def product() -> Any:
+            total = np.zeros((x.shape[0], y.shape[1]), dtype)
+            for k in range(x.shape[1]):
+                total = rounded(x[:, k, None] * y[None, k] + total)
+            return total
+
+        return product
+
+    return Contestant(name, distribution, fmt, chain(fmt), prepare, lambda total: total.astype(np.float32))
+
+
 def _gfloat_loop(fmt: FloatFormat) -> Contestant:
     known = {
         FP16: gfloat.formats.format_info_binary16,
@@ -141,39 +161,11 @@ def _gfloat_loop(fmt: FloatFormat) -> Contestant:
         domain=gfloat.Domain.Extended, has_nz=True, has_subnormals=True, num_high_nans=2**fmt.fraction_bits - 1,
         is_twos_complement=False,
     )  # fmt: skip
-
-    def prepare(a: Float32, b: Float32) -> Callable[[], Any]:
-        x, y = a.astype(np.float64), b.astype(np.float64)
-
-        def product() -> Any:
-            total = np.zeros((x.shape[0], y.shape[1]))
-            for k in range(x.shape[1]):
-                total = gfloat.round_ndarray(info, x[:, k, None] * y[None, k] + total)
-            return total
-
-        return product
-
-    return Contestant(
-        "gfloat.round_ndarray, a loop", "gfloat", fmt, chain(fmt), prepare, lambda total: total.astype(np.float32)
-    )
+    return _loop("gfloat.round_ndarray, a loop", "gfloat", fmt, np.float64, partial(gfloat.round_ndarray, info))
 
 
 def _numpy_loop(fmt: FloatFormat, distribution: str, dtype: Any) -> Contestant:
-    def prepare(a: Float32, b: Float32) -> Callable[[], Any]:
-        x, y = a.astype(dtype), b.astype(dtype)
-
-        def product() -> Any:
-            total = np.zeros((x.shape[0], y.shape[1]), dtype)
-            for k in range(x.shape[1]):
-                total = x[:, k, None] * y[None, k] + total
-            return total
-
-        return product
-
-    return Contestant(
-        f"{np.dtype(dtype)} of {distribution}, a loop", distribution, fmt, chain(fmt), prepare,
-        lambda product: product.astype(np.float32),
-    )  # fmt: skip
+    return _loop(f"{np.dtype(dtype)} of {distribution}, a loop", distribution, fmt, dtype)
 
 
 def _casts(fmt: FloatFormat) -> Iterator[Contestant]:
