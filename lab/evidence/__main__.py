@@ -1,7 +1,7 @@
 """``python -m lab.evidence``: the evidence for every unit, in a table and a picture.
 
 Whole runs of `make formal`, `make exhaustive`, `make sim`, `make sim-mutants` and `make replay` leave their findings.
-This command shows them beside those of earlier runs, and says whether the source has changed since.
+This command shows them beside earlier findings, and says whether the source has changed since.
 """
 
 from __future__ import annotations

@@ -2,12 +2,12 @@
 
 Groups of checks:
 
-quantisers     the compiled kernels on all float32 values
-netlists       the converters between every two formats, on all codes
-modes          converters of up to 16 bits in every rounding mode, on all codes with some random numbers
-tiny-steps     fused steps of tiny formats, on all operands
-rounded-steps  fused steps in every rounding mode, of a tiny format on all operands, of cbfloat16 on 10^6 biased ones
-steps          fused steps of the formats in use, on 10^8 biased operands each; takes minutes, runs only on request
+- quantisers: the compiled kernels on all float32 values.
+- netlists: the converters between every two formats, on all codes.
+- modes: converters of up to 16 bits in every rounding mode, on all codes with some random numbers.
+- tiny-steps: fused steps of tiny formats, on all operands.
+- rounded-steps: fused steps in every rounding mode, of a tiny format on all operands, of cbfloat16 on 10^6 biased ones.
+- steps: fused steps of the formats in use, on 10^8 biased operands each. They take minutes, and run only on request.
 
 The findings of each check are kept in build/exhaustive when it ends. A run that was interrupted goes on where it
 stopped, unless the source has changed; --anew begins again.
