@@ -78,8 +78,8 @@ def ended_by_interrupts(pool: Executor) -> Iterator[None]:
 def end_with_parent() -> None:
     """Let a process of a pool, and every process below it, end with the one that has opened the pool.
 
-    This is the initializer of such pools. A killed process would leave them waiting for jobs for ever. Their
-    server ends with the last of them.
+    This is the initializer of such pools. A killed parent ends no process, and all would wait for jobs for ever. The
+    server that starts them ends with the last one.
     """
     parent = multiprocessing.parent_process()
     assert parent is not None
