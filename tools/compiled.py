@@ -1,8 +1,9 @@
 """A combinational component as machine code: millions of vectors a second, from and into NumPy arrays.
 
 Amaranth's own simulator evaluates a few thousand vectors a second, which is enough for protocols but not for
-arithmetic. Here Yosys translates the netlist into C++ (CXXRTL), of which the host's compiler makes a shared library.
-One core does some 25 million conversions or 10 million fused steps a second: minutes for all 2^32 codes of float32.
+arithmetic. Here Yosys translates the netlist into C++ (CXXRTL) and the host's compiler makes a shared library of it:
+some 25 million conversions or 10 million fused steps a second on one core, so that all 2^32 codes of float32 take
+minutes.
 
     adder = Compiled(component)
     sums = adder(a=..., b=...)["o"]
@@ -189,10 +190,10 @@ def _words(given: ArrayLike, port: str, width: int) -> NDArray[np.uint64]:
 
 
 def _translate(netlist: str) -> str:
-    """Have Yosys turn the netlist into C++, without debug information, which triples the compile time.
+    """Have Yosys turn the netlist into C++, without what only a debugger would read (it triples the compile time).
 
-    Amaranth's wrapper has no such option. It also warns of wires that are evaluated twice, as are struct ports whose
-    fields depend on each other.
+    Not by Amaranth's wrapper: it has no such option, and reports wires that are evaluated twice, as every struct port
+    with fields that depend on each other is, as a warning.
     """
     status, source, errors = run_yosys(f"read_rtlil <<netlist\n{netlist}\nnetlist\nwrite_cxxrtl -g0\n")
     if status:
@@ -226,7 +227,7 @@ def library(source: str, include: Path | None = None, options: Sequence[str] = (
     path = FOLDER / f"{_key([source.encode(), *ingredients])}.so"
     if not path.exists():
         FOLDER.mkdir(parents=True, exist_ok=True)
-        # Several processes and threads may compile the same source, each into another file; the last to finish stays.
+        # Several processes and threads may compile the same source: each its own file, and the last to finish stays.
         mine = path.with_suffix(f".{os.getpid()}.{threading.get_ident()}.so")
         folder = [f"-I{include}"] if include else []
         command = [compiler, *options, *folder, "-x", "c++", "-", "-o", str(mine)]

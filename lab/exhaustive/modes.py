@@ -25,7 +25,7 @@ from tools.sliced import Sliced
 
 __all__ = ["ROUNDS", "mode_checks"]
 
-#: The mode of each round: every mode, the code 7, which is none, and stochastic many times.
+#: The mode of each round: every one, the code of none, and stochastic again and again.
 ROUNDS = (*(mode.value for mode in Rounding), 7, *[Rounding.STOCHASTIC.value] * 8)
 
 _WIDEST = 16

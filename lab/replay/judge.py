@@ -86,7 +86,7 @@ def judge(product: Product, level: int, netlist: Netlist, *, counters: bool = Fa
 
 
 def _miscounted(product: Product, level: int, counts: list[int]) -> str:
-    """Return a line about the first counter that differs from golden's; empty if none does."""
+    """Return which counter differs from golden's, and how."""
     total = Counts(*(Events(*[0] * len(fields(Events))) for _ in range(2)))
     for rows in _blocks(product):
         *_, counted = golden.dot(
