@@ -19,7 +19,7 @@ from typing import TextIO
 
 __all__ = ["advice", "cpu_build", "extras_within", "main", "progress", "reason", "remove_half_installed"]
 
-# Builds in isolation: older pips would build packages without a wheel with the packages that happen to be installed.
+# Builds in isolation: older pips would use the packages that happen to be installed.
 _PIP = (
     sys.executable,
     "-m",
