@@ -1,7 +1,6 @@
-"""Judges of the golden model, and the operands that they are asked about.
+"""Judges of the golden model, the operands that they are asked about, and strategies that draw formats and codes.
 
-Nothing here calls `golden` beyond the four numbers of a format: codes are decoded by enumeration, MPFR rounds.
-"""
+Nothing here calls `golden` beyond the four numbers of a format: codes are decoded by enumeration, MPFR rounds."""
 
 from __future__ import annotations
 
@@ -10,6 +9,7 @@ from functools import lru_cache
 
 import gmpy2
 import numpy as np
+from hypothesis import strategies as st
 
 from golden import FP32, FloatFormat
 
@@ -142,3 +142,24 @@ def assert_same_bits(got: np.ndarray, wanted: np.ndarray, *operands: np.ndarray)
         at = tuple(wrong[0])
         shown = ", ".join(hex(x[at]) if np.asarray(x).dtype.kind in "iu" else float(x[at]).hex() for x in operands)
         raise AssertionError(f"{len(wrong)} differ, first at ({shown}): {got[at]:#x}, must be {wanted[at]:#x}")
+
+
+@st.composite
+def formats(draw: st.DrawFn, max_width: int = 32) -> FloatFormat:
+    """Any valid format; the limits of the bias are those that keep every value inside float32."""
+    exponent_bits = draw(st.integers(2, 8))
+    fraction_bits = draw(st.integers(1, min(23, max_width - 1 - exponent_bits)))
+    biases = st.integers(2**exponent_bits - 129, 150 - fraction_bits)
+    bias = draw(st.none() | biases)
+    return FloatFormat(f"e{exponent_bits}m{fraction_bits}", exponent_bits, fraction_bits, bias)
+
+
+@st.composite
+def codes(draw: st.DrawFn, fmt: FloatFormat) -> int:
+    """A code of the format: any, or one with an edge field and a patterned fraction."""
+    if draw(st.booleans()):
+        return draw(st.integers(0, 2**fmt.width - 1))
+    top = fmt.exponent_field_max
+    field = draw(st.sampled_from([0, 1, 2, top // 2, top - 1, top]) | st.integers(0, top))
+    fraction = draw(st.sampled_from(fraction_patterns(fmt.fraction_bits)))
+    return (draw(st.integers(0, 1)) << fmt.exponent_bits | field) << fmt.fraction_bits | fraction

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from golden import FP32, convert, decode, encode, multiply_accumulate, reference
 from golden.formats import SIXTEEN_BIT_FORMATS, WIDE_FORMATS
 
-from .judges import all_codes, assert_same_bits, boundary_codes, random_codes
-from .strategies import codes, formats
+from .judges import all_codes, assert_same_bits, boundary_codes, codes, formats, random_codes
 
 PAIRS = [(x, y) for x in SIXTEEN_BIT_FORMATS for y in WIDE_FORMATS]
 

@@ -37,7 +37,10 @@ def expect_refusal(error, message, function, *arguments, **options):
         function(*arguments, **options)
 
 
-@pytest.mark.parametrize("values", [CODES, np.zeros(2, np.int64), np.zeros(2, bool), np.zeros(2, complex), "1.5", None])
+@pytest.mark.parametrize(
+    "values",
+    [CODES, *(np.zeros(2, dtype) for dtype in (np.int64, bool, complex, np.longdouble)), "1.5", None],
+)
 @pytest.mark.parametrize("function", [encode, quantize])
 def test_encode_of_anything_but_floats_raises_type_error(function, values):
     message = r"values: got an array of .*, must be float16, float32 or float64 values"
@@ -46,10 +49,6 @@ def test_encode_of_anything_but_floats_raises_type_error(function, values):
         "; golden.decode turns codes into values, astype.np.float64. makes values of integers$" if are_integers else "$"
     )
     expect_refusal(TypeError, message + end, function, values, CBFLOAT16)
-
-
-def test_encode_of_long_double_raises_type_error():
-    expect_refusal(TypeError, r"values: got an array of (float|long)", encode, np.zeros(2, np.longdouble), CBFLOAT16)
 
 
 def test_encode_python_int_0x1000001000000001_is_refused_as_float64_would_round_it_first():
@@ -78,9 +77,14 @@ def test_quantize_nan_0xffc00000_and_others_is_the_canonical_float32(bits):
 
 
 BAD_CODES = [
-    (np.zeros(2, np.float32), TypeError, r"got an array of float32, must be unsigned codes of cbfloat16 \(uint16\)"),
+    (np.zeros(2, np.float32), TypeError, r"got an array of float32, must be .* \(uint16\); golden.encode turns values"),
     (np.zeros(2, np.int16), TypeError, r"got an array of int16, must be unsigned codes of cbfloat16 \(uint16\)"),
-    (np.zeros(2, np.int64), TypeError, r"got an array of int64"),
+    (
+        np.zeros(2, np.int64),
+        TypeError,
+        r"got an array of int64, .* \(uint16\); astype\(np.uint16\) makes codes of signed",
+    ),
+    (np.array([None]), TypeError, r"got an array of object, must be unsigned codes of cbfloat16 \(uint16\)$"),
     (np.zeros(2, bool), TypeError, r"got an array of bool"),
     (1.5, TypeError, r"got an array of float64"),
     (np.array([1, 0x10000], np.uint32), ValueError, r"got code 0x10000, must be 0 to 0xffff for cbfloat16"),
@@ -253,36 +257,6 @@ def test_accumulators_unknown_name_lists_all_and_offers_the_nearest():
         golden.accumulators["nvidia_hoper"]
     assert golden.accumulators.get("nvidia_hoper") is None
     assert "nvidia_hoper" not in golden.accumulators
-
-
-def test_softmax_of_a_scalar_asks_for_an_axis():
-    with pytest.raises(ValueError, match="codes: got a scalar, must have at least one axis"):
-        golden.softmax(golden.encode(1.0, "cbfloat16"), "cbfloat16")
-
-
-@pytest.mark.parametrize(
-    ("codes", "said"),
-    [
-        (np.float32([1]), r"\(uint16\); golden.encode turns values into codes$"),
-        (np.int64([1]), r"\(uint16\); astype\(np.uint16\) makes codes of signed bits$"),
-        (np.array([None]), r"got an array of object, must be unsigned codes of float16 \(uint16\)$"),
-    ],
-)
-def test_codes_of_a_wrong_dtype_are_told_the_remedy_of_that_dtype(codes, said):
-    with pytest.raises(TypeError, match=said):
-        golden.decode(codes, "float16")
-
-
-@pytest.mark.parametrize(
-    ("values", "said"),
-    [
-        (np.uint16([1]), "values; golden.decode turns codes into values, astype"),
-        ("1.5", "got an array of <U3, must be float16, float32 or float64 values$"),
-    ],
-)
-def test_values_of_a_wrong_dtype_are_told_to_decode_only_if_they_are_codes(values, said):
-    with pytest.raises(TypeError, match=said):
-        golden.encode(values, "float16")
 
 
 OPTIONS = {"operand": "cbfloat16", "accumulator": "fp32"}

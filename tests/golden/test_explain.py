@@ -258,17 +258,6 @@ def test_explain_command_without_a_format_asks_for_it(capsys):
     assert "the following arguments are required: --operand" in capsys.readouterr().err
 
 
-def test_command_whose_output_cannot_be_written_says_so(capsys, monkeypatch):
-    def full(*_, **__):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("builtins.print", full)
-    with pytest.raises(SystemExit) as stopped:
-        main(["formats"])
-    assert stopped.value.code == 2
-    assert "standard output: cannot be written: [Errno 28] No space left on device" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     "wrong", [["--rows", "0"], ["--picture", "sum.bmp"], ["--picture", "/nowhere/sum.svg"]], ids="/".join
 )

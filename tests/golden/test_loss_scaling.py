@@ -117,20 +117,21 @@ def scales(rule, history):
     return [float(state.loss_scale) for state in states[1:]]
 
 
-def test_scale_doubles_on_the_step_after_steps_per_increase():
-    rule = DynamicLossScale(init_scale=1.0, steps_per_increase=2000)
-    assert scales(rule, [True] * 2001)[-2:] == [1.0, 2.0]
+ERA = DynamicLossScale.cs_dynamic_loss_scale
 
 
-def test_scale_of_the_tensorflow_era_doubles_one_step_earlier():
-    rule = DynamicLossScale.cs_dynamic_loss_scale(initial_loss_scale=1.0)
-    assert scales(rule, [True] * 2000)[-2:] == [1.0, 2.0]
-
-
-def test_scale_of_the_tensorflow_era_tolerates_one_overflow_in_twenty():
-    rule = DynamicLossScale.cs_dynamic_loss_scale()
-    assert scales(rule, [True] * 19 + [False])[-1] == 2.0**15
-    assert scales(rule, [True] * 18 + [False])[-1] == 2.0**14
+@pytest.mark.parametrize(
+    ("rule", "history", "end"),
+    [
+        (DynamicLossScale(init_scale=1.0, steps_per_increase=2000), [True] * 2001, [1.0, 2.0]),
+        (ERA(initial_loss_scale=1.0), [True] * 2000, [1.0, 2.0]),
+        (ERA(), [True] * 19 + [False], [2.0**15]),
+        (ERA(), [True] * 18 + [False], [2.0**14]),
+    ],
+    ids=["increase", "increase of the TensorFlow era", "one overflow in twenty", "one overflow in nineteen"],
+)
+def test_scale_of_a_history_ends_as_its_rule_says(rule, history, end):
+    assert scales(rule, history)[-len(end) :] == end
 
 
 def test_tolerance_of_a_twentieth_is_compared_in_fp32():

@@ -9,6 +9,16 @@ from hdl import Error, VectorMac
 
 from .simulators import Run, feed
 
+UNIT = VectorMac
+#: The levels whose totals may lie in odd registers, too.
+ODD = (0, 2)
+#: Where a beat goes that is refused, and why.
+REFUSED = [
+    ({"level": 1, "register": 3}, Error.ALIGNMENT),
+    ({"level": 3, "register": 2}, Error.UNSUPPORTED),
+    ({"level": 2, "register": 2, "format": 3}, Error.UNSUPPORTED),
+    ({"level": 1, "register": 3, "format": 3}, Error.UNSUPPORTED),
+]
 #: Cycles without an accepted beat or a result after which the run ends.
 QUIET = 80
 
@@ -75,6 +85,19 @@ def beats_of(unit: VectorMac, codes, flags, *, level, register) -> list[Result]:
         )
         for part, (codes, flags) in enumerate(parts)
     ]
+
+
+def rows(unit: VectorMac, level: int) -> tuple[int, ...]:
+    """Return the shape of the operands of a level, but for the products of a reduction."""
+    return (elements(unit, level),)
+
+
+def answers(unit: VectorMac, a, b, *, format=0, level, chunk, register, state=None):
+    """Return the result beats that `golden.dot` gives for a reduction, and the state from which another goes on."""
+    initial, raised = state or (None, [0] * len(a))
+    codes, flags = element_results(unit, a, b, format=format, level=level, chunk=chunk, initial=initial)
+    flags = [x | y for x, y in zip(raised, flags, strict=True)]
+    return beats_of(unit, codes, flags, level=level, register=register), (codes, flags)
 
 
 def refused(unit: VectorMac, error: Error, register: int) -> Result:

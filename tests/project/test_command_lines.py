@@ -11,7 +11,6 @@ import pytest
 
 import golden.cli
 import hdl.cli
-from golden.torch.training.commands import line as training_line
 
 CONVERT = ("verilog", "convert", "--source", "float32", "--destination", "cbfloat16", "-o")
 
@@ -75,39 +74,6 @@ def test_standard_output_on_a_full_disk_is_told(quick_verilog, main, arguments):
         assert "No space left on device" in said
         with contextlib.suppress(OSError):
             full.close()
-
-
-@pytest.mark.parametrize("text", [None, "", "- a list\n", "trainer: [\n", "\0", "no such thing: 1\n", b"\xff\xfe"])
-def test_fit_of_a_file_that_is_no_run_names_it_and_writes_nothing(tmp_path, monkeypatch, text):
-    monkeypatch.chdir(tmp_path)
-    if text is not None:
-        (tmp_path / "run.yaml").write_bytes(text if isinstance(text, bytes) else text.encode())
-    before = everything_below(tmp_path)
-    assert refused(training_line.main, "fit", "run.yaml").count("error: ") == 1
-    assert everything_below(tmp_path) == before
-
-
-@pytest.mark.parametrize("folder", ["file", "/dev/full", "/proc/nothing"])
-def test_fit_into_a_folder_that_cannot_be_made_names_it(tmp_path, monkeypatch, folder):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "file").write_text("what was there")
-    said = refused(
-        training_line.main,
-        "fit",
-        "digits_mlp",
-        "--steps",
-        1,
-        "--no-progress",
-        "--model-dir",
-        folder,
-    )
-    assert folder in said
-    assert (tmp_path / "file").read_text() == "what was there"
-
-
-def test_fit_of_a_directory_or_a_device_is_refused(tmp_path):
-    for run in (tmp_path, "/dev/null", "/proc/nothing"):
-        assert refused(training_line.main, "fit", run).count("error: ") == 1
 
 
 #: The arguments of each tool before its option for a folder or a file to write.

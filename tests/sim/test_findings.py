@@ -37,64 +37,52 @@ def right(**given) -> Ran:
     return replace(Ran(list(CODES), accepted=2, cycles=2), **given)
 
 
-def test_findings_of_right_answers_are_none() -> None:
-    assert found([right()]) == []
-    assert found([right()], cycles=2) == []
+FELL, CHANGED = "cycle 3: valid fell", "cycle 9: the answer changed"
+NOTHING, EMPTY = np.zeros(0, np.uint64), np.array([[0, 0, 5], [0, 0, 0]])
+EPISODES = np.array([[0, 0, 5], [2, 2, 0]])
+LOST = "answer 0: got nothing", "answer 1: got nothing"
+#: A run, changes of its scenario, and the findings.
+RUNS = {
+    "right": ([right()], {}, []),
+    "right in its cycles": ([right()], {"cycles": 2}, []),
+    "a lost answer": ([right(answers=[0x3C00])], {}, ["1 of 2 answers: unanswered", LOST[1]]),
+    "no answer": ([right(answers=[])], {}, ["2 of 2 answers: unanswered", *LOST]),
+    "a wrong bit": ([right(answers=[0x3C00, 1])], {}, ["1 of 2 answers: mismatches", "answer 1: got 1"]),
+    "a surplus answer": ([right(answers=[*CODES, 3])], {}, ["answer that nobody expects: {'bits': 3}"]),
+    "an unknown surplus answer": ([right(answers=[*CODES, None])], {}, ["answer that nobody expects: unknown bits"]),
+    "a payload that was not accepted": ([right(accepted=1)], {}, ["only 1 of 2 payloads were accepted"]),
+    "too few cycles": ([right(cycles=1)], {"cycles": 2}, ["2 products took 1 cycles, must be 2"]),
+    "too many cycles": ([right(cycles=3)], {"cycles": 2}, ["2 products took 3 cycles, must be 2"]),
+    "broken promises": ([right(broken_promises=[FELL, CHANGED])], {}, [FELL, CHANGED]),
+    "a broken promise behind all payloads": (
+        [right(), Ran(broken_promises=[FELL])],
+        {"episodes": EPISODES},
+        [f"{FELL} (episode 1 of 2)"],
+    ),
+    "a broken promise of an empty episode": (
+        [right(answers=[], accepted=0, broken_promises=[FELL]), right()],
+        {"episodes": EMPTY},
+        [f"{FELL} (episode 0 of 2)"],
+    ),
+    "a broken promise behind an empty episode": (
+        [right(answers=[], accepted=0), right(broken_promises=[FELL])],
+        {"episodes": EMPTY},
+        [f"{FELL} (episode 1 of 2)"],
+    ),
+    "no expectation": (
+        [Ran(accepted=2, cycles=2)],
+        {"answers": NOTHING},
+        ["the scenario expects no answer: nothing was tested"],
+    ),
+    "no episode was run": ([], {"episodes": EPISODES[:1]}, ["0 of 1 episodes were run"]),
+    "the second episode was not run": ([right()], {"episodes": EPISODES}, ["1 of 2 episodes were run"]),
+}
 
 
-def test_findings_answer_that_never_came_is_one() -> None:
-    assert found([right(answers=[0x3C00])]) == ["1 of 2 answers: unanswered", "answer 1: got nothing"]
-    both = ["2 of 2 answers: unanswered", "answer 0: got nothing", "answer 1: got nothing"]
-    assert found([right(answers=[])]) == both
-
-
-def test_findings_answer_with_a_wrong_bit_is_one() -> None:
-    assert found([right(answers=[0x3C00, 0xC001])]) == ["1 of 2 answers: mismatches", f"answer 1: got {0xC001}"]
-
-
-@pytest.mark.parametrize(("answer", "said"), [(0x3C00, "{'bits': 15360}"), (None, "unknown bits")])
-def test_findings_answer_too_many_is_one(answer: int | None, said: str) -> None:
-    assert found([right(answers=[*CODES, answer])]) == [f"answer that nobody expects: {said}"]
-
-
-def test_findings_payload_that_was_not_accepted_is_one() -> None:
-    assert found([right(accepted=1)]) == ["only 1 of 2 payloads were accepted"]
-
-
-@pytest.mark.parametrize("cycles", [1, 3])
-def test_findings_products_that_took_other_than_their_cycles_are_one(cycles: int) -> None:
-    assert found([right(cycles=cycles)], cycles=2) == [f"2 products took {cycles} cycles, must be 2"]
-
-
-def test_findings_broken_promises_of_the_stream_are_all_told() -> None:
-    said = ["cycle 3: valid fell", "cycle 9: the answer changed"]
-    assert found([right(broken_promises=said)]) == said
-
-
-def test_findings_broken_promise_names_its_episode() -> None:
-    episodes = np.array([[0, 0, 5], [2, 2, 0]])
-    ran = [right(), Ran(broken_promises=["cycle 3: valid fell"])]
-    assert found(ran, episodes=episodes) == ["cycle 3: valid fell (episode 1 of 2)"]
-
-
-@pytest.mark.parametrize("at", [0, 1])
-def test_findings_broken_promise_of_any_episode_is_told(at: int) -> None:
-    ran = [right(answers=[], accepted=0), right()]
-    ran[at].broken_promises.append("cycle 3: valid fell")
-    assert found(ran, episodes=np.array([[0, 0, 5], [0, 0, 0]])) == [f"cycle 3: valid fell (episode {at} of 2)"]
-
-
-def test_findings_scenario_that_expects_nothing_is_one() -> None:
-    nothing = np.zeros(0, np.uint64)
-    ran = [Ran(accepted=2, cycles=2)]
-    assert found(ran, answers=nothing) == ["the scenario expects no answer: nothing was tested"]
-
-
-@pytest.mark.parametrize("episodes", [1, 2])
-def test_findings_episode_that_was_not_run_is_one(episodes: int) -> None:
-    ran = [right()][: episodes - 1]
-    plan = np.array([[0, 0, 5], [2, 2, 0]])[:episodes]
-    assert found(ran, episodes=plan) == [f"{episodes - 1} of {episodes} episodes were run"]
+@pytest.mark.parametrize("case", RUNS)
+def test_findings_of_a_run_are_its_faults_and_nothing_else(case: str) -> None:
+    ran, given, wanted = RUNS[case]
+    assert found(ran, **given) == wanted
 
 
 def test_findings_counters_that_were_not_read_are_one() -> None:

@@ -13,7 +13,7 @@ from sim.cycles.model import Model
 from sim.fields import Fields
 from sim.port import Port
 from sim.scenario import Scenario
-from tests.sim.test_driver import PAYLOADS, driven
+from tests.sim.test_monitor import PAYLOADS, driven
 from tools.paths import ROOT
 
 ANSWER = Fields({"payload": 16, "chunk": 4, "gap": 4, "idle": 8, "clears": 8})

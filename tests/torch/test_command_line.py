@@ -44,12 +44,14 @@ def told(capsys, *arguments):
          "trainer.fit.train_dataloader: is missing, must be there"]),
         ("trainr: {}", ["trainer: is missing, must be there", "trainr: is not a known key; did you mean trainer?"]),
         ("3: {}", ["trainer: is missing, must be there", "3: got 3, must be a key that is text"]),
+        ("- a list", ["{}: got ['a list'] at its top, must be a mapping of keys to values"]),
     ],
 )  # fmt: skip
 def test_file_that_is_no_run_file_is_told_in_a_line_for_each_mistake(tmp_path, capsys, text, messages):
     path = tmp_path / "run.yaml"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     assert told(capsys, "fit", path) == [each.format(path) for each in messages]
+    assert [*tmp_path.iterdir()] == [path]
 
 
 def test_unknown_key_that_is_like_no_other_is_told_with_those_of_its_place(capsys):
@@ -68,15 +70,31 @@ def test_unknown_key_that_is_like_no_other_is_told_with_those_of_its_place(capsy
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        *((["fit", run], f"run: got {run!r}, must be a YAML file or one of character_gpt, digits_cnn, digits_mlp")
+          for run in ("missing.yaml", ".", "/dev/null", "/proc/nothing")),
+        (["fit", "digits_mpl"], "run: got 'digits_mpl', must be a YAML file or one of character_gpt, digits_cnn, "
+         "digits_mlp; did you mean digits_mlp?"),
+        (["fit", "digits_mlp", "--set", "x=["], "--set: got x=[, whose value is not YAML: "),
+        (["fit", "digits_mlp", "--set", "x"], "--set: got 'x', must be KEY=VALUE"),
+        (["fit", "digits_mlp", "--threads", "0"], "--threads: got 0, must be at least 1"),
+        (["fit", "digits_mlp", "--resume", "--restart"], "argument --restart: not allowed with argument --resume"),
+        (["fit", "digits_mlp", "--model-dir", "run.yaml"], "--model-dir: got run.yaml, where nothing can be written"),
+        (["fit", "digits_mlp", "--model-dir", "/dev/full"], "--model-dir: got /dev/full, where nothing can be written"),
+        (["fit", "digits_mlp", "--model-dir", "/proc/nothing"],
+         "--model-dir: got /proc/nothing, where nothing can be written: No such file or directory"),
+        (["fit", "digits_mlp", "--levels", "/nowhere/levels.yaml"],
+         "--levels: got /nowhere/levels.yaml, which cannot be read: No such file or directory"),
         (["fit", "digits_mlp", "--steps", "0"], "--steps: got 0, must be at least 1"),
         (["fit", "digits_mlp", "--model-dir", ""], "trainer.init.model_dir: got None, must be a path"),
         (["fit", "digits_mlp", "--resume-from", "nowhere"], "--resume-from: got nowhere, must be the folder of a"),
         (["advise", "digits_mlp", "--chunks", "32,0"], "--chunks: got '32,0', must be whole numbers from 1 with"),
         (["advise", "digits_mlp", "-o", ""], "--output: got '', which cannot be written: it is a folder"),
+        (["advise", "digits_mlp", "-o", "no/levels.yaml"],
+         "--output: got no/levels.yaml, which cannot be written: its folder does not exist"),
         (["advise", "digits_mlp", "--costs", "{"], "--costs: got '{', which is not YAML: while parsing a flow node: "),
         (["report", "run.yaml"], "RUN: got run.yaml, must be the folder of a run, or its observations.jsonl"),
     ],
-)
+)  # fmt: skip
 def test_wrong_argument_is_told_in_one_line_by_the_name_that_it_has_here(
     tmp_path, capsys, monkeypatch, arguments, message
 ):

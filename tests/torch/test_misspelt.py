@@ -43,10 +43,6 @@ def test_unknown_half_type_is_answered_with_the_nearest():
         cstorch.amp.set_half_dtype("float8_e4m3")
 
 
-def test_unknown_run_is_answered_with_the_nearest(capsys):
-    assert "did you mean digits_mlp?" in refused(capsys, "fit", "digits_mpl").err
-
-
 def test_state_of_a_scaler_that_is_no_mapping_is_refused():
     with pytest.raises(TypeError, match=r"state_dict: got NoneType, must be what state_dict\(\) has returned"):
         cstorch.amp.GradScaler("dynamic").load_state_dict(None)
@@ -68,16 +64,6 @@ def test_attention_of_shapes_that_do_not_fit_names_its_own_arguments(shapes, sai
         cstorch.scaled_dot_product_attention(*map(torch.ones, shapes))
 
 
-def test_model_dir_that_cannot_be_made_is_named(capsys):
-    said = refused(capsys, "fit", "digits_mlp", "--steps", "1", "--model-dir", "/proc/nothing").err
-    assert "--model-dir: got /proc/nothing, where nothing can be written: No such file or directory" in said
-
-
-def test_level_map_that_is_not_there_is_named(capsys):
-    said = refused(capsys, "fit", "digits_mlp", "--levels", "/nowhere/levels.yaml").err
-    assert "--levels: got /nowhere/levels.yaml, which cannot be read: No such file or directory" in said
-
-
 def test_validation_without_a_checkpoint_says_how_to_give_one(capsys, tmp_path):
     said = refused(capsys, "validate", "digits_mlp", "--model-dir", tmp_path).err
     assert "--checkpoint: found no checkpoint in" in said
@@ -97,13 +83,6 @@ def test_resumed_run_counts_the_steps_that_it_has_made(capsys, trained, tmp_path
     assert cli.main(given) == 0
     assert "  3 steps in " in (said := capsys.readouterr().out)
     assert " (5 in all), mean loss of the last 3 steps" in said
-
-
-@pytest.mark.parametrize("output", ["{0}", "{0}/none/levels.yaml"])
-def test_advice_that_cannot_be_written_is_refused_ahead_of_the_search(capsys, tmp_path, output):
-    said = refused(capsys, "advise", "digits_mlp", "--budget", "0.1", "-o", output.format(tmp_path))
-    assert "--output: got" in said.err
-    assert said.out == ""
 
 
 def test_advice_that_fails_to_be_written_is_shown_instead(capsys):

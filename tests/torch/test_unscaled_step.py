@@ -71,26 +71,41 @@ def test_scaler_makes_the_step(scale):
     assert scaler.get_num_skipped_steps() == 0
 
 
-@pytest.mark.parametrize("half", ["float16", "bfloat16"])
-def test_other_formats_need_no_scaling(half):
-    model, optimizer = parts()
-    forward_and_backward(model, half)
-    optimizer.step()
-
-
-def test_gradients_that_were_only_looked_at_do_not_disturb_a_later_training():
-    forward_and_backward(nn.Linear(3, 2))
-    model, optimizer = parts()
+def plain(model):
     model(torch.ones(4, 3)).sum().backward()
-    optimizer.step()
 
 
-def test_forward_pass_alone_does_not_count():
-    model, optimizer = parts()
-    model(torch.ones(4, 3)).sum().backward()
+def forward_alone(model):
     with cstorch.precision(half="cbfloat16"), torch.no_grad():
         model(torch.ones(4, 3))
+
+
+def in_fp32():
+    cstorch.amp.set_half_dtype("cbfloat16")
+    cstorch.amp.enable_mixed_precision(False)
+
+
+#: Backward passes whose gradients need no scaling.
+UNSCALED = {
+    "float16": lambda model: forward_and_backward(model, "float16"),
+    "bfloat16": lambda model: forward_and_backward(model, "bfloat16"),
+    "gradients of another model": lambda model: [forward_and_backward(nn.Linear(3, 2)), plain(model)],
+    "a forward pass alone": lambda model: [plain(model), forward_alone(model)],
+    "fp32 that is meant": lambda model: [in_fp32(), plain(model)],
+    "another format than the process's": lambda model: [
+        cstorch.amp.set_half_dtype("cbfloat16"),
+        forward_and_backward(model, "bfloat16"),
+    ],
+}
+
+
+@pytest.mark.parametrize("case", UNSCALED)
+def test_step_of_gradients_that_need_no_scaling_is_made(case):
+    model, optimizer = parts()
+    before = model.weight.detach().clone()
+    UNSCALED[case](model)
     optimizer.step()
+    assert not torch.equal(model.weight, before)
 
 
 @pytest.mark.parametrize("optimizer", [torch.optim.SGD, cstorch.optim.AdamW])
@@ -102,21 +117,6 @@ def test_raw_loop_that_only_sets_cbfloat16_is_refused(optimizer):
     with pytest.raises(RuntimeError, match=r"^optimizer: the half type is cbfloat16.*GradScaler\('dynamic'\)"):
         optimizer.step()
     assert torch.equal(model.weight, before)
-
-
-def test_raw_loop_that_says_that_fp32_is_meant_trains():
-    cstorch.amp.set_half_dtype("cbfloat16")
-    cstorch.amp.enable_mixed_precision(False)
-    model, optimizer = parts()
-    model(torch.ones(4, 3)).sum().backward()
-    optimizer.step()
-
-
-def test_context_in_another_format_trains_where_cbfloat16_is_set():
-    cstorch.amp.set_half_dtype("cbfloat16")
-    model, optimizer = parts()
-    forward_and_backward(model, "bfloat16")
-    optimizer.step()
 
 
 def test_steps_of_several_optimizers_after_one_backward_pass_are_made():

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from golden import BF16, CBFLOAT16, FP16, FP32, convert, decode, encode, kernels, quantize
 
-from ..judges import all_codes, assert_same_bits, boundary_codes, random_codes, values_around
-from ..strategies import formats
+from ..judges import all_codes, assert_same_bits, boundary_codes, formats, random_codes, values_around
 from .operands import COMPILED, FORMATS
 
 EVERY_FORMAT = pytest.mark.parametrize("fmt", FORMATS, ids=str)
