@@ -111,7 +111,7 @@ class Accumulator(wiring.Component):
         """Return the accumulator for the operation at rank ``read``; the result of the last rank may pass by."""
         registers, position = self.registers, self.parameters.reading_position
         if not self.parameters.reads_early:
-            # An accumulator that is read with its class is not used while it is written.
+            # Where number and class are read at once, neither is used while it is written.
             if len(self.at) - 1 - position == self.parameters.accumulate_latency:
                 m.d.comb += registers.passes_by.eq(self._is_next(position, -1))
             return registers.number

@@ -212,7 +212,7 @@ class MacParameters(Parameters):
 
     @property
     def reads_early(self) -> bool:
-        """Whether the registers are read one rank ahead of ``read``, with a bypass for a result that is being written.
+        """Whether the registers are read one rank ahead of ``read``; results that are not written yet pass by.
 
         The memory then has a whole cycle. The read address is known that early if chunks are counted in two cycles.
         """

@@ -39,7 +39,8 @@ class ResultQueue(wiring.Component):
     Attributes
     ----------
     queue : Queue
-        Its ``level`` and ``storage`` are state that proofs refer to, and so is `packed` behind a rank ``pack``.
+        Its ``level`` and ``storage`` are state that proofs refer to, and so are `packed` and its ``w_en`` behind a rank
+        ``pack``.
     """
 
     def __init__(self, parameters: MacParameters, operation: data.StructLayout, entry: data.StructLayout) -> None:
@@ -52,17 +53,17 @@ class ResultQueue(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.queue = queue = self.queue
-        operation = self.packed
-        if "pack" in self.parameters.ranks:
-            behind = Signal(self._operation, name="behind_pack")
-            m.d.sync += behind.eq(self.finished)
-            m.d.comb += operation.eq(behind)
-        else:
-            m.d.comb += operation.eq(self.finished)
+        operation = self.finished
         is_result = operation.writes & operation.last & ~operation.promote
+        gives_result = (operation.error != Error.NONE) | is_result
+        if "pack" in self.parameters.ranks:
+            behind, is_there = Signal(self._operation, name="behind_pack"), Signal(name="is_there_behind_pack")
+            m.d.sync += [behind.eq(operation), is_there.eq(gives_result)]
+            operation, gives_result = behind, is_there
         m.d.comb += [
+            self.packed.eq(operation),
             queue.w_data.eq(self.entry),
-            queue.w_en.eq((operation.error != Error.NONE) | is_result),
+            queue.w_en.eq(gives_result),
             self.o.payload.eq(queue.r_data),
             self.o.valid.eq(queue.r_rdy),
             queue.r_en.eq(self.o.ready),

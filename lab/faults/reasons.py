@@ -65,7 +65,7 @@ REASONS: tuple[tuple[str, str, str, str, str], ...] = (
     ("*", "mac/flags.py", "reset", "*", _NO_OPERATION),
     # Of a rank the name of the first field stands for all: bits 0 to 3 are the register, others are no data.
     ("*", "mac/operation.py", "reset", "*.register* bit [0-3]", _NO_OPERATION),
-    ("*", "mac/results.py", "reset", "behind_pack.register* bit [0-3]", _NO_OPERATION),
+    ("*", "mac/results.py", "reset", "behind_pack.*", _NO_OPERATION),
     ("*", "mac/issue.py", "reset", "held.*", _NO_OPERATION),
 )
 

@@ -228,8 +228,8 @@ _OTHERS_ALONE = (
         _edit(
             "result_behind_the_last_rank_survives_reset",
             "mac/results.py",
-            'Signal(self._operation, name="behind_pack")',
-            'Signal(self._operation, name="behind_pack", reset_less=True)',
+            'Signal(name="is_there_behind_pack")',
+            'Signal(name="is_there_behind_pack", reset_less=True)',
         ),
     ),
     *_refuted(

@@ -96,6 +96,7 @@ class Places:
             packed = opened.packed
             gives = Cat(packed.error).any() | (packed.writes & packed.last & ~packed.promote)
             count = count + gives
+            yield "written behind pack", opened.results.w_en == gives
         for number, queue in enumerate(opened.queues):
             yield f"has word {number}", queue.has_word == (queue.level != 0)
         results = opened.queues[2].level
