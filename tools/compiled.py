@@ -32,7 +32,6 @@ except ModuleNotFoundError as missing:
     raise ModuleNotFoundError("tools.compiled needs Amaranth: pip install -e '.[hdl]'", name=missing.name) from missing
 
 from tools.cxxrtl import OPTIONS, headers
-from tools.elaboration import quick_elaboration
 from tools.integers import with_integers
 from tools.yosys import run_yosys
 
@@ -82,8 +81,7 @@ class Compiled:
         for port, width in (self.inputs | self.outputs).items():
             if width > WORD_BITS:
                 raise ValueError(f"component: port {port} of {name} has {width} bits, must be at most {WORD_BITS}")
-        with quick_elaboration():
-            netlist = rtlil.convert(component, emit_src=False)
+        netlist = rtlil.convert(component, emit_src=False)
         clocks = inputs_of_top(netlist) - set(self.inputs)
         if clocks:
             raise ValueError(f"component: {name} has {', '.join(sorted(clocks))}, must be combinational")

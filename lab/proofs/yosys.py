@@ -14,7 +14,6 @@ from amaranth.back import rtlil
 from hdl.verilog import to_verilog
 from lab.proofs.errors import ToolError, version_of
 from lab.proofs.netlist import Netlist, parse
-from tools.elaboration import quick_elaboration
 from tools.errors import ToolFailed
 from tools.programs import YOSYS
 
@@ -76,7 +75,7 @@ def run_yosys(script: str, folder: Path) -> None:
 
 def rtlil_of(component: Any) -> str:
     """Return a component as RTLIL, whose top module is ``top``."""
-    with ELABORATING, quick_elaboration():
+    with ELABORATING:
         return rtlil.convert(component, name="top", emit_src=False)
 
 
@@ -87,7 +86,7 @@ def netlist_of(component: Any, folder: Path, script: str = COMBINATIONAL, models
 
 def netlist_of_verilog(component: Any, folder: Path, script: str = WITH_MEMORIES) -> Netlist:
     """Return the netlist of a component by way of its Verilog, which says of every register what it starts with."""
-    with ELABORATING, quick_elaboration():
+    with ELABORATING:
         text = to_verilog(component, "top")
     return write_netlist(text, folder, script, reading="read_verilog")
 

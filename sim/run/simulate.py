@@ -33,7 +33,6 @@ from sim.stimulus.rounded import rounded_scenarios, takes_modes_or_widens
 from sim.stimulus.rounded_vector import rounded_vector_scenarios
 from sim.stimulus.vector import vector_scenarios
 from sim.units import UNITS, port_of
-from tools.elaboration import quick_elaboration
 from tools.paths import ROOT
 from tools.yosys import loaded_yosys
 
@@ -105,7 +104,7 @@ def _run(job: Job, outcome: Outcome) -> None:
     port = port_of(unit, component)
     design = job.verilog or job.folder / f"{unit.name}.v"
     if job.verilog is None:
-        with loaded_yosys(), quick_elaboration():
+        with loaded_yosys():
             design.write_text(to_verilog(component, unit.name))
     bench = job.folder / f"{TOP}.v"
     bench.write_text(shell(unit.name, port, axi_stream=unit.kind is Kind.AXI_STREAM))
