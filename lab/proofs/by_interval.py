@@ -36,7 +36,7 @@ from lab.proofs.terms import (
     verdict,
 )
 
-__all__ = ["addition", "conversion", "decode", "exact_product", "exact_sum", "fused_step"]
+__all__ = ["addition", "decode", "exact_product", "exact_sum", "fused_step"]
 
 
 def decode(code: str, fmt: FloatFormat, carrier: Sort, *, fraction_bits: int | None = None) -> str:
@@ -55,19 +55,6 @@ def decode(code: str, fmt: FloatFormat, carrier: Sort, *, fraction_bits: int | N
 def _read(parts: list[str], carrier: Sort) -> str:
     word = " ".join(part for part in parts if not part.endswith(" 0)"))
     return from_bits(f"(concat {word})", carrier)
-
-
-def conversion(
-    code: str, source: FloatFormat, destination: FloatFormat, out: str, flags: str, carrier: Sort = DOUBLE
-) -> str:
-    """Return definitions up to ``correct``: `out` and `flags` are what converting `code` gives."""
-    text = define("below", carrier, decode(code, source, carrier))
-    text += define("above", carrier, "below")
-    text += define("is_nan", "Bool", is_nan(code, source))
-    text += define("is_invalid", "Bool", is_signalling(code, source))
-    text += define("is_infinite", "Bool", is_infinite(code, source))
-    text += define("is_negative", "Bool", sign_bit(code, source))
-    return text + conclusion(destination, carrier, out, flags)
 
 
 def fused_step(

@@ -17,7 +17,7 @@ from golden.rounding import Rounding
 from hdl.cores.fused_step import FusedStep
 from hdl.cores.step_formats import StepFormats
 from lab.proofs import by_interval_in_modes, by_theory, cut
-from lab.proofs.by_theory_in_modes import SMT_MODES
+from lab.proofs.by_theory import SMT_MODES
 from lab.proofs.converters import say_result
 from lab.proofs.cut import Mode
 from lab.proofs.halves import SecondHalf
