@@ -4,10 +4,8 @@ import pytest
 from amaranth.sim import Simulator
 
 from lab.boards.expectation import expect
-from lab.boards.line import VerdictLine
 from lab.boards.plan import Plan
-from lab.boards.station import Station
-from lab.boards.uart import UartTransmitter
+from lab.boards.station import Station, UartTransmitter, VerdictLine
 from tools.simulator import CompiledSimulator
 
 pytestmark = pytest.mark.long
