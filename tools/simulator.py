@@ -81,7 +81,7 @@ class CompiledSimulator:
 
 
 class Bench:
-    """What a testbench sees of a unit: `get`, `set`, `tick` and `delay`, as Amaranth defines them."""
+    """The unit as a testbench sees it: `get`, `set`, `tick` and `delay`, as Amaranth defines them."""
 
     def __init__(self, code: Any, top: Any, ports: dict[int, tuple[int, Value]], clock: int | None) -> None:
         self._code, self._top, self._is_settled = code, top, False

@@ -101,7 +101,7 @@ class PllSettings:
         """Return the loop between two clock signals; `locked` tells that the output is steady."""
         return Instance(
             "EHXPLLL",
-            # What the loop filter needs to know, as the vendor's tools write it.
+            # Parameters of the loop filter, as the vendor's tools write them.
             a_FREQUENCY_PIN_CLKI=f"{self.given:g}",
             a_FREQUENCY_PIN_CLKOP=f"{self.wanted:g}",
             a_ICP_CURRENT="12",
@@ -171,7 +171,7 @@ class Top(Elaboratable):
     def _add_pll(self, m: Module, platform: Any, settings: PllSettings) -> None:
         clock, locked = Signal(name="pll_clock"), Signal(name="pll_locked")
         m.submodules.clock_in = clock_in = io.Buffer("i", platform.request(platform.default_clk, dir="-"))
-        # nextpnr derives the constraint of the new clock from that of the old one.
+        # nextpnr derives the new clock's constraint from the old one's.
         m.submodules.pll = settings.instance(clock_in.i, clock, locked)
         m.domains.sync = ClockDomain("sync")
         m.d.comb += ClockSignal("sync").eq(clock)

@@ -160,7 +160,7 @@ class Signature(wiring.Component):
         return m
 
 
-#: Cycles without a result after which the unit counts as stuck: several times what the longest window can take.
+#: Cycles without a result after which the unit counts as stuck: several times the length of the longest window.
 PATIENCE = 8 * Plan.LONGEST * Plan.REGISTERS // 2
 
 

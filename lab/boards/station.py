@@ -56,7 +56,7 @@ class UartTransmitter(wiring.Component):
                 timer.eq(self.cycles - 1),
             ]
         with m.Elif(self.i.valid):
-            # Start bit first, then the data; what is shifted in behind them is the stop bit.
+            # Start bit first, then the data; the stop bit is shifted in behind them.
             m.d.sync += [frame.eq(Cat(C(0, 1), self.i.payload)), left.eq(10)]
         return m
 
