@@ -21,8 +21,8 @@ class Plan:
 
     Product number n of the round takes its operands from a linear-feedback shift register of 32 bits: ``a`` is its low
     half, ``b`` the high one. It starts at `SEED`. From one product to the next it makes 32 Galois steps to the left by
-    `POLYNOMIAL`, the primitive one of CRC-32. The two low bits of the window's number shape the exponent field E and the
-    fraction F of each operand; the sign bit stays:
+    `POLYNOMIAL`, the primitive one of CRC-32. The two low bits of the window's number shape the exponent field E and
+    the fraction F of each operand; the sign bit stays:
 
     == ==========================================================================================
     0  E = bias - 8 + (E mod 16): numbers around 1.0

@@ -120,7 +120,7 @@ def exact_sum(acc: str, accumulator: FloatFormat, carrier: Sort, *, zero_is_nega
 
 
 def conclusion(destination: FloatFormat, carrier: Sort, out: str, flags: str) -> str:
-    """Define ``correct`` from what the operation has defined.
+    """Define ``correct`` from the operation's definitions.
 
     That is: ``is_nan``, ``is_invalid``, ``is_infinite`` (unless it is a NaN); ``below`` and ``above``, the exact result
     rounded down and up, if it is neither; and ``is_negative``, the sign of an infinity or an exact zero.

@@ -55,12 +55,12 @@ SMT_MODES = {
 
 
 def sort_of(fmt: FloatFormat) -> Sort:
-    """Return the format of SMT-LIB with the same widths: that of the twin."""
+    """Return the format of SMT-LIB with the same widths: the twin's."""
     return Sort(fmt.exponent_bits, fmt.precision)
 
 
 def offset(fmt: FloatFormat) -> int:
-    """Return by how many binades a number is smaller than that of the same code in the twin."""
+    """Return by how many binades a number is smaller than the same code's in the twin."""
     return fmt.bias - sort_of(fmt).bias
 
 
@@ -161,7 +161,7 @@ def _step_rounded_twice(move: int, precision: int, sort: Sort, wide: Sort) -> st
         text += define(f"longer_{mode}", longer, f"(fp.fma {mode} scaled {y} {z})")
     for mode in ("RTP", "RTN"):
         text += define(f"rounded_{mode}", sort, round_to(sort, f"longer_{mode}", mode))
-    # The sign of an exact zero is that of rounding to nearest in this mode, too.
+    # An exact zero has the sign of rounding to nearest in this mode, too.
     for name, target in (("rounded_RNE", sort), ("unbounded", wide)):
         nearest = (round_to(target, "longer_RTZ", mode) for mode in ("RNE", "RNA"))
         text += define(name, target, f"(ite (fp.eq longer_RTP longer_RTN) {' '.join(nearest)})")
@@ -169,7 +169,7 @@ def _step_rounded_twice(move: int, precision: int, sort: Sort, wide: Sort) -> st
 
 
 def _conclusion(destination: FloatFormat, unbounded: Sort, out: str, flags: str, mode: str = "RNE") -> str:
-    """Define ``correct`` from what the operation has defined: the same exact result rounded in several ways."""
+    """Define ``correct`` from the operation's definitions: the same exact result rounded in several ways."""
     sort = sort_of(destination)
     largest = (2 - Fraction(1, 1 << destination.fraction_bits)) * Fraction(2) ** sort.bias
     smallest = Fraction(2) ** (1 - sort.bias)

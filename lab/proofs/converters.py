@@ -66,7 +66,7 @@ class ChosenMode:
         return {"random": slice_of(unit.port("controls"), high, self.low), "random_bits": DEFAULT_RANDOM_BITS}
 
     def explain(self, ports: Mapping[str, int]) -> str:
-        """Say what golden says of a solution."""
+        """Say golden's result for a solution."""
         options: dict[str, Any] = {"rounding": self.mode, "overflow": self.overflow}
         if self.mode is Rounding.STOCHASTIC:
             options["random"] = ports["controls"] >> self.low
@@ -100,7 +100,7 @@ def converter_proofs() -> Iterator[Proof]:
     for source, destination in permutations(FORMATS, 2):
         name = f"converter/{source}_to_{destination}"
         has_narrow = source in NARROW_FORMATS or destination in NARROW_FORMATS
-        # What training uses most; the rest is in the full tier.
+        # Training uses these most; the rest is in the full tier.
         is_usual = has_narrow and not {source, destination}.isdisjoint({FP32, CBFLOAT16})
         if (source, destination) in CONVERSIONS:
             yield from _proofs(name, ChosenMode(source, destination), "", fast=True)
@@ -135,7 +135,7 @@ def _proofs(name: str, chosen: ChosenMode, words: str, *, fast: bool) -> Iterato
 
 
 def say_result(wanted: tuple[int, int], given: int, fmt: FloatFormat, width: int) -> str:
-    """Say what golden says of operands, and who is wrong: the unit or the specification."""
+    """Say golden's result, and who is wrong: the unit or the specification."""
     got = given & (1 << fmt.width) - 1, given >> width
     text = (
         f"golden.reference gives {wanted[0]:#x} with flags {int(wanted[1]):#x}, the unit {got[0]:#x} with {got[1]:#x}"

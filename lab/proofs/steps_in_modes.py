@@ -61,7 +61,7 @@ class RoundedStep(Mode):
         return {"random": unit.port("random"), "random_bits": self.formats.random_bits}
 
     def explain(self, ports: Mapping[str, int]) -> str:
-        """Say what golden says of a solution for the whole step."""
+        """Say golden's result for a solution of the whole step."""
         options: dict[str, Any] = {"rounding": self.rounding}
         if self.rounding is Rounding.STOCHASTIC:
             options |= {"random": ports["random"], "random_bits": self.formats.random_bits}
