@@ -31,11 +31,10 @@ except ModuleNotFoundError as missing:
     raise ModuleNotFoundError("tools.compiled needs Amaranth: pip install -e '.[hdl]'", name=missing.name) from missing
 
 from tools.cxxrtl import OPTIONS, headers
-from tools.elaboration import quick_elaboration
 from tools.integers import with_integers
 from tools.yosys import run_yosys
 
-__all__ = ["Compiled", "fields", "library"]
+__all__ = ["Compiled", "fields", "inputs_of_top", "library", "member", "translate_rtlil"]
 
 #: Where the libraries are kept; each is named after a hash of all that went into it.
 FOLDER = Path(__file__).resolve().parents[1] / "build" / "compiled"
@@ -81,12 +80,11 @@ class Compiled:
         for port, width in (self.inputs | self.outputs).items():
             if width > WORD_BITS:
                 raise ValueError(f"component: port {port} of {name} has {width} bits, must be at most {WORD_BITS}")
-        with quick_elaboration():
-            netlist = rtlil.convert(component, emit_src=False)
-        clocks = _inputs_of_top(netlist) - set(self.inputs)
+        netlist = rtlil.convert(component, emit_src=False)
+        clocks = inputs_of_top(netlist) - set(self.inputs)
         if clocks:
             raise ValueError(f"component: {name} has {', '.join(sorted(clocks))}, must be combinational")
-        source = with_integers(_translate(netlist), "top") + self._loop()
+        source = with_integers(translate_rtlil(netlist), "top") + self._loop()
         self._run = ctypes.CDLL(str(library(source, headers(), OPTIONS))).run
         pointer = np.ctypeslib.ndpointer(np.uint64, flags="C_CONTIGUOUS")
         self._run.argtypes = [ctypes.c_uint64, *[pointer] * (len(self.inputs) + len(self.outputs))]
@@ -95,9 +93,9 @@ class Compiled:
     def _loop(self) -> str:
         """Return the C++ that evaluates vector after vector."""
         arguments = [f"const uint64_t *{port}" for port in self.inputs] + [f"uint64_t *{port}" for port in self.outputs]
-        body = [f"top.{_member(port)}.set<uint64_t>({port}[k]);" for port in self.inputs]
+        body = [f"top.{member(port)}.set<uint64_t>({port}[k]);" for port in self.inputs]
         body += ["top.step();"]
-        body += [f"{port}[k] = top.{_member(port)}.get<uint64_t>();" for port in self.outputs]
+        body += [f"{port}[k] = top.{member(port)}.get<uint64_t>();" for port in self.outputs]
         lines = ["", 'extern "C" void run(uint64_t count, ' + ", ".join(arguments) + ") {"]
         lines += ["  cxxrtl_design::p_top top;", "  for (uint64_t k = 0; k < count; k++) {"]
         lines += [*(f"    {line}" for line in body), "  }", "}", ""]
@@ -166,7 +164,7 @@ def _ports(component: wiring.Component) -> tuple[dict[str, int], dict[str, int]]
     return inputs, outputs
 
 
-def _inputs_of_top(netlist: str) -> set[str]:
+def inputs_of_top(netlist: str) -> set[str]:
     """Return the inputs in the netlist: a component with registers has a clock, which is not in its signature."""
     top = re.search(r"^module \\top$(.*?)^end$", netlist, re.MULTILINE | re.DOTALL)
     assert top, "no module top in the netlist"
@@ -174,7 +172,7 @@ def _inputs_of_top(netlist: str) -> set[str]:
     return {name for width, name in declared if int(width)}
 
 
-def _member(port: str) -> str:
+def member(port: str) -> str:
     """Return the port's name in C++: CXXRTL doubles underscores."""
     return "p_" + port.replace("_", "__")
 
@@ -188,7 +186,7 @@ def _words(given: ArrayLike, port: str, width: int) -> NDArray[np.uint64]:
     return array.astype(np.uint64, copy=False)
 
 
-def _translate(netlist: str) -> str:
+def translate_rtlil(netlist: str) -> str:
     """Have Yosys turn the netlist into C++, without debug information, which triples the compile time.
 
     Amaranth's wrapper has no such option. It also warns of wires that are evaluated twice, as are struct ports whose

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lab.boards.bitstream import STEPS, Bitstream, build
-from lab.boards.boards import BOARDS, platform_of
+from lab.boards.board import BOARDS, platform_of
 from lab.boards.expectation import expect
 from lab.boards.plan import Plan
 from tools.errors import MeasurementError

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lab.boards.boards import platform_of
+from lab.boards.board import Top, platform_of
 from lab.boards.plan import Plan
-from lab.boards.top import Top
 from tools.errors import MeasurementError, ToolFailed
 from tools.programs import NEXTPNR, YOSYS, Tool
 
@@ -64,7 +63,7 @@ def prepare(board: str, expected: int, *, megahertz: float | None = None, plan: 
     Parameters
     ----------
     board : str
-        A name of `lab.boards.boards.BOARDS`.
+        A name of `lab.boards.board.BOARDS`.
     expected : int
         The signature that a round must have, 32 bits.
     megahertz : float, optional

@@ -37,7 +37,7 @@ def operands(plan: Plan) -> tuple[Codes, Codes]:
 
 
 def expect(plan: Plan) -> Expectation:
-    """Compute with `golden` what the unit must answer in a round."""
+    """Compute the answers of a round with `golden`."""
     a, b = (np.moveaxis(codes, 1, -1) for codes in operands(plan))
     window, lane = np.arange(plan.windows)[:, np.newaxis], np.arange(plan.lanes)[np.newaxis, :]
     levels = (window + lane) % 3
@@ -57,7 +57,7 @@ def expect(plan: Plan) -> Expectation:
 
 def _noise(plan: Plan, count: int) -> Codes:
     """Return the states of the shift register, 32 steps from each to the next."""
-    # What becomes of each bit alone; the register is linear, so that a state becomes the sum of what its bits become.
+    # The next state of each bit alone. The register is linear: the next state of a sum is the sum of the next states.
     bits = np.uint32(1) << np.arange(32, dtype=np.uint32)
     for _ in range(32):
         bits = bits << np.uint32(1) ^ np.where(bits >> np.uint32(31), np.uint32(plan.POLYNOMIAL), np.uint32(0))

@@ -20,9 +20,9 @@ class Plan:
     overtake each other stay within it.
 
     Product number n of the round takes its operands from a linear-feedback shift register of 32 bits: ``a`` is its low
-    half, ``b`` the high one. It starts at `SEED` and makes 32 Galois steps to the left of the polynomial `POLYNOMIAL`
-    (that of CRC-32, which is primitive) from one product to the next. The two low bits of the window's number say what
-    becomes of the exponent field E and the fraction F of each operand; the sign bit stays:
+    half, ``b`` the high one. It starts at `SEED`. From one product to the next it makes 32 Galois steps to the left by
+    `POLYNOMIAL`, the primitive one of CRC-32. The two low bits of the window's number shape the exponent field E and
+    the fraction F of each operand; the sign bit stays:
 
     == ==========================================================================================
     0  E = bias - 8 + (E mod 16): numbers around 1.0
@@ -34,10 +34,10 @@ class Plan:
     Lane i of window w runs at precision level ``(i + w) mod 3``, in register 2 i, or in 2 i + 1 if the level is 2 and
     bit 2 of w is set. Each lane thus has every level and every kind of operand with each other.
 
-    A result becomes 8 bytes: the bits (4, least significant first), the flags, the register in the low 6 bits of a byte
-    with the error above it, and the number of the window (2, least significant first). The signature is the sum of the
-    CRC-32 of all results, modulo 2**32: it does not depend on the order, and the number of the window is what holds
-    each result in its place.
+    A result becomes 8 bytes: the bits (4, least significant first), the flags, a byte of register and error, and the
+    number of the window (2, least significant first). The register has the low 6 bits of its byte. The signature is the
+    sum of the CRC-32 of all results, modulo 2**32. It does not depend on the order; the number of the window holds each
+    result in its place.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ class Plan:
 
     @property
     def lanes(self) -> int:
-        """Reductions that run at the same time, each in a pair of registers of its own."""
+        """Reductions that run at the same time, each in another pair of registers."""
         return self.REGISTERS // 2
 
     @property

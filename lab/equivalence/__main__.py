@@ -1,4 +1,4 @@
-"""``python -m lab.equivalence BEFORE AFTER``: prove every unit of one equivalent to that of the other."""
+"""``python -m lab.equivalence BEFORE AFTER``: prove every unit equivalent to its namesake."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _COMMENT = re.compile(r"//.*$", re.MULTILINE)
 
 
 def compare(before: str, after: str) -> tuple[str, str]:
-    """Return what is proven of two texts of Verilog, and what is different or not proven: one of them is empty."""
+    """Compare two texts of Verilog; return the proven relation, and the difference or doubt. One of them is empty."""
     if _COMMENT.sub("", before) == _COMMENT.sub("", after):
         return "identical but for comments", ""
     found = difference(unit_of_verilog(before), unit_of_verilog(after))

@@ -23,7 +23,7 @@ _SYMBOL = re.compile(r"^([io])(\d+) (.+)$")
 
 @dataclass(frozen=True)
 class AigerUnit:
-    """A unit of two-input gates. Literals are those of AIGER: twice a variable, plus one if it is inverted.
+    """A unit of two-input gates. Literals are written as in AIGER: twice a variable, plus one if it is inverted.
 
     Parameters
     ----------

@@ -2,9 +2,9 @@
 
 Registers that a simulated run has never seen to differ are taken to be the same, in classes, be they of one unit or of
 both. Induction decides: if the registers of every class are the same in one cycle, they are the same in the next one.
-A class for which that does not follow is split, and all are tried again; what is left is proven, because every register
-of a class starts with the same value. Where the units are built alike, the next values are the same gates and there is
-nothing to decide; a SAT solver decides the others.
+A class for which that does not follow is split, and all are tried again. The classes left are proven, because every
+register of a class starts with the same value. Where the units are built alike, the next values are the same gates and
+there is nothing to decide; a SAT solver decides the others.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _CONFLICTS = 2_000_000
 
 
 def difference(one: AigerUnit, other: AigerUnit) -> str:
-    """Return an empty string if two units are proven equivalent, or else what is different or not proven."""
+    """Return an empty string if two units are proven equivalent, or else the difference or doubt."""
     for kind, those, these in (("input", one.inputs, other.inputs), ("output", one.outputs, other.outputs)):
         if only := sorted(those.keys() ^ these.keys()):
             return f"{kind} {only[0]} is in one of them only"
@@ -33,7 +33,7 @@ def difference(one: AigerUnit, other: AigerUnit) -> str:
 
 
 class _Correspondence:
-    """The classes of registers, and what is known of them."""
+    """The classes of registers."""
 
     def __init__(self, one: AigerUnit, other: AigerUnit, seen: Seen) -> None:
         self._units = (one, other)
@@ -44,7 +44,7 @@ class _Correspondence:
             for unit, traces in zip(self._units, seen.traces, strict=True)
             for trace, (_, _, start) in zip(traces, unit.registers, strict=True)
         ]
-        # The first two classes are those of registers that are always 0, and always 1.
+        # Registers of the first class are always 0, of the second always 1.
         numbers = {(seen.constants[0], 0): 0, (seen.constants[1], 1): 1}
         self._classes = [numbers.setdefault(kind, len(numbers)) for kind in kinds]
         self._count = len(numbers)
@@ -72,7 +72,7 @@ class _Correspondence:
                     return self._outputs(graph, question, *outputs)
 
     def _split_by_chance(self) -> bool:
-        """Split classes whose registers do not stay the same in random states in which those of every class are."""
+        """Split classes whose registers differ behind a random state in which all registers of a class are the same."""
         held = random_words(self._rng, count=self._count)
         held[0], held[1] = 0, ~np.uint64(0)
         given = {name: random_words(self._rng)[0] for name in self._units[0].inputs}

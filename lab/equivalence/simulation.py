@@ -58,12 +58,12 @@ def simulate(one: AigerUnit, other: AigerUnit) -> Seen:
 
 
 def random_words(rng: np.random.Generator, count: int = 1) -> NDArray[np.uint64]:
-    """Return so many rows of words."""
+    """Return `count` rows of words."""
     return rng.integers(0, 2**64, (count, _WORDS), dtype=np.uint64)
 
 
 def _given(rng: np.random.Generator, name: str) -> NDArray[np.uint64]:
-    """Return what an input is given in a cycle."""
+    """Return the values of an input in a cycle."""
     if name in ("rst", "aresetn"):
         rare: NDArray[np.uint64] = np.bitwise_and.reduce(random_words(rng, 5))
         return rare if name == "rst" else ~rare
@@ -94,7 +94,7 @@ class Machine:
         self.following(given, self._next)
 
     def following(self, given: dict[str, NDArray[np.uint64]], held: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        """Return what the registers hold behind a cycle in which they hold something."""
+        """Return the values of the registers behind a cycle, from the values in it."""
         values = self._values
         values[self._register] = held
         for name, variable in self._unit.inputs.items():
@@ -105,7 +105,7 @@ class Machine:
         return self._next
 
     def output(self, name: str) -> NDArray[np.uint64]:
-        """Return what an output was in this cycle."""
+        """Return the values of an output in this cycle."""
         return self._literals(np.array([self._unit.outputs[name]]))[0]
 
     def _literals(self, literals: NDArray[np.int64]) -> NDArray[np.uint64]:

@@ -26,7 +26,6 @@ from sim.run.pool import fresh_processes
 from sim.run.simulate import Job, run_unit
 from sim.run.simulators import MissingSimulator, check_simulator
 from sim.units import UNITS
-from tools.elaboration import quick_elaboration
 from tools.evidence import Means, Record, note
 from tools.interrupts import end_with_parent, ended_by_interrupts, ending_on_interrupt
 from tools.yosys import loaded_yosys
@@ -97,7 +96,7 @@ def mutate(mutant: Mutant, folder: Path, original: str) -> Path:
 
 def verilog_of(unit: str) -> str:
     """Return the Verilog of a unit as it is."""
-    with loaded_yosys(), quick_elaboration():
+    with loaded_yosys():
         return to_verilog(UNITS[unit].build(), unit)
 
 

@@ -1,11 +1,11 @@
-"""Drive a unit at full rate in Amaranth's simulator and count."""
+"""Drive a unit at full rate, as machine code, and count."""
 
 from __future__ import annotations
 
 from fractions import Fraction
 from typing import Any
 
-from tools.simulator import simulator_of
+from tools.simulator import CompiledSimulator
 
 __all__ = ["products_per_beat", "products_per_cycle"]
 
@@ -72,10 +72,7 @@ def products_per_cycle(unit: Any, *, level: int, chunk: int = 32, chunks: int = 
                 await ctx.tick()
                 cycle += 1
 
-    simulator = simulator_of(unit)
-    simulator.add_clock(1e-6)
-    simulator.add_testbench(testbench)
-    simulator.run()
+    CompiledSimulator(unit).run(testbench)
     start, end = chunk * len(registers), (length - chunk) * len(registers)
     cycles = accepted_at[end] - accepted_at[start]
     return Fraction((end - start) * products_per_beat(unit, level), cycles)

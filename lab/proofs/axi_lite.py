@@ -3,7 +3,7 @@
 *The registers alone*, in every cycle from every state: an address, data or strobes are taken when both sides are ready;
 a write is carried out once both are there and the last answer has left, and clears the counters exactly if it strobes a
 byte of the register 0x3c; other registers are answered with an error. A read gives what its counter shows in that
-cycle, and 0 where there is none. What is offered stays, unchanged, until it is taken. A reset leaves nothing on its
+cycle, and 0 where there is none. An offered word stays, unchanged, until it is taken. A reset leaves nothing on its
 way.
 
 *In the AXI4-Stream unit*, which has the unit inside left out: for any traffic in the cycles after a reset, the bus
@@ -74,7 +74,7 @@ def _holds(instance: Instance, port: str) -> str:
 
 
 def _rules(folder: Path) -> str:
-    """Return what has a solution if the registers break a rule."""
+    """Return a formula with a solution if the registers break a rule."""
     netlist = netlist_of(RegistersAlone(), folder, SEQUENTIAL)
     now = netlist.instance("top", given=_QUIET)
     (after,) = following(netlist, 1, "after", now, [{}])
@@ -119,7 +119,7 @@ def _rules(folder: Path) -> str:
 
 
 def _register(now: Instance) -> str:
-    """Return what the register shows that is read."""
+    """Return the contents of the register that is read."""
     shown, counts = bits(0, COUNTER_BITS), now.port("counts")
     for place, number in enumerate(_COUNTERS):
         low = place * COUNTER_BITS
@@ -129,7 +129,7 @@ def _register(now: Instance) -> str:
 
 
 def _in_place(cycles: int, folder: Path) -> str:
-    """Return what has a solution if the bus of the unit does anything else than the registers alone."""
+    """Return a formula with a solution if the bus of the unit does anything else than the registers alone."""
     component = AxiStreamMac(operands=(CBFLOAT16,), counters=True)
     unit = netlist_of(component, folder, f"{EVERTED_UNIT}; dffunmap; opt_clean")
     alone = netlist_of(RegistersAlone(), folder, SEQUENTIAL)

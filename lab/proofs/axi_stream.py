@@ -44,7 +44,7 @@ def _build(operands: tuple[FloatFormat, ...], folder: Path) -> str:
 
 
 def wiring_formula(component: AxiStreamMac, netlist: Netlist) -> str:
-    """Return what has a solution if a port of the unit or of its wrapper gets anything else than it should."""
+    """Return a formula with a solution if a port of the unit or of its wrapper gets anything else than it should."""
     unit, top = component.unit, netlist.instance()
     beat, answer = product_beat_layout(unit.parameters), result_beat_layout(unit.parameters)
     # Of the names that a wire has on either side Yosys keeps one.

@@ -7,7 +7,7 @@ every value and every other one, the largest of the block:
   a scale, and else the nearest;
 - the value over this scale lies in the interval of the numbers that round to its element, or beyond the largest one.
 
-Numbers are those of Float64, read from the codes by moving their exponents. None is ever rounded.
+Numbers are Float64, read from the codes by moving their exponents. None is ever rounded.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from lab.proofs.yosys import netlist_of
 
 __all__ = ["block_proofs", "formula"]
 
-#: What is proven in every mode.
+#: Proven in every mode.
 _IN_ALL_MODES = (FP32, FLOAT8_E4M3FN)
 _RANDOM_BITS = 16
 _SCALE_BITS = 8
@@ -78,7 +78,7 @@ def _build(plan: BlockPlan, folder: Path) -> str:
 
 
 def formula(netlist: Netlist, plan: BlockPlan) -> str:
-    """Return what has a solution if a netlist with the ports of `QuantizeBlock`, of two values, is wrong."""
+    """Return a formula with a solution if a netlist with the ports of `QuantizeBlock`, of two values, is wrong."""
     unit = netlist.instance()
     source, element = plan.source, plan.element
     width = source.width

@@ -36,7 +36,7 @@ from lab.proofs.terms import (
     verdict,
 )
 
-__all__ = ["addition", "conversion", "decode", "exact_product", "exact_sum", "fused_step"]
+__all__ = ["addition", "decode", "exact_product", "exact_sum", "fused_step"]
 
 
 def decode(code: str, fmt: FloatFormat, carrier: Sort, *, fraction_bits: int | None = None) -> str:
@@ -55,19 +55,6 @@ def decode(code: str, fmt: FloatFormat, carrier: Sort, *, fraction_bits: int | N
 def _read(parts: list[str], carrier: Sort) -> str:
     word = " ".join(part for part in parts if not part.endswith(" 0)"))
     return from_bits(f"(concat {word})", carrier)
-
-
-def conversion(
-    code: str, source: FloatFormat, destination: FloatFormat, out: str, flags: str, carrier: Sort = DOUBLE
-) -> str:
-    """Return definitions up to ``correct``: `out` and `flags` are what converting `code` gives."""
-    text = define("below", carrier, decode(code, source, carrier))
-    text += define("above", carrier, "below")
-    text += define("is_nan", "Bool", is_nan(code, source))
-    text += define("is_invalid", "Bool", is_signalling(code, source))
-    text += define("is_infinite", "Bool", is_infinite(code, source))
-    text += define("is_negative", "Bool", sign_bit(code, source))
-    return text + conclusion(destination, carrier, out, flags)
 
 
 def fused_step(
@@ -133,7 +120,7 @@ def exact_sum(acc: str, accumulator: FloatFormat, carrier: Sort, *, zero_is_nega
 
 
 def conclusion(destination: FloatFormat, carrier: Sort, out: str, flags: str) -> str:
-    """Define ``correct`` from what the operation has defined.
+    """Define ``correct`` from the operation's definitions.
 
     That is: ``is_nan``, ``is_invalid``, ``is_infinite`` (unless it is a NaN); ``below`` and ``above``, the exact result
     rounded down and up, if it is neither; and ``is_negative``, the sign of an infinity or an exact zero.

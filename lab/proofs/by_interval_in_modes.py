@@ -138,7 +138,7 @@ def rounding(
     """
     extra = random_bits if mode is Rounding.STOCHASTIC else 1
     fraction_bits = destination.fraction_bits + extra
-    # One more exponent bit than the destination has, and one more fraction bit for what is tiny.
+    # One more exponent bit than the destination has, and one more fraction bit for tiny numbers.
     width = destination.exponent_bits + 1 + fraction_bits + 1
     interval = _Interval(mode, random, random_bits, width, moves_away(mode, is_negative))
 

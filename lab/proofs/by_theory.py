@@ -1,9 +1,13 @@
-"""Specification A: rounding by SMT-LIB's ``to_fp`` and ``fp.fma``, in the very format of the result.
+"""Specification A: rounding by SMT-LIB's ``to_fp`` and ``fp.fma``, in the five modes of IEEE 754.
 
-SMT-LIB knows formats by exponent and significand bits; their bias is the IEEE one. A format of another bias is its
-*twin*, the IEEE one of the same widths, scaled: every finite code, subnormals too, stands for the twin's value times
-``2**-offset``. So all numbers are moved by exact multiplications, in a format wide enough, to where the destination is
-its own twin, and rounded there.
+A step is rounded in the format of its result. SMT-LIB knows formats by exponent and significand bits; their bias is the
+IEEE one. A format of another bias is its *twin*, the IEEE one of the same widths, scaled: every finite code, subnormals
+too, stands for the twin's value times ``2**-offset``. So all numbers are moved by exact multiplications, in a format
+wide enough, to where the destination is its own twin, and rounded there.
+
+SMT-LIB knows no format without infinities. So a conversion rounds in a format with more exponent bits than the
+destination, moved to where its smallest normal number is the destination's. There, every code of the destination is a
+number, with zeros ahead of its exponent field. A comparison finds the numbers above the largest finite value.
 
 The flags follow their definitions. Inexact: the results rounded up and down differ. Overflow and tininess: of the
 result rounded to the same precision with more exponent bits, which stand for an unbounded exponent.
@@ -15,6 +19,8 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from golden.formats import FloatFormat
+from golden.rounding import Rounding
+from lab.proofs.rounded import conclusion
 from lab.proofs.terms import (
     Sort,
     bits,
@@ -24,46 +30,82 @@ from lab.proofs.terms import (
     equal,
     from_bits,
     inverse,
-    is_infinite,
     is_nan,
     is_signalling,
     number,
     power_of_two,
     round_to,
+    slice_of,
     verdict,
 )
 
-__all__ = ["Conversion", "conversion", "fused_step"]
+__all__ = ["SMT_MODES", "Conversion", "conversion", "fused_step"]
 
-#: Takes the terms of a code, of the result and of its flags, and gives definitions up to ``correct``.
-Conversion = Callable[[str, FloatFormat, FloatFormat, str, str], str]
+#: A function such as `conversion`.
+Conversion = Callable[..., str]
+
+
+SMT_MODES = {
+    Rounding.NEAREST_EVEN: "RNE",
+    Rounding.TOWARD_ZERO: "RTZ",
+    Rounding.DOWN: "RTN",
+    Rounding.UP: "RTP",
+    Rounding.NEAREST_AWAY: "RNA",
+}
 
 
 def sort_of(fmt: FloatFormat) -> Sort:
-    """Return the format of SMT-LIB with the same widths: that of the twin."""
+    """Return the format of SMT-LIB with the same widths: the twin's."""
     return Sort(fmt.exponent_bits, fmt.precision)
 
 
 def offset(fmt: FloatFormat) -> int:
-    """Return by how many binades a number is smaller than that of the same code in the twin."""
+    """Return by how many binades a number is smaller than the same code's in the twin."""
     return fmt.bias - sort_of(fmt).bias
 
 
-def conversion(code: str, source: FloatFormat, destination: FloatFormat, out: str, flags: str) -> str:
+def _read(code: str, fmt: FloatFormat, sort: Sort) -> str:
+    """Read a code with zeros ahead of its exponent field: a number in any case, by a power of two the format's."""
+    top = fmt.width - 1
+    zeros = bits(0, sort.exponent_bits - fmt.exponent_bits)
+    return from_bits(f"(concat {slice_of(code, top, top)} {zeros} {slice_of(code, top - 1, 0)})", sort)
+
+
+def conversion(
+    code: str,
+    source: FloatFormat,
+    destination: FloatFormat,
+    out: str,
+    flags: str,
+    mode: Rounding = Rounding.NEAREST_EVEN,
+    overflow: str = "special",
+) -> str:
     """Return definitions up to ``correct``: `out` and `flags` are what converting `code` gives."""
     exponent_bits = max(source.exponent_bits, destination.exponent_bits) + 2
-    exact, unbounded = Sort(exponent_bits, source.precision), Sort(exponent_bits, destination.precision)
-    value = round_to(exact, from_bits(code, sort_of(source)))
-    if move := offset(destination) - offset(source):
-        value = f"(fp.mul RNE {value} {power_of_two(move, exact)})"
+    target = Sort(exponent_bits, destination.precision)
+    # Both hold the number wherever it is moved.
+    exact, unbounded = (Sort(exponent_bits + 2, precision) for precision in (source.precision, destination.precision))
+    read = Sort(source.exponent_bits + 1, source.precision)
+    move = (destination.bias - target.bias) - (source.bias - read.bias)
+    value = f"(fp.mul RNE {round_to(exact, _read(code, source, read))} {power_of_two(move, exact)})"
     text = define("exact", exact, value)
-    text += define("unbounded", unbounded, round_to(unbounded, "exact"))
-    for mode in ("RNE", "RTP", "RTN"):
-        text += define(f"rounded_{mode}", sort_of(destination), round_to(sort_of(destination), "exact", mode))
-    text += define("is_nan", "Bool", is_nan(code, source))
-    text += define("is_invalid", "Bool", is_signalling(code, source))
-    text += define("is_number", "Bool", inverse(either("is_nan", is_infinite(code, source))))
-    return text + _conclusion(destination, unbounded, out, flags)
+    text += define("rounded", target, round_to(target, "exact", SMT_MODES[mode]))
+    text += define("unbounded", unbounded, round_to(unbounded, "exact", SMT_MODES[mode]))
+    text += define("given", target, _read(out, destination, target))
+
+    scale = Fraction(2) ** (destination.bias - target.bias)
+    fraction = destination.max_finite & (1 << destination.fraction_bits) - 1
+    largest = (1 + Fraction(fraction, 1 << destination.fraction_bits)) * Fraction(2) ** destination.emax * scale
+    text += define("is_beyond", "Bool", f"(fp.gt (fp.abs rounded) {number(largest, target)})")
+    is_same = equal("given", "rounded")
+    if destination.specials == "fnuz":
+        is_same = either(is_same, both("(fp.isZero given)", "(fp.isZero rounded)"))
+    text += define("is_rounded", "Bool", both(is_same, inverse(is_nan(out, destination))))
+    directions = (round_to(target, "exact", mode) for mode in ("RTP", "RTN"))
+    text += define("is_exact", "Bool", f"(fp.eq {' '.join(directions)})")
+    smallest = number(Fraction(2) ** destination.emin * scale, unbounded)
+    text += define("is_tiny", "Bool", f"(fp.lt (fp.abs unbounded) {smallest})")
+    return text + conclusion(code, source, destination, mode, overflow, out, flags)
 
 
 def fused_step(
@@ -119,7 +161,7 @@ def _step_rounded_twice(move: int, precision: int, sort: Sort, wide: Sort) -> st
         text += define(f"longer_{mode}", longer, f"(fp.fma {mode} scaled {y} {z})")
     for mode in ("RTP", "RTN"):
         text += define(f"rounded_{mode}", sort, round_to(sort, f"longer_{mode}", mode))
-    # The sign of an exact zero is that of rounding to nearest in this mode, too.
+    # An exact zero has the sign of rounding to nearest in this mode, too.
     for name, target in (("rounded_RNE", sort), ("unbounded", wide)):
         nearest = (round_to(target, "longer_RTZ", mode) for mode in ("RNE", "RNA"))
         text += define(name, target, f"(ite (fp.eq longer_RTP longer_RTN) {' '.join(nearest)})")
@@ -127,7 +169,7 @@ def _step_rounded_twice(move: int, precision: int, sort: Sort, wide: Sort) -> st
 
 
 def _conclusion(destination: FloatFormat, unbounded: Sort, out: str, flags: str, mode: str = "RNE") -> str:
-    """Define ``correct`` from what the operation has defined: the same exact result rounded in several ways."""
+    """Define ``correct`` from the operation's definitions: the same exact result rounded in several ways."""
     sort = sort_of(destination)
     largest = (2 - Fraction(1, 1 << destination.fraction_bits)) * Fraction(2) ** sort.bias
     smallest = Fraction(2) ** (1 - sort.bias)

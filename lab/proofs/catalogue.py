@@ -14,7 +14,6 @@ from lab.proofs.block_stream import block_stream_proofs
 from lab.proofs.blocks import block_proofs
 from lab.proofs.control import control_proofs
 from lab.proofs.converters import converter_proofs
-from lab.proofs.converters_in_modes import mode_proofs
 from lab.proofs.counted import counted_proofs
 from lab.proofs.counters import counter_proofs
 from lab.proofs.faults import PinnedFault, pinned_faults
@@ -40,7 +39,6 @@ def proofs() -> list[Proof]:
     """Return every proof."""
     return [
         *converter_proofs(),
-        *mode_proofs(),
         *step_proofs(),
         *rounded_step_proofs(),
         *lane_proofs(),

@@ -1,11 +1,11 @@
-"""Proofs about the counters: each adds what it is given and stops at its largest value, and each is given its events.
+"""Proofs about the counters: each adds its input and stops at its largest value, and each gets its events.
 
 - A counter of 32 bits, from every state that it can be in, holds next the sum of what it held, or of 0 if it is
   cleared, and of what is added, or the largest value if the sum is larger. Which states those are is proven, too: by
   induction from a reset.
 - The counters of a unit, given anything in a cycle, add a known number of cycles later the number of lanes that
   took part and raised an event, to the counter of that event and of the kind of the step, and nothing to any other.
-  After a reset they are 0, and what was on its way is not counted.
+  After a reset they are 0, and events on their way are not counted.
 - So do the counters of a SIMD unit, whose lanes are left out, with the operation behind the last rank of its control.
 """
 
@@ -130,7 +130,7 @@ class _CounterAlone(wiring.Component):
 
 
 def counter_proofs() -> Iterator[Proof]:
-    """Yield the proofs of single counters and of those of units of some lanes."""
+    """Yield the proofs of single counters, and of the counters of units of some lanes."""
     unit, specification = "counters: events", "population count"
     for lanes, shared in _LANES.items():
         title = f"{lanes} lane{'s' * (lanes > 1)}"
@@ -154,7 +154,7 @@ def _is_possible(value: str, is_high: str, counter: Counter) -> str:
 
 
 def _saturated(value: str, clear: str, more: str, width: int) -> str:
-    """Return what a counter holds next."""
+    """Return a counter's next value."""
     kept = f"(ite {clear} {bits(0, COUNTER_BITS)} {value})"
     wide = COUNTER_BITS + 1
     total = f"(bvadd {widened(kept, COUNTER_BITS, wide)} {widened(more, width, wide)})"
@@ -163,7 +163,7 @@ def _saturated(value: str, clear: str, more: str, width: int) -> str:
 
 
 def _adds(most: int, folder: Path) -> str:
-    """Return what has a solution if a counter adds wrongly, or comes into a state from which it might."""
+    """Return a formula with a solution if a counter adds wrongly, or comes into a state from which it might."""
     component = _CounterAlone(most)
     netlist = netlist_of(component, folder, SEQUENTIAL)
     now = netlist.instance("top", given=_QUIET)
@@ -195,7 +195,7 @@ def _vector(lanes: int, folder: Path) -> str:
 
 
 def _counted(component: CountersAlone | CountedVector, netlist: Netlist, lanes: tuple[bool, ...]) -> str:
-    """Return what has a solution if an event is counted otherwise than as the operation and the lanes say."""
+    """Return a formula with a solution if an event is counted otherwise than as the operation and the lanes say."""
     delay = 2
     now = netlist.instance("top", given=_QUIET)
     cycles = [now, *following(netlist, delay + 1, "later", now, [{}] * (delay + 1))]

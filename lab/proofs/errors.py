@@ -1,4 +1,4 @@
-"""Errors of the tools themselves, as opposed to what they prove."""
+"""Errors of the tools themselves, as opposed to refuted proofs."""
 
 from __future__ import annotations
 

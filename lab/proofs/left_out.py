@@ -50,7 +50,7 @@ def rows_of(memory: Any) -> list[Any]:
 
 
 def pass_on(top: Any, unit: Any) -> list[Any]:
-    """Return the statements that make the streams and the port ``chunk`` of a unit those of the component around it."""
+    """Return the statements that connect a unit's streams and its port ``chunk`` with the component around it."""
     return [
         unit.i.payload.eq(top.i.payload),
         unit.i.valid.eq(top.i.valid),

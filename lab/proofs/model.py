@@ -87,7 +87,7 @@ class Model:
         self._sorts |= {"size": self._sorts["count"], "level": "(_ BitVec 2)", "number": f"(_ BitVec {_COUNT})"}
 
     def accept(self, cycle: int, takes: str, beat: Mapping[str, str], port: str) -> str:
-        """Define what a beat of a cycle makes of the state, if it is taken; `port` is what the port ``chunk`` says.
+        """Define the state behind a beat of a cycle, if it is taken; `port` is the value of the port ``chunk``.
 
         Also ``legal_<cycle>``; ``gives_<cycle>_<register>_<refused>`` and ``answer_<cycle>``, the result that it will
         have; ``number_<register>_<refused>_at_<cycle>``, how many there have been before.

@@ -96,7 +96,7 @@ class Netlist:
     def instance(
         self, prefix: str = "top", *, given: Mapping[str, str] | None = None, held: Mapping[int, str] | None = None
     ) -> Instance:
-        """Return the netlist with constants of its own.
+        """Return the netlist with new constants.
 
         Parameters
         ----------

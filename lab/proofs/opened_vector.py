@@ -11,7 +11,7 @@ __all__ = ["OpenedVector"]
 
 
 class OpenedVector:
-    """A unit, not yet elaborated, and what is in it.
+    """A unit, not yet elaborated, and its parts.
 
     Parameters
     ----------

@@ -90,7 +90,7 @@ def _mode_stream(given: Mapping[str, Any], stages: int, folder: Path) -> str:
 
 
 def primitive_proofs() -> Iterator[Proof]:
-    """Yield the proofs that the generic multiplier, and that of an FPGA's primitive by its model, multiply."""
+    """Yield the proofs that the generic multiplier multiplies, and the one of an FPGA's primitive, by its model."""
     for width in (8, 10, 11):
         for ranks in _RANKS:
             for engine in (BITWUZLA, Z3_CADICAL):
@@ -107,7 +107,7 @@ def primitive_proofs() -> Iterator[Proof]:
 
 
 def _primitive(width: int, ranks: tuple[bool, bool], folder: Path) -> str:
-    """Return what has a solution if from any state one gives no product after as many cycles as it has ranks."""
+    """Return a formula with a solution if from any state one gives no product after as many cycles as it has ranks."""
     kinds = {"generic": (), "ecp5": (_MODEL,)}
     text, products = "", []
     shared = f"(declare-const a (_ BitVec {width}))\n(declare-const b (_ BitVec {width}))\n"
@@ -126,7 +126,7 @@ def _primitive(width: int, ranks: tuple[bool, bool], folder: Path) -> str:
 def following(
     netlist: Netlist, cycles: int, prefix: str, first: Instance, given: list[dict[str, str]]
 ) -> list[Instance]:
-    """Return the cycles that follow a first one, with what is given at their inputs."""
+    """Return the cycles that follow a first one, with their inputs."""
     instances = [first]
     for cycle in range(cycles):
         ports = {name: term for name, term in (_QUIET | given[cycle]).items() if name in netlist.inputs}
@@ -145,7 +145,7 @@ def _joins(core: Netlist, unit: Netlist, payload: str) -> tuple[Instance, str]:
 
 
 def stream_formula(unit: Netlist, core: Netlist, stages: int, joins: Joins = _joins) -> str:
-    """Return what has a solution if one cycle of a stream unit changes what it holds otherwise than a queue.
+    """Return a formula with a solution if one cycle of a stream unit changes what it holds otherwise than a queue.
 
     Parameters
     ----------
@@ -199,7 +199,7 @@ def stream_formula(unit: Netlist, core: Netlist, stages: int, joins: Joins = _jo
 
 
 def _shared(unit: Netlist, instance: Instance) -> dict[int, str]:
-    """Return the registers of an instance as they are, to be those of another one."""
+    """Return the registers of an instance as they are, for another instance."""
     return {number: f"|{instance.prefix}#{number}|" for number in unit.following}
 
 

@@ -18,7 +18,7 @@ from tools.results import Table as Figures
 __all__ = ["SUBJECT", "conclusion", "evidence", "markdown", "note", "summary", "table", "write_json"]
 
 SUBJECT = "proofs"
-#: What is proven only up to a size, or a length.
+#: Proven only up to a size, or a length.
 _LIMITS = {"vector/bounded": "up to 5 beats"}
 #: What ids begin with; all others are of the multiply-accumulate unit.
 _UNITS = {

@@ -24,7 +24,7 @@ from lab.proofs.yosys import EVERTED, netlist_of
 __all__ = ["CONFIGURABLE", "CORES", "MODES", "explain_sum", "step_proofs"]
 
 _SECOND_HALF = "step: second half"
-#: What the multiply-accumulate unit with several formats is built around.
+#: The core of the multiply-accumulate unit with several formats.
 CONFIGURABLE = StepFormats(HALF_FORMATS, (*HALF_FORMATS, FP32))
 _OPERANDS = (*HALF_FORMATS, CB16)
 #: The formats of a core, and its part of an id: of one level, of all levels, of all levels and several formats.
@@ -144,7 +144,7 @@ def _explain(mode: Mode, ports: Mapping[str, int]) -> str:
 
 
 def explain_sum(mode: Mode, ports: Mapping[str, int]) -> str:
-    """Say what golden says of a product, as the first half hands it on, and an accumulator."""
+    """Say golden's result for a product, as the first half hands it on, and an accumulator."""
     formats, operand, accumulator = mode.formats, mode.operand, mode.accumulator
     z = reference.decode(ports["acc"] & (1 << accumulator.width) - 1, accumulator)
     if ports["is_nan"] or ports["is_infinite"] or z.kind is not reference.Class.FINITE:

@@ -17,7 +17,7 @@ from golden.rounding import Rounding
 from hdl.cores.fused_step import FusedStep
 from hdl.cores.step_formats import StepFormats
 from lab.proofs import by_interval_in_modes, by_theory, cut
-from lab.proofs.by_theory_in_modes import SMT_MODES
+from lab.proofs.by_theory import SMT_MODES
 from lab.proofs.converters import say_result
 from lab.proofs.cut import Mode
 from lab.proofs.halves import SecondHalf
@@ -61,7 +61,7 @@ class RoundedStep(Mode):
         return {"random": unit.port("random"), "random_bits": self.formats.random_bits}
 
     def explain(self, ports: Mapping[str, int]) -> str:
-        """Say what golden says of a solution for the whole step."""
+        """Say golden's result for a solution of the whole step."""
         options: dict[str, Any] = {"rounding": self.rounding}
         if self.rounding is Rounding.STOCHASTIC:
             options |= {"random": ports["random"], "random_bits": self.formats.random_bits}

@@ -70,7 +70,7 @@ def _joined(formats: StepFormats, folder: Path) -> str:
 
 
 def _half(mode: Mode, folder: Path) -> str:
-    """Return what has a solution if the second half says anything else than the values of its numbers."""
+    """Return a formula with a solution if the second half says anything else than the values of its numbers."""
     half = netlist_of(SecondHalf(mode.formats, with_swamped=True), folder).instance()
     text = half.text + half.shown + mode.chosen(half) + cut.contract(half, mode) + "(assert contract)\n"
     text += "".join(f"(assert {condition})\n" for condition in _modes(half, mode))

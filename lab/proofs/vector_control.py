@@ -180,7 +180,7 @@ def _build(size: Size, folder: Path, **given: Any) -> str:
 
 
 def formula(component: VectorControlAlone, netlist: Netlist, size: Size) -> str:
-    """Return what has a solution if a unit gives anything else than the model."""
+    """Return a formula with a solution if a unit gives anything else than the model."""
     parameters = component.unit.parameters
     model = VectorModel(parameters)
     given: dict[str, str] = {"clk": "#b0", "rst": "#b0"}
@@ -225,7 +225,7 @@ def _beat(payload: str, layout: data.StructLayout) -> dict[str, str]:
 
 
 def _lanes(model: VectorModel, instances: list[Instance]) -> str:
-    """Assert what the lanes give of what they were given, cycles before."""
+    """Assert the lanes' outputs, from their inputs some cycles before."""
     parameters = model.parameters
     depth, rounds_at = len(parameters.operation_ranks), parameters.position("normalise")
     number_read, class_read = parameters.position("read"), parameters.position("align")

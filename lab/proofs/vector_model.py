@@ -55,7 +55,7 @@ class VectorModel:
         return "".join(step.declarations for step in self.steps)
 
     def accept(self, takes: str, beat: Mapping[str, str], port: str) -> str:
-        """Define what the next beat makes of its reduction, if it is taken.
+        """Define the reduction of the next beat behind it, if it is taken.
 
         A beat that continues what none has begun is legal if ``is_unused`` is set: then it begins at +0.
 
@@ -110,7 +110,7 @@ class VectorModel:
         return text + define(f"legal_{now}", "Bool", either(inverse(f"sound_{now}"), first, may_continue))
 
     def _reduce(self, now: int, beat: Mapping[str, str], first: str, last: str, port: str) -> str:
-        """Define what a beat makes of its reduction, in every lane."""
+        """Define the reduction of a beat behind it, in every lane."""
         own = {name: f"{name}_at_{now}" for name in self._state}
         is_chain = f"is_chain_{now}"
         chunk = Chunk(str(now), own, first, last, inverse(is_chain), self.parameters.chunk_bits, port)
@@ -155,7 +155,7 @@ class VectorModel:
         return text + "".join(define(f"{name}_after_{now}", self._state[name][0], term) for name, term in after.items())
 
     def _brought(self, beat: Mapping[str, str], lane: int) -> Mapping[str, str]:
-        """Return what a beat brings for the rounding in a lane."""
+        """Return a beat's mode and random number for a lane."""
         names = ("random", "random_promotion")
         return {**beat, **{name: beat[f"{name}_{lane}"] for name in names if f"{name}_{lane}" in beat}}
 

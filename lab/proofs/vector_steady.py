@@ -117,7 +117,7 @@ class SteadyVector(wiring.Component):
         return m
 
     def more(self, m: Module, opened: OpenedVector, model: BeatsAndChunks) -> More:
-        """Return what is to hold besides: nothing, but for units that are looked at more closely."""
+        """Return further conditions: nothing, but for units that are looked at more closely."""
         return More()
 
 

@@ -14,7 +14,6 @@ from amaranth.back import rtlil
 from hdl.verilog import to_verilog
 from lab.proofs.errors import ToolError, version_of
 from lab.proofs.netlist import Netlist, parse
-from tools.elaboration import quick_elaboration
 from tools.errors import ToolFailed
 from tools.programs import YOSYS
 
@@ -38,7 +37,7 @@ __all__ = [
 ELABORATING = threading.Lock()
 _ONE_MODULE = "flatten -noscopeinfo; opt -full"
 _EVERT = "hierarchy -top top; proc; expose -evert top"
-#: Processes become multiplexers, the hierarchy one module, and what is constant or unused goes.
+#: Processes become multiplexers, the hierarchy one module, and constant or unused parts go.
 COMBINATIONAL = f"hierarchy -top top; proc; {_ONE_MODULE}"
 #: The same, but the component's multiplier stays outside: its ports become ports.
 EVERTED = f"{_EVERT}/multiplier; hierarchy -top top; {_ONE_MODULE}"
@@ -76,7 +75,7 @@ def run_yosys(script: str, folder: Path) -> None:
 
 def rtlil_of(component: Any) -> str:
     """Return a component as RTLIL, whose top module is ``top``."""
-    with ELABORATING, quick_elaboration():
+    with ELABORATING:
         return rtlil.convert(component, name="top", emit_src=False)
 
 
@@ -86,8 +85,8 @@ def netlist_of(component: Any, folder: Path, script: str = COMBINATIONAL, models
 
 
 def netlist_of_verilog(component: Any, folder: Path, script: str = WITH_MEMORIES) -> Netlist:
-    """Return the netlist of a component by way of its Verilog, which says of every register what it starts with."""
-    with ELABORATING, quick_elaboration():
+    """Return the netlist of a component by way of its Verilog, which has every register's power-up value."""
+    with ELABORATING:
         text = to_verilog(component, "top")
     return write_netlist(text, folder, script, reading="read_verilog")
 
@@ -114,7 +113,7 @@ def write_netlist(
     written = folder / f"{key}.smt2"
     if not written.is_file():
         folder.mkdir(parents=True, exist_ok=True)
-        # Another process may be making the same one: each works in a folder of its own.
+        # Another process may be making the same one: each works in another folder.
         with TemporaryDirectory(dir=folder) as work:
             (Path(work) / "top.txt").write_text(text, encoding="utf-8")
             (Path(work) / "models.v").write_text("\n".join(sources), encoding="utf-8")

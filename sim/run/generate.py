@@ -11,7 +11,6 @@ from importlib import import_module
 from pathlib import Path
 
 from sim.run.pool import fresh_processes
-from tools.elaboration import quick_elaboration
 from tools.yosys import loaded_yosys
 
 __all__ = ["generate"]
@@ -54,7 +53,7 @@ def _generate(unit: str, folder: Path, file: Path) -> None:
             del sys.modules[name]
     try:
         component = import_module("sim.units").UNITS[unit].build()
-        with loaded_yosys(), quick_elaboration():
+        with loaded_yosys():
             verilog = import_module("hdl.verilog").to_verilog(component, unit)
     except Exception as error:
         # As text, because the error's class may exist only in this process.

@@ -26,7 +26,6 @@ from sim.run.outcome import Outcome
 from sim.run.simulators import concatenate_plainly, get_runner
 from sim.scenario import NAMES, Scenario, matching
 from sim.units import UNITS, core_of, port_of
-from tools.elaboration import quick_elaboration
 from tools.paths import ROOT
 from tools.yosys import loaded_yosys
 
@@ -98,7 +97,7 @@ def _run(job: Job, outcome: Outcome) -> None:
     port = port_of(unit, component)
     design = job.verilog or job.folder / f"{unit.name}.v"
     if job.verilog is None:
-        with loaded_yosys(), quick_elaboration():
+        with loaded_yosys():
             design.write_text(to_verilog(component, unit.name))
     bench = job.folder / f"{TOP}.v"
     bench.write_text(shell(unit.name, port))

@@ -1,4 +1,4 @@
-"""Units and their simulators, which are made once and reset before each run; and queues of beats in, results out."""
+"""Units and their simulators, made once for all tests of a module; and queues of beats in, results out."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from amaranth import Cat
 
-from tools.simulator import simulator_of
+from tools.simulator import CompiledSimulator
 
 
 @cache
@@ -17,30 +17,15 @@ def unit_of(kind, **parameters):
     return kind(**parameters)
 
 
-def simulate(unit, testbench) -> None:
-    """Run a testbench on a unit from power-up."""
-    _bench_of(unit).run(testbench)
-
-
-class _Bench:
-    def __init__(self, unit):
-        self.testbench = None
-        self.simulator = simulator_of(unit)
-        self.simulator.add_clock(1e-6)
-        self.simulator.add_testbench(self._current)
-
-    async def _current(self, ctx):
-        await self.testbench(ctx)
-
-    def run(self, testbench):
-        if self.testbench is not None:
-            self.simulator.reset()
-        self.testbench = testbench
-        self.simulator.run()
+def simulate(unit, testbench, *others) -> None:
+    """Run a testbench on a unit from power-up; `others` are signals within it that the testbench needs."""
+    _simulator(unit, others).run(testbench)
 
 
 #: Enough for the depths of a unit in turn.
-_bench_of = lru_cache(16)(_Bench)
+@lru_cache(16)
+def _simulator(unit, others):
+    return CompiledSimulator(unit, *others)
 
 
 @dataclass

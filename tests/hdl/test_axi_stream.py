@@ -9,7 +9,7 @@ from hdl import Error
 from hdl.axi_lite import CLEAR_ADDRESS, address_of
 from hdl.axi_stream import AxiStreamMac
 from sim import counts
-from tools.simulator import simulator_of
+from tools.simulator import CompiledSimulator
 
 
 def answer(top: AxiStreamMac, **user: int):
@@ -82,9 +82,7 @@ def test_axi_stream_unit_of_all_256_registers_keeps_each_of_them_apart():
             ctx.set(top.aclk, 0)
             await ctx.delay(1e-6)
 
-    simulator = simulator_of(top)
-    simulator.add_testbench(testbench)
-    simulator.run()
+    CompiledSimulator(top).run(testbench)
     assert seen == {register: CBFLOAT16.one + register for register in range(256)}
 
 

@@ -3,6 +3,7 @@
 import itertools
 
 import pytest
+from amaranth.sim import Simulator
 
 import golden
 from golden import CBFLOAT16, Rounding
@@ -103,7 +104,10 @@ def test_counters_stop_at_the_largest_value_of_32_bits_and_go_on_after_a_clear()
         assert counts[41] in (0, 1)
         assert 2 < counts[59] < 20
 
-    simulate(unit, bench)
+    simulator = Simulator(unit)
+    simulator.add_clock(1e-6)
+    simulator.add_testbench(bench)
+    simulator.run()
 
 
 @pytest.mark.parametrize("most", [1, 3, 8])

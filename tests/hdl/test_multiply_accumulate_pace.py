@@ -8,10 +8,9 @@ from golden import CBFLOAT16
 from golden.formats import HALF_FORMATS
 from hdl import MultiplyAccumulate
 from hdl.mac.parameters import DEPTHS
-from tools.simulator import simulator_of
 
 from .mac_bench import Product, reduction, run
-from .simulators import unit_of
+from .simulators import simulate, unit_of
 
 ONE = Product(CBFLOAT16.one, CBFLOAT16.one, first=True, last=True)
 
@@ -213,10 +212,7 @@ def test_refused_result_stays_as_it_is_until_it_is_taken(stages):
             ctx.set(unit.i.payload.a, ctx.get(unit.i.payload.a) + 1)
             ctx.set(unit.i.payload.register, 2 * (cycle % 8))
 
-    simulator = simulator_of(unit)
-    simulator.add_clock(1e-6)
-    simulator.add_testbench(testbench)
-    simulator.run()
+    simulate(unit, testbench)
     assert seen == [(0, 0)] * unit.latency + [(1, 0x3F800000)] * (cycles - unit.latency)
 
 
@@ -241,10 +237,7 @@ def test_ready_of_a_unit_that_holds_a_beat_does_not_depend_on_what_is_offered(st
             seen.append(answers)
             await ctx.tick()
 
-    simulator = simulator_of(unit)
-    simulator.add_clock(1e-6)
-    simulator.add_testbench(testbench)
-    simulator.run()
+    simulate(unit, testbench)
     assert {0} in seen
     assert {1} in seen
     assert {0, 1} not in seen

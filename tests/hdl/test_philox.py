@@ -7,7 +7,6 @@ from amaranth.sim import Simulator
 
 from golden.philox import philox4x32_10
 from hdl import Philox4x32
-from tools.simulator import simulator_of
 
 ONES = 0xFFFFFFFF
 # counter, key, result: the known answers of Random123's philox4x32 with 10 rounds
@@ -51,7 +50,7 @@ def run(unit, given, takes):
                 cycles.append(cycle)
             cycle += 1
 
-    simulator = simulator_of(unit)
+    simulator = Simulator(unit)
     simulator.add_clock(1e-6)
     simulator.add_testbench(source)
     simulator.add_testbench(sink)

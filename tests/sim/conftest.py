@@ -6,14 +6,13 @@ from pathlib import Path
 import pytest
 
 from sim.run.simulate import Job
-from tools.elaboration import shapes_kept
 from tools.yosys import loaded_yosys
 
 
 @pytest.fixture(autouse=True, scope="package")
 def _one_yosys() -> Iterator[None]:
     """Load Yosys once for all Verilog that these tests make."""
-    with loaded_yosys(), shapes_kept():
+    with loaded_yosys():
         yield
 
 

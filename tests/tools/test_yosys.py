@@ -1,6 +1,5 @@
-"""Tools within this process: Yosys, quick elaboration and compiled libraries work as the originals do."""
+"""Tools within this process: Yosys and compiled libraries work as the originals do."""
 
-import gc
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -8,13 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from amaranth._toolchain.yosys import YosysError, _BuiltinYosys, find_yosys
 from amaranth.back import rtlil, verilog
-from amaranth.hdl import Shape
-from amaranth.hdl._ast import Concat, Operator
 
 from golden import CBFLOAT16, FP32
-from hdl import FloatConverter, MultiplyAccumulate, VectorMac
-from tools import compiled, elaboration, yosys
-from tools.elaboration import quick_elaboration
+from hdl import FloatConverter
+from tools import compiled, yosys
 from tools.paths import ROOT
 from tools.yosys import loaded_yosys, run_yosys
 
@@ -85,67 +81,6 @@ def test_loaded_yosys_is_freed_before_python_takes_its_modules_apart():
     # Else wasmtime wrote a traceback at the end of some runs: TypeError: 'NoneType' object is not callable.
     done = subprocess.run([sys.executable, "-c", ENDS], cwd=ROOT, capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr) == ("0\n", "")
-
-
-UNITS = {
-    "scalar": lambda: MultiplyAccumulate(stages=3, registers=4),
-    "vector": lambda: VectorMac(lanes=2, stages=1, registers=4),
-}
-
-
-def netlist(unit):
-    return rtlil.convert(UNITS[unit](), emit_src=False)
-
-
-@pytest.mark.parametrize("unit", UNITS)
-def test_quick_elaboration_of_a_unit_gives_the_same_netlist(unit):
-    wanted = netlist(unit)
-    with quick_elaboration():
-        assert netlist(unit) == wanted
-
-
-def test_shape_kept_of_another_expression_is_seen(monkeypatch):
-    kept = {}
-
-    def by_operator(shape_of):
-        return lambda self: kept.setdefault(getattr(self, "operator", None), shape_of(self))
-
-    def netlist_or_error():
-        try:
-            return netlist("scalar")
-        except Exception as error:
-            return error
-
-    wanted = netlist("scalar")
-    monkeypatch.setattr(elaboration, "_kept", by_operator)
-    with quick_elaboration():
-        assert netlist_or_error() != wanted
-
-
-@pytest.mark.parametrize("enabled", [True, False])
-def test_quick_elaboration_that_fails_leaves_all_as_it_was(enabled):
-    before, shapes = gc.isenabled(), (Operator.shape, Concat.shape)
-
-    def fail():
-        assert not gc.isenabled()
-        assert (Operator.shape, Concat.shape) != shapes
-        raise ZeroDivisionError
-
-    (gc.enable if enabled else gc.disable)()
-    try:
-        with pytest.raises(ZeroDivisionError), quick_elaboration():
-            fail()
-        assert gc.isenabled() is enabled
-        assert (Operator.shape, Concat.shape) == shapes
-    finally:
-        (gc.enable if before else gc.disable)()
-
-
-def test_shape_of_an_expression_is_asked_for_once():
-    asked = []
-    shape_of = elaboration._kept(lambda expression: asked.append(expression) or Shape(3))
-    one = Concat([])
-    assert (shape_of(one), shape_of(one), len(asked)) == (Shape(3), Shape(3), 1)
 
 
 def test_library_of_several_threads_at_once_is_compiled_whole_for_each(tmp_path, monkeypatch):

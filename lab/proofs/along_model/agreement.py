@@ -34,7 +34,7 @@ def plain(parameters: MacParameters, index: Value, code: Value) -> Value:
 
 
 def agrees(operation: Any, flags: Any, record: Record, *, is_settled: bool, has_flags: bool, wide_format: int) -> Value:
-    """Tell whether an operation of the unit is that of a record.
+    """Return whether an operation of the unit matches a record.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def agrees(operation: Any, flags: Any, record: Record, *, is_settled: bool, has_
 
 
 def _is_rounded_alike(operation: Any, fields: Any) -> Value:
-    """Tell whether the modes and random numbers are those of the record; a promotion causes no further one."""
+    """Return whether the modes and random numbers match the record; a promotion causes no further one."""
     same: Value = C(1, 1)
     for name in _ROUNDING:
         if name in fields.shape().members:

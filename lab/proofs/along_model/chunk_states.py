@@ -14,7 +14,7 @@ __all__ = ["ChunkStates"]
 
 
 class ChunkStates:
-    """Conditions on what the unit holds of the chunks.
+    """Conditions on the unit's state of the chunks.
 
     A reset does not reach the memory, nor what is on its way into it: what they hold of a register counts only from the
     first product behind the reset on, which starts a chunk whatever they hold.
@@ -30,7 +30,7 @@ class ChunkStates:
         self._delay = ghost.parameters.chunk_delay
 
     def _holds(self, state: Any, count: Value, size: Value, is_open: Value, later: Value) -> Value:
-        """Tell whether the state of a chunk in the unit is that of so many products of so many."""
+        """Return whether the unit's state of a chunk says `count` products of `size`."""
         counted = (state.left == (size - count)[: len(size)]) & (state.is_last == (state.left == 1))
         return (state.open == is_open) & (state.is_later == later) & (~is_open | counted)
 
@@ -73,7 +73,7 @@ class ChunkStates:
             yield f"chunk of {place}", ~record.counts | right
 
     def in_memory(self) -> Iterator[Condition]:
-        """The memory holds what it held before the products that are just being counted."""
+        """The memory is as it was before the products that are just being counted."""
         ghost = self._ghost
         counted = ghost.records[1 : 1 + self._delay]
         rows = [row.data for row in self._unit.states.rows]

@@ -27,7 +27,7 @@ AT_RESET = {"level": 3}
 
 
 class Ghost:
-    """The model, and the records of what is in flight.
+    """The model, and the records of operations in flight.
 
     Parameters
     ----------

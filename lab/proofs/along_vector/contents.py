@@ -142,7 +142,7 @@ class Contents:
         yield f"{kind} total", ~total.live | self._holds_total(total.wide, total.value.as_value())
 
     def _reading(self) -> tuple[int, Condition]:
-        """The lane is given what the record says."""
+        """The lane's inputs match the record."""
         element, parameters, lanes = self._element, self._parameters, self._element.opened.lanes
         place = parameters.position("align" if self._is_class else "read")
         record = element.records[place]

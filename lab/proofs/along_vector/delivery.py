@@ -120,7 +120,7 @@ class Delivery:
     def _add(self, counter: Any, given: list[Value]) -> None:
         self._m.d.sync += [counter[kind].eq(counter[kind] + given[kind]) for kind in _KINDS]
 
-    # -- what is shown of an element
+    # -- the claims about an element
 
     def _shown(self, o: Any, wide: Value) -> Value:
         """Return what a result says of the element, all of its word and of the flags of both lanes if that is fp32.

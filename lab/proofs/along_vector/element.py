@@ -28,7 +28,7 @@ REFUSED, PART_0, PART_1 = range(3)
 
 
 class Element:
-    """The model, and the records of what is in flight or waits.
+    """The model, and the records of operations in flight or waiting.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ class Element:
         self._issue(m, top)
         self._wait(m)
 
-    # -- what is written where
+    # -- writes, and their places
 
     def step(self, m: Module, before: Any, mine: Value, wide: Value, value: Value, lost: tuple[Value, Value]) -> Any:
         """Return a total after what may write it, or else write in its place, where a narrow or an fp32 one stands."""
@@ -228,7 +228,7 @@ class Element:
                 m.d.sync += self.issued[kind].eq(self.issued[kind] + 1)
 
     def _wait(self, m: Module) -> None:
-        """Let promotions wait where those of the unit do."""
+        """Let promotions wait where the unit's do."""
         opened, finished, last = self.opened, self.opened.operations[-1], self.records[-1]
         arrives = Signal(self.held.shape(), name="pending_arrives")
         same = ("wide_total", "is_first", "last", "format", "total_before", "total_given", "number")

@@ -182,7 +182,7 @@ def _levels(element: Element) -> Iterator[Condition]:
 
 
 def _operand(element: Element, name: str) -> Value:
-    """Return what the element's lane is to be given of the beat that waits."""
+    """Return the operands of the waiting beat for the element's lane."""
     beat, lane = element.beats.beat, element.lane
     code = beat[name][lane]
     if not element.is_odd:
@@ -191,7 +191,7 @@ def _operand(element: Element, name: str) -> Value:
 
 
 def held_operands(element: Element) -> Iterator[Condition]:
-    """Yield what the rank ahead of the issue holds, if there is one."""
+    """Yield the contents of the rank ahead of the issue, if there is one."""
     held, beats = element.opened.issue.held, element.beats
     for name in ("a", "b") if element.parameters.has_input_rank else ():
         asked = beats.beat_valid & ((beats.beat.level != 0) if element.is_odd else C(1, 1))

@@ -84,7 +84,7 @@ def record_layout(parameters: VectorParameters) -> data.StructLayout:
 
 
 def pending_layout(parameters: VectorParameters) -> data.StructLayout:
-    """Return what is remembered of a promotion that waits.
+    """Return the record of a promotion that waits.
 
     ``is_followed``
         It is of the element's row.

@@ -79,7 +79,7 @@ class ValuesVector(SteadyVector):
         super().__init__(ports | {"noise": In(data.ArrayLayout(layout, parameters.lanes))}, unit_type, **given)
 
     def more(self, m: Module, opened: OpenedVector, model: BeatsAndChunks) -> More:
-        """Return what holds of the element."""
+        """Return the conditions on the element."""
         for memory in (*opened.words, *opened.classes):
             m.d.comb += [row.addr.eq(place) for place, row in enumerate(memory.rows)]
         element = self.element = Element(m, self, opened, model)
@@ -101,7 +101,7 @@ class ValuesVector(SteadyVector):
 
 
 def _lanes(m: Module, top: ValuesVector, element: Element) -> None:
-    """Let the lanes give what the records say, if these are of their operations, and anything otherwise."""
+    """Let the lanes give the results in the records of their operations, and anything otherwise."""
     records = element.records
     low_bits = element.parameters.formats.low_fraction_bits
     for at, lane in enumerate(element.opened.lanes):

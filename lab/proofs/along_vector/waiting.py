@@ -90,7 +90,7 @@ def _is_there(operation: Any) -> Value:
 
 
 def _measure(m: Module, opened: OpenedVector, parameters: VectorParameters) -> Value:
-    """Return how much is to be done."""
+    """Return the measure of the work left."""
     latency, behind = parameters.accumulate_latency, opened.operations[1:]
     held = opened.held
     chunks = [_is_chunk(operation) for operation in behind]

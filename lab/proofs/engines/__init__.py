@@ -1,1 +1,1 @@
-"""Solvers, each started in a process of its own, which reads SMT-LIB and answers in JSON."""
+"""Solvers, each in a separate process, which reads SMT-LIB and answers in JSON."""

@@ -87,5 +87,5 @@ def rounds(test: SelfTest, count: int = 1, limit: int = 20_000, **fault: int) ->
                 if len(ended) == count:
                     return
 
-    simulate(test, testbench)
+    simulate(test, testbench, *getattr(test.unit, "fault", {}).values())
     return ended

@@ -11,10 +11,9 @@ import pytest
 from lab.boards import __main__ as bitstream
 from lab.boards import bitstream as making
 from lab.boards.bitstream import prepare, read_report
-from lab.boards.boards import BOARDS, platform_of
+from lab.boards.board import BOARDS, PllSettings, platform_of
 from lab.boards.expectation import expect
 from lab.boards.plan import Plan
-from lab.boards.pll import PllSettings
 from tools.errors import PlacementFailed
 from tools.programs import Tool
 

@@ -4,11 +4,9 @@ import pytest
 from amaranth.sim import Simulator
 
 from lab.boards.expectation import expect
-from lab.boards.line import VerdictLine
 from lab.boards.plan import Plan
-from lab.boards.station import Station
-from lab.boards.uart import UartTransmitter
-from tools.simulator import simulator_of
+from lab.boards.station import Station, UartTransmitter, VerdictLine
+from tools.simulator import CompiledSimulator
 
 pytestmark = pytest.mark.long
 
@@ -49,10 +47,7 @@ def simulated(station: Station, lines: int) -> tuple[bytes, dict[str, int]]:
             levels.append(ctx.get(station.tx))
         lamps.update({name: ctx.get(getattr(station, name)) for name in ("passed", "failed", "heartbeat")})
 
-    simulator = simulator_of(station)
-    simulator.add_clock(1e-6)
-    simulator.add_testbench(testbench)
-    simulator.run()
+    CompiledSimulator(station, station.line.busy).run(testbench)
     received = decoded(levels, BIT).splitlines(keepends=True)
     return b"".join(received[:lines]), lamps
 

@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import pytest
 from amaranth import ResetInserter, Signal
+from amaranth.sim import Simulator
 
 from hdl.mac.issue import Issue
 from hdl.mac.parameters import MacParameters
@@ -14,7 +15,6 @@ from lab.proofs.along_model.induction import component, induction
 from lab.proofs.conditions import that_fail
 from lab.proofs.engines import bitwuzla_api
 from lab.proofs.left_out import OpenMac
-from tools.simulator import simulator_of
 
 pytestmark = pytest.mark.long
 
@@ -134,7 +134,7 @@ def test_simulated_unit_meets_the_invariant_and_gives_the_results(stages, cycles
     registers = top.unit.registers
     kinds = [(register, refused) for register in range(registers) for refused in (False, True)]
     reset, sound = Signal(), []
-    simulator = simulator_of(ResetInserter(reset)(top))
+    simulator = Simulator(ResetInserter(reset)(top))
     simulator.add_clock(1e-6)
 
     async def bench(ctx):

@@ -16,7 +16,7 @@ from hdl.catalogue import Kind, released
 from hdl.converter import FloatConverter
 from hdl.cores.conversion import Convert
 from hdl.cores.step_formats import StepFormats
-from lab.proofs import by_interval, by_theory, cut, errors, proof
+from lab.proofs import by_interval_in_modes, by_theory, cut, errors, proof
 from lab.proofs.__main__ import main
 from lab.proofs.axi_stream import wiring_formula
 from lab.proofs.catalogue import catalogue, select
@@ -67,7 +67,7 @@ def test_every_engine_proves_and_refutes(engine, folder):
 def test_converter_of_another_format_is_refuted_with_operands_and_goldens_word(engine, folder):
     # A cbfloat16 converter in the place of cb16's: the specification is right, the unit is not.
     right = next(p for p in converter_proofs() if p.mode == "cb16 to float16" and p.engine == engine)
-    module = by_interval if engine == BITWUZLA else by_theory
+    module = by_interval_in_modes if engine == BITWUZLA else by_theory
     wrong = netlist_of(Convert(CBFLOAT16, FP16), folder / "netlists")
     told = prove(replace(right, build=lambda _: formula(wrong, CB16, FP16, module.conversion)), folder)
     assert told.verdict is Verdict.REFUTED
@@ -79,7 +79,9 @@ def test_converter_of_another_format_is_refuted_with_operands_and_goldens_word(e
 def test_wrong_specification_is_told_from_a_wrong_unit(folder):
     right = next(p for p in converter_proofs() if p.mode == "cb16 to float16" and p.engine == BITWUZLA)
     unit = netlist_of(Convert(CB16, FP16), folder / "netlists")
-    told = prove(replace(right, build=lambda _: formula(unit, CBFLOAT16, FP16, by_interval.conversion)), folder)
+    told = prove(
+        replace(right, build=lambda _: formula(unit, CBFLOAT16, FP16, by_interval_in_modes.conversion)), folder
+    )
     assert told.verdict is Verdict.REFUTED
     assert told.remark.endswith("the unit is right, the specification is not")
 

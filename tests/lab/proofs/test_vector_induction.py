@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import pytest
 from amaranth import ResetInserter, Signal
+from amaranth.sim import Simulator
 
 from hdl.vector.promotions import QueuedPromotions
 from lab.proofs.along_model.induction import induction
@@ -15,7 +16,6 @@ from lab.proofs.engines import bitwuzla_api
 from lab.proofs.left_out import OpenVectorMac
 from lab.proofs.vector_steady import SIZES
 from tests.lab.proofs.test_induction import any_step, failing
-from tools.simulator import simulator_of
 
 pytestmark = pytest.mark.long
 
@@ -110,7 +110,7 @@ def test_simulated_vector_unit_meets_the_invariant_and_gives_the_results(size, l
     # Refusals, results that are not taken, resets and changes of the port for chunks are part of the run.
     rng, top, seen = random.Random(lane), values_component(lane, *size), set()
     reset, sound = Signal(), []
-    simulator = simulator_of(ResetInserter(reset)(top))
+    simulator = Simulator(ResetInserter(reset)(top))
     simulator.add_clock(1e-6)
 
     async def bench(ctx):
