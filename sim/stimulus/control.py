@@ -32,7 +32,7 @@ def resets(maker: Maker) -> list[Scenario]:
     """
     many = _resets(maker, "resets", 12 * EPISODES)
     many.is_bulk = True
-    return [many, _resets(maker, "resets_sampled", EPISODES)]
+    return [many, _resets(maker, "resets_sampled", EPISODES // 4)]
 
 
 def _resets(maker: Maker, name: str, episodes: int) -> Scenario:
