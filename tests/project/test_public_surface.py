@@ -125,7 +125,7 @@ def test_public_function_given_one_bad_argument_raises_an_error_that_names_it(on
 
 
 @settings(max_examples=300)
-@given(st.sampled_from([*OURS, *LAYER]), st.data())
+@given(one=st.sampled_from([*OURS, *LAYER]), data=st.data())
 def test_public_function_given_any_arguments_raises_an_error_that_names_one(one, data, tmp_path_factory):
     values = st.one_of(st.sampled_from(BAD), st.integers(), st.floats(), st.text(), st.lists(st.integers(), max_size=3))
     tried = [name for name in one.parameters if name not in CALLED.get(str(one), ())]

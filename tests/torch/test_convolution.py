@@ -60,6 +60,21 @@ def rows_of(x, channels):
     return x.movedim(1, -1).reshape(-1, channels)
 
 
+def both_passes(name, x, weight, bias, case):
+    """Run a convolution forward and backward; return its result and the gradient that went in."""
+    function, ours = (getattr(module, f"{name}{x.ndim - 2}d") for module in (F, cstorch))
+    with cstorch.precision(HALF, LEVEL, chunk=CHUNK):
+        result = function(x, weight, bias, **case)
+        assert_same_tensors(ours(x, weight, bias, **case), result)
+    plain = function(x, weight, bias, **case)
+    assert result.shape == plain.shape
+    assert result.is_contiguous()
+    assert (result - plain).abs().max() < 0.05 * plain.abs().max()
+    upstream = normal(*result.shape, seed=4)
+    result.backward(upstream)
+    return result, upstream
+
+
 CONVOLUTIONS = [
     {"size": (3, 2)},
     {"size": (3, 2), "stride": 2},
@@ -78,18 +93,9 @@ CONVOLUTIONS = [
 def test_convolution_of_any_axes_and_its_gradients_are_reductions_over_windows(case):
     case = dict(case)
     size, groups = case.pop("size"), case.get("groups", 1)
-    function, reference = (getattr(module, f"conv{len(size)}d") for module in (F, cstorch))
     x = normal(2, 4, *(5, 4, 6)[: len(size)], seed=1, grad=True)
     weight, bias = normal(8, 4 // groups, *size, seed=2, grad=True), normal(8, seed=3, grad=True)
-    with cstorch.precision(HALF, LEVEL, chunk=CHUNK):
-        result = function(x, weight, bias, **case)
-        assert_same_tensors(reference(x, weight, bias, **case), result)
-    plain = function(x, weight, bias, **case)
-    assert result.shape == plain.shape
-    assert result.is_contiguous()
-    assert (result - plain).abs().max() < 0.05 * plain.abs().max()
-    upstream = normal(*result.shape, seed=4)
-    result.backward(upstream)
+    result, upstream = both_passes("conv", x, weight, bias, case)
     counts = result.shape[2:]
     for group in range(groups):
         outputs = slice(group * 8 // groups, (group + 1) * 8 // groups)
@@ -152,17 +158,9 @@ TRANSPOSED = [
 def test_transposed_convolution_and_its_gradients_are_products_over_windows(case):
     given = dict(case)
     size, groups = given.pop("size"), given.get("groups", 1)
-    function, reference = (getattr(module, f"conv_transpose{len(size)}d") for module in (F, cstorch))
     x = normal(2, 4, *(3, 4, 2)[: len(size)], seed=5, grad=True)
     weight, bias = normal(4, 8 // groups, *size, seed=6, grad=True), normal(8, seed=7, grad=True)
-    with cstorch.precision(HALF, LEVEL, chunk=CHUNK):
-        result = function(x, weight, bias, **given)
-        assert_same_tensors(reference(x, weight, bias, **given), result)
-    plain = function(x, weight, bias, **given)
-    assert result.shape == plain.shape
-    assert (result - plain).abs().max() < 0.05 * plain.abs().max()
-    upstream = normal(*result.shape, seed=8)
-    result.backward(upstream)
+    result, upstream = both_passes("conv_transpose", x, weight, bias, given)
     counts = x.shape[2:]
     bias_values = values(codes(bias, HALF)).reshape(-1, *(1 for _ in size))
     for group in range(groups):

@@ -20,11 +20,7 @@ from golden.torch.training.run_file import example_names, find_run_file
 EXAMPLES = ["character_gpt", "digits_cnn", "digits_mlp"]
 
 
-@pytest.fixture(autouse=True)
-def threads_as_before():
-    threads = torch.get_num_threads()
-    yield
-    torch.set_num_threads(threads)
+pytestmark = pytest.mark.usefixtures("threads_as_before")
 
 
 def fit(folder, *arguments, run="digits_mlp"):

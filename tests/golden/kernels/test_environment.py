@@ -180,7 +180,8 @@ def test_use_of_what_is_not_there_raises_naming_it():
             raise AssertionError
 
     refused(ValueError, r"path: got 'sse', must be auto, avx512fp16, avx512, avx2, portable or numpy", path="sse")
-    refused(ValueError, r"path: got 3, must be auto", path=3)
+    for path in (3, b"auto", ["auto"], np.array(["auto", "numpy"]), np.zeros(2)):
+        refused(ValueError, r"path: got .*, must be auto, avx512fp16", path=path)
     refused(ValueError, r"threads: got 0, must be 1 to 1024", threads=0)
     refused(TypeError, r"threads: got 2.0, must be an int of at least 1", threads=2.0)
     for path in set(library.COMPILED_PATHS) - set(kernels.paths()):

@@ -5,7 +5,6 @@ import pytest
 
 from golden import Reduction, decode, kernels, matmul, matmul_values
 from golden.arrays.value_products import indexed_values
-from golden.kernels import library
 from golden.kernels.products import Formats, Indexed, matmul_indexed
 
 from ..judges import assert_same_bits, code_dtype
@@ -76,16 +75,3 @@ def test_indexed_values_without_a_library_or_products_are_those_of_numpy():
     empty = indexed_values(left._replace(columns=none), right._replace(rows=none), initial=initial, **options)
     assert_same_bits(empty, np.full((2, 3, 4), 0.099975586, np.float32))  # 0.1 rounded
     assert indexed_values(left._replace(rows=none), right, **options).shape == (2, 0, 4)
-
-
-@pytest.mark.skipif(len(kernels.paths()) == 1, reason="no compiled library")
-def test_indexed_product_without_memory_says_so(monkeypatch):
-    class Failing:
-        def cbfloat_multiply_indexed(self, *_):
-            return 1
-
-    monkeypatch.setattr("golden.kernels.products.active", lambda: library.Active(Failing(), 0, 1))
-    table = np.zeros(2, np.int64)
-    operand = Indexed(np.zeros(4, np.float32), table, table, table)
-    with pytest.raises(MemoryError, match="no memory for 2 products of 2 by 2 results"):
-        indexed_values(operand, operand, operand=SIXTEEN_BIT_FORMATS[0], level=1, chunk=None)

@@ -72,15 +72,10 @@ def test_library_with_other_modes_or_events_is_refused():
             library.declared(library_of(names_found=names))
 
 
-@pytest.mark.parametrize("counts", [False, "sum"])
-def test_product_without_memory_raises_naming_the_shapes(without_memory, counts):
+@pytest.mark.parametrize("options", [{}, {"counts": "sum"}, {"reduction": accumulators["nvidia_hopper"]}], ids=str)
+def test_product_without_memory_raises_naming_the_shapes(without_memory, options):
     with pytest.raises(MemoryError, match=r"no memory for the product of shapes \(2, 3, 3\) and \(2, 3, 3\)"):
-        matmul(ONES, ONES, operand=BF16, counts=counts)
-
-
-def test_product_of_an_accumulator_without_memory_raises_naming_the_shapes(without_memory):
-    with pytest.raises(MemoryError, match=r"no memory for the product of shapes \(2, 3, 3\) and \(2, 3, 3\)"):
-        matmul(ONES, ONES, operand=BF16, reduction=accumulators["nvidia_hopper"])
+        matmul(ONES, ONES, operand=BF16, **options)
 
 
 @pytest.mark.parametrize("call", [windows.slide, windows.overlap, windows.correlate])
