@@ -6,7 +6,7 @@ import pytest
 from golden import BF16, CBFLOAT16, FP16, FP32, FloatFormat, Reduction, Rounding
 from golden.rounding import ReductionRounding
 from golden.torch.products.gpu.products import is_served
-from golden.torch.products.operators.windows import Summing
+from golden.torch.products.windows import Summing
 from tests.cuda.host import HostDevice
 from tests.cuda.products import check, reduction_of, special_values, values
 
