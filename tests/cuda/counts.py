@@ -14,7 +14,7 @@ from golden.counts import Counts
 from golden.rounding import ReductionRounding
 from golden.torch.products.gpu import devices
 from golden.torch.products.gpu.counting import counted_product
-from golden.torch.products.operators.windows import Summing
+from golden.torch.products.windows import Summing
 from tests.cuda.host import HostDevice
 from tests.cuda.products import Values, assert_equal_bits
 

@@ -16,7 +16,7 @@ from golden.torch.instruments.observe.counting import nothing_counted
 from golden.torch.instruments.observe.histograms import Histogram
 from golden.torch.products.gpu import devices
 from golden.torch.products.gpu.counting import add_exponents, counted_product, is_counted
-from golden.torch.products.operators.windows import Summing
+from golden.torch.products.windows import Summing
 from tests.cuda.counts import NAMES, assert_equal_counts, check, in_form
 from tests.cuda.host import ORDERS, HostDevice
 from tests.cuda.products import assert_equal_bits, reduction_of, special_values, values

@@ -157,6 +157,36 @@ def test_import_from_a_room_above_is_found(path: str, imported: str, is_above: b
     assert bool(above(Path(path), {imported, "golden.formats"})) is is_above
 
 
+def folder_of(module: str) -> str:
+    """Return the package that a module lies in, the module itself if it is a package."""
+    return module if ROOT.joinpath(*module.split(".")).is_dir() else module.rpartition(".")[0]
+
+
+def two_way(arrows: Collection[tuple[str, str]]) -> set[tuple[str, str]]:
+    """Return pairs of folders that import each other, apart from a package and its parts."""
+    return {
+        (one, other)
+        for one, other in arrows
+        if one < other and (other, one) in arrows and not other.startswith(f"{one}.")
+    }
+
+
+def test_folders_import_each_other_one_way() -> None:
+    files = python_files("golden", "hdl", *ROOMS[:-1])
+    arrows = {
+        (".".join(path.parent.parts), folder_of(name))
+        for path in files
+        for name in imported_modules(path)
+        if is_module(name)
+    }
+    assert two_way(arrows) == set()
+
+
+def test_folders_that_import_each_other_are_found() -> None:
+    arrows = {("a.b", "a.c"), ("a.c", "a.b"), ("a", "a.b"), ("a.b", "a"), ("a.c", "d")}
+    assert two_way(arrows) == {("a.b", "a.c")}
+
+
 def test_hdl_shares_only_parameters_with_golden() -> None:
     # Shared arithmetic could hide one mistake in both.
     assert offenders(python_files("hdl"), lambda path: beyond(path, ("golden",), SHARED_WITH_HDL)) == {}

@@ -37,12 +37,12 @@ def dot():
     "golden/torch/__init__.py": """
 from golden.torch import patches
 from golden.torch.page import write
-from golden.torch.training.trainer import Trainer
+from golden.torch.trainer import Trainer
 LIMIT = 3
 __all__ = ["Trainer", "write"]
 """,
     "golden/torch/patches.py": "PATCHED = True\n",
-    "golden/torch/training/trainer.py": "import golden\nclass Trainer:\n    product = golden.matmul\n",
+    "golden/torch/trainer.py": "import golden\nclass Trainer:\n    product = golden.matmul\n",
     "golden/torch/page/__init__.py": "def write(): pass\n",
     "golden/torch/page/template/page.html.jinja": "<p>\n",
     "hdl/__init__.py": "UNIT = 1\n",

@@ -10,7 +10,7 @@ from torch.utils.checkpoint import checkpoint
 import golden
 import golden.torch as cstorch
 from golden import CBFLOAT16, Rounding
-from golden.torch.products.operators import windows
+from golden.torch.products import windows
 from golden.torch.settings.draws import branched
 from golden.torch.settings.format_text import format_of, rounding_of, text_of
 

@@ -8,8 +8,8 @@ import pytest
 from golden import BF16, CBFLOAT16, FP16, FP32, Reduction, kernels
 from golden.formats import FLOAT8_E5M2
 from golden.rounding import ReductionRounding, Rounding
-from golden.torch.products.operators import windows
-from golden.torch.products.operators.windows import Geometry, Summing
+from golden.torch.products import windows
+from golden.torch.products.windows import Geometry, Summing
 
 COMPILED = pytest.mark.parametrize("path", [path for path in kernels.paths() if path != "numpy"])
 #: Sizes of the input and of the kernels, then strides, dilations and sides.

@@ -14,7 +14,7 @@ import golden.torch as cstorch
 from golden.rounding import ReductionRounding
 from golden.torch.instruments.observe.histograms import Histogram
 from golden.torch.products.gpu.counting import add_exponents, counted_product
-from golden.torch.products.operators.windows import Summing
+from golden.torch.products.windows import Summing
 from tests.cuda.counts import MODES, assert_equal_counts
 from tests.cuda.products import assert_equal_bits, reduction_of, special_values
 

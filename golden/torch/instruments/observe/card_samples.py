@@ -22,7 +22,7 @@ from golden.torch.instruments.observe.samples import (
     shape_of_transposed,
 )
 from golden.torch.products.gpu.convolutions import Windows, padded
-from golden.torch.products.operators.windows import Geometry
+from golden.torch.products.windows import Geometry
 
 __all__ = [
     "CardPiece",

@@ -17,7 +17,7 @@ from golden.torch.instruments.observe.card_samples import CardPiece, CardProduct
 from golden.torch.instruments.observe.counting import Counted, Distance
 from golden.torch.instruments.observe.histograms import Histogram
 from golden.torch.products.gpu.counting import add_exponents, counted_product
-from golden.torch.products.operators.windows import Summing
+from golden.torch.products.windows import Summing
 
 __all__ = ["CardTally", "HostTally"]
 

@@ -14,7 +14,7 @@ from golden.accumulator import Accumulator
 from golden.counts import Counts, Events
 from golden.formats import FloatFormat
 from golden.torch.instruments.observe.samples import Piece
-from golden.torch.products.operators.windows import Summing
+from golden.torch.products.windows import Summing
 
 __all__ = ["Counted", "Distance", "nothing_counted"]
 

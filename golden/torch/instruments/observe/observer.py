@@ -23,7 +23,7 @@ from golden.torch.instruments.observe.samples import (
 )
 from golden.torch.instruments.observe.tallies import Key, Tally
 from golden.torch.products.operators.registered import values_of
-from golden.torch.products.operators.windows import Geometry, Summing
+from golden.torch.products.windows import Geometry, Summing
 from golden.torch.settings.format_text import format_of, rounding_of, sums_of
 from golden.torch.settings.scopes import Settings, scopes
 

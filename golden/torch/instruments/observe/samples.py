@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from golden.torch.products.operators.windows import Geometry, padded, tables
+from golden.torch.products.windows import Geometry, padded, tables
 
 __all__ = [
     "MOST_MATRICES",

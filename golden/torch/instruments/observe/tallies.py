@@ -13,7 +13,7 @@ from golden.torch.instruments.observe.counting import Counted
 from golden.torch.instruments.observe.histograms import Histogram
 from golden.torch.instruments.observe.rows import ProductRow
 from golden.torch.instruments.observe.samples import Shape
-from golden.torch.products.operators.windows import Summing
+from golden.torch.products.windows import Summing
 
 if TYPE_CHECKING:
     from golden.torch.instruments.observe.card_tallies import CardTally

@@ -17,7 +17,7 @@ import torch
 from golden.torch.common.arguments import check_items
 from golden.torch.products.functions.products import check_tensors, current_plan
 from golden.torch.products.functions.window_gradients import convolved, transposed
-from golden.torch.products.operators.windows import Geometry
+from golden.torch.products.windows import Geometry
 
 __all__ = [
     "conv1d",

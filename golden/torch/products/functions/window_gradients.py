@@ -22,7 +22,7 @@ from golden.torch.products.functions.gradients import (
 )
 from golden.torch.products.operators import registered as operators
 from golden.torch.products.operators.registered import gradient_of
-from golden.torch.products.operators.windows import Geometry
+from golden.torch.products.windows import Geometry
 from golden.torch.settings.half_type import HalfType
 
 __all__ = ["convolved", "transposed"]

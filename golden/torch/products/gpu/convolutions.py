@@ -1,4 +1,4 @@
-"""Convolutions on a CUDA device: the three products of `golden.torch.products.operators.windows`, by its tables."""
+"""Convolutions on a CUDA device: the three products of `golden.torch.products.windows`, by its tables."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from golden.cuda.plan import Matrix
 from golden.torch.products.gpu.elementwise import rounded
 from golden.torch.products.gpu.memory import MEMORY, check_device, constant, readable
 from golden.torch.products.gpu.products import is_served, matrix_product, multiply, operand_values
-from golden.torch.products.operators.windows import MOST_VALUES, Geometry, Summing, tables
+from golden.torch.products.windows import MOST_VALUES, Geometry, Summing, tables
 from golden.torch.settings.draws import FIRST_PART, branched
 
 __all__ = ["Windows", "convolution", "kernel_product", "padded", "transposed"]

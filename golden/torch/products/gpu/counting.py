@@ -20,7 +20,7 @@ from golden.torch.products.gpu.checking_counts import check_counts, check_expone
 from golden.torch.products.gpu.devices import device_of
 from golden.torch.products.gpu.memory import MEMORY, check_device, matrix_of, readable
 from golden.torch.products.gpu.products import is_served, mode_of
-from golden.torch.products.operators.windows import Summing
+from golden.torch.products.windows import Summing
 
 __all__ = ["CountedNumbers", "add_exponents", "counted_product", "is_counted"]
 

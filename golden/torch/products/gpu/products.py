@@ -19,7 +19,7 @@ from golden.torch.products.gpu.checking import Planned, check_accumulation, chec
 from golden.torch.products.gpu.devices import device_of
 from golden.torch.products.gpu.elementwise import rounded
 from golden.torch.products.gpu.memory import check_device, matrix_of, readable
-from golden.torch.products.operators.windows import Summing
+from golden.torch.products.windows import Summing
 
 __all__ = ["is_served", "matrix_product", "mode_of", "multiply", "operand_values"]
 

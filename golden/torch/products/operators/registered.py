@@ -17,9 +17,10 @@ from torch.autograd import forward_ad
 
 import golden
 from golden import mx
-from golden.torch.products.operators import direct, windows
+from golden.torch.products import windows
+from golden.torch.products.operators import direct
 from golden.torch.products.operators.sharding import shardable
-from golden.torch.products.operators.windows import Geometry, Summing
+from golden.torch.products.windows import Geometry, Summing
 from golden.torch.settings.format_text import format_of, rounding_of, sums_of
 from golden.torch.settings.passes import note_product
 from golden.torch.settings.scopes import scopes
