@@ -320,3 +320,14 @@ def test_scaled_step_is_two_fused_instructions_the_second_where_the_first_is_eve
     down, up = (sum(count for found, count in counts.items() if found.endswith(f"fma.{way}")) for way in ("rm", "rp"))
     assert down == up > 0
     assert sum(count for found, count in counts.items() if found.startswith("@")) == up
+
+
+def test_kernels_with_other_modes_or_events_than_golden_do_not_compile(nvrtc, monkeypatch):
+    (names,) = (option for option in compiling._OPTIONS if "NAMES" in option)
+    for wrong in (names.replace(" down", ""), names.replace("overflow invalid", "invalid overflow")):
+        assert wrong != names
+        monkeypatch.setattr(
+            compiling, "_OPTIONS", (*(each for each in compiling._OPTIONS if "NAMES" not in each), wrong)
+        )
+        with pytest.raises(RuntimeError, match=r"names\.h must list the modes and events of golden"):
+            ptx(None, 90)

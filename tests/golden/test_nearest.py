@@ -1,10 +1,10 @@
-"""Unknown names: the message has the nearest known one."""
+"""Unknown names: the message has the nearest known one; tables: it has the entries that they must have."""
 
 import numpy as np
 import pytest
 
 import golden
-from golden.nearest import did_you_mean
+from golden.nearest import complete, did_you_mean
 
 
 @pytest.mark.parametrize(
@@ -69,3 +69,15 @@ def test_codes_of_a_wrong_dtype_are_told_the_remedy_of_that_dtype(codes, said):
 def test_values_of_a_wrong_dtype_are_told_to_decode_only_if_they_are_codes(values, said):
     with pytest.raises(TypeError, match=said):
         golden.encode(values, "float16")
+
+
+def test_table_of_every_point_is_returned_in_any_order():
+    table = {"b": 1, "a": 2}
+    assert complete("table", table, ("a", "b")) is table
+
+
+@pytest.mark.parametrize("table", [{"a": 1}, {"a": 1, "b": 2, "c": 3}, ["a", "b", "b"]], ids=["fewer", "more", "twice"])
+def test_table_with_other_points_raises_naming_it_and_all_points(table):
+    said = f"table: got entries for {', '.join(table)}; must have one for each of a, b"
+    with pytest.raises(ValueError, match=f"^{said}$"):
+        complete("table", table, ("a", "b"))
