@@ -1,4 +1,4 @@
-"""What is counted in a reduction: its steps, what they raised, and the addends that were lost (NUMERICS section 11)."""
+"""The counts of a reduction: steps, the flags that they raised, and lost addends (NUMERICS section 11)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from golden.nearest import complete
 
 __all__ = ["COUNTED", "NO_EXPONENT", "Counts", "Events"]
 
-#: What is counted of each kind of step, in the order of every table.
+#: The counts of each kind of step, in the order of every table.
 COUNTED = ("steps", *EVENTS)
 
 #: `Counts.largest_exponent` where no step left anything but zeros, infinities and NaNs: below every exponent.
@@ -54,7 +54,7 @@ complete("golden.Events", [each.name for each in fields(Events)], COUNTED)
 
 @dataclass(frozen=True)
 class Counts:
-    """What occurred in a reduction, or in many.
+    """The events of a reduction, or of many.
 
     Parameters
     ----------

@@ -70,8 +70,8 @@ def decoded(code: int, fmt: FloatFormat, argument: str) -> Value:
 #: Decides between `count` and `count + 1` quanta; `rest` is what lies above `count`, in quanta, 0 <= rest < 1.
 Decision = Callable[[int, Fraction], bool]
 
-#: Whether a magnitude is rounded up, away from zero (NUMERICS section 9), by its sign, the random number, and how many
-#: random numbers there are.
+#: Whether a magnitude is rounded up, away from zero (NUMERICS section 9), by its sign, the random number, and the bits
+#: of that.
 _DECISIONS: dict[Rounding, Callable[[int, int, int], Decision]] = complete(
     "golden.exact_rounding._DECISIONS",
     {
@@ -81,7 +81,7 @@ _DECISIONS: dict[Rounding, Callable[[int, int, int], Decision]] = complete(
         Rounding.UP: lambda sign, *_: lambda count, rest: rest > 0 and sign == 0,
         Rounding.NEAREST_AWAY: lambda *_: lambda count, rest: rest >= HALF,
         Rounding.TO_ODD: lambda *_: lambda count, rest: rest > 0 and count % 2 == 0,
-        Rounding.STOCHASTIC: lambda _, random, whole: lambda count, rest: rest * whole // 1 + random >= whole,
+        Rounding.STOCHASTIC: lambda _, random, bits: lambda count, rest: rest * 2**bits // 1 + random >= 2**bits,
     },
     Rounding,
 )
@@ -163,7 +163,7 @@ def round_value(
         return zero, Flag(0)
 
     magnitude = value.significand * power_of_two(value.exponent)
-    goes_up = _DECISIONS[rounding](value.sign, random or 0, 2**random_bits)
+    goes_up = _DECISIONS[rounding](value.sign, random or 0, random_bits)
     # The lowest kept digit is the higher of the precision limit and the subnormal limit.
     precision_limit = floor_log2(magnitude) - fmt.fraction_bits
     subnormal_limit = fmt.emin - fmt.fraction_bits

@@ -185,7 +185,7 @@ def _quantizers() -> Iterator[Unit]:
     yield quantizer("cbfloat16_to_float8_e5m2_stochastic", FLOAT8_E5M2, effort=0.3, source=CBFLOAT16, **some)
 
 
-#: What differs from the default in the simulated unit of a depth: the number of registers or the bits of the chunk
+#: The simulated unit of a depth differs from the default in these: the number of registers or the bits of the chunk
 #: counter. Deep units, too, have so few registers that products always wait for each other.
 _AT_DEPTH: dict[int, dict[str, Any]] = {
     1: {"effort": 0.12, "registers": 2},

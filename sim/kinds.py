@@ -86,5 +86,5 @@ BENCHES: dict[Kind, Bench] = complete(
 
 
 def bench_of(kind: Kind) -> Bench:
-    """Return the bench of a kind of units, which is that of its core."""
+    """Return the bench of a kind of units: the one of its core."""
     return BENCHES[kind.core]

@@ -13,7 +13,7 @@ from sim.fields import Fields
 
 __all__ = ["ALWAYS_LAST", "Port"]
 
-#: The field of answers that are packets of their own: always 1.
+#: The field of answers that are a packet each: always 1.
 ALWAYS_LAST = "always_last"
 
 

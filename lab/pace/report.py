@@ -88,7 +88,7 @@ def measured_units(report: Report) -> dict[str, Build]:
 
 
 def _has_pace(unit: Unit) -> bool:
-    is_accumulating = unit.kind not in (Kind.CONVERTER, Kind.MX_QUANTIZER)
+    is_accumulating = unit.kind.core in (Kind.MAC, Kind.VECTOR)
     return is_accumulating and not {"stages", "flags"} & unit.arguments.keys()
 
 

@@ -1,4 +1,4 @@
-"""The maker of a unit's scenarios, put together from what the unit has: counters, rounding modes, lanes."""
+"""The maker of a unit's scenarios, put together from a part for each feature: counters, rounding modes, lanes."""
 
 from __future__ import annotations
 

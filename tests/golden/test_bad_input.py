@@ -24,7 +24,7 @@ from golden import (
     reference,
     softmax,
 )
-from golden.nearest import did_you_mean
+from golden.nearest import complete, did_you_mean
 from golden.reference import Class, Value
 
 NARROW = FloatFormat("e4m3_narrow", 4, 3)
@@ -347,3 +347,15 @@ def test_reference_products_beyond_the_places_of_random_bits_raise_saying_how_ma
         reference.dot([0] * 4, [0] * 4, operand="cbfloat16", rounding="stochastic")
     assert reference.dot([0] * 3, [0] * 3, operand="cbfloat16", rounding="stochastic")[0] == 0
     assert reference.dot([0] * 4, [0] * 4, operand="cbfloat16", rounding="up")[0] == 0
+
+
+def test_table_of_every_point_is_returned_in_any_order():
+    table = {"b": 1, "a": 2}
+    assert complete("table", table, ("a", "b")) is table
+
+
+@pytest.mark.parametrize("table", [{"a": 1}, {"a": 1, "b": 2, "c": 3}, ["a", "b", "b"]], ids=["fewer", "more", "twice"])
+def test_table_with_other_points_raises_naming_it_and_all_points(table):
+    said = f"table: got entries for {', '.join(table)}; must have one for each of a, b"
+    with pytest.raises(ValueError, match=f"^{said}$"):
+        complete("table", table, ("a", "b"))

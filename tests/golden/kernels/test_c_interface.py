@@ -14,6 +14,7 @@ from .build import SOURCE
 
 PROGRAM = r"""
 #include <stdio.h>
+#include <string.h>
 #include "kernels.h"
 
 int main(void) {
@@ -34,6 +35,10 @@ int main(void) {
         .outer = float32, .result_format = float32, .chunk = 32, .batches = 1, .m = 2, .n = 2, .k = 3,
         .a = {codes[0], 3, 1, 0}, .b = {codes[1], 2, 1, 0}, .result = result};
     if (!cbfloat_path_available(CBFLOAT_PORTABLE) || cbfloat_path_available(99) || cbfloat_multiply(&product)) return 3;
+    const struct cbfloat_rounding unknown[2] = {{.steps = 7, .random_bits = 1}, {.last = -1, .random_bits = 1}};
+    for (int i = 0; i < 2; i++)
+        if (cbfloat_multiply_rounded(&product, 0, 0, &unknown[i]) != 2) return 5;
+    if (strcmp(cbfloat_names(), NAMES)) return 6;
     for (int i = 0; i < 4; i++) printf("%08x\n", (unsigned)result[i]);
     return cbfloat_kernels_version() == CBFLOAT_KERNELS_VERSION ? 0 : 4;
 }
@@ -43,7 +48,7 @@ int main(void) {
 @pytest.mark.skipif(len(kernels.paths()) == 1, reason="no compiled library")
 def test_c_program_links_the_library_and_gets_the_same_product(tmp_path):
     program, executable = tmp_path / "program.c", tmp_path / "program"
-    program.write_text(PROGRAM, encoding="utf-8")
+    program.write_text(f'#define NAMES "{library.NAMES}"\n{PROGRAM}', encoding="utf-8")
     file = library._library()._name
     command = [shutil.which("cc"), "-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-I", str(SOURCE)]
     subprocess.run([*command, str(program), file, "-o", str(executable)], check=True, timeout=60)
