@@ -151,11 +151,10 @@ def _any_lost(formats: StepFormats, index: Value, total: Bundle) -> Value:
     ends = [max(len(total.magnitude) - fmt.precision + 1 - _WINDOW, 0) for fmt in formats.accumulators]
     for end in sorted(set(ends)):
         first, last = -(-done // GROUP), end // GROUP
+        places = total.magnitude[done:end]
         if first < last:
-            parts = (total.magnitude[done : GROUP * first], total.ones[first:last], total.magnitude[GROUP * last : end])
-        else:
-            parts = (total.magnitude[done:end],)
-        found.append(choose(index, [C(end <= own, 1) for own in ends]) & Cat(parts).any())
+            places = Cat(places[: GROUP * first - done], total.ones[first:last], total.magnitude[GROUP * last : end])
+        found.append(choose(index, [C(end <= own, 1) for own in ends]) & places.any())
         done = end
     return Cat(found).any()
 

@@ -57,7 +57,7 @@ class VectorParameters(MacParameters):
 
     @property
     def recommended_stages(self) -> int:
-        """The default depth: deeper units of one format are no faster."""
+        """The default depth, at which units of one format and of several are proven."""
         return _STAGES_OF_ONE_FORMAT if self.widened or len(self.operands) == 1 else DEPTHS[-1]
 
     @property
