@@ -116,7 +116,9 @@ def converter_proofs() -> Iterator[Proof]:
 
 def _proofs(name: str, chosen: ChosenMode, words: str, *, fast: bool) -> Iterator[Proof]:
     """Yield the proofs of a mode by both specifications; conversions without `words` are proven by every engine."""
-    specifications = [(_INTERVAL if chosen.mode else "nothing", by_interval_in_modes.conversion, BITWUZLA)]
+    specifications: list[tuple[str, by_theory.Conversion, str]] = [
+        (_INTERVAL if chosen.mode else "nothing", by_interval_in_modes.conversion, BITWUZLA)
+    ]
     if chosen.mode in SMT_MODES:
         engines = (CVC5,) if words else (CVC5, Z3_CADICAL)
         specifications += [(_THEORY, by_theory.conversion, engine) for engine in engines]

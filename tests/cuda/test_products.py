@@ -7,7 +7,7 @@ from golden import BF16, CB16, CBFLOAT16, FP16, FP32, FloatFormat, Reduction, Ro
 from golden.formats import NARROW_FORMATS
 from golden.rounding import ReductionRounding
 from golden.torch.products.gpu.products import is_served
-from golden.torch.products.operators.windows import Summing
+from golden.torch.products.windows import Summing
 from tests.cuda.host import ORDERS, HostDevice
 from tests.cuda.products import check, multiply, reduction_of, special_values, values
 

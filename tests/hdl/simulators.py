@@ -18,14 +18,18 @@ def unit_of(kind, **parameters):
 
 
 def simulate(unit, testbench, *others) -> None:
-    """Run a testbench on a unit from power-up; `others` are signals within it that the testbench needs."""
-    _simulator(unit, others).run(testbench)
+    """Run a testbench on a unit from power-up; `others` are signals within it that its testbenches need."""
+    made = _made(unit)
+    if not made:
+        made.append(CompiledSimulator(unit, *others))
+    made[0].run(testbench)
 
 
 #: Enough for the depths of a unit in turn.
 @lru_cache(16)
-def _simulator(unit, others):
-    return CompiledSimulator(unit, *others)
+def _made(unit):
+    """Return the unit's simulator in a list, which is empty before the first run."""
+    return []
 
 
 @dataclass
