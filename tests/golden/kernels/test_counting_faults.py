@@ -4,137 +4,15 @@ import numpy as np
 import pytest
 
 from golden import BF16, CBFLOAT16, FP32, Reduction, encode, kernels, matmul
+from lab.mutants.table import seen_by
 
-from .build import Change
 from .operands import codes
-from .seen import RUN, differences
+from .switches import RUN, differences
 from .test_counting import numbers
 
 pytestmark = pytest.mark.long
 
-VECTORS, ANY, REPEATED = "vector_counts.h", "counting_steps.h", "repeated_counts.h"
-FAULTS = {
-    "inexact not counted": (
-        "avx512",
-        Change(VECTORS, "inexact = Lanes::increased(inexact, inexact_here);", "(void)0;"),
-    ),
-    "swamped wherever nothing changes": (
-        "avx512",
-        Change(
-            VECTORS,
-            "Lanes::equal_where(inexact_here, before, after)",
-            "Lanes::equal_where(Lanes::ordered(after, after), before, after)",
-        ),
-    ),
-    "swamped of the next vector": (
-        "avx2",
-        Change(VECTORS, "SHARED ? 0 : v", "SHARED ? 0 : USED - 1 - v", after="]);"),
-    ),
-    "underflow below the smallest normal value after rounding there": (
-        "avx512",
-        Change(VECTORS, "0x00800000 - (1u << (FLOAT_FRACTION - 2 - rule.format.fraction_bits))", "0x00800000"),
-    ),
-    "underflow of exact sums": (
-        "avx2",
-        Change(VECTORS, "inexact", "Lanes::ordered(acc, acc)", before="less_where("),
-    ),
-    "underflow never watched for": (
-        "avx512",
-        Change("plan.h", "return smallest < smallest_without_tiny;", "return smallest < 0;"),
-    ),
-    "underflow watched for by the block's first chunk": (
-        "avx512",
-        Change("product.cpp", "(y - b) / b_step / chunk_", "0", before="const int64_t piece = "),
-    ),
-    "overflow not inexact": (
-        "avx512",
-        Change(VECTORS, "inexact = Lanes::either_mask(inexact, overflow);", "(void)0;"),
-    ),
-    "overflow of an infinity": (
-        "avx2",
-        Change(VECTORS, "Lanes::but_not(beyond, Lanes::at_least(sum, infinity))", "beyond"),
-    ),
-    "overflow in float of an infinity": (
-        "avx512",
-        Change(VECTORS, "Lanes::both_masks(inexact, infinite)", "infinite"),
-    ),
-    "invalid for every NaN": (
-        "avx512",
-        Change(VECTORS, "Lanes::ordered(product, before)", "Lanes::ordered(a, b)"),
-    ),
-    "invalid not of infinity times zero onto a NaN": (
-        "avx512",
-        Change(VECTORS, "Lanes::either_mask(no_product, no_sum)", "no_sum"),
-    ),
-    "largest of infinities, too": (
-        "avx512",
-        Change(VECTORS, "Lanes::but_not(Lanes::ordered(after, after), beyond)", "Lanes::ordered(after, after)"),
-    ),
-    "largest of the last step": (
-        "avx2",
-        Change("lanes256.h", "larger(as_words(x), both(as_words(y), words(0x7FFFFFFF)))", "as_words(y)"),
-    ),
-    "largest exponent of the scaled value": (
-        "avx512",
-        Change("counting.h", "scale", "0", before=">> 52) - 1023 - ", after=";"),
-    ),
-    "promotions counted as products": (
-        "avx512",
-        Change("counting.h", "memory_ + kind * (EVENTS + 1) * size_", "memory_"),
-    ),
-    "inexact judged to nearest": (
-        "avx2",
-        Change(
-            REPEATED,
-            "Rounding::down",
-            "Rounding::nearest",
-            before="const Environment down(",
-            after=");\n            count_steps",
-        ),
-    ),
-    "inexact promotions judged to nearest": (
-        "avx2",
-        Change(
-            REPEATED,
-            "Rounding::down",
-            "Rounding::nearest",
-            before="const Environment down(",
-            after=");\n            count_partials",
-        ),
-    ),
-    "steps counted from the first sum": ("avx2", Change(REPEATED, "before = after;", "(void)0;")),
-    "last of the counted sums not kept": ("avx2", Change(REPEATED, "Lanes::store(sums + at, before);", "(void)0;")),
-    "steps counted with the first factors": ("avx2", Change(REPEATED, "factors.x += now * a_pitch;", "(void)0;")),
-    "sums of the first vector counted": (
-        "avx2",
-        Change(REPEATED, "((k * ROWS + row) * USED + v)", "((k * ROWS + row) * USED)"),
-    ),
-    "promotions of the first vector counted": (
-        "avx2",
-        Change(REPEATED, "counters.load(tally.at(i));", "counters.load(tally.at(0));"),
-    ),
-    "inexact not counted, portable": ("portable", Change(ANY, "tally.inexact[i]++;", "")),
-    "underflow below the smallest normal value before rounding, portable": (
-        "portable",
-        Change(ANY, "magnitude < min_normal_", "std::fabs(exact) < min_normal_", before="underflow[i] += "),
-    ),
-    "overflow judged by the result, portable": (
-        "portable",
-        Change(ANY, "tally.overflow[i] += magnitude > max_finite_;", "tally.overflow[i] += after - after != 0;"),
-    ),
-    "swamped wherever nothing changes, portable": (
-        "portable",
-        Change(ANY, "tally.swamped[i] += after == before;", "tally.swamped[i] += after == before || before == 0;"),
-    ),
-    "invalid for every NaN, portable": (
-        "portable",
-        Change(ANY, "(exact != exact && product == product && before == before)", "exact != exact"),
-    ),
-    "largest of infinities, portable": (
-        "portable",
-        Change(ANY, "is_finite(after)", "true", before="if (", after=" && magnitude"),
-    ),
-}  # fmt: skip
+FAULTS = seen_by(__file__)
 
 
 def results():
@@ -170,4 +48,4 @@ def test_counts_with_every_fault_switched_off_agree(sees, path):
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_miscounted_event_is_seen(sees, fault):
-    assert sees(fault, FAULTS[fault][0])
+    assert sees(fault, FAULTS[fault].by)

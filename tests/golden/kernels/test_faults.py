@@ -5,104 +5,13 @@ import pytest
 
 from golden import CBFLOAT16, FP32, FloatFormat, Reduction, encode, kernels, matmul, matmul_values, quantize
 from golden.formats import HALF_FORMATS
+from lab.mutants.table import Edit, seen_by
 
-from .build import SOURCE, Change, extension
+from .build import SOURCE, extension
 from .operands import KINDS, beyond_double, codes, grown_by_rounding, late_overflow
-from .seen import RUN, changes_of, differences
+from .switches import RUN, differences
 
-ROUND = "Lanes::or_and(x, Lanes::shift_right(x, shift_), one_)"
-LIMIT = "return Lanes::infinite_from(Lanes::as_floats(place.round(x)), limit);"
-
-FAULTS = {
-    "ties go down": ("avx512", Change("steps.h", ROUND, "x")),
-    "truncated": ("avx512", Change("steps.h", "Lanes::add(sticky, half_less_one_)", "sticky")),
-    "not rounded to odd, AVX-512": (
-        "avx512",
-        Change(
-            "lanes512.h", "return _mm512_mask_mov_epi32(as_words(up), odd, as_words(down));", "return as_words(up);"
-        ),
-    ),
-    "rounded twice, AVX-512": (
-        "avx512",
-        Change(
-            "lanes512.h",
-            "return odd_of(_mm512_fmadd_round_ps(a, b, c, DOWN), _mm512_fmadd_round_ps(a, b, c, UP));",
-            "return as_words(_mm512_fmadd_ps(a, b, c));",
-        ),
-    ),
-    "negative zero where a sum is exactly zero": (
-        "avx512",
-        Change(
-            "lanes512.h",
-            "_mm512_mask_mov_epi32(as_words(up), odd, as_words(down))",
-            "_mm512_mask_mov_epi32(as_words(down), _mm512_knot(odd) & _mm512_cmpneq_epu32_mask(as_words(up), "
-            "as_words(down)) & _mm512_test_epi32_mask(as_words(up), words(1)), as_words(up))",
-        ),
-    ),
-    "not rounded to odd, AVX2": (
-        "avx2",
-        Change("lanes256.h", "_mm256_blendv_ps(as_floats(up), down, as_floats(odd))", "as_floats(up)"),
-    ),
-    "AVX2 in an environment that rounds to nearest": (
-        "avx2",
-        Change("vectors.h", "tiles<ScaledStep, TO_ODD>()", "tiles<ScaledStep, Rounding::nearest>()"),
-    ),
-    "promotion that rounds down": (
-        "avx2",
-        Change("product.cpp", "environment_.change(plan_.joining->rounding);", ""),
-    ),
-    "not rounded to odd, portable": (
-        "portable",
-        Change("generic_steps.h", "finite && error != 0 && (bits & 1) == 0", "false"),
-    ),
-    "subnormals lost, portable": (
-        "portable",
-        Change("generic_steps.h", "field = field < lowest_ ? lowest_ : field;", "field = field < 1 ? lowest_ : field;"),
-    ),
-    "no infinity": ("avx512", Change("steps.h", LIMIT, "return Lanes::as_floats(place.round(x));")),
-    "overflow not expected": (
-        "avx512",
-        Change(
-            "plan.h",
-            "!(bound < std::ldexp(2 - std::ldexp(1.0, -inner.fraction_bits), inner.emax()))",
-            "bound < 0",
-            before="return ",
-        ),
-    ),
-    "bound that forgets how rounding lets sums grow": (
-        "avx512",
-        Change("plan.cpp", "return start + 2 * count * product;", "return start + count * product;"),
-    ),
-    "bound of the last block only": (
-        "avx512",
-        Change(
-            "product.cpp",
-            "if (k0 % chunk_ == 0) bound_ = plan_.is_chain && call_.initial.data ? INFINITY : 0;",
-            "bound_ = 0;",
-        ),
-    ),
-    "chunk that does not start from zero": (
-        "avx512",
-        Change("product.cpp", "k % chunk_ == 0", "k == 0", before="if (", after=") std::memset(partial,"),
-    ),
-    "promotion missing at the end": (
-        "avx512",
-        Change("product.cpp", "end % chunk_ == 0 || end == call_.k", "end % chunk_ == 0"),
-    ),
-    "NaN with its payload": (
-        "avx512",
-        Change(
-            "vectors.h",
-            "Lanes::store(into, Lanes::as_floats(Lanes::where_nan(x, Lanes::words(FLOAT_NAN), value)));",
-            "Lanes::store(into, Lanes::as_floats(value));",
-        ),
-    ),
-    "codes beyond infinity": ("avx512", Change("vectors.h", "Lanes::smaller(magnitude, inf)", "magnitude")),
-    "rows of the last panel": (
-        "avx512",
-        Change("product.cpp", "tiles_.rows", "1", before="return std::min<int64_t>(", after=", rows()"),
-    ),
-}
+FAULTS = seen_by(__file__)
 
 # A narrow format overflows and rounds to its subnormals often.
 NARROW = FloatFormat("e4m3", 4, 3)
@@ -130,8 +39,10 @@ def results():
 
 
 # Steps with a limit lose their product: whoever needs them is wrong.
-WITHOUT_LIMITED_STEPS = Change("steps.h", LIMIT, "(void)x; return acc;")
-CHUNKS_END_NO_BLOCK = Change("product.cpp", "if (chunk_ > BLOCK) k1 = std::min(k1, (k0 / chunk_ + 1) * chunk_);", "")
+WITHOUT_LIMITED_STEPS = Edit(
+    "steps.h", "return Lanes::infinite_from(Lanes::as_floats(place.round(x)), limit);", "(void)x; return acc;"
+)
+CHUNKS_END_NO_BLOCK = Edit("product.cpp", "if (chunk_ > BLOCK) k1 = std::min(k1, (k0 / chunk_ + 1) * chunk_);", "")
 LIMITED_STEPS = {
     True: "without limited steps",
     False: "without limited steps, in blocks that chunks do not end",
@@ -149,7 +60,8 @@ def library(switched):
         LIMITED_STEPS[True]: [WITHOUT_LIMITED_STEPS],
         LIMITED_STEPS[False]: [WITHOUT_LIMITED_STEPS, CHUNKS_END_NO_BLOCK],
     }
-    return switched("products", changes_of(FAULTS) | limited, RUN)
+    faults = {name: [fault] for name, fault in FAULTS.items() if fault.by in RUN}
+    return switched("products", faults | limited, RUN)
 
 
 @pytest.mark.long
@@ -169,7 +81,7 @@ def test_source_with_every_fault_switched_off_agrees(sees, path):
 @pytest.mark.long
 @pytest.mark.parametrize("fault", FAULTS)
 def test_fault_in_the_source_is_seen(sees, fault):
-    assert sees(fault, FAULTS[fault][0])
+    assert sees(fault, FAULTS[fault].by)
 
 
 @pytest.mark.parametrize("ends_its_block", [True, False])
