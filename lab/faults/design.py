@@ -15,7 +15,7 @@ from amaranth.back import rtlil
 from lab.proofs.errors import version_of
 from lab.proofs.yosys import ELABORATING, run_yosys
 
-__all__ = ["FOLDER", "NOWHERE", "OUTPUTS", "Design", "design_of", "elaborated", "through_yosys"]
+__all__ = ["FOLDER", "NOWHERE", "OUTPUTS", "Design", "design_of", "elaborated", "json_of", "through_yosys"]
 
 FOLDER = Path(__file__).resolve().parents[2] / "build" / "faults"
 #: Ports of cells that drive nets.
@@ -138,6 +138,11 @@ def elaborated(component: Any) -> Design:
     """Return the same to one who holds `lab.proofs.yosys.ELABORATING`."""
     text = rtlil.convert(component, name="top", emit_src=True)
     return Design(through_yosys(f"read_rtlil in.txt; {_WORDS}", text)["modules"])
+
+
+def json_of(modules: dict[str, Any]) -> str:
+    """Return modules as the text that Yosys reads."""
+    return json.dumps({"modules": modules})
 
 
 def through_yosys(script: str, text: str) -> dict[str, Any]:

@@ -7,7 +7,6 @@ same line of `hdl`, and is of the same type and the same place among those, as t
 from __future__ import annotations
 
 import hashlib
-import json
 import pickle
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,7 +14,6 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 from unittest.mock import patch
 
@@ -23,7 +21,7 @@ from golden.formats import CBFLOAT16
 from hdl.catalogue import UNITS, Kind
 from lab.faults.campaign import Batch, Fate, Judged, judge
 from lab.faults.candidates import candidates
-from lab.faults.design import FOLDER, Design, elaborated
+from lab.faults.design import FOLDER, Design, elaborated, json_of
 from lab.faults.edit import with_faults
 from lab.faults.fault import HOLDS, Fault
 from lab.proofs import yosys
@@ -174,23 +172,19 @@ def faulty(fault: Fault | None) -> Iterator[None]:
 
     def text(component: Any) -> str:
         design = elaborated(component)
-        modules = with_faults(design, [_counterpart(design, fault)] if fault else [], selected=False)
-        with TemporaryDirectory() as work:
-            (Path(work) / "in.json").write_text(json.dumps({"modules": modules}), encoding="utf-8")
-            yosys.run_yosys("read_json in.json; hierarchy -top top; write_rtlil out.txt", Path(work))
-            return (Path(work) / "out.txt").read_text(encoding="utf-8")
+        return json_of(with_faults(design, [_counterpart(design, fault)] if fault else [], selected=False))
 
-    def as_rtlil(component: Any) -> str:
+    def locked(component: Any) -> str:
         with yosys.ELABORATING:
             return text(component)
 
     def written(text: str, folder: Path, script: str, models: Sequence[Path] = (), **_: str) -> Netlist:
-        return write_netlist(text, folder, script, models)
+        return write_netlist(text, folder, script, models, reading="read_json")
 
     write_netlist = yosys.write_netlist
     with (
-        patch.object(yosys, "rtlil_of", as_rtlil),
-        # What would be read as Verilog is RTLIL, too.
+        patch.object(yosys, "rtlil_of", locked),
+        # What would be read as RTLIL or Verilog is JSON.
         patch.object(yosys, "to_verilog", lambda component, name: text(component)),
         patch.object(yosys, "write_netlist", written),
     ):

@@ -107,7 +107,7 @@ def test_fault_verdict_follows_from_those_of_its_proofs(monkeypatch, tmp_path, i
 )
 def test_change_of_a_netlist_verdict_follows_from_those_of_its_proofs(monkeypatch, tmp_path, answers, verdict):
     netlist = SimpleNamespace(inputs={})
-    monkeypatch.setattr(mutants, "changes", lambda core, folder: [("a change", netlist)])
+    monkeypatch.setattr(mutants, "changed", lambda core, number, folder: ("a change", netlist))
     monkeypatch.setattr(mutants, "netlist_of", lambda *given: netlist)
     left = script(monkeypatch, mutants, answers)
     told = CoreMutant(CORES[0], 0).run(tmp_path)
