@@ -17,10 +17,9 @@ from typing import Protocol
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from .cpp_judge import CppJudge
-from .cpp_kinds import cpp_faults
 from .fault import CAUGHT, ROOT, SURVIVED, Fault, Ruling, sampled
+from .kinds import cpp_faults, python_faults
 from .python_judge import ELSEWHERE, Fresh, Patching, without
-from .python_kinds import python_faults
 from .reach import read, recorded, seconds_of
 from .report import is_open, write
 from .suite import Cases, aside, in_session
