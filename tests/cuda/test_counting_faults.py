@@ -93,7 +93,7 @@ def test_counting_kernels_with_every_fault_switched_off_pass_the_same_checks(
     assert not _sees(switched, CHECKS[check])
 
 
-# --- what a card proves of itself ---
+# --- checks that a card runs itself ---
 
 FORMATS = Formats.of(CBFLOAT16, Reduction.for_level(1, CBFLOAT16), CBFLOAT16, as_values=True)
 OF_A_CARD = {

@@ -23,7 +23,7 @@ FAULTS = {name: fault for name, fault in PINNED.items() if not fault.alone}
 WITHOUT_BARRIER = {name: fault for name, fault in PINNED.items() if fault.alone}
 CHECKS = {name: getattr(checks, name) for name in sorted({fault.by for fault in PINNED.values()})}
 
-#: Here the last thread of a stage gathers what the others have found, which is right with a barrier, and without one as
+#: Here the last thread of a stage gathers the results of the others. That is right with a barrier, and without one as
 #: long as threads run in ascending order.
 LAST_GATHERS = (
     Edit("packing.h", "thread % PER_STAGE || stage", "thread % PER_STAGE != PER_STAGE - 1 || stage"),

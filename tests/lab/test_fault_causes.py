@@ -1,4 +1,4 @@
-"""By what a copy with a fault is told from the unit itself: each cause by its own fault, and what is none by none."""
+"""The causes for which a faulty copy is caught: a fault for each, and a fault that has none."""
 
 import contextlib
 
@@ -17,13 +17,13 @@ from sim.port import Port
 from sim.scenario import Scenario
 
 PORT = Port(Fields({"payload": 4}), Fields({"payload": 4}))
-#: What is wrong with the last answer, or with all: a register each, which stays 0 without a fault.
+#: Faults of the last answer, or of all: a register each, which stays 0 without a fault.
 ODDITIES = ("slow", "drops", "doubles", "flips", "toggles", "falls", "stuck")
 LAST = 15
 
 
 class Odd(wiring.Component):
-    """Gives back what it is given, one word at a time."""
+    """Returns its input, one word at a time."""
 
     i: In(stream.Signature(4))
     o: Out(stream.Signature(4))

@@ -1,4 +1,4 @@
-"""What becomes of a fault in a netlist: only what a comparison or a proof says counts, and no fault is left out."""
+"""The verdicts on faults in netlists: only a comparison or a proof gives one, and no fault is left out."""
 
 from dataclasses import replace
 

@@ -292,7 +292,7 @@ def test_fault_in_a_register_that_never_leaves_its_first_value_is_proven_to_be_n
 
 
 class Through(wiring.Component):
-    """What is offered and taken passes through, but not twice in a row: outputs of gates alone."""
+    """Words pass through, but not twice in a row: outputs of gates alone."""
 
     i: In(stream.Signature(4))
     o: Out(stream.Signature(4))

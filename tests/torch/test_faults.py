@@ -22,7 +22,7 @@ FAULTS = seen_by(__file__)
 
 
 def changed(fault):
-    """Return a module of its own, compiled from the source of another with a fault in it."""
+    """Return a new module, compiled from the source of another with a fault in it."""
     name, path = fault.file.removesuffix(".py").replace("/", "."), ROOT / fault.file
     module = ModuleType(name)
     module.__file__ = str(path)

@@ -17,7 +17,7 @@ CASES = 20_000
 NARROW = FloatFormat("e4m3", 4, 3)
 EVEN = Rounding.NEAREST_EVEN
 PINNED = seen_by(__file__)
-#: With a fault the steps of its mode differ in some format, or those of a card's own formats.
+#: With a fault the steps of its mode differ in some format, or the native steps of a card.
 FAULTS = {name: fault for name, fault in PINNED.items() if fault.by != "native"}
 NATIVE_FAULTS = {name: fault for name, fault in PINNED.items() if fault.by == "native"}
 

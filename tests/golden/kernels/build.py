@@ -34,7 +34,7 @@ class Replacement:
 
 
 UNITS = sorted(path.name for path in SOURCE.glob("*.cpp"))
-#: What the source takes from the system, and what of that only some processors have.
+#: A header with all system headers of the source, and the one header that only some processors have.
 HEADER, INTRINSICS = "system.h", "immintrin.h"
 PATH_UNITS = {f"{path}.cpp" for path in golden.kernels.library.COMPILED_PATHS}
 
@@ -115,7 +115,7 @@ def compiled(source: Path, units: list[str], into: Path, options: list[str], hea
 def precompiled(folder: Path, options: list[str]) -> Path:
     """Return a header with all that the source takes from the system, read once: half of what most units cost.
 
-    A compiler that cannot use what was made of it reads the header itself.
+    A compiler that cannot use the precompiled form reads the header itself.
     """
     named = system_headers(SOURCE)
     lines = [f"#include <{name}>" for name in sorted(named - {INTRINSICS})]

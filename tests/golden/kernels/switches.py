@@ -41,13 +41,13 @@ class Place:
 def with_switches(text: str, changes: Sequence[tuple[int, Edit]]) -> str:
     """Return a source text with all changes in it, each where its number is chosen.
 
-    The old text of a change has to be a whole expression, or whole statements that end in a semicolon.
+    The text that a change replaces must be a whole expression, or whole statements that end in a semicolon.
     """
     places = []
     for number, change in changes:
         start, end = change.span(text)
         places.append(Place(start, end, number, change.replace))
-    # What lies within another place comes after it.
+    # A place within another comes after it.
     return _between(text, 0, len(text), sorted(places, key=lambda place: (place.start, -place.end)))
 
 
@@ -122,7 +122,7 @@ class Switched:
         self.file, self.numbers = file, {name: number for number, name in enumerate(faults, 1)}
 
     def loaded(self, fault: str | None, folder: Path) -> ctypes.CDLL:
-        """Load a copy, for what a library makes at its first use may depend on the fault; turn the fault on."""
+        """Load a copy, because the library's state after its first use may depend on the fault; turn the fault on."""
         name = re.sub(r"\W+", "-", fault or "none")
         library = ctypes.CDLL(str(shutil.copyfile(self.file, folder / f"{name}.so")))
         choose(library, self.numbers[fault] if fault else 0)
