@@ -1,4 +1,4 @@
-"""The units whose netlists get faults, and what becomes of each fault in simulation and by induction."""
+"""The units whose netlists get faults, and the verdict of simulation and induction on each fault."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class Judged:
-    """A fault and what became of it.
+    """A fault and its verdict.
 
     Parameters
     ----------
@@ -171,7 +171,7 @@ def chosen(target: Target) -> list[Fault]:
 
 
 def judge(batch: Batch) -> tuple[list[Judged], int, float]:
-    """Return what became of the faults of a batch, the cycles simulated and the processor seconds spent.
+    """Return the verdicts on a batch, the cycles simulated and the processor seconds spent.
 
     Faults that no synchronous circuit can have, because gates would wait for themselves, are left out.
     """
@@ -195,7 +195,7 @@ def judge(batch: Batch) -> tuple[list[Judged], int, float]:
 
 
 def scenarios_of(unit: Unit, seed: int) -> list[Scenario]:
-    """Return what `make sim` drives."""
+    """Return the scenarios of `make sim`."""
     return prepare(unit, seed, unit.effort)[0]
 
 

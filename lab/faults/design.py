@@ -15,7 +15,7 @@ from amaranth.back import rtlil
 from lab.proofs.errors import version_of
 from lab.proofs.yosys import ELABORATING, run_yosys
 
-__all__ = ["FOLDER", "NOWHERE", "OUTPUTS", "Design", "design_of", "elaborated", "through_yosys"]
+__all__ = ["FOLDER", "NOWHERE", "OUTPUTS", "Design", "design_of", "elaborated", "json_of", "through_yosys"]
 
 FOLDER = Path(__file__).resolve().parents[2] / "build" / "faults"
 #: Ports of cells that drive nets.
@@ -77,7 +77,7 @@ class Design:
         return [self._names[module].get(net, ("", ""))[1] for net in outputs]
 
     def _behind(self, module: str, cell: dict[str, Any]) -> list[dict[str, Any]]:
-        """Return some of the cells that read what a cell drives, and of those behind them, the nearest first."""
+        """Return some of the cells behind a cell, the nearest first."""
         outputs = [net for port in OUTPUTS for net in cell["connections"].get(port, ())]
         users, seen = list(self._users[module].get(outputs[0], ())) if outputs else [], 0
         while seen < min(len(users), _USERS):
@@ -88,7 +88,7 @@ class Design:
         return users[:seen]
 
     def name(self, module: str, bits: list[Any]) -> str:
-        """Return what the source calls a net, or part of what."""
+        """Return the name of a net in the source, with its range if it is part of a word."""
         named = self._names[module].get(bits[0])
         if named is None:
             return "unnamed"
@@ -138,6 +138,11 @@ def elaborated(component: Any) -> Design:
     """Return the same to one who holds `lab.proofs.yosys.ELABORATING`."""
     text = rtlil.convert(component, name="top", emit_src=True)
     return Design(through_yosys(f"read_rtlil in.txt; {_WORDS}", text)["modules"])
+
+
+def json_of(modules: dict[str, Any]) -> str:
+    """Return modules as the text that Yosys reads."""
+    return json.dumps({"modules": modules})
 
 
 def through_yosys(script: str, text: str) -> dict[str, Any]:

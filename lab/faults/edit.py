@@ -1,4 +1,4 @@
-"""Putting faults into modules of cells: many at once, each with a select of its own, or one for good."""
+"""Put faults into modules of cells: many at once, each with its select, or one for good."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def with_faults(design: Design, faults: Sequence[Fault], *, selected: bool = Tru
 
 
 class _Editor:
-    """Edits one module. The bits of a select are those of one fault only, so that edits of one cell may be stacked."""
+    """Edits one module. Each fault has its select, so that edits of one cell may be stacked."""
 
     def __init__(self, module: dict[str, Any]) -> None:
         self._module = module

@@ -1,11 +1,11 @@
 """Is a change none? Proof by induction that a faulty unit and the right one give the same, cycle by cycle.
 
-Both start alike and are given the same inputs, any at all. Of every bit of state it is conjectured that it is the same
-in both, or the same whenever some bit of the right unit is set (or is not): a datum, for example, whenever what it
-belongs to is valid. Conjectures that a simulated run contradicts go first, then those that do not follow, one cycle
-later, from all that are left. What remains holds for ever. A register of the right unit that never leaves the value
-that it powers up with is taken for that constant. If then ready and valid of the output are the same, and the
-output where it is valid, no observer can distinguish the units.
+Both start alike and get the same inputs, any at all. There are conjectures about every bit of state: it is the same in
+both units, or it is the same whenever some bit of the right unit is set, or is not. (A datum, for example, is the same
+whenever its valid bit is set.) Conjectures that a simulated run contradicts are dropped first. Then those are dropped
+that do not follow, one cycle later, from all others. The rest holds for ever. A register of the right unit that never
+leaves its power-up value counts as that constant. If ready and valid of the output are the same, and the output where
+it is valid, no observer can distinguish the units.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class Pair:
                 del constants[q]
 
     def missing(self, number: int, conjectures: Conjectures) -> str:
-        """Return an empty string if fault `number` changes nothing that could be told, or else what is not proven."""
+        """Return an empty string if no observer can see fault `number`, or else the claim that is not proven."""
         if number not in self._gates.selects:
             return ""
         same, guarded = conjectures.same.copy(), conjectures.guarded.copy()
@@ -193,7 +193,7 @@ class Pair:
         return faulty
 
     def _evaluate(self, value: list[int], changed: set[int] | None) -> None:
-        """Compute all gates, or those that depend on what has changed."""
+        """Compute all gates, or only the gates behind a change."""
         operations, right = self._operations, self._right
         for net, (kind, a, b, s) in enumerate(self._rows, self._first):
             if changed is None:

@@ -1,4 +1,4 @@
-"""A fault of a netlist: one change of one cell, or of what it is given."""
+"""A fault of a netlist: one change of one cell, or of its inputs."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 __all__ = ["HOLDS", "KINDS", "Fault"]
 
-#: What is remarked of a proof that a unit with a fault passes.
+#: The remark on a proof that a unit with a fault passes.
 HOLDS = "holds all the same"
 
-#: What goes wrong, and how.
+#: The kinds of faults.
 KINDS = {
     "constant": "a bit is stuck, or a constant is another one",
     "width": "the upper bits of a word are lost",
@@ -62,7 +62,7 @@ class Fault:
 
     @property
     def group(self) -> str:
-        """What the choice goes by: the file, or no file for all that have no line there."""
+        """The key of the sample: the file, or nothing for all cells without a line."""
         return self.file if self.has_line else ""
 
     @property

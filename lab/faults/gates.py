@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lab.faults.design import Design, through_yosys
+from lab.faults.design import Design, json_of, through_yosys
 from lab.faults.edit import with_faults
 from lab.faults.fault import Fault
 
@@ -70,7 +69,7 @@ def gates_of(design: Design, faults: Sequence[Fault]) -> Gates:
 
 def lower(modules: dict[str, Any], suspects: Collection[int] = ()) -> Gates:
     """Turn modules of words into gates; of the faults in a loop of them, one of the suspects goes first."""
-    return _read(through_yosys(_SCRIPT, json.dumps({"modules": modules}))["modules"]["top"], suspects)
+    return _read(through_yosys(_SCRIPT, json_of(modules))["modules"]["top"], suspects)
 
 
 def _read(module: dict[str, Any], suspects: Collection[int]) -> Gates:

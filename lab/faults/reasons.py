@@ -1,4 +1,4 @@
-"""Why faults survive: what is known of those that neither the regression nor a proof tells."""
+"""Why some faults survive both the regression and the proofs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["REASONS", "reason_of"]
 
 _NO_OPERATION = "data of a place that holds no operation after a reset: nothing reads it"
 
-#: Unit, file, kind and words of faults, ``*`` for anything; and what there is to say of them. The first one counts.
+#: Unit, file, kind and words of faults, ``*`` for anything; and the reason. The first row that fits counts.
 REASONS: tuple[tuple[str, str, str, str, str], ...] = (
     (
         "*",
@@ -71,7 +71,7 @@ REASONS: tuple[tuple[str, str, str, str, str], ...] = (
 
 
 def reason_of(fault: Fault, unit: str) -> str:
-    """Return what is known of a fault that survives in a unit, or nothing."""
+    """Return the known reason why a fault survives in a unit, or nothing."""
     return next(
         (
             reason

@@ -1,4 +1,4 @@
-"""The score, module by module, and the list of what has survived: for the eye, and for docs/faults.md."""
+"""The score, module by module, and the list of survivors: for the eye, and for docs/faults.md."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _score(judged: Iterable[Judged]) -> str:
 
 
 def figures(judged: Sequence[Judged]) -> tuple[Table, ...]:
-    """Return the tables of docs/faults.md: the score by module, kind and unit, and what has survived."""
+    """Return the tables of docs/faults.md: the score by module, kind and unit, and the survivors."""
     survivors = [one for one in judged if one.verdict is Fate.OPEN]
     rows = sorted((_reason(one), f"`{one.fault.name}`", one.unit, f"`{one.fault.module}`") for one in survivors)
     listed = [(fault, unit, module, reason) for reason, fault, unit, module in rows]
@@ -61,13 +61,13 @@ def _reason(one: Judged) -> str:
 
 
 def _of_proofs(remark: str) -> str:
-    """Return what the proofs say that a unit with the same fault satisfies, if they say anything."""
+    """Return the remark on proofs that go through with the same fault, if there are any."""
     proofs = [part.removesuffix(_HOLDS) for part in remark.split("; ") if part.endswith(_HOLDS)]
     return f"the specification holds of a unit with it all the same: {', '.join(proofs)}" if proofs else ""
 
 
 def survivors(judged: Sequence[Judged]) -> list[str]:
-    """Return what has survived, a line for each fault."""
+    """Return the survivors, a line for each."""
     return [f"{one.fault.name} ({one.unit}, {one.fault.module})" for one in judged if one.verdict is Fate.OPEN]
 
 

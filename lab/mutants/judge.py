@@ -17,8 +17,7 @@ from rich.table import Table
 
 from golden.nearest import did_you_mean
 from hdl.verilog import to_verilog
-from lab.mutants.faults import MUTANTS
-from lab.mutants.mutant import Mutant, edit
+from lab.mutants.table import Fault, hdl_with, rtl_faults
 from sim.run.compiled import Engine
 from sim.run.generate import generate
 from sim.run.options import parse
@@ -30,7 +29,10 @@ from tools.evidence import Means, Record, note
 from tools.interrupts import end_with_parent, ended_by_interrupts, ending_on_interrupt
 from tools.yosys import loaded_yosys
 
-__all__ = ["BrokenMutant", "Trial", "judge_mutant", "main", "mutate"]
+__all__ = ["MUTANTS", "BrokenMutant", "Trial", "judge_mutant", "main", "mutate"]
+
+#: The faults that the regression must catch.
+MUTANTS = rtl_faults(simulated=True)
 
 
 class BrokenMutant(Exception):
@@ -63,12 +65,12 @@ class Trial:
         return self.result in ("caught", "passed")
 
 
-def mutate(mutant: Mutant, folder: Path, original: str) -> Path:
-    """Copy `hdl` into the folder, edit it, and return the Verilog that it generates.
+def mutate(mutant: Fault, folder: Path, original: str) -> Path:
+    """Put the fault into a copy of `hdl`, and return the Verilog of the faulty unit.
 
     Parameters
     ----------
-    mutant : Mutant
+    mutant : Fault
     folder : Path
         It is emptied first.
     original : str
@@ -81,7 +83,7 @@ def mutate(mutant: Mutant, folder: Path, original: str) -> Path:
     """
     shutil.rmtree(folder, ignore_errors=True)
     try:
-        edit(mutant, folder)
+        hdl_with(mutant, folder)
     except ValueError as error:
         raise BrokenMutant(str(error)) from None
     mutated = folder / f"{mutant.unit}.v"
@@ -100,7 +102,7 @@ def verilog_of(unit: str) -> str:
         return to_verilog(UNITS[unit].build(), unit)
 
 
-def judge_mutant(mutant: Mutant, job: Job, original: str) -> Trial:
+def judge_mutant(mutant: Fault, job: Job, original: str) -> Trial:
     """Test a mutated unit; only wrong results count as caught."""
     started = time.perf_counter()
     try:
@@ -123,7 +125,7 @@ def _judge_unmutated(job: Job) -> Trial:
     )
 
 
-def _select(names: str) -> list[Mutant]:
+def _select(names: str) -> list[Fault]:
     wanted = [name.strip() for name in names.split(",") if name.strip()]
     for name in wanted:
         if not any(fnmatchcase(mutant.name, name) for mutant in MUTANTS):
@@ -135,12 +137,12 @@ def _select(names: str) -> list[Mutant]:
     return [mutant for mutant in MUTANTS if not wanted or any(fnmatchcase(mutant.name, name) for name in wanted)]
 
 
-def _every_stimulus(mutants: Sequence[Mutant]) -> list[Mutant]:
+def _every_stimulus(mutants: Sequence[Fault]) -> list[Fault]:
     """Return mutants whose units, as they are, meet every scenario in which a fault is judged, once each."""
-    scenarios: dict[Mutant, set[str]] = {}
-    first: dict[tuple[str, float, Engine], Mutant] = {}
+    scenarios: dict[Fault, set[str]] = {}
+    first: dict[tuple[str, float, bool], Fault] = {}
     for mutant in mutants:
-        alike = first.setdefault((mutant.unit, mutant.effort, mutant.engine), mutant)
+        alike = first.setdefault((mutant.unit, mutant.effort, mutant.simulator), mutant)
         scenarios.setdefault(alike, set()).add(mutant.scenarios)
     # No name stands for all scenarios.
     return [
@@ -172,7 +174,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     folder = given.folder / "mutants"
     console.print(f"seed {given.seed}, {len(mutants)} mutants, {given.jobs} at a time, {given.sim}", highlight=False)
 
-    def job(mutant: Mutant, name: str) -> Job:
+    def job(mutant: Fault, name: str) -> Job:
         return Job(
             mutant.unit,
             given.seed,
@@ -180,7 +182,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             simulator=given.sim,
             scenarios=mutant.scenarios,
             effort=mutant.effort * given.effort,
-            engines=(mutant.engine,),
+            engines=(Engine.SIMULATOR if mutant.simulator else Engine.COMPILED,),
             stops_early=True,
         )
 

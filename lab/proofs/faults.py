@@ -1,4 +1,4 @@
-"""The deliberate faults of `lab.mutants` and `lab.proofs.trial_faults`, which the proofs must refute."""
+"""The pinned faults of `lab.mutants.table`, which the proofs must refute."""
 
 from __future__ import annotations
 
@@ -10,11 +10,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from lab.mutants.faults import MUTANTS
-from lab.mutants.mutant import Mutant, edit
+from lab.mutants.table import Fault, hdl_with, rtl_faults
 from lab.proofs.errors import ToolError
 from lab.proofs.proof import BITWUZLA, Answer, Proof, Verdict, prove
-from lab.proofs.trial_faults import TRIAL_FAULTS
 from tools.paths import ROOT
 
 __all__ = ["PinnedFault", "pinned_faults"]
@@ -22,15 +20,15 @@ __all__ = ["PinnedFault", "pinned_faults"]
 
 @dataclass(frozen=True)
 class PinnedFault:
-    """A fault of `lab.mutants`, or one that only the proofs look for.
+    """A pinned fault, as an entry of the catalogue of proofs.
 
     Parameters
     ----------
-    fault : Mutant
-        Its proofs are those of which one must refute it.
+    fault : Fault
+        One of its proofs must refute it.
     """
 
-    fault: Mutant
+    fault: Fault
     timeout: int = 600
 
     @property
@@ -68,15 +66,15 @@ class PinnedFault:
 
 @dataclass(frozen=True)
 class _Text:
-    """Gives the formula of a proof of a faulty `hdl`."""
+    """Gives the formula of a proof about a faulty `hdl`."""
 
-    fault: Mutant
+    fault: Fault
     proof: str
     work: Path
 
     def __call__(self, netlists: Path) -> str:
         try:
-            edit(self.fault, self.work)
+            hdl_with(self.fault, self.work)
         except ValueError as error:
             raise ToolError(str(error)) from None
         # The folder comes first, both as the working folder and on the path: its `hdl` is found before the project's.
@@ -96,5 +94,5 @@ class _Text:
 
 
 def pinned_faults() -> Iterator[PinnedFault]:
-    """Yield the faults of what is proven."""
-    yield from (PinnedFault(fault) for fault in (*MUTANTS, *TRIAL_FAULTS) if fault.proofs)
+    """Yield the faults that proofs must refute."""
+    yield from (PinnedFault(fault) for fault in rtl_faults())

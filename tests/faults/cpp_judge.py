@@ -1,4 +1,4 @@
-"""Judges of the kernels' faults: each is compiled, loaded by a process of its own and asked what NumPy answered."""
+"""The judge of the kernels' faults: a new process loads the faulty library and must get the answers of NumPy."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from .suite import in_child
 PATIENCE = 12.0
 #: Compiles in half the time of -O1, and the code is about as fast.
 OPTIMISATION = "-Og"
-#: What only the units of the accumulators of other machines compute.
+#: Only the units for accumulators of other machines compute this part.
 _ACCUMULATORS = (battery.other_machines,)
 _PRODUCTS = tuple(part for part in battery.PARTS if part not in _ACCUMULATORS)
 
 
 @dataclass(frozen=True)
 class Stage:
-    """Units that are compiled together, and what is asked of them: parts of the battery, on paths."""
+    """Units that are compiled together, and their questions: parts of the battery, on paths."""
 
     units: tuple[str, ...]
     paths: tuple[str, ...]
@@ -40,7 +40,7 @@ class Stage:
 
 
 def stages_of(file: str, paths: Sequence[str] = library.COMPILED_PATHS) -> list[Stage]:
-    """Return what a fault in a file is judged by, in this order, until a stage catches it.
+    """Return the stages that judge a fault in a file, in this order, until one catches it.
 
     Each path compiles its own copy of a header that only paths include, so it is asked alone: portable, which compiles
     in a third of the time, before the others. Every other file is compiled into all of its units at once.
@@ -77,7 +77,7 @@ def _is_of(unit: str, path: str) -> bool:
 
 
 class CppJudge:
-    """Compiles once what no fault touches, and keeps NumPy's answers.
+    """Compiles the unchanged units once, and keeps NumPy's answers.
 
     Raises
     ------
@@ -124,7 +124,7 @@ class CppJudge:
         return verdict
 
     def ask(self, file: Path, paths: Sequence[str], parts: Sequence[battery.Part] = battery.PARTS) -> tuple[str, str]:
-        """Ask a library in a process of its own, which may crash or hang; the first difference ends it."""
+        """Ask a library in a new process, which may crash or hang; the first difference ends it."""
         said = in_child(lambda: self._difference(file, paths, parts), PATIENCE)
         return (CAUGHT, said.text) if said.text else (SURVIVED, "")
 

@@ -1,6 +1,6 @@
 """Judges of Python faults: the tests that reach the fault's line, asked one after another until one fails.
 
-Each fault has a process of its own, forked from one that has imported everything. Most faults are in a function, whose
+Each fault gets a process, forked from one that has imported everything. Most faults are in a function, whose
 code is replaced there (`Patching`). The others act while `golden` is imported: their process imports it anew (`Fresh`).
 """
 
@@ -25,7 +25,7 @@ from .patching import AtImportError, pairs, patched
 from .reach import Reach, Reached
 from .suite import OPTIONS, RAISES, Cases, FirstFailure, Said, forget_imports, in_child, run_cases
 
-#: What a judge says of a fault that it leaves to the other one.
+#: The ruling on a fault that a judge leaves to the other one.
 ELSEWHERE = "acts at import"
 
 
@@ -57,7 +57,7 @@ def module_of(fault: Fault) -> str:
 
 
 def lines_of(fault: Fault, text: str) -> range:
-    """Return the lines of the statement that a fault is in, of a compound statement those before what is in it."""
+    """Return the lines of the statement that a fault is in: of a compound statement, the lines before its body."""
     found = range(fault.line, fault.line + fault.old.count("\n") + 1)
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.stmt) and node.lineno <= fault.line <= (node.end_lineno or 0):
@@ -79,7 +79,7 @@ def public_names(text: str) -> list[str]:
 
 
 def speaks_of(names: Sequence[str], text: str) -> bool:
-    """Tell whether a test's file uses one of some names."""
+    """Return whether a test's file uses one of some names."""
     return any(re.search(rf"\b{re.escape(name)}\b", text) for name in names)
 
 
@@ -94,7 +94,7 @@ def _within(tests: Sequence[Reached], seconds: float) -> list[Reached]:
 
 
 class _Judge:
-    """What both kinds of judges do.
+    """The common part of both judges.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ class Patching(_Judge):
         self.cases = cases
 
     def judge(self, fault: Fault) -> Ruling:
-        """Return what became of a fault: `ELSEWHERE` as the result if it acts at import."""
+        """Return the ruling on a fault; its result is `ELSEWHERE` if the fault acts at import."""
         path = ROOT / fault.file
         text = path.read_text(encoding="utf-8")
         lines = lines_of(fault, text)
@@ -187,14 +187,14 @@ class Patching(_Judge):
 
 
 class Fresh(_Judge):
-    """Judges in a process that has imported what no fault touches: NumPy, PyTorch, pytest."""
+    """Judges in a process that has imported the packages without faults: NumPy, PyTorch, pytest."""
 
     def __init__(self, folder: Path, reach: Reach, seconds: float) -> None:
         super().__init__(folder, reach, seconds)
         import torch  # noqa: F401
 
     def judge(self, fault: Fault) -> Ruling:
-        """Return what became of a fault."""
+        """Return the ruling on a fault."""
 
         def ask(tests: Sequence[Reached]) -> Said:
             return in_child(lambda: self._run(fault, tests), 30 + 3 * sum(test.seconds for test in tests))
@@ -202,10 +202,10 @@ class Fresh(_Judge):
         return self._ruled(fault, self._tests(fault), ask)
 
     def _tests(self, fault: Fault) -> list[Reached]:
-        """Return the tests whose file names the module, then those that reach the line, then those of the module.
+        """Return the tests whose file names the module, then the tests that reach the line, then those of the module.
 
-        Without any, they are those that reach its users, or else those that speak of what the module makes public:
-        it may hold nothing but data.
+        If there are none, the module may hold nothing but data. Then its judges are the tests that reach its users, or
+        else the tests that use its public names.
         """
         text = (ROOT / fault.file).read_text(encoding="utf-8")
         found = [] if fault.file.endswith("__init__.py") else self._speaking_of([module_of(fault)])

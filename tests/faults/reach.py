@@ -18,7 +18,7 @@ from .suite import Cases, forget_imports, in_child, in_session, run_cases
 
 #: Processor seconds of a test that is never asked: many faults are judged in its time.
 SLOW = 20.0
-#: What is reached while all tests are imported and collected.
+#: The name of the lines that are reached while all tests are imported and collected.
 AT_IMPORT = "collected"
 
 Lines = dict[str, list[int]]
@@ -51,12 +51,12 @@ class Reached:
         return self.name.partition("::")[0]
 
     def share(self, file: str) -> float:
-        """Return how much of what it reaches is in a file."""
+        """Return the share of its lines that are in a file."""
         return len(self.lines.get(file, ())) / max(1, sum(map(len, self.lines.values())))
 
 
 class Reach:
-    """What the tests reach.
+    """The lines that tests reach.
 
     Parameters
     ----------
@@ -71,13 +71,13 @@ class Reach:
         self.imported = {file: set(lines) for file, lines in imported.items()}
 
     def judges_of(self, file: str, lines: Iterable[int]) -> list[Reached]:
-        """Return the tests that reach one of some lines, the quickest first, and of these those of the file itself."""
+        """Return the tests that reach one of some lines, the quickest and those about the file first."""
         wanted = set(lines)
         found = [test for test in self.tests if not wanted.isdisjoint(test.lines.get(file, ()))]
         return sorted(found, key=lambda test: test.seconds / test.share(file))
 
     def judges_of_module(self, file: str) -> list[Reached]:
-        """Return the tests that reach anything of a file that its import alone does not reach."""
+        """Return the tests that reach more of a file than its import does."""
         own = {line for test in self.tests for line in test.lines.get(file, ())} - self.imported.get(file, set())
         return self.judges_of(file, own)
 
@@ -88,15 +88,15 @@ def _watched() -> coverage.Coverage:
 
 def _lines_of(watched: coverage.Coverage) -> Lines:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that of a test that reaches nothing
+        warnings.simplefilter("ignore")  # about a test that reaches nothing
         data = watched.get_data()
     return {Path(file).relative_to(ROOT).as_posix(): sorted(data.lines(file) or ()) for file in data.measured_files()}
 
 
 def recorded(tests: str, folder: Path, kept: Path) -> None:
-    """Find out what every test of a folder reaches, each by itself in a process of its own, and keep it.
+    """Record the lines that every test of a folder reaches, each test in a new process.
 
-    What was kept before stays if neither the test's file nor anything else that it can depend on has changed.
+    A record stays if neither the test's file nor anything else that it can depend on has changed.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ def _keep(tests: Iterable[Reached], kept: Path) -> None:
 
 
 def _read(kept: Path) -> list[Reached]:
-    """Return what is kept and still true."""
+    """Return the records that still hold."""
     rows = json.loads(kept.read_text(encoding="utf-8")) if kept.is_file() else []
     keys = [row.pop("key") for row in rows]
     tests = [Reached(**row) for row in rows]
@@ -162,7 +162,7 @@ def _read(kept: Path) -> list[Reached]:
 
 
 def read(kept: Path) -> Reach:
-    """Return what `recorded` has kept."""
+    """Return the records that `recorded` has made."""
     tests = _read(kept)
     imported = next(test for test in tests if test.name.endswith(AT_IMPORT))
     return Reach([test for test in tests if test is not imported], imported.lines)
@@ -183,7 +183,7 @@ def _key(file: str) -> str:
 
 @cache
 def _common(area: str) -> str:
-    """Return a hash of what the tests of an area share; those of ``tests/golden`` do without PyTorch."""
+    """Return a hash of the files that all tests of an area share; ``tests/golden`` does without PyTorch."""
     source = [path for path in (ROOT / "golden").rglob("*.py")]
     helpers = [
         path for folder in ("golden", "torch") for path in (ROOT / "tests" / folder).rglob("*") if path.is_file()

@@ -135,7 +135,7 @@ def reason_of(fault: Fault) -> str:
     """Return why it may survive, or nothing if that is open."""
     text = (ROOT / fault.file).read_text(encoding="utf-8")
     line = text.splitlines()[fault.line - 1]
-    # With the place itself between @ and @, for those that need to tell it from others of the line.
+    # The place stands between @ and @, for patterns that fit several places of the line.
     marked = f"{text[: fault.start]}@{fault.old}@{text[fault.start + len(fault.old) :]}".splitlines()[fault.line - 1]
     for file, place, change, reason in _REASONS:
         if (

@@ -1,4 +1,4 @@
-"""The page that tells what became of the faults."""
+"""The page about the rulings on faults."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SURVIVORS = (SURVIVED, NOT_REACHED)
 _UNSEEN = "no test reaches it"
 #: How the reason of a fault begins that has none.
 _OPEN = "**open**"
-#: What is counted beside the results.
+#: Counted beside the results.
 _IS_OPEN, _IS_NONE = "open", "none"
 _COUNTED_AS = {NOT_REACHED: SURVIVED, SAME_CODE: _IS_NONE, NO_BUILD: _IS_NONE}
 
@@ -50,7 +50,7 @@ def write(tool: str, parts: Mapping[str, tuple[int, list[Ruling]]], seed: int, r
         for fault, reason in reasons.items()
     ]
     sources = ["golden.*"] if recording else ["tests.faults"]
-    # Not that of a run that judges some of them once more.
+    # The command of a whole run, not of one that judges survivors once more.
     command = " ".join(["python -m tests.faults", *(f"--part {part}" for part in parts)])
     data = {"files": files, "survivors": survivors}
     note, shown = _note(parts, seed, recording), tables(files, survivors)
@@ -62,7 +62,7 @@ def write(tool: str, parts: Mapping[str, tuple[int, list[Ruling]]], seed: int, r
 
 
 def tables(files: Mapping[str, Mapping[str, Mapping[str, int]]], survivors: Sequence[Sequence[str]]) -> list[Table]:
-    """Return what the page shows.
+    """Return the tables of the page.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def _joined(places: Sequence[str], inside: str) -> str:
 
 
 def is_open(verdict: Ruling) -> bool:
-    """Tell whether a fault survives without a reason."""
+    """Return whether a fault survives without a reason."""
     return verdict.result in _SURVIVORS and not reason_of(verdict.fault)
 
 

@@ -30,7 +30,7 @@ OPTIONS = ("-q", "-s", "-p", "no:cacheprovider", "-p", "no:xdist", "--hypothesis
 #: Fewer random examples, and one thread: a forked process has no others.
 SETTINGS = {"CBFLOAT_EXAMPLES": "20", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
-#: What a faulty process may take of the machine's memory.
+#: Limit of a faulty process's memory.
 _BYTES = 12 << 30
 
 #: How a child process says that its work raised an error.
@@ -41,7 +41,7 @@ Cases = dict[str, list[pytest.Item]]
 
 @dataclass(frozen=True)
 class Said:
-    """What a child process said, empty if it had nothing to say, and the processor seconds it took."""
+    """The words of a child process, which may be empty, and the processor seconds it took."""
 
     text: str
     seconds: float
@@ -116,7 +116,7 @@ def run_cases(cases: Sequence[pytest.Item], folder: Path) -> str:
 
 
 def in_child(work: Callable[[], str], seconds: float = 60.0, patience: float = 0.0) -> Said:
-    """Run it in a forked process; return what it says, or how the process ended.
+    """Run it in a forked process; return its answer, or how the process ended.
 
     Parameters
     ----------
@@ -168,7 +168,7 @@ def _end(group: int) -> None:
 
 
 def aside(work: Callable[[], None]) -> float:
-    """Run it in a forked process of its own, output and all, and return the processor seconds that it took.
+    """Run it in a forked process, with its output, and return the processor seconds that it took.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The judge of the kernels' faults: which units it compiles, what it asks of them, and when it stops."""
+"""The judge of the kernels' faults: the units it compiles, the questions it asks, and the moment it stops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The judge of Python faults: code put into imported functions, the tests that are asked, and what counts as caught."""
+"""The judge of Python faults: code put into imported functions, the tests that are asked, and its rulings."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_patched_function_computes_as_the_faulty_source(module, old, new, ask, w
 
 
 def test_patched_function_that_the_garbage_collector_leaves_out_computes_as_the_faulty_source(module):
-    gc.freeze()  # as a test run does with what it has collected
+    gc.freeze()  # as a test run does with its collected tests
     assert patched(changed(module, "x * times", "x + times")) == 1
     assert module.doubled(5) == 7
 

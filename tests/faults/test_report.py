@@ -1,4 +1,4 @@
-"""The report of the faults: what it counts, what is open, and that it says so."""
+"""The report of the faults: its counts, its open survivors, its exit status."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .fault import CAUGHT, NOT_REACHED, SAME_CODE, SURVIVED, Fault, Ruling
 
 
 def ruling(result: str, by: str, line: int) -> Ruling:
-    # In a file whose lines have no reason of their own; the line is what tells one fault from another.
+    # No line of this file has a reason. The faults differ by their line.
     return Ruling(Fault("golden/flags.py", 0, 1, "constant", "2", line, "1"), result, by, 30.0)
 
 

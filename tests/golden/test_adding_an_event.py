@@ -32,10 +32,10 @@ STEPS = {
     "golden/kernels/source/vector_counts.h": [("EVENTS == 5", "EVENTS == 6")],
     "golden/kernels/source/vector_modes.h": [("    add_counts(path);\n", "")],
     "golden/kernels/source/avx512fp16.cpp": [("nullptr), &counted);", "nullptr), nullptr);")],
-    "golden/torch/report/limits.py": [
+    "golden/torch/instruments/report/limits.py": [
         ('    "distance": Limit(\n', '    "nan": Limit("NaN", 0.0, RARE, "steps that left a NaN"),\n{}')
     ],
-    "golden/torch/observing/rows.py": [("    swamped: _Count\n", "{}    nan: _Count\n")],
+    "golden/torch/instruments/observe/rows.py": [("    swamped: _Count\n", "{}    nan: _Count\n")],
     "hdl/mac/lane.py": [('finished.swamped if name == "swamped" else', 'finished.is_nan if name == "nan" else {}')],
 }
 #: Steps that this test leaves out, and those that it takes instead of vector loops.
@@ -113,7 +113,7 @@ def test_new_event_is_missed_by_every_table_until_all_have_it(copy: Copy) -> Non
         assert said.startswith("ValueError: golden.torch.")
         assert said.endswith("swamped, nan")
         changed(copy, f"golden/torch/{module.replace('.', '/')}.py")
-    copy.passes("-c", "import golden.torch.report.limits, golden.torch.observing.rows")
+    copy.passes("-c", "import golden.torch.instruments.report.limits, golden.torch.instruments.observe.rows")
     units = ["-m", "sim", "--units", "mac_axi_counters", "--seed", "1", "--jobs", "1"]
     assert copy.run(*units, "--folder", str(copy.folder / "build")).returncode == 1
     changed(copy, "hdl/mac/lane.py")

@@ -11,7 +11,7 @@ import pytest
 from lab.evidence.__main__ import main
 from lab.evidence.publish import PICTURE, draw
 from lab.evidence.stale import Run, listed, renew, stale
-from lab.mutants.faults import MUTANTS
+from lab.mutants.judge import MUTANTS
 from tools.evidence import Means, Part, Record, collect, conclusion, note, published, records_of, said
 from tools.results import Result, kept, measured
 from tools.sources import unit_source

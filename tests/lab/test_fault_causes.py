@@ -1,4 +1,4 @@
-"""The causes by which a faulty copy differs from the unit: each has its own fault, and a right copy has none."""
+"""The causes for which a faulty copy is caught: a fault for each, and a fault that has none."""
 
 import contextlib
 
@@ -23,7 +23,7 @@ LAST = 15
 
 
 class Odd(wiring.Component):
-    """Returns its inputs, one word at a time."""
+    """Returns its input, one word at a time."""
 
     i: In(stream.Signature(4))
     o: Out(stream.Signature(4))

@@ -52,7 +52,7 @@ def test_mac_operation_that_a_reset_puts_behind_any_rank_is_told() -> None:
     assert not_caught("mac_cbfloat16", writes, lambda maker: [watched_over_resets(maker)]) == (10, [])
 
 
-#: Each place to which a leading one may be moved; the exponent 0 is never the limit.
+#: Each place to which a leading one may be moved; the place of exponent 0 is never the limit.
 LIMITS = {f"near_limit[{place}] one cycle late" for place in range(25)}
 
 

@@ -1,4 +1,4 @@
-"""Verdicts on faults in a netlist: only comparisons and proofs count, and no fault is left out."""
+"""The verdicts on faults in netlists: only a comparison or a proof gives one, and no fault is left out."""
 
 from dataclasses import replace
 

@@ -292,7 +292,7 @@ def test_fault_in_a_register_that_never_leaves_its_first_value_is_proven_to_be_n
 
 
 class Through(wiring.Component):
-    """Accepted words pass through, but not twice in a row: outputs of gates alone."""
+    """Words pass through, but not twice in a row: outputs of gates alone."""
 
     i: In(stream.Signature(4))
     o: Out(stream.Signature(4))
@@ -327,7 +327,7 @@ def test_fault_in_one_output_alone_is_not_proven_to_be_none(what, name, monkeypa
 
 
 def test_fault_of_which_the_solver_decides_nothing_is_not_proven_to_be_none(adder, found, monkeypatch):
-    # Outputs that are the same gates need no solver: undecided questions about registers must not be passed over.
+    # Outputs that are the same gates need no solver: what was not decided of the registers must not be passed over.
     monkeypatch.setattr(Question, "possible", lambda self, edges: None if edges else [])
     chosen = [fault for fault in choose(found, 40, 5) if not fault.may_loop]
     gates = gates_of(adder, chosen)

@@ -202,7 +202,7 @@ def test_transposed_convolution_adds_overlaps_in_the_order_of_the_kernel_in_fp32
 
 
 def test_transposed_convolution_of_many_items_is_that_of_each(monkeypatch):
-    monkeypatch.setattr("golden.torch.products.operators.windows.MOST_VALUES", 100)
+    monkeypatch.setattr("golden.torch.products.windows.MOST_VALUES", 100)
     x, weight = normal(5, 2, 4, seed=12), normal(2, 3, 3, seed=13)
     with cstorch.precision("bfloat16"):
         together = F.conv_transpose1d(x, weight)

@@ -1,8 +1,6 @@
 """Faults in the layer's source that other tests once passed: each is seen here, and the source as it is passes."""
 
-import importlib
 import sys
-from pathlib import Path
 from types import ModuleType
 
 import numpy as np
@@ -15,19 +13,20 @@ import golden.torch as cstorch
 from golden.torch import MixedPrecision
 from golden.torch.products.functions import gradients
 from golden.torch.settings import half
-from golden.torch.training import validation
+from lab.mutants.table import seen_by
+from tools.paths import ROOT
 
 from .oracle import array, assert_codes, codes, normal, product
 
+FAULTS = seen_by(__file__)
 
-def changed(name, old, new):
-    """Return a new module, compiled from the source of another with one place rewritten."""
-    original = importlib.import_module(name)
-    source = Path(original.__file__).read_text(encoding="utf-8")
-    assert source.count(old) == 1, f"{name} has {source.count(old)} places of: {old}"
+
+def changed(fault):
+    """Return a new module, compiled from the source of another with a fault in it."""
+    name, path = fault.file.removesuffix(".py").replace("/", "."), ROOT / fault.file
     module = ModuleType(name)
-    module.__file__ = original.__file__
-    exec(compile(source.replace(old, new), original.__file__, "exec"), vars(module))
+    module.__file__ = str(path)
+    exec(compile(fault.applied(path.read_text(encoding="utf-8")), path, "exec"), vars(module))
     return module
 
 
@@ -62,27 +61,6 @@ def dtype_of_an_fp32_operands_gradient(exact_product):
     assert x.grad.tolist() == [[240128.0]]
 
 
-@pytest.mark.parametrize(
-    ("check", "old", "new"),
-    [
-        (
-            levels_of_second_derivatives,
-            "return half.of_gradients, bwd, bwd, chunk",
-            "return half.of_gradients, bwd, plan[1], chunk",
-        ),
-        (
-            dtype_of_an_fp32_operands_gradient,
-            "summed(exact_product(gradient, b.mT, None, plan, a.dtype), a.shape",
-            "summed(exact_product(gradient, b.mT, None, plan, plan[0].dtype), a.shape",
-        ),
-    ],
-    ids=["second_derivative_is_at_the_backward_level", "gradient_of_fp32_operand_is_fp32_and_not_the_half_dtype"],
-)
-def test_exact_product_gradient(check, old, new):
-    check(gradients.exact_product)
-    assert not holds(check, changed("golden.torch.products.functions.gradients", old, new).exact_product)
-
-
 def sum_of_softmax_gradients(softmax_in_half):
     # Of weights 0.25 and gradients 1 + 2^-12, -1, 0, 0 the products sum to 2^-14, or to 0 if they are rounded before.
     scores = torch.zeros(1, 4, requires_grad=True)
@@ -92,14 +70,18 @@ def sum_of_softmax_gradients(softmax_in_half):
     assert codes(scores.grad, "cbfloat16")[0, 2:].tolist() == [0x9E00, 0x9E00]  # -2^-16
 
 
-def test_softmax_gradient_is_rounded_after_its_sum_and_not_before():
-    sum_of_softmax_gradients(gradients.softmax_in_half)
-    fault = changed(
-        "golden.torch.products.functions.gradients",
-        "(given * p).sum(",
-        "operators.rounded(given * p, ctx.half.name, p.dtype).sum(",
-    )
-    assert not holds(sum_of_softmax_gradients, fault.softmax_in_half)
+@pytest.mark.parametrize(
+    ("check", "function"),
+    [
+        (levels_of_second_derivatives, "exact_product"),
+        (dtype_of_an_fp32_operands_gradient, "exact_product"),
+        (sum_of_softmax_gradients, "softmax_in_half"),
+    ],
+)
+def test_gradient_of_the_source_passes_and_of_a_fault_does_not(check, function):
+    check(getattr(gradients, function))
+    (fault,) = [fault for fault in FAULTS.values() if fault.by == check.__name__]
+    assert not holds(check, getattr(changed(fault), function))
 
 
 def precision_of_an_evaluation(trainer_class):
@@ -115,7 +97,6 @@ def precision_of_an_evaluation(trainer_class):
 
 def test_trainer_evaluate_runs_in_the_precision(monkeypatch):
     precision_of_an_evaluation(cstorch.Trainer)
-    evaluation = "with _aside(trainer, loader), trainer.precision.autocast(model):\n        values"
-    fault = changed(validation.__name__, evaluation, "with _aside(trainer, loader):\n        values")
+    fault = changed(FAULTS["evaluation_without_its_precision"])
     monkeypatch.setattr(sys.modules[cstorch.Trainer.__module__], "measured", fault.measured)
     assert not holds(precision_of_an_evaluation, cstorch.Trainer)

@@ -12,8 +12,9 @@ import numpy as np
 from golden import FloatFormat, Rounding
 from golden.cuda.compiling import FOLDERS
 from golden.kernels.library import format_number
+from lab.mutants.table import Edit
 
-from ...golden.kernels.build import Change, compiler, run
+from ...golden.kernels.build import compiler, run
 from ...golden.kernels.switches import DEFINITION, choose, put_into
 
 SINGLE, PLAIN, LIMITED, FLOAT16, BFLOAT16 = range(5)
@@ -68,7 +69,7 @@ def built(folder: Path) -> Path:
     return folder / "steps.so"
 
 
-def build(folder: Path, mode: Rounding, *changes: Change) -> Steps:
+def build(folder: Path, mode: Rounding, *changes: Edit) -> Steps:
     """Build the steps of a mode in a new folder."""
     _copy(folder)
     for change in changes:
@@ -77,10 +78,10 @@ def build(folder: Path, mode: Rounding, *changes: Change) -> Steps:
     return Steps(built(folder))
 
 
-def build_switched(folder: Path, mode: Rounding, faults: Mapping[str, Change]) -> Steps:
+def build_switched(folder: Path, mode: Rounding, faults: Mapping[str, Edit]) -> Steps:
     """Build the steps of a mode in a new folder, with all faults in them and none of them on."""
     _copy(folder)
-    put_into([folder], {name: [change] for name, change in faults.items()})
+    put_into([folder], {name: [fault] for name, fault in faults.items()})
     (folder / "chosen.h").write_text(DEFINITION, encoding="utf-8")
     _compile(folder, mode, "-include", str(folder / "chosen.h"))
     return Steps(built(folder), {name: number for number, name in enumerate(faults, 1)})

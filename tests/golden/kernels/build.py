@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import golden.kernels
+from lab.mutants.table import Edit
 
 SOURCE = Path(golden.kernels.__file__).parent / "source"
 PROJECT = SOURCE.parents[2] / "pyproject.toml"
@@ -22,42 +23,18 @@ def extension() -> dict[str, object]:
 
 
 @dataclass(frozen=True)
-class Change:
-    """One place of one source file, rewritten; the old text must stand there once, between `before` and `after`."""
-
-    file: str
-    old: str
-    new: str
-    before: str = ""
-    after: str = ""
-
-    def apply(self, folder: Path) -> None:
-        path = folder / self.file
-        text = path.read_text(encoding="utf-8")
-        start, end = self.place_in(text, self.file)
-        path.write_text(text[:start] + self.new + text[end:], encoding="utf-8")
-
-    def place_in(self, text: str, name: str) -> tuple[int, int]:
-        """Return where the old text begins and ends."""
-        whole = self.before + self.old + self.after
-        assert text.count(whole) == 1, f"{name} has {text.count(whole)} places of: {whole}"
-        start = text.index(whole) + len(self.before)
-        return start, start + len(self.old)
-
-
-@dataclass(frozen=True)
 class Replacement:
     """A whole source file in place of another."""
 
-    file: str
+    file_name: str
     by: Path
 
     def apply(self, folder: Path) -> None:
-        shutil.copyfile(self.by, folder / self.file)
+        shutil.copyfile(self.by, folder / self.file_name)
 
 
 UNITS = sorted(path.name for path in SOURCE.glob("*.cpp"))
-#: The system headers of the source, and the ones that only some processors have.
+#: A header with all system headers of the source, and the one header that only some processors have.
 HEADER, INTRINSICS = "system.h", "immintrin.h"
 PATH_UNITS = {f"{path}.cpp" for path in golden.kernels.library.COMPILED_PATHS}
 
@@ -87,13 +64,13 @@ class Builder:
         into.mkdir()
         return compiled(source, units, into, [self.optimisation], self.header)
 
-    def build(self, name: str, *changes: Change | Replacement, path: str | None = None) -> Path:
+    def build(self, name: str, *changes: Edit | Replacement, path: str | None = None) -> Path:
         """Return the shared library built with the changes; in one path alone if it is named, which is quicker."""
         folder = self.folder / name
         shutil.copytree(SOURCE, folder / "source")
         for change in changes:
             change.apply(folder / "source")
-        changed = {change.file for change in changes}
+        changed = {change.file_name for change in changes}
         units = [unit for unit in self.units if changed & files_of(unit)]
         if path:
             units = [unit for unit in units if unit == f"{path}.cpp" or unit not in PATH_UNITS]
@@ -138,7 +115,7 @@ def compiled(source: Path, units: list[str], into: Path, options: list[str], hea
 def precompiled(folder: Path, options: list[str]) -> Path:
     """Return a header with all that the source takes from the system, read once: half of what most units cost.
 
-    A compiler that cannot use the precompiled header reads the header itself.
+    A compiler that cannot use the precompiled form reads the header itself.
     """
     named = system_headers(SOURCE)
     lines = [f"#include <{name}>" for name in sorted(named - {INTRINSICS})]

@@ -7,8 +7,7 @@ from golden.kernels import library as kernel_library
 
 from ...shared import shared_arrays, shared_folder
 from .build import PATH_UNITS, UNITS, Builder, compile_plain
-from .seen import RUN, changes_of, is_seen
-from .switches import Switched, build
+from .switches import RUN, Switched, build, is_seen
 
 #: Quick to compile.
 OPTIMISATION = "-O0"
@@ -57,8 +56,9 @@ def wanted(tmp_path_factory, request):
 
 @pytest.fixture(scope="module")
 def library(switched, request):
-    """A library with the `FAULTS` of the module that asks, pairs of a path and a change, all switched off."""
-    return switched(request.module.__name__, changes_of(request.module.FAULTS), RUN)
+    """A library with the `FAULTS` of the module that asks, all switched off."""
+    faults = {name: [fault] for name, fault in request.module.FAULTS.items() if fault.by in RUN}
+    return switched(request.module.__name__, faults, RUN)
 
 
 @pytest.fixture

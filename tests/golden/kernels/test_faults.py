@@ -5,79 +5,13 @@ import pytest
 
 from golden import CBFLOAT16, FP32, FloatFormat, Reduction, encode, kernels, matmul, matmul_values, quantize
 from golden.formats import HALF_FORMATS
+from lab.mutants.table import Edit, seen_by
 
-from .build import SOURCE, Change, extension
+from .build import SOURCE, extension
 from .operands import KINDS, beyond_double, codes, grown_by_rounding, late_overflow
-from .seen import RUN, changes_of, differences, in_paths
+from .switches import RUN, differences, with_switches
 
-ROUND = "Lanes::or_and(x, Lanes::shift_right(x, shift_), one_)"
-LIMIT = "return Lanes::infinite_from(Lanes::as_floats(place.round(x)), limit);"
-
-FAULTS = in_paths(
-    avx512={
-        "ties go down": Change("steps.h", ROUND, "x"),
-        "truncated": Change("steps.h", "Lanes::add(sticky, half_less_one_)", "sticky"),
-        "not rounded to odd, AVX-512": Change(
-            "lanes512.h", "return _mm512_mask_mov_epi32(as_words(up), odd, as_words(down));", "return as_words(up);"
-        ),
-        "rounded twice, AVX-512": Change(
-            "lanes512.h",
-            "return odd_of(_mm512_fmadd_round_ps(a, b, c, DOWN), _mm512_fmadd_round_ps(a, b, c, UP));",
-            "return as_words(_mm512_fmadd_ps(a, b, c));",
-        ),
-        "negative zero where a sum is exactly zero": Change(
-            "lanes512.h",
-            "_mm512_mask_mov_epi32(as_words(up), odd, as_words(down))",
-            "_mm512_mask_mov_epi32(as_words(down), _mm512_knot(odd) & _mm512_cmpneq_epu32_mask(as_words(up), "
-            "as_words(down)) & _mm512_test_epi32_mask(as_words(up), words(1)), as_words(up))",
-        ),
-        "no infinity": Change("steps.h", LIMIT, "return Lanes::as_floats(place.round(x));"),
-        "overflow not expected": Change(
-            "plan.h",
-            "!(bound < std::ldexp(2 - std::ldexp(1.0, -inner.fraction_bits), inner.emax()))",
-            "bound < 0",
-            before="return ",
-        ),
-        "bound that forgets how rounding lets sums grow": Change(
-            "plan.cpp", "return start + 2 * count * product;", "return start + count * product;"
-        ),
-        "bound of the last block only": Change(
-            "product.cpp",
-            "if (k0 % chunk_ == 0) bound_ = plan_.is_chain && call_.initial.data ? INFINITY : 0;",
-            "bound_ = 0;",
-        ),
-        "chunk that does not start from zero": Change(
-            "product.cpp", "k % chunk_ == 0", "k == 0", before="if (", after=") std::memset(partial,"
-        ),
-        "promotion missing at the end": Change(
-            "product.cpp", "end % chunk_ == 0 || end == call_.k", "end % chunk_ == 0"
-        ),
-        "NaN with its payload": Change(
-            "vectors.h",
-            "Lanes::store(into, Lanes::as_floats(Lanes::where_nan(x, Lanes::words(FLOAT_NAN), value)));",
-            "Lanes::store(into, Lanes::as_floats(value));",
-        ),
-        "codes beyond infinity": Change("vectors.h", "Lanes::smaller(magnitude, inf)", "magnitude"),
-        "rows of the last panel": Change(
-            "product.cpp", "tiles_.rows", "1", before="return std::min<int64_t>(", after=", rows()"
-        ),
-    },
-    avx2={
-        "not rounded to odd, AVX2": Change(
-            "lanes256.h", "_mm256_blendv_ps(as_floats(up), down, as_floats(odd))", "as_floats(up)"
-        ),
-        "AVX2 in an environment that rounds to nearest": Change(
-            "vectors.h", "tiles<ScaledStep, TO_ODD>()", "tiles<ScaledStep, Rounding::nearest>()"
-        ),
-        "promotion that rounds down": Change("product.cpp", "environment_.change(plan_.joining->rounding);", ""),
-    },
-    portable={
-        "not rounded to odd, portable": Change("generic_steps.h", "finite && error != 0 && (bits & 1) == 0", "false"),
-        "subnormals lost, portable": Change(
-            "generic_steps.h", "field = field < lowest_ ? lowest_ : field;", "field = field < 1 ? lowest_ : field;"
-        ),
-    },
-)
+FAULTS = seen_by(__file__)
 
 # A narrow format overflows and rounds to its subnormals often.
 NARROW = FloatFormat("e4m3", 4, 3)
@@ -105,8 +39,10 @@ def results():
 
 
 # Steps with a limit lose their product: whoever needs them is wrong.
-WITHOUT_LIMITED_STEPS = Change("steps.h", LIMIT, "(void)x; return acc;")
-CHUNKS_END_NO_BLOCK = Change("product.cpp", "if (chunk_ > BLOCK) k1 = std::min(k1, (k0 / chunk_ + 1) * chunk_);", "")
+WITHOUT_LIMITED_STEPS = Edit(
+    "steps.h", "return Lanes::infinite_from(Lanes::as_floats(place.round(x)), limit);", "(void)x; return acc;"
+)
+CHUNKS_END_NO_BLOCK = Edit("product.cpp", "if (chunk_ > BLOCK) k1 = std::min(k1, (k0 / chunk_ + 1) * chunk_);", "")
 LIMITED_STEPS = {
     True: "without limited steps",
     False: "without limited steps, in blocks that chunks do not end",
@@ -124,7 +60,8 @@ def library(switched):
         LIMITED_STEPS[True]: [WITHOUT_LIMITED_STEPS],
         LIMITED_STEPS[False]: [WITHOUT_LIMITED_STEPS, CHUNKS_END_NO_BLOCK],
     }
-    return switched("products", changes_of(FAULTS) | limited, RUN)
+    faults = {name: [fault] for name, fault in FAULTS.items() if fault.by in RUN}
+    return switched("products", faults | limited, RUN)
 
 
 @pytest.mark.long
@@ -144,7 +81,7 @@ def test_source_with_every_fault_switched_off_agrees(sees, path):
 @pytest.mark.long
 @pytest.mark.parametrize("fault", FAULTS)
 def test_fault_in_the_source_is_seen(sees, fault):
-    assert sees(fault, FAULTS[fault][0])
+    assert sees(fault, FAULTS[fault].by)
 
 
 @pytest.mark.parametrize("ends_its_block", [True, False])
@@ -167,3 +104,41 @@ def test_matmul_chunks_of_300_each_end_a_block_so_that_their_bounds_start_anew(l
 def test_project_file_lists_the_source_as_it_is():
     listed = {*extension()["sources"], *extension()["depends"]}
     assert listed == {f"golden/kernels/source/{path.name}" for path in SOURCE.iterdir()}
+
+
+# -- many faults in one build
+
+
+def test_expression_behind_a_switch_is_chosen_by_its_number():
+    change = Edit("file", "x = «a + b»;", "a")
+    assert with_switches("y = a + b; x = a + b;", [(3, change)]) == (
+        "y = a + b; x = (chosen_fault == 3 ? (a) : (a + b));"
+    )
+
+
+def test_statement_behind_a_switch_is_chosen_by_its_number():
+    assert with_switches("if (c) x++; else y++;", [(4, Edit("file", "x++;", ""))]) == (
+        "if (c) { if (chosen_fault == 4) {  } else { x++; } } else y++;"
+    )
+
+
+def test_faults_in_one_place_are_chosen_by_their_numbers():
+    changes = [(1, Edit("file", "a", "b")), (2, Edit("file", "a", "c"))]
+    assert with_switches("f(a)", changes) == ("f((chosen_fault == 2 ? (c) : ((chosen_fault == 1 ? (b) : (a)))))")
+
+
+def test_fault_within_the_place_of_another_is_chosen_where_the_other_is_not():
+    changes = [(1, Edit("file", "b", "d")), (2, Edit("file", "return a(b);", "return c;"))]
+    assert with_switches("{return a(b);}", changes) == (
+        "{{ if (chosen_fault == 2) { return c; } else { return a((chosen_fault == 1 ? (d) : (b))); } }}"
+    )
+
+
+def test_faults_that_overlap_in_part_are_refused():
+    with pytest.raises(AssertionError, match="two faults overlap: b \\+ c"):
+        with_switches("a + b + c", [(1, Edit("file", "a + b", "a")), (2, Edit("file", "b + c", "c"))])
+
+
+def test_text_that_stands_twice_is_refused():
+    with pytest.raises(ValueError, match=r"^file: got 2 matches of 'a', must be exactly 1$"):
+        with_switches("a + a", [(1, Edit("file", "a", "b"))])

@@ -21,12 +21,12 @@ from golden import (
 from golden.arrays.value_products import indexed_values
 from golden.kernels import products
 from golden.kernels.products import Indexed
+from lab.mutants.table import seen_by
 
 from ..answers import on_numpy
 from ..judges import assert_same_bits
-from .build import Change
 from .operands import COMPILED, FAR_BELOW_FLOAT, KINDS, ODD_ONES, between_limits, codes, grown_by_ulps
-from .seen import is_seen
+from .switches import is_seen
 
 MODES = pytest.mark.parametrize("mode", [mode for mode in Rounding if mode is not Rounding.NEAREST_EVEN], ids=str)
 WITH_ONE = [fmt for fmt in ODD_ONES if fmt.has_one]
@@ -197,63 +197,7 @@ def test_more_random_bits_than_a_compiled_sum_has_are_numpys(path):
             assert result.any() == served
 
 
-FAULTS = {
-    "nearest away as toward zero": Change("mode_steps.h", "return (below(rule) + 1) / 2;", "return 0;"),
-    "directed without its limit": Change(
-        "mode_steps.h",
-        "return Lanes::as_floats(limit.apply(rounded(x, negative), negative));",
-        "return Lanes::as_floats(rounded(x, negative));",
-    ),
-    "to odd without the sticky bit": Change("mode_steps.h", "Lanes::add(Lanes::both(x, below), below)", "below"),
-    "to odd without its limit": Change("mode_steps.h", "limit.apply(rounded(x), Lanes::signs(x))", "rounded(x)"),
-    "steps in another environment": Change(
-        "vector_modes.h",
-        "add_directed<Mode::down, Rounding::down>(path);",
-        "add_directed<Mode::down, Rounding::up>(path);",
-    ),
-    "up as if rounding moved a sum no further than to nearest": Change(
-        "plan.cpp",
-        "chain_rule.mode",
-        "chain_rule.mode == Mode::up ? Mode::nearest_away : chain_rule.mode",
-        before="switch (",
-        after=") {",
-    ),
-    "an unknown start as if it were 0": Change(
-        "product.cpp", "call_.initial.data", "nullptr", before="plan_.is_chain && ", after=" ? INFINITY : 0"
-    ),
-    "half a place too low": Change("wide_steps.h", "DOUBLE_FRACTION - 1", "DOUBLE_FRACTION - 2", after=" - rule"),
-    "doubles of another scale": Change("wide_steps.h", "DOUBLE_SCALE = 896", "DOUBLE_SCALE = 800"),
-    "nearest away in doubles without its limit": Change(
-        "wide_steps.h",
-        "return limit.apply(WideAwayStep::operator()(a, b, acc));",
-        "return WideAwayStep::operator()(a, b, acc);",
-    ),
-    "stochastic without its limit": Change(
-        "wide_steps.h",
-        "return limit.apply(RandomStep::operator()(a, b, acc, random));",
-        "return RandomStep::operator()(a, b, acc, random);",
-    ),
-    "random bits too many": Change("wide_steps.h", "WideLanes::both(random, taken)", "random"),
-    "a round of Philox less": Change("philox.h", "PHILOX_ROUNDS = 10", "PHILOX_ROUNDS = 9"),
-    "words of another column": Change("wide_steps.h", "static_cast<uint32_t>(v * COUNT)", "static_cast<uint32_t>(v)"),
-    "words of another row": Change("wide_steps.h", "static_cast<uint32_t>(row)", "0", after=" * place_"),
-    "words of another column in plain loops": Change(
-        "generic_modes.h", "index += place_.stride", "index += place_.stride + 1"
-    ),
-    "words of another step": Change("product.cpp", "step", "step + 1", before="static_cast<uint32_t>(", after=");"),
-    "zeros of cancellation positive in mode down": Change(
-        "generic_mode_steps.h", "MODE == Mode::down && exact == 0", "false"
-    ),
-    "odd neighbour of an even one": Change("generic_mode_steps.h", "(bits_of(lower + shifter) & 1) == 0", "true"),
-    "final conversion to nearest": Change("product.cpp", "plan_.convert", "nullptr", before="if (", after=")\n"),
-}
-#: Constants for the compiler: each needs its own build.
-OF_THE_COMPILER = {"doubles of another scale", "a round of Philox less"}
-IN_PLAIN_LOOPS = {
-    "zeros of cancellation positive in mode down",
-    "odd neighbour of an even one",
-    "words of another column in plain loops",
-}
+FAULTS = seen_by(__file__)
 RUN = kernels.paths()
 VECTOR_PATH = next((path for path in ("avx512", "avx2") if path in RUN), None)
 
@@ -278,9 +222,7 @@ def results():
 @pytest.fixture(scope="module")
 def library(switched):
     faults = {
-        name: [change]
-        for name, change in FAULTS.items()
-        if name not in OF_THE_COMPILER and (VECTOR_PATH or name in IN_PLAIN_LOOPS)
+        name: [fault] for name, fault in FAULTS.items() if not fault.alone and (VECTOR_PATH or fault.by == "portable")
     }
     return switched("modes", faults, {VECTOR_PATH, "portable"})
 
@@ -292,15 +234,16 @@ def test_modes_with_every_fault_switched_off_agree(sees, path):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("fault", FAULTS)
-def test_fault_in_a_mode_is_seen(builder, load, wanted, sees, fault):
+@pytest.mark.parametrize("name", FAULTS)
+def test_fault_in_a_mode_is_seen(builder, load, wanted, sees, name):
     # The plain loops of the vector paths are compiled once more for the portable one.
-    path = "portable" if fault in IN_PLAIN_LOOPS else VECTOR_PATH
+    fault = FAULTS[name]
+    path = "portable" if fault.by == "portable" else VECTOR_PATH
     if path is None:
         pytest.skip("this machine runs no vector path")
-    if fault not in OF_THE_COMPILER:
-        assert sees(fault, path)
+    if not fault.alone:
+        assert sees(name, path)
         return
-    load(builder.build("mode-" + fault.replace(" ", "-"), FAULTS[fault], path=path), [path])
+    load(builder.build(f"mode_{name}", fault, path=path), [path])
     with kernels.use(path):
         assert is_seen(results, wanted)

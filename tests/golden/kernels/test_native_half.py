@@ -20,16 +20,17 @@ from golden import (
     reference,
 )
 from golden.counts import Events
+from lab.mutants.table import Edit, seen_by
 
 from ..judges import assert_same_bits
-from .build import Change, Replacement
+from .build import Replacement
 from .operands import BESIDE_FLOAT16, KINDS, beyond_double, codes, late_overflow
 from .test_counting import numbers
 
 PATH = "avx512fp16"
 STAND_IN = (
     Replacement("halves512.h", Path(__file__).with_name("halves512.h")),
-    Change("paths.cpp", '__builtin_cpu_supports("avx512fp16")', "true"),
+    Edit("paths.cpp", '__builtin_cpu_supports("avx512fp16")', "true"),
 )
 
 
@@ -193,40 +194,14 @@ def test_native_float16_counts_what_numpy_counts(native, wanted_counts, threads)
         assert wrong_counts(wanted_counts) == 0
 
 
-COUNTS = "half_counts.h"
-MISCOUNTS = {
-    "inexact not counted": Change(COUNTS, "inexact = Halves::increased(inexact, where);", "(void)0;"),
-    "swamped wherever nothing changes": Change(
-        COUNTS, "where", "~Halves::Mask{0}", before="same_where(", after=", before, after)"
-    ),
-    "infinities not looked for": Change(COUNTS, "Halves::all_below(largest, HALF_INFINITY)", "true"),
-    "sums below the normal ones not looked for": Change(
-        COUNTS, "Halves::all_above(least, HALF_SMALLEST_NORMAL)", "true", before=" && "
-    ),
-    "the largest of the last step": Change(
-        COUNTS, "largest = Halves::larger(largest, magnitude);", "largest = magnitude;"
-    ),
-    "the largest of one half": Change(COUNTS, "largest = Halves::larger(largest, other.largest);", "(void)0;"),
-    "swamped of one half": Change(COUNTS, "swamped = Halves::add(swamped, other.swamped);", "(void)0;"),
-    "inexact of the first part": Change(COUNTS, "Halves::words(inexact, part)", "Halves::words(inexact, 0)"),
-    "the largest not scaled": Change(COUNTS, "counters.largest = Lanes::multiply(counters.largest, up);", "(void)0;"),
-    "sums not kept": Change(COUNTS, "Halves::narrow(sums + lane, Lanes::multiply(sum, up));", "(void)0;"),
-    "the first factors again": Change(COUNTS, "x += now * (dot ? COLUMNS : Step::ROWS);", "(void)0;"),
-    "partial sums of every other row": Change(
-        "product.cpp", "i * bytes", "i * 2 * bytes", after=", static_cast<size_t>(bytes)"
-    ),
-}
-SWAPPED = "operands of a step exchanged"
-SMALLEST_NORMAL = Change(COUNTS, "HALF_SMALLEST_NORMAL = 0x0400", "HALF_SMALLEST_NORMAL = 0x03FF")
+FAULTS = seen_by(__file__)
 
 
 @pytest.fixture(scope="module")
 def faulty(switched):
     if "avx512" not in kernels.paths():
         pytest.skip("this processor has no AVX-512")
-    swapped = Change("avx512fp16.cpp", "return multiply_add(a, b, acc);", "return multiply_add(acc, b, a);")
-    faults = {name: [change] for name, change in MISCOUNTS.items()} | {SWAPPED: [swapped]}
-    return switched("halves", faults, [PATH], STAND_IN)
+    return switched("halves", {name: [fault] for name, fault in FAULTS.items() if not fault.alone}, [PATH], STAND_IN)
 
 
 def test_native_float16_with_every_fault_switched_off_counts_what_numpy_counts(faulty, load, tmp_path, wanted_counts):
@@ -235,25 +210,27 @@ def test_native_float16_with_every_fault_switched_off_counts_what_numpy_counts(f
         assert wrong_counts(wanted_counts) == 0
 
 
-@pytest.mark.parametrize("fault", MISCOUNTS)
+@pytest.mark.parametrize("fault", [name for name, fault in FAULTS.items() if fault.by == "counts" and not fault.alone])
 def test_miscount_of_native_float16_is_seen(faulty, load, tmp_path, wanted_counts, fault):
     load(faulty.loaded(fault, tmp_path), [PATH])
     with kernels.use(PATH):
         assert wrong_counts(wanted_counts) > 0
 
 
-def test_miscount_of_native_float16_below_the_normal_sums_is_seen(builder, load, wanted_counts):
+@pytest.mark.parametrize("fault", [fault for fault in FAULTS.values() if fault.alone], ids=lambda fault: fault.name)
+def test_miscount_of_native_float16_that_the_compiler_must_know_is_seen(builder, load, wanted_counts, fault):
     if "avx512" not in kernels.paths():
         pytest.skip("this processor has no AVX-512")
-    load(builder.build("halves", *STAND_IN, SMALLEST_NORMAL, path=PATH), [PATH])
+    load(builder.build("halves", *STAND_IN, fault, path=PATH), [PATH])
     with kernels.use(PATH):
         assert wrong_counts(wanted_counts) > 0
 
 
-def test_fault_in_the_native_float16_path_is_seen(faulty, load, tmp_path):
+@pytest.mark.parametrize("fault", [name for name, fault in FAULTS.items() if fault.by == "products"])
+def test_fault_in_the_native_float16_path_is_seen(faulty, load, tmp_path, fault):
     rng = np.random.default_rng(144)
     a, b = codes("normal", FP16, (9, 50), rng), codes("normal", FP16, (50, 40), rng)
     wanted = on_numpy(matmul, a, b, operand=FP16)
-    load(faulty.loaded(SWAPPED, tmp_path), [PATH])
+    load(faulty.loaded(fault, tmp_path), [PATH])
     with kernels.use(PATH):
         assert (matmul(a, b, operand=FP16) != wanted).any()

@@ -12,8 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from lab.mutants.table import Edit, seen_by
+
 from ...shared import shared_folder
-from .build import HEADER, SOURCE, UNITS, Change, compiled, compiler, objects_in, precompiled
+from .build import HEADER, SOURCE, UNITS, compiled, compiler, objects_in, precompiled
 
 DRIVER = Path(__file__).with_name("driver.cpp")
 MEMORY = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
@@ -21,6 +23,8 @@ THREADS = ("-fsanitize=thread",)
 #: Where threads meet; a sanitizer of threads has nothing to look for in the others.
 SHARED = ("arrays.cpp", "pool.cpp", "portable.cpp", "product.cpp", "windows.cpp")
 OPTIMISATION = ("-O0",)
+#: Of each, what the sanitizer says.
+FAULTS = seen_by(__file__)
 
 pytestmark = [
     pytest.mark.long,
@@ -88,34 +92,19 @@ def test_kernels_under_address_and_undefined_behaviour_sanitizers_are_clean(memo
 
 
 @pytest.mark.parametrize(
-    ("unit", "change", "said"),
-    [
-        (
-            "product.cpp",
-            Change("pack.h", "std::memcpy(to + k * width, from + k * k_stride,",
-                   "std::memcpy(to + k * width, from + k * k_stride + 1,"),
-            "AddressSanitizer: heap-buffer-overflow",
-        ),
-        (
-            "portable.cpp",
-            Change("generic_bits.h", "double_of(static_cast<uint64_t>(1023 + exponent) << 52)",
-                   "double_of(static_cast<uint64_t>(static_cast<int64_t>(1023 + exponent) << 62))"),
-            "runtime error: left shift of",
-        ),
-    ],
-    ids=["read_past_the_operand", "shift_past_the_sign"],
-)  # fmt: skip
-def test_memory_sanitizers_see_a_fault(memory, unit, change, said):
-    status, text = memory.run(["products"], unit, change)
+    ("name", "unit"), [("read_past_the_operand", "product.cpp"), ("shift_past_the_sign", "portable.cpp")]
+)
+def test_memory_sanitizers_see_a_fault(memory, name, unit):
+    status, text = memory.run(["products"], unit, FAULTS[name])
     assert status != 0
-    assert said in text
+    assert FAULTS[name].by in text
 
 
 # A helper looks for work only when no call is running, and begins only when one is, for which that call has time. A
 # helper that comes in when no call is running ends the program: whether ThreadSanitizer still remembers the memory of
 # the call that is over depends on luck.
 LATE = (
-    Change(
+    Edit(
         "pool.cpp",
         "class Pool {",
         """std::atomic<int> running{0};
@@ -126,23 +115,23 @@ void wait_until(bool one_is) {
 
 class Pool {""",
     ),
-    Change(
+    Edit(
         "pool.cpp", "#include <atomic>", "#include <atomic>\n#include <chrono>\n#include <cstdio>\n#include <cstdlib>"
     ),
-    Change(
+    Edit(
         "pool.cpp",
         "            wake_.wait(lock, [this] { return places_ > 0; });",
         "lock.unlock(); wait_until(false); lock.lock(); wake_.wait(lock, [this] { return places_ > 0; });"
         'if (running == 0) { std::puts("a helper came in when no call was running"); std::exit(7); }',
     ),
-    Change("pool.cpp", "lock.unlock();\n            take_pieces", "lock.unlock(); wait_until(true); take_pieces"),
-    Change("pool.cpp", "places_ = helpers;", "places_ = helpers; running++;"),
-    Change(
+    Edit("pool.cpp", "lock.unlock();\n            take_pieces", "lock.unlock(); wait_until(true); take_pieces"),
+    Edit("pool.cpp", "places_ = helpers;", "places_ = helpers; running++;"),
+    Edit(
         "pool.cpp",
         "        wake_.notify_all();",
         "wake_.notify_all(); std::this_thread::sleep_for(std::chrono::milliseconds(250));",
     ),
-    Change(
+    Edit(
         "pool.cpp",
         "        done_.wait(lock, [this] { return inside_ == 0; });",
         "done_.wait(lock, [this] { return inside_ == 0; }); running--;",
@@ -155,22 +144,15 @@ def test_kernels_under_thread_sanitizer_are_clean_however_late_helpers_are(threa
     assert threads.run(["late"], "pool.cpp", *LATE) == (0, "done\n")
 
 
-def test_helper_thread_that_enters_after_the_call_has_returned_is_seen(threads):
-    fault = Change("pool.cpp", "places_ = 0;  // a helper", "// a helper")
-    status, text = threads.run(["late"], "pool.cpp", *LATE, fault)
+@pytest.mark.parametrize(
+    ("name", "part", "scaffold"),
+    [
+        ("helper_that_enters_after_the_call", "late", LATE),
+        ("count_that_two_threads_change", "threads", ()),
+        ("two_callers_in_one_pool", "threads", ()),
+    ],
+)
+def test_faulty_pool_of_threads_is_seen(threads, name, part, scaffold):
+    status, text = threads.run([part], "pool.cpp", *scaffold, FAULTS[name])
     assert status != 0
-    assert "a helper came in when no call was running" in text
-
-
-def test_thread_sanitizer_sees_a_count_that_two_threads_change(threads):
-    change = Change("pool.cpp", "std::atomic<int64_t> next_{0};", "int64_t next_{0};")
-    status, text = threads.run(["threads"], "pool.cpp", change)
-    assert status != 0
-    assert "ThreadSanitizer: data race" in text
-
-
-def test_thread_sanitizer_sees_two_callers_in_one_pool(threads):
-    change = Change("pool.cpp", "most > 1 && !in_use", "most > 1 || !in_use")
-    status, text = threads.run(["threads"], "pool.cpp", change)
-    assert status != 0
-    assert "ThreadSanitizer: data race" in text
+    assert FAULTS[name].by in text

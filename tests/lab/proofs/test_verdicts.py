@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from lab.mutants.faults import MUTANTS
+from lab.mutants.table import rtl_faults
 from lab.proofs import __main__ as command
 from lab.proofs import faults, mutants, proof, report
 from lab.proofs.catalogue import catalogue
@@ -17,7 +17,6 @@ from lab.proofs.errors import cadical, version_of
 from lab.proofs.faults import PinnedFault
 from lab.proofs.mutants import CORES, CoreMutant
 from lab.proofs.proof import BITWUZLA, CVC5, Z3_CADICAL, Answer, Proof, Verdict, engine_version, prove
-from lab.proofs.trial_faults import TRIAL_FAULTS
 from tools.evidence import Means
 
 PROVEN, CAUGHT, EQUIVALENT, SURVIVED, REFUTED, UNKNOWN, TOOL_ERROR = Verdict
@@ -89,7 +88,7 @@ def test_engine_that_ends_badly_behind_its_answer_proves_nothing(monkeypatch, tm
 )
 def test_fault_verdict_follows_from_those_of_its_proofs(monkeypatch, tmp_path, is_none, answers, verdict):
     left = script(monkeypatch, faults, answers)
-    fault = replace(MUTANTS[0], proofs=("first", "second"), is_none=is_none)
+    fault = replace(rtl_faults()[0], proofs=("first", "second"), is_none=is_none)
     told = PinnedFault(fault).run(tmp_path)
     assert (told.id, told.verdict, left) == (f"fault/{fault.name}", verdict, [])
 
@@ -108,7 +107,7 @@ def test_fault_verdict_follows_from_those_of_its_proofs(monkeypatch, tmp_path, i
 )
 def test_change_of_a_netlist_verdict_follows_from_those_of_its_proofs(monkeypatch, tmp_path, answers, verdict):
     netlist = SimpleNamespace(inputs={})
-    monkeypatch.setattr(mutants, "changes", lambda core, folder: [("a change", netlist)])
+    monkeypatch.setattr(mutants, "changed", lambda core, number, folder: ("a change", netlist))
     monkeypatch.setattr(mutants, "netlist_of", lambda *given: netlist)
     left = script(monkeypatch, mutants, answers)
     told = CoreMutant(CORES[0], 0).run(tmp_path)
@@ -172,8 +171,8 @@ def test_evidence_is_noted_of_a_whole_run_only(monkeypatch, tmp_path, given, is_
 
 
 def test_catalogue_has_every_fault_that_declares_a_proof():
-    wanted = [fault.name for fault in (*MUTANTS, *TRIAL_FAULTS) if fault.proofs]
-    assert [entry.fault.name for entry in catalogue() if isinstance(entry, PinnedFault)] == wanted
+    assert [entry.fault for entry in catalogue() if isinstance(entry, PinnedFault)] == [*rtl_faults()]
+    assert all(fault.proofs for fault in rtl_faults())
 
 
 def test_engine_version_names_each_part_of_the_engine():

@@ -1,9 +1,13 @@
-"""Faults of golden's Python source, made from its syntax tree."""
+"""Faults of golden's source: small changes, made from the syntax tree of Python and from the tokens of C++.
+
+A compiler says which changes of C++ are C++.
+"""
 
 from __future__ import annotations
 
 import ast
 import copy
+import re
 from collections.abc import Iterator
 from itertools import accumulate
 
@@ -18,9 +22,7 @@ _OPERATORS = {
     ast.Mod: ast.FloorDiv, ast.Pow: ast.Mult, ast.LShift: ast.RShift, ast.RShift: ast.LShift, ast.BitAnd: ast.BitOr,
     ast.BitOr: ast.BitAnd, ast.BitXor: ast.BitOr,
 }  # fmt: skip
-
-
-#: What is below a folder, but is judged elsewhere, hands on names only, or needs a device.
+#: Folders below each area that are judged elsewhere, only hand on names, or need a device.
 _APART = {
     "golden": ("golden/torch/", "golden/modelzoo/", "golden/cuda/"),
     "golden/torch": ("golden/torch/products/gpu/",),
@@ -33,11 +35,11 @@ def python_faults(area: str) -> list[Fault]:
     for path in sorted((ROOT / area).rglob("*.py")):
         file = path.relative_to(ROOT).as_posix()
         if not file.startswith(_APART.get(area, ())):
-            found += _Faults(file, path.read_text(encoding="utf-8")).all()
+            found += _PythonFaults(file, path.read_text(encoding="utf-8")).all()
     return sorted(found, key=lambda fault: (fault.file, fault.start, fault.new))
 
 
-class _Faults:
+class _PythonFaults:
     def __init__(self, file: str, text: str) -> None:
         self.file, self.text = file, text
         lines = text.splitlines(keepends=True)
@@ -112,3 +114,95 @@ class _Faults:
                 if not known and not any(isinstance(each, ast.Starred) for each in (first, second)):
                     changed.args = [second, first, *rest]
                     yield self._fault(node, "operands", changed)
+
+
+# -- C++
+
+_KERNELS = "golden/kernels/source"
+# Comments, strings, preprocessor lines, namespaces and assertions that stop the compiler get no faults.
+_SILENT = re.compile(r'//[^\n]*|/\*.*?\*/|"[^"\n]*"|^[ \t]*#[^\n]*(?:\\\n[^\n]*)*|static_assert\([^;]*;', re.M | re.S)
+
+# clang-format puts spaces around binary operators but not around template brackets, which distinguishes the two.
+_SWAPS = {
+    "comparison": {" < ": " <= ", " <= ": " < ", " > ": " >= ", " >= ": " > ", " == ": " != ", " != ": " == "},
+    "arithmetic": {" + ": " - ", " - ": " + ", " * ": " + ", " / ": " * "},
+    "bits": {" & ": " | ", " | ": " & ", " ^ ": " | ", " << ": " >> ", " >> ": " << "},
+    "logic": {" && ": " || ", " || ": " && "},
+    "rounding": {"Rounding::down": "Rounding::nearest", "Rounding::nearest": "Rounding::down"},
+    "direction": {", DOWN)": ", UP)", ", UP)": ", DOWN)"},
+    "extreme": {"std::min": "std::max", "std::max": "std::min"},
+}
+_NUMBER = re.compile(r"(?<![\w.'])(0x[0-9A-Fa-f]+|\d+)(?![\w.'xX])")
+_REAL = re.compile(r"(?<![\w.])(\d+\.\d+)(?=f?\b)")
+_NOT = re.compile(r"(?<=[(\s=])!(?=[\w(])")
+_IF = re.compile(r"\bif \((?!constexpr)")
+_STATEMENT = re.compile(
+    r"^([ \t]+)((?:[\w.\[\]]+(?:->|::))*[\w.\[\]]+(?:\(| [-+*|&^]?= |\+\+|--)[^;{}\n]*;)[ \t]*$", re.M
+)
+_PAIR = re.compile(r"\b(\w+)\(([\w\[\].]+), ([\w\[\].]+)(?=[,)])")
+_COMMUTES = {
+    "multiply",
+    "both",
+    "either",
+    "add",
+    "min",
+    "max",
+    "smaller",
+    "larger",
+    "swap",
+    "both_masks",
+    "either_mask",
+}
+
+
+def cpp_faults() -> list[Fault]:
+    """Return every fault of the kernels' source, in the order of file and place."""
+    found = []
+    for path in sorted((ROOT / _KERNELS).glob("*.*")):
+        text = path.read_text(encoding="utf-8")
+        found += _cpp_faults(f"{_KERNELS}/{path.name}", text)
+    return found
+
+
+def _cpp_faults(file: str, text: str) -> Iterator[Fault]:
+    code = _SILENT.sub(lambda silent: re.sub(r"[^\n]", "\0", silent[0]), text)
+
+    def fault(start: int, end: int, kind: str, new: str) -> Fault:
+        return fault_at(file, text, start, end, kind, new)
+
+    for kind, swaps in _SWAPS.items():
+        for old, new in swaps.items():
+            for match in re.finditer(re.escape(old), code):
+                yield fault(match.start(), match.end(), kind, new)
+    for match in _NUMBER.finditer(code):
+        value = int(match[0], 0)
+        if match[0].startswith("0x"):
+            yield fault(match.start(), match.end(), "constant", f"{value ^ (value & -value or 1):#x}")
+        else:
+            yield fault(match.start(), match.end(), "constant", str(value + 1))
+            if value > 1:
+                yield fault(match.start(), match.end(), "constant", str(value - 1))
+    for match in _REAL.finditer(code):
+        yield fault(match.start(1), match.end(1), "constant", f"{float(match[1]) + 1}")
+    for match in _NOT.finditer(code):
+        yield fault(match.start(), match.end(), "logic", "")
+    for match in _IF.finditer(code):
+        end = _closing(code, match.end() - 1)
+        condition = text[match.end() : end]
+        yield fault(match.end(), end, "condition", f"true || ({condition})")
+        yield fault(match.end(), end, "condition", f"false && ({condition})")
+    for match in _STATEMENT.finditer(code):
+        if not match[2].startswith(("return", "using", "static", "const", "template", "case", "break", "delete")):
+            yield fault(match.start(2), match.end(2), "statement", ";")
+    for match in _PAIR.finditer(code):
+        if match[1] not in _COMMUTES and match[2] != match[3]:
+            yield fault(match.start(2), match.end(3), "operands", f"{match[3]}, {match[2]}")
+
+
+def _closing(code: str, opening: int) -> int:
+    depth = 0
+    for place in range(opening, len(code)):
+        depth += {"(": 1, ")": -1}.get(code[place], 0)
+        if depth == 0:
+            return place
+    raise AssertionError("no closing bracket")
