@@ -6,6 +6,7 @@
 from golden import mx
 from golden.accumulator import Accumulator, FusedSum, Provenance
 from golden.arrays.accumulation import multiply_accumulate
+from golden.arrays.backends import Backend, backend, backends
 from golden.arrays.conversion import convert, decode, encode, quantize
 from golden.arrays.normalisation import softmax
 from golden.arrays.products import dot, matmul
@@ -33,7 +34,7 @@ from golden.formats import (
 from golden.kernels import kernel_info
 from golden.presets import accumulators
 from golden.reduction import DEFAULT_CHUNK, LEVELS, Reduction
-from golden.rounding import Rounding
+from golden.rounding import Randomness, Rounding
 
 __version__ = "0.1.0"
 #: Tells this package from others of its name.
@@ -56,16 +57,20 @@ __all__ = [
     "FP32",
     "LEVELS",
     "Accumulator",
+    "Backend",
     "Counts",
     "Events",
     "Flag",
     "FloatFormat",
     "FusedSum",
     "Provenance",
+    "Randomness",
     "Reduction",
     "Rounding",
     "__version__",
     "accumulators",
+    "backend",
+    "backends",
     "convert",
     "decode",
     "dot",

@@ -8,8 +8,9 @@ which the running total is a term like the products.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from types import NoneType
+from typing import Any
 
 from golden.formats import FP32, FloatFormat
 from golden.rounding import Rounding, as_rounding
@@ -263,6 +264,16 @@ class Accumulator:
         ):
             if getattr(self, argument) is not None:
                 _check_count(getattr(self, argument), argument, least, most)
+
+    def __hash__(self) -> int:
+        known = vars(self).get("_hash")
+        if known is None:  # of many parts, and asked for in every call
+            parts = (getattr(self, each.name) for each in fields(self) if each.compare)
+            known = vars(self)["_hash"] = hash(tuple(parts))
+        return int(known)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_hash"}  # it differs between processes
 
     @property
     def outer(self) -> FloatFormat:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from golden.decimals import decimal_text, table, value_text
@@ -13,13 +13,10 @@ from golden.exact_rounding import decode
 from golden.exact_steps import Kind, Place, multiply_accumulate, reduced
 from golden.formats import FloatFormat
 from golden.reduction import LEVELS, Reduction
-from golden.rounding import NEAREST
 
 __all__ = ["Alternative", "Alternatives", "alternatives"]
 
 _CHUNKS = (8, 32, 128)
-#: To nearest even, which is the same at every place.
-_TO_NEAREST = Place(NEAREST, 0)
 
 
 @dataclass(frozen=True)
@@ -95,13 +92,14 @@ def alternatives(given: ExactReduction) -> Alternatives:
 def _ways(given: ExactReduction) -> Iterator[Alternative]:
     products = [step for step in given.steps if step.kind is Kind.PRODUCT]
     pairs = [(step.a, step.b) for step in products]
-    exact, reduction, outer = given.exact, given.reduction, given.reduction.outer
+    exact, outer = given.exact, given.reduction.outer
+    reduction = Reduction(given.reduction.inner, given.reduction.chunk, outer)  # to nearest even
 
     def way(name: str, of: Sequence[tuple[int, int]], plan: Reduction) -> Alternative:
         codes = [code for code, _ in of], [code for _, code in of]
         # A start of 0 is 0 in any format; another is kept in its own.
-        _, steps = reduced(*codes, _TO_NEAREST, operand=given.operand, reduction=plan, initial=given.initial)
-        done = ExactReduction(given.operand, plan, given.initial, tuple(steps))
+        whole = replace(plan, operand=given.operand)
+        done = ExactReduction(whole, given.initial, tuple(reduced(*codes, Place(whole), given.initial)))
         return Alternative(name, done.code, plan.outer, exact, len(done.steps), done.counts.products.swamped)
 
     yield Alternative("as given", given.code, outer, exact, len(given.steps), given.counts.products.swamped)

@@ -23,19 +23,22 @@ class ExactReduction:
 
     Parameters
     ----------
-    operand : FloatFormat
-        Format of the factors.
     reduction : Reduction
+        With the format of the factors.
     initial : int
         Code in the outer format from which the total started.
     steps : tuple of Step
         Every product and promotion, in the order of the hardware.
     """
 
-    operand: FloatFormat
     reduction: Reduction
     initial: int
     steps: tuple[Step, ...]
+
+    @property
+    def operand(self) -> FloatFormat:
+        """The format of the factors."""
+        return self.reduction.factors
 
     @property
     def code(self) -> int:

@@ -16,10 +16,10 @@ from golden.flags import EVENTS, Flag
 from golden.formats import FloatFormat, as_format
 from golden.nearest import complete
 from golden.philox import FINAL_CONVERSION, FIRST_PROMOTION, MOST_STEPS, random_at
-from golden.reduction import DEFAULT_CHUNK, Reduction
-from golden.rounding import DEFAULT_RANDOM_BITS, ReductionRounding, Rounding, as_rounding, check_random_bits
+from golden.reduction import Reduction
+from golden.rounding import DEFAULT_RANDOM_BITS, Rounding, as_rounding, check_random_bits
 
-__all__ = ["Kind", "Place", "Step", "counted", "fused_step", "multiply_accumulate", "reduced", "steps"]
+__all__ = ["Kind", "Place", "Step", "check_pairs", "counted", "fused_step", "multiply_accumulate", "reduced", "steps"]
 
 NEAREST_EVEN = Rounding.NEAREST_EVEN
 
@@ -99,25 +99,33 @@ def fused_step(
 
 
 class Place:
-    """The place of a result in its call: what a rounding of its reduction is given (NUMERICS section 10)."""
+    """A result of a call: its reduction, and the number by which its roundings have random bits (NUMERICS section 10).
 
-    def __init__(self, rounding: ReductionRounding, index: int) -> None:
-        self.rounding, self.index = rounding, index
+    Parameters
+    ----------
+    reduction : Reduction
+        With its operand.
+    index : int
+        Which result of its call it is, row by row.
+    """
+
+    def __init__(self, reduction: Reduction, index: int = 0) -> None:
+        self.reduction, self.index = reduction, index
 
     def _options(self, mode: Rounding, step: int) -> dict[str, Any]:
-        if mode is not Rounding.STOCHASTIC:
+        random = self.reduction.random
+        if mode is not Rounding.STOCHASTIC or random is None:
             return {"rounding": mode}
-        bits = self.rounding.random_bits
-        random = random_at(self.rounding.seed, self.rounding.call, self.index, step, bits)
-        return {"rounding": mode, "random": random, "random_bits": bits}
+        word = random_at(random.seed, random.call, self.index, step, random.random_bits)
+        return {"rounding": mode, "random": word, "random_bits": random.random_bits}
 
     def of_step(self, step: int) -> dict[str, Any]:
-        """Return how a step is rounded: product k, or `FIRST_PROMOTION` plus the number of its chunk."""
-        return self._options(self.rounding.rounding, step)
+        """Return the rounding of a step: product k, or `FIRST_PROMOTION` plus the number of its chunk."""
+        return self._options(self.reduction.rounding, step)
 
     def of_conversion(self) -> dict[str, Any]:
-        """Return how the final conversion is rounded."""
-        return self._options(self.rounding.out_rounding, FINAL_CONVERSION)
+        """Return the rounding of the final conversion."""
+        return self._options(self.reduction.out_rounding, FINAL_CONVERSION)
 
 
 class Kind(Enum):
@@ -196,10 +204,9 @@ def _finite(code: int, fmt: FloatFormat) -> Fraction | None:
     return value.as_fraction() if value.kind is Class.FINITE else None
 
 
-def steps(
-    a: Sequence[int], b: Sequence[int], place: Place, *, operand: FloatFormat, reduction: Reduction, initial: int = 0
-) -> Iterator[Step]:
+def steps(a: Sequence[int], b: Sequence[int], place: Place, initial: int = 0) -> Iterator[Step]:
     """Reduce ``sum(a[k] * b[k])`` (NUMERICS section 5); yields every product and promotion, in order."""
+    reduction, operand = place.reduction, place.reduction.factors
 
     def step(kind: Kind, index: int, x: int, y: int, before: int, accumulator: FloatFormat) -> Step:
         formats = (operand if kind is Kind.PRODUCT else reduction.inner, accumulator)
@@ -223,35 +230,34 @@ def steps(
         total = done.after
 
 
-def reduced(
-    a: Sequence[int],
-    b: Sequence[int],
-    place: Place,
-    *,
-    operand: FloatFormat | str,
-    level: int = 1,
-    chunk: int | None = DEFAULT_CHUNK,
-    reduction: Reduction | None = None,
-    initial: int = 0,
-) -> tuple[Reduction, list[Step]]:
-    """Check the arguments of `golden.reference.dot`, of which these are some; return what they ask for, and its steps.
+def reduced(a: Sequence[int], b: Sequence[int], place: Place, initial: int = 0) -> list[Step]:
+    """Check the operands of one reduction; return its steps.
+
+    Parameters
+    ----------
+    a, b : sequence of int
+        Codes in the operand format.
+    place : Place
+    initial : int
+        Code in the outer format.
 
     Raises
     ------
     TypeError, ValueError
-        As that does.
+        As `golden.reference.dot`.
     """
-    operand = as_format(operand, "operand")
+    check_pairs(a, b, place.reduction)
+    decoded(initial, place.reduction.outer, "initial")
+    return list(steps(a, b, place, initial))
+
+
+def check_pairs(a: Sequence[int], b: Sequence[int], reduction: Reduction) -> None:
+    """Refuse operands of different lengths, and more products than random bits have places for."""
     a, b = as_sequence(a, "a"), as_sequence(b, "b")
     if len(a) != len(b):
         raise ValueError(f"a, b: got {len(a)} and {len(b)} codes, must be equally many")
-    if place.rounding.is_random and len(a) > MOST_STEPS:
+    if reduction.random is not None and reduction.accumulator is None and len(a) > MOST_STEPS:
         raise ValueError(f"a, b: got {len(a)} codes, must be at most {MOST_STEPS} to be rounded stochastically")
-    if not isinstance(reduction, Reduction | None):
-        raise TypeError(f"reduction: got {reduction!r}, must be a Reduction, one of golden.accumulators, or None")
-    plan = reduction or Reduction.for_level(level, operand, chunk=chunk)
-    decoded(initial, plan.outer, "initial")
-    return plan, list(steps(a, b, place, operand=operand, reduction=plan, initial=initial))
 
 
 #: Whether an event occurred in a step (NUMERICS section 11).

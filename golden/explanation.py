@@ -11,9 +11,9 @@ from golden.exact_reduction import ExactReduction
 from golden.exact_rounding import decode, ulp
 from golden.exact_steps import Kind, Place, Step, reduced
 from golden.flags import Flag
-from golden.formats import FloatFormat, as_format
-from golden.reduction import DEFAULT_CHUNK, Reduction
-from golden.rounding import DEFAULT_RANDOM_BITS, ReductionRounding, Rounding
+from golden.formats import FloatFormat
+from golden.reduction import DEFAULT_CHUNK, Reduction, reduction_of
+from golden.rounding import Rounding
 
 if TYPE_CHECKING:
     from golden.alternatives import Alternatives
@@ -29,9 +29,8 @@ class Explanation(ExactReduction):
 
     Parameters
     ----------
-    operand : FloatFormat
-        Format of the factors.
     reduction : Reduction
+        With the format of the factors, which is ``operand``, too.
     initial : int
         Code in the outer format from which the total started.
     steps : tuple of Step
@@ -155,16 +154,16 @@ def explain(
     a: Sequence[int] | Any,
     b: Sequence[int] | Any,
     *,
-    operand: FloatFormat | str,
+    operand: FloatFormat | str | None = None,
     level: int = 1,
     chunk: int | None = DEFAULT_CHUNK,
     reduction: Reduction | None = None,
     initial: int = 0,
-    rounding: Rounding | str = Rounding.NEAREST_EVEN,
-    seed: int = 0,
-    call: int = 0,
+    rounding: Rounding | str | None = None,
+    seed: int | None = None,
+    call: int | None = None,
     index: int = 0,
-    random_bits: int = DEFAULT_RANDOM_BITS,
+    random_bits: int | None = None,
 ) -> Explanation:
     """Explain one reduction ``sum(a[k] * b[k])`` step by step, on exact numbers.
 
@@ -174,7 +173,7 @@ def explain(
         Codes in `operand`.
     operand : FloatFormat or str
     level, chunk, reduction, initial, rounding, seed, call, random_bits
-        As of `dot`. `initial` is one code in the outer format.
+        As of `dot`. `initial` is one code in the outer format. The conversion into `out` of a reduction is left out.
     index : int
         Which result of its call it is, row by row; the random bits of mode ``stochastic`` depend on it.
 
@@ -211,12 +210,16 @@ def explain(
         raise TypeError(f"index: got {index!r}, must be an int: which result of its call it is")
     if not 0 <= index < 2**64:
         raise ValueError(f"index: got {index}, must be 0 to 2**64 - 1")
-    place = Place(ReductionRounding.of(rounding, Rounding.NEAREST_EVEN, seed, call, random_bits), index)
-    operand = as_format(operand, "operand")
+    whole = reduction_of(
+        operand=operand, level=level, chunk=chunk, reduction=reduction, rounding=rounding, seed=seed, call=call,
+        random_bits=random_bits,
+    )  # fmt: skip
+    if whole.accumulator is not None:
+        raise TypeError(
+            f"reduction: got {reduction!r}, must be a Reduction or None: other machines do not go step by step"
+        )
     a, b = _as_list(a, "a"), _as_list(b, "b")
-    options: dict[str, Any] = {"operand": operand, "level": level, "chunk": chunk, "reduction": reduction}
-    plan, steps = reduced(a, b, place, initial=initial, **options)
-    return Explanation(operand, plan, initial, tuple(steps))
+    return Explanation(whole, initial, tuple(reduced(a, b, Place(whole, index), initial)))
 
 
 def _as_list(given: Any, argument: str) -> Any:

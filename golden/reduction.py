@@ -1,12 +1,17 @@
-"""Reductions: the chunks and formats of a long sum, and the precision levels that name them (NUMERICS section 5)."""
+"""Reductions: everything that a long sum of products computes, as one value (NUMERICS section 5)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, TypedDict, Unpack
 
-from golden.formats import CBFLOAT16, FP32, FloatFormat
+from golden.accumulator import Accumulator
+from golden.formats import CBFLOAT16, FP32, FloatFormat, as_format
+from golden.lines import accumulator_of, accumulator_text, format_of, format_text, words_of
+from golden.rounding import Randomness, Rounding, as_rounding
 
-__all__ = ["DEFAULT_CHUNK", "LEVELS", "Reduction", "default_inner"]
+__all__ = ["DEFAULT_CHUNK", "LEVELS", "Reduction", "ReductionKeywords", "default_inner", "reduction_of"]
 
 #: The precision optimization levels.
 LEVELS = (0, 1, 2)
@@ -16,6 +21,8 @@ DEFAULT_CHUNK = 32
 
 # The kernels count products in 64 bits.
 _LONGEST_CHUNK = 2**63 - 1
+
+_NEAREST_EVEN = Rounding.NEAREST_EVEN
 
 
 def default_inner(operand: FloatFormat) -> FloatFormat:
@@ -27,9 +34,22 @@ def _by_its_name(given: object) -> str:
     return f"; golden.format_named({given!r}) returns one by its name" if isinstance(given, str) else ""
 
 
-@dataclass(frozen=True)
+def _as_chunk(given: object) -> None:
+    if given is None:
+        return
+    if not isinstance(given, int) or isinstance(given, bool):
+        raise TypeError(f"chunk: got {given!r}, must be an int of at least 1, or None for one chunk")
+    if given < 1:
+        raise ValueError(f"chunk: got {given}, must be at least 1, or None for one chunk of any length")
+    if given > _LONGEST_CHUNK:
+        raise ValueError("chunk: got an int beyond 2**63 - 1, must be at most that, or None for one chunk")
+
+
+@dataclass(frozen=True, init=False)
 class Reduction:
-    """A reduction: products are summed in `inner` within a chunk, chunks are summed in `outer`.
+    """What a product computes: products are summed in `inner` within a chunk, chunks are summed in `outer`.
+
+    ``str`` writes it as one line of text, and `parse` reads it back.
 
     Parameters
     ----------
@@ -38,45 +58,203 @@ class Reduction:
     chunk : int or None
         Consecutive products in a chunk, at least 1; None means one chunk of any length.
     outer : FloatFormat
-        Accumulator across chunks, and the format of the result.
+        Accumulator across chunks, and the format of the result unless `out` is given.
+    operand : FloatFormat, optional
+        Format of the factors; without it, each call names theirs.
+    out : FloatFormat, optional
+        Format into which the result is converted once more.
+    rounding : Rounding or str
+        Mode of every step and promotion, to nearest even unless given.
+    out_rounding : Rounding or str
+        Mode of the conversion into `out`, likewise.
+    random : Randomness, optional
+        Random bits of stochastic roundings; seed 0, call 0 and 16 bits unless given. None where no mode is stochastic.
+    accumulator : Accumulator, optional
+        The accumulator of another machine, which sums products in its own way: its formats are float32 and its chunk
+        is None.
 
     Raises
     ------
     TypeError
-        If `inner` or `outer` is not a format, or `chunk` not an int.
+        If an argument has the wrong type.
     ValueError
-        If `chunk` is below 1 or beyond 64 bits, `inner` or `outer` has no infinity, or `inner` has no 1.0, by which a
-        partial sum is multiplied to join the total.
+        If `chunk` is below 1 or beyond 64 bits, `inner` or `outer` has no infinity, `inner` has no 1.0, by which a
+        partial sum is multiplied to join the total, or the machine of `accumulator` computes no such product.
+
+    Examples
+    --------
+    >>> from golden import BF16, FP32
+    >>> reduction = Reduction(BF16, 32, FP32, operand=BF16, rounding="up")
+    >>> str(reduction)
+    'operand=bfloat16 inner=bfloat16 chunk=32 outer=float32 rounding=up'
+    >>> Reduction.parse(str(reduction)) == reduction
+    True
     """
 
     inner: FloatFormat
     chunk: int | None
     outer: FloatFormat
+    operand: FloatFormat | None
+    out: FloatFormat | None
+    rounding: Rounding
+    out_rounding: Rounding
+    random: Randomness | None
+    accumulator: Accumulator | None
 
-    def __post_init__(self) -> None:
-        for argument in ("inner", "outer"):
+    def __init__(
+        self,
+        inner: FloatFormat = FP32,
+        chunk: int | None = None,
+        outer: FloatFormat = FP32,
+        operand: FloatFormat | None = None,
+        out: FloatFormat | None = None,
+        rounding: Rounding | str = _NEAREST_EVEN,
+        out_rounding: Rounding | str = _NEAREST_EVEN,
+        random: Randomness | None = None,
+        accumulator: Accumulator | None = None,
+    ) -> None:
+        # Names of modes are accepted, and a reduction has the modes themselves.
+        modes = as_rounding(rounding, "rounding"), as_rounding(out_rounding, "out_rounding")
+        if not isinstance(random, Randomness | None):
+            raise TypeError(f"random: got {random!r}, must be a golden.Randomness or None")
+        vars(self).update(
+            inner=inner,
+            chunk=chunk,
+            outer=outer,
+            operand=operand,
+            out=out,
+            rounding=modes[0],
+            out_rounding=modes[1],
+            random=(random or Randomness()) if Rounding.STOCHASTIC in modes else None,
+            accumulator=accumulator,
+        )
+        self._check()
+
+    def _check(self) -> None:
+        for argument in ("inner", "outer", "operand", "out"):
             given = getattr(self, argument)
+            if given is None and argument in ("operand", "out"):
+                continue
             if not isinstance(given, FloatFormat):
                 raise TypeError(f"{argument}: got {given!r}, must be a FloatFormat{_by_its_name(given)}")
-            if not given.has_inf:
+            if argument in ("inner", "outer") and not given.has_inf:
                 raise ValueError(
                     f"{argument}: got {given} (specials {given.specials!r}), must have specials 'ieee' to accumulate in"
                 )
-        if self.chunk is not None:
-            if not isinstance(self.chunk, int) or isinstance(self.chunk, bool):
-                raise TypeError(f"chunk: got {self.chunk!r}, must be an int of at least 1, or None for one chunk")
-            if self.chunk < 1:
-                raise ValueError(f"chunk: got {self.chunk}, must be at least 1, or None for one chunk of any length")
-            if self.chunk > _LONGEST_CHUNK:
-                raise ValueError("chunk: got an int beyond 2**63 - 1, must be at most that, or None for one chunk")
-
+        _as_chunk(self.chunk)
         if not self.inner.has_one:
             raise ValueError(f"inner: got {self.inner} with bias {self.inner.bias}, must have 1.0 as a normal value")
+        if not isinstance(self.accumulator, Accumulator | None):
+            raise TypeError(f"accumulator: got {self.accumulator!r}, must be one of golden.accumulators, or None")
+        if self.accumulator is not None:
+            if not (self.inner == self.outer == FP32 and self.chunk is None):
+                given = f"{self.inner}, {self.chunk}, {self.outer}"
+                raise ValueError(f"inner, chunk, outer: got {given}, must be left out beside an accumulator")
+            self.accumulator.refuse(nearest_even=self.rounding is _NEAREST_EVEN)
+            if self.operand is not None:
+                self.accumulator.check_operand(self.operand)
+
+    def __hash__(self) -> int:
+        known = vars(self).get("_hash")
+        if known is None:  # of many parts, and asked for in every call
+            parts = (self.inner, self.chunk, self.outer, self.operand, self.out, self.rounding, self.out_rounding)
+            known = vars(self)["_hash"] = hash((*parts, self.random, self.accumulator))
+        return int(known)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_hash"}  # it differs between processes
 
     @property
     def is_chain(self) -> bool:
         """Whether the total is itself the chain of fp32 steps, started from the initial value (level 0)."""
-        return self.inner == self.outer == FP32 and self.chunk is None
+        return self.inner == self.outer == FP32 and self.chunk is None and self.accumulator is None
+
+    @property
+    def is_nearest_even(self) -> bool:
+        """Whether everything is rounded to nearest, ties to even."""
+        return self.rounding is self.out_rounding is _NEAREST_EVEN
+
+    @property
+    def factors(self) -> FloatFormat:
+        """The format of the factors.
+
+        Raises
+        ------
+        ValueError
+            If the reduction leaves it open.
+        """
+        if self.operand is None:
+            raise ValueError(f"operand: got None in the reduction {self}, must be a FloatFormat")
+        return self.operand
+
+    @property
+    def result(self) -> FloatFormat:
+        """The format of the result: `out`, or else `outer`."""
+        return self.outer if self.out is None else self.out
+
+    def with_random(self, random: Randomness) -> Reduction:
+        """Return this reduction with other random bits; itself where nothing is rounded stochastically."""
+        if self.random is None:
+            return self
+        other = object.__new__(Reduction)
+        vars(other).update(vars(self), random=random)
+        vars(other).pop("_hash", None)
+        return other
+
+    def __str__(self) -> str:
+        words: dict[str, object] = {}
+        if self.operand is not None:
+            words["operand"] = format_text(self.operand)
+        if self.accumulator is None:
+            words["inner"], words["chunk"] = format_text(self.inner), "none" if self.chunk is None else self.chunk
+            words["outer"] = format_text(self.outer)
+        else:
+            words["accumulator"] = accumulator_text(self.accumulator)
+        if self.out is not None:
+            words["out"] = format_text(self.out)
+        for argument in ("rounding", "out_rounding"):
+            if getattr(self, argument) is not _NEAREST_EVEN:
+                words[argument] = getattr(self, argument)
+        if self.random is not None:
+            words |= vars(self.random)
+        return " ".join(f"{key}={value}" for key, value in words.items())
+
+    @classmethod
+    def parse(cls, text: str) -> Reduction:
+        """Return the reduction that a line of text stands for, which ``str`` has written or a user.
+
+        Parameters
+        ----------
+        text : str
+            Words ``key=value``: ``operand``, ``inner``, ``chunk`` (a number or ``none``), ``outer``, ``out``,
+            ``accumulator``, ``rounding``, ``out_rounding``, ``random_bits``, ``seed`` and ``call``. What is left out
+            has its default. A format is a name, or ``name:exponent_bits:fraction_bits:bias:specials``.
+
+        Raises
+        ------
+        TypeError
+            If `text` is not a string.
+        ValueError
+            If it is no such line.
+
+        Examples
+        --------
+        >>> Reduction.parse("operand=cbfloat16 inner=cbfloat16 chunk=32 outer=float32").chunk
+        32
+        """
+        if not isinstance(text, str):
+            raise TypeError(f"text: got {text!r}, must be a string")
+        given: dict[str, Any] = {}
+        random: dict[str, int] = {}
+        for key, word in words_of(text).items():
+            if key not in _WORDS:
+                raise ValueError(f"text: got the key {key!r}, must be one of {', '.join(_WORDS)}")
+            try:
+                value = _WORDS[key](word)
+            except ValueError as error:
+                raise ValueError(f"text: got {key}={word} ({error})") from None
+            (random if key in ("random_bits", "seed", "call") else given)[key] = value
+        return cls(**given, random=Randomness(**random) if random else None)
 
     @classmethod
     def for_level(
@@ -95,7 +273,7 @@ class Reduction:
             0: one chain of fp32 steps (`chunk` and `inner` have no part in it). 1: the inner format within a chunk,
             fp32 across chunks. 2: the inner format everywhere.
         operand : FloatFormat
-            Format of the factors.
+            Format of the factors, which decides the inner format; the reduction itself leaves `operand` open.
         chunk : int or None
             Products in a chunk, 32 unless given.
         inner : FloatFormat, optional
@@ -128,6 +306,93 @@ class Reduction:
         if inner is None:
             inner = default_inner(operand)
         if level == 0:
-            cls(FP32, chunk, FP32)  # for what it says of an unfit `chunk`
+            _as_chunk(chunk)
             return cls(FP32, None, FP32)
         return cls(inner, chunk, inner if level == 2 else FP32)
+
+
+def _chunk_of(word: str) -> int | None:
+    return None if word == "none" else int(word)
+
+
+#: How the words of a line are read.
+_WORDS: dict[str, Any] = {
+    **dict.fromkeys(("operand", "inner", "outer", "out"), format_of),
+    "chunk": _chunk_of,
+    "accumulator": accumulator_of,
+    **dict.fromkeys(("rounding", "out_rounding"), str),
+    **dict.fromkeys(("random_bits", "seed", "call"), int),
+}
+
+
+class ReductionKeywords(TypedDict, total=False):
+    """The keywords of public functions that say what a product computes."""
+
+    operand: FloatFormat | str | None
+    level: int
+    chunk: int | None
+    reduction: Reduction | Accumulator | None
+    out: FloatFormat | str | None
+    rounding: Rounding | str | None
+    out_rounding: Rounding | str | None
+    seed: int | None
+    call: int | None
+    random_bits: int | None
+
+
+def reduction_of(**keywords: Unpack[ReductionKeywords]) -> Reduction:
+    """Return the reduction that the keywords of a public function stand for, with its operand.
+
+    A keyword that is given takes the place of the same part of ``reduction``; only the operand must agree with it.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a keyword has the wrong type or is out of range, naming it.
+    """
+    whole = keywords.get("reduction")
+    if isinstance(whole, Reduction) and whole.operand is not None and all(keywords.get(x) is None for x in _PARTS):
+        return whole
+    try:
+        return _built(**keywords)
+    except TypeError:  # also of what has no hash
+        return _build(**keywords)
+
+
+#: The keywords that change a part of a reduction.
+_PARTS = ("operand", "out", "rounding", "out_rounding", "seed", "call", "random_bits")
+
+
+def _build(
+    operand: FloatFormat | str | None = None,
+    level: int = 1,
+    chunk: int | None = DEFAULT_CHUNK,
+    reduction: Reduction | Accumulator | None = None,
+    **others: Any,
+) -> Reduction:
+    whole = Reduction(accumulator=reduction) if isinstance(reduction, Accumulator) else reduction
+    if not isinstance(whole, Reduction | None):
+        raise TypeError(f"reduction: got {reduction!r}, must be a Reduction, one of golden.accumulators, or None")
+    known = None if whole is None else whole.operand
+    given = known if operand is None and known is not None else as_format(operand, "operand")  # type: ignore[arg-type]
+    if known is not None and given != known:
+        raise ValueError(f"operand: got {given}, must be {known}, which the reduction says, or left out")
+    if whole is None:
+        whole = Reduction.for_level(level, given, chunk=chunk)
+    parts: dict[str, Any] = {
+        **{name: getattr(whole, name) for name in ("inner", "chunk", "outer", "out", "rounding", "out_rounding")},
+        "accumulator": whole.accumulator,
+    }
+    if others.get("out") is not None:
+        parts["out"] = as_format(others["out"], "out")
+    for argument in ("rounding", "out_rounding"):
+        if others.get(argument) is not None:
+            parts[argument] = as_rounding(others[argument], argument)
+    random = vars(whole.random or Randomness()) | {
+        name: others[name] for name in ("random_bits", "seed", "call") if others.get(name) is not None
+    }
+    return Reduction(**parts, operand=given, random=Randomness(**random))
+
+
+# By type as well: a bool, or an int of NumPy's, equals an int that is allowed.
+_built = lru_cache(maxsize=1024, typed=True)(_build)

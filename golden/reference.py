@@ -12,17 +12,17 @@ from __future__ import annotations
 import decimal
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, Unpack
 
 from golden.accumulator import Accumulator
 from golden.exact import Class, Value, as_sequence, exact_number, number_value
 from golden.exact_accumulator import accumulate
 from golden.exact_rounding import decode, decoded, round_value
-from golden.exact_steps import Place, Step, counted, multiply_accumulate, reduced
+from golden.exact_steps import Place, Step, check_pairs, counted, multiply_accumulate, reduced
 from golden.flags import Flag
-from golden.formats import FP32, FloatFormat, as_format
-from golden.reduction import DEFAULT_CHUNK, Reduction
-from golden.rounding import DEFAULT_RANDOM_BITS, ReductionRounding, Rounding
+from golden.formats import FloatFormat, as_format
+from golden.reduction import DEFAULT_CHUNK, Reduction, ReductionKeywords, reduction_of
+from golden.rounding import DEFAULT_RANDOM_BITS, Rounding
 
 __all__ = [
     "Class",
@@ -108,25 +108,26 @@ def dot(
     a: Sequence[int],
     b: Sequence[int],
     *,
-    operand: FloatFormat | str,
+    operand: FloatFormat | str | None = None,
     level: int = 1,
     chunk: int | None = DEFAULT_CHUNK,
     reduction: Reduction | Accumulator | None = None,
     initial: int = 0,
     out: FloatFormat | str | None = None,
-    rounding: Rounding | str = NEAREST_EVEN,
-    out_rounding: Rounding | str = NEAREST_EVEN,
-    seed: int = 0,
-    call: int = 0,
-    random_bits: int = DEFAULT_RANDOM_BITS,
+    rounding: Rounding | str | None = None,
+    out_rounding: Rounding | str | None = None,
+    seed: int | None = None,
+    call: int | None = None,
+    random_bits: int | None = None,
     counts: bool = False,
 ) -> tuple[Any, ...]:
     """Reduce ``sum(a[k] * b[k])`` (NUMERICS section 5).
 
-    `rounding` applies to every step and promotion, `out_rounding` to the conversion into `out`. Where one is
-    ``stochastic``, `seed` (64 bits) and `call` (32) say which random bits it has, `random_bits` how many, at most 32.
-    `reduction` may be another machine's accumulator, one of `golden.accumulators`, which rounds in its own way and has
-    no flags.
+    `reduction` may carry everything that the other keywords say; a keyword that is given takes the place of that part.
+    `rounding` applies to every step and promotion, `out_rounding` to the conversion into `out`; both are to nearest
+    even unless given. Where one is ``stochastic``, `seed` (64 bits) and `call` (32) say which random bits it has,
+    `random_bits` how many, at most 32. `reduction` may be another machine's accumulator, one of `golden.accumulators`,
+    which rounds in its own way and has no flags.
 
     Returns
     -------
@@ -143,76 +144,51 @@ def dot(
     """
     if not isinstance(counts, bool):
         raise TypeError(f"counts: got {counts!r}, must be True or False")
-    if isinstance(reduction, Accumulator):
-        reduction.refuse(counts=counts)
-    place = Place(ReductionRounding.of(rounding, out_rounding, seed, call, random_bits), 0)
-    options: dict[str, Any] = {"operand": operand, "level": level, "chunk": chunk, "reduction": reduction}
-    code, flags, done = _dot(a, b, place, initial=initial, out=out, **options)
+    whole = reduction_of(
+        operand=operand, level=level, chunk=chunk, reduction=reduction, out=out, rounding=rounding,
+        out_rounding=out_rounding, seed=seed, call=call, random_bits=random_bits,
+    )  # fmt: skip
+    if whole.accumulator is not None:
+        whole.accumulator.refuse(counts=counts)
+    code, flags, done = dot_at(Place(whole), a, b, initial)
     return (code, flags, counted(done)) if counts else (code, flags)
 
 
-def _dot(
-    a: Sequence[int],
-    b: Sequence[int],
-    place: Place,
-    *,
-    initial: int = 0,
-    out: FloatFormat | str | None = None,
-    **options: Any,
-) -> tuple[int, Flag, list[Step]]:
-    destination = None if out is None else as_format(out, "out")
-    flags, outer = Flag(0), FP32
+def dot_at(place: Place, a: Sequence[int], b: Sequence[int], initial: int = 0) -> tuple[int, Flag, list[Step]]:
+    """Return code, flags and steps of the result at a place of its call."""
+    reduction = place.reduction
+    flags = Flag(0)
     done: list[Step] = []
-    if isinstance(options.get("reduction"), Accumulator):
-        code = _accumulated(a, b, place, initial, options["operand"], options["reduction"])
+    if reduction.accumulator is not None:
+        check_pairs(a, b, reduction)
+        code = accumulate(a, b, initial, operand=reduction.factors, accumulator=reduction.accumulator)
     else:
-        plan, done = reduced(a, b, place, initial=initial, **options)
-        code, outer = done[-1].after if done else initial, plan.outer
+        done = reduced(a, b, place, initial)
+        code = done[-1].after if done else initial
     for step in done:
         flags |= step.flags
-    if destination is not None:
-        code, raised = convert(code, outer, destination, **place.of_conversion())
+    if reduction.out is not None:
+        code, raised = convert(code, reduction.outer, reduction.out, **place.of_conversion())
         flags |= raised
-    return code, Flag(0) if isinstance(options.get("reduction"), Accumulator) else flags, done
-
-
-def _accumulated(
-    a: Sequence[int], b: Sequence[int], place: Place, initial: int, operand: FloatFormat | str, rule: Accumulator
-) -> int:
-    """Return the code of a reduction by the rule of another machine."""
-    operand = as_format(operand, "operand")
-    rule.check_operand(operand)
-    rule.refuse(nearest_even=place.rounding.rounding is NEAREST_EVEN)
-    a, b = as_sequence(a, "a"), as_sequence(b, "b")
-    if len(a) != len(b):
-        raise ValueError(f"a, b: got {len(a)} and {len(b)} codes, must be equally many")
-    return accumulate(a, b, initial, operand=operand, accumulator=rule)
+    return code, Flag(0) if reduction.accumulator is not None else flags, done
 
 
 def matmul(
     a: Sequence[Sequence[int]],
     b: Sequence[Sequence[int]],
     *,
-    operand: FloatFormat | str,
-    rounding: Rounding | str = NEAREST_EVEN,
-    out_rounding: Rounding | str = NEAREST_EVEN,
-    seed: int = 0,
-    call: int = 0,
-    random_bits: int = DEFAULT_RANDOM_BITS,
-    **options: Any,
+    initial: int = 0,
+    **keywords: Unpack[ReductionKeywords],
 ) -> list[list[int]]:
-    """Multiply an M x K by a K x N matrix of codes; options and errors are those of `dot`."""
+    """Multiply an M x K by a K x N matrix of codes; keywords and errors are those of `dot`."""
     for argument, matrix in (("a", a), ("b", b)):
         lengths = {len(as_sequence(row, argument)) for row in as_sequence(matrix, argument)}
         if len(lengths) > 1:
             raise ValueError(f"{argument}: got rows of {sorted(lengths)} codes, must be equally long")
     columns = list(zip(*b, strict=True))
-    modes = ReductionRounding.of(rounding, out_rounding, seed, call, random_bits)
+    reduction = reduction_of(**keywords)
     return [
-        [
-            _dot(row, column, Place(modes, i * len(columns) + j), operand=operand, **options)[0]
-            for j, column in enumerate(columns)
-        ]
+        [dot_at(Place(reduction, i * len(columns) + j), row, column, initial)[0] for j, column in enumerate(columns)]
         for i, row in enumerate(a)
     ]
 

@@ -11,10 +11,10 @@ __all__ = [
     "DEFAULT_RANDOM_BITS",
     "MODE_BITS",
     "MOST_RANDOM_BITS",
-    "NEAREST",
     "NO_MODES",
     "OVERFLOWS",
     "STAYS_FINITE",
+    "Randomness",
     "ReductionRounding",
     "Rounding",
     "as_overflow",
@@ -142,19 +142,17 @@ def check_random_width(random_bits: object) -> None:
 
 
 @dataclass(frozen=True)
-class ReductionRounding:
-    """How the steps, the promotions and the conversion into `out` of a reduction are rounded.
+class Randomness:
+    """Which random bits stochastic roundings have; a rounding's own are those of its place (NUMERICS section 10).
 
     Parameters
     ----------
-    rounding : Rounding
-        Mode of every step and promotion.
-    out_rounding : Rounding
-        Mode of the final conversion.
-    seed, call : int
-        Key and call number of the random bits, 0 to 2**64 - 1 and 0 to 2**32 - 1 (NUMERICS section 10).
     random_bits : int
         How many bits a stochastic rounding has, 1 to 32.
+    seed : int
+        Key of the random bits, 0 to 2**64 - 1.
+    call : int
+        A number that tells calls of one seed apart, 0 to 2**32 - 1.
 
     Raises
     ------
@@ -162,35 +160,15 @@ class ReductionRounding:
         If one is of another type or out of range, naming it.
     """
 
-    rounding: Rounding = Rounding.NEAREST_EVEN
-    out_rounding: Rounding = Rounding.NEAREST_EVEN
+    random_bits: int = DEFAULT_RANDOM_BITS
     seed: int = 0
     call: int = 0
-    random_bits: int = DEFAULT_RANDOM_BITS
 
     def __post_init__(self) -> None:
         check_seed(self.seed)
         check_call(self.call)
         check_random_width(self.random_bits)
 
-    @classmethod
-    def of(
-        cls, rounding: Rounding | str, out_rounding: Rounding | str, seed: int, call: int, random_bits: int
-    ) -> ReductionRounding:
-        """Accept modes or their names."""
-        modes = as_rounding(rounding, "rounding"), as_rounding(out_rounding, "out_rounding")
-        return cls(*modes, seed, call, random_bits)
 
-    @property
-    def is_nearest_even(self) -> bool:
-        """Whether everything is rounded to nearest, ties to even."""
-        return self.rounding is self.out_rounding is Rounding.NEAREST_EVEN
-
-    @property
-    def is_random(self) -> bool:
-        """Whether anything is rounded stochastically."""
-        return Rounding.STOCHASTIC in (self.rounding, self.out_rounding)
-
-
-#: Everything to nearest, ties to even.
-NEAREST = ReductionRounding()
+class ReductionRounding:
+    """The modes and random bits of a half type in pickles that were made before `Randomness`."""

@@ -10,11 +10,11 @@ from numpy.typing import ArrayLike, NDArray
 from golden.arrays.chain import Chain
 from golden.arrays.checks import as_codes, as_flag, as_format, code_dtype, same_shape
 from golden.arrays.choices import as_choice
-from golden.arrays.operands import carried_codes, carrier
-from golden.arrays.rounding import PLAIN, Flags, codes_to_float64, float64_to_codes
+from golden.arrays.operands import carried_codes
+from golden.arrays.rounding import Flags, codes_to_float64, float64_to_codes
 from golden.formats import FloatFormat
 from golden.kernels import products as kernels
-from golden.rounding import DEFAULT_RANDOM_BITS, NEAREST, ReductionRounding, Rounding
+from golden.rounding import DEFAULT_RANDOM_BITS, Rounding
 
 __all__ = ["multiply_accumulate"]
 
@@ -105,11 +105,8 @@ def multiply_accumulate(
     choice = as_choice(rounding, "special", random, random_bits, "a, b, acc", shape)
     if not as_flag(return_flags, "return_flags") and choice.random is None:
         served = np.empty(shape, code_dtype(accumulator))
-        modes = NEAREST if choice is PLAIN else ReductionRounding(choice.rounding)
-        formats = kernels.Formats(
-            carrier(operand), accumulator, None, accumulator, accumulator, is_step=True, rounding=modes
-        )
-        if kernels.multiply_accumulate(*carried_codes(operand, given[0], given[1]), given[2], served, formats):
+        call = kernels.call_of_chain(operand, accumulator, choice.rounding)
+        if kernels.multiply_accumulate(*carried_codes(operand, given[0], given[1]), given[2], served, call):
             return served[()]
     chain = Chain(shape, return_flags)
     with np.errstate(all="ignore"):

@@ -9,60 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from golden.accumulator import Accumulator, FusedSum
-from golden.arrays.conversion import decode
 from golden.arrays.fused_sums import NO_EXPONENT, Term, accumulate_block, flushed_total, rounded_sum
 from golden.arrays.rounding import Float64, codes_to_float64
 from golden.formats import FP32, FloatFormat
-from golden.kernels import accumulators as kernels
 from golden.kernels.library import warn_of_slowness
 
-__all__ = ["accumulate_codes", "dot_codes", "matmul_codes", "multiply", "totals_of"]
+__all__ = ["accumulate_codes", "totals_of"]
 
 Codes = NDArray[Any]
 
 _SECONDS_PER_PRODUCT = 6e-8  # roughly
 _PIECE = 1 << 13  # results whose intermediate arrays stay in the caches
-
-
-def dot_codes(
-    a: Codes, b: Codes, shape: tuple[int, ...], *, operand: FloatFormat, rule: Accumulator, start: Codes | None
-) -> Codes:
-    """Reduce over the last axis of `a` and `b`, whose other axes broadcast to `shape`; return codes of float32.
-
-    Parameters
-    ----------
-    a, b : unsigned arrays
-        Codes in `operand`.
-    start : uint32 array, optional
-        Codes from which the totals start, of the shape of the results; +0 unless given.
-    """
-    begin = totals_of(start, shape)
-    if a.shape[-1] and begin.size:
-        x, y = (np.broadcast_to(codes, shape + codes.shape[-1:]).reshape(-1, codes.shape[-1]) for codes in (a, b))
-        totals = begin.reshape(-1).view(np.float32)
-        if not kernels.dot(decode(x, operand), decode(y, operand), totals, operand, rule):
-            return accumulate_codes(a, b, begin, operand, rule)
-    return begin
-
-
-def matmul_codes(
-    a: Codes, b: Codes, shape: tuple[int, ...], *, operand: FloatFormat, rule: Accumulator, start: Codes | None
-) -> Codes:
-    """Multiply (..., M, K) by (..., K, N) codes; parameters are those of `dot_codes`."""
-    begin = totals_of(start, shape)
-    if not multiply(decode(a, operand), decode(b, operand), begin, operand, rule):
-        a, b = a[..., :, np.newaxis, :], np.swapaxes(b, -1, -2)[..., np.newaxis, :, :]
-        return accumulate_codes(a, b, begin, operand, rule)
-    return begin
-
-
-def multiply(
-    a: NDArray[np.float32], b: NDArray[np.float32], totals: Codes, operand: FloatFormat, rule: Accumulator
-) -> bool:
-    """Add the products of values of the operands' format to `totals`; False if there are no kernels for that."""
-    if not a.shape[-1] or not totals.size:
-        return True
-    return kernels.matmul(a, b, totals.view(np.float32), operand, rule)
 
 
 def totals_of(start: NDArray[Any] | None, shape: tuple[int, ...]) -> Codes:

@@ -1,35 +1,19 @@
-"""Operands as the compiled kernels take them: narrow formats, and those that are not IEEE 754's, in a wider format.
-
-A wider format that holds every value of the operands makes the same exact products, so that the results are the same
-bits. Only a signalling NaN looks different there, which no result shows and flags are not computed by the kernels.
-"""
+"""Operands as the compiled kernels take them: narrow formats, and those that are not IEEE 754's, in a wider format."""
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from golden.arrays.conversion import convert, quantize
-from golden.formats import BF16, FP16, FP32, FloatFormat
-from golden.kernels.products import Indexed
+from golden.formats import FloatFormat
+from golden.kernels.products import Indexed, carrier
 
-__all__ = ["carried_codes", "carried_indexed", "carried_values", "carrier"]
-
+__all__ = ["carried_codes", "carried_indexed", "carried_values"]
 
 Codes = NDArray[Any]
-
-
-@lru_cache(maxsize=256)
-def _wider(operand: FloatFormat) -> FloatFormat:
-    return next(wider for wider in (FP16, BF16, FP32) if wider.holds(operand))
-
-
-def carrier(operand: FloatFormat) -> FloatFormat:
-    """Return the format in which the kernels take operands: their own, or the first wider one that holds it."""
-    return operand if operand.has_inf and operand.width > 8 else _wider(operand)
 
 
 def carried_codes(operand: FloatFormat, a: Codes, b: Codes) -> tuple[Codes, Codes]:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from golden.philox import KEY_STEPS, MULTIPLIERS, ROUNDS
-from golden.rounding import ReductionRounding
+from golden.rounding import Randomness
 
 __all__ = ["philox4x32_10", "random_words"]
 
@@ -31,7 +31,7 @@ def philox4x32_10(counter: tuple[Words, Words, Words, Words], key: tuple[int, in
 
 
 def random_words(
-    shape: tuple[int, ...], rounding: ReductionRounding, index: NDArray[np.uint64] | None = None
+    shape: tuple[int, ...], random: Randomness, index: NDArray[np.uint64] | None = None
 ) -> Callable[[int], NDArray[np.uint32]]:
     """Return a function of the step: the random bits of each result of a call there (NUMERICS section 10).
 
@@ -39,8 +39,8 @@ def random_words(
     """
     if index is None:
         index = np.arange(prod(shape), dtype=np.uint64).reshape(shape)
-    low, high, call = index & _LOW, index >> _HIGH, np.uint64(rounding.call)
-    key, unused = (rounding.seed % 2**32, rounding.seed // 2**32), np.uint64(32 - rounding.random_bits)
+    low, high, call = index & _LOW, index >> _HIGH, np.uint64(random.call)
+    key, unused = (random.seed % 2**32, random.seed // 2**32), np.uint64(32 - random.random_bits)
 
     def at(step: int) -> NDArray[np.uint32]:
         words = philox4x32_10((low, high, np.uint64(step), call), key)

@@ -8,37 +8,40 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from golden.arrays.counting import Counting, counts_in_form
+from golden.arrays.counting import counts_in_form
+from golden.arrays.requests import Request
 from golden.counts import COUNTED, Counts, Events
 from golden.formats import FloatFormat
-from golden.reduction import Reduction
 
-__all__ = ["with_signalling"]
+__all__ = ["has_signalling", "with_signalling"]
 
 Codes = NDArray[Any]
 
 
-def with_signalling(
-    counts: Counts,
-    x: Codes,
-    y: Codes,
-    start: Codes | None,
-    shape: tuple[int, ...],
-    counting: Counting,
-    *,
-    operand: FloatFormat,
-    plan: Reduction,
-) -> Counts:
+def _marks(request: Request) -> tuple[Codes, Codes, Codes]:
+    """Return where the factors, and the initial values, of a request in codes are signalling NaNs."""
+    start, outer, operand = request.initial, request.reduction.outer, request.operand
+    in_start = np.zeros((), bool) if start is None else outer.is_signalling(start)
+    return operand.is_signalling(request.a), operand.is_signalling(request.b), in_start
+
+
+def has_signalling(request: Request) -> bool:
+    """Return whether a factor or an initial value of a request in codes is a signalling NaN."""
+    return any(marks.any() for marks in _marks(request))
+
+
+def with_signalling(counts: Counts, request: Request) -> Counts:
     """Add to the counts of a matrix product of codes the steps that are invalid for a signalling NaN alone."""
-    in_x, in_y = operand.is_signalling(x), operand.is_signalling(y)
-    in_start = np.zeros((), bool) if start is None else plan.outer.is_signalling(start)
+    in_x, in_y, in_start = _marks(request)
     if not (in_x.any() or in_y.any() or in_start.any()):
         return counts
+    x, y, operand, shape, counting = request.a, request.b, request.operand, request.shape, request.counting
+    assert counting is not None
     # Steps with one in either factor: those with one in a, and in b, less those with one in both. Sums are exact.
     both = np.matmul(in_x.astype(np.float64), in_y.astype(np.float64)).astype(np.int64)
     products = in_x.sum(axis=-1)[..., :, np.newaxis] + in_y.sum(axis=-2)[..., np.newaxis, :] - both
     promotions = np.zeros(shape, np.int64)
-    if plan.is_chain:  # whose first step starts from the initial value, and may be invalid without it
+    if request.reduction.is_chain:  # whose first step starts from the initial value, and may be invalid without it
         first_x, first_y = x[..., :, :1], y[..., :1, :]
         zero_times_infinity = _is_zero(first_x, operand) & operand.is_inf(first_y)
         zero_times_infinity |= operand.is_inf(first_x) & _is_zero(first_y, operand)

@@ -8,12 +8,12 @@ from ctypes import c_bool, c_double, c_int, c_int64
 from dataclasses import dataclass
 
 from golden.accumulator import Accumulator, FusedSum
-from golden.cuda.plan import Launch, Matrix, ProductPlan, plan_product
+from golden.cuda.plan import Arrays, Launch, ProductPlan, plan_product
 from golden.cuda.structures import Product
 from golden.cuda.variants import MACHINE
-from golden.formats import FP32, FloatFormat
-from golden.kernels.products import Formats
-from golden.rounding import ReductionRounding
+from golden.formats import FloatFormat
+from golden.kernels.products import most_results
+from golden.reduction import Reduction
 
 __all__ = [
     "Accumulation",
@@ -21,7 +21,6 @@ __all__ = [
     "RuleFields",
     "SumFields",
     "are_served",
-    "formats_of",
     "plan_accumulation",
 ]
 
@@ -77,14 +76,10 @@ class Accumulation(ctypes.Structure):
     _fields_ = [("product", Product), ("rule", RuleFields)]
 
 
-def are_served(rule: Accumulator, formats: Formats, results: int) -> bool:
-    """Tell whether the kernel follows a rule, and has random bits for so many results."""
-    return len(rule.stages) <= _MOST_STAGES and formats.are_served(results)
-
-
-def formats_of(operand: FloatFormat, out: FloatFormat, rounding: ReductionRounding) -> Formats:
-    """Return the formats of a product for `golden.cuda.plan.plan_product`: totals are floats, in one chain."""
-    return Formats(operand, FP32, None, FP32, out, as_values=True, rounding=rounding)
+def are_served(reduction: Reduction, results: int) -> bool:
+    """Return whether the kernel follows the rule of a machine, and has random bits for so many results."""
+    rule = reduction.accumulator
+    return rule is not None and len(rule.stages) <= _MOST_STAGES and results <= most_results(reduction)
 
 
 @dataclass(frozen=True)
@@ -110,37 +105,24 @@ class AccumulationPlan:
                 yield Launch(MACHINE, "accumulate", each.blocks * (_TILE // _ROWS), bytes(argument))
 
 
-def plan_accumulation(
-    formats: Formats,
-    batch: tuple[int, ...],
-    shape: tuple[int, int, int],
-    a: Matrix,
-    b: Matrix,
-    result: Matrix,
-    initial: Matrix | None = None,
-    *,
-    rule: Accumulator,
-    operand: FloatFormat,
-) -> AccumulationPlan:
+def plan_accumulation(reduction: Reduction, arrays: Arrays) -> AccumulationPlan:
     """Plan products of (M, K) by (K, N) matrices that another machine sums.
 
     Parameters
     ----------
-    formats : Formats
-        Of `formats_of`.
-    batch, shape, a, b, result, initial
-        Of `golden.cuda.plan.plan_product`; values of `initial` are rounded to the format of the results first.
-    rule : Accumulator
-    operand : FloatFormat
-        Of the operands; `formats` has the one that carries it.
+    reduction : Reduction
+        With an operand and an accumulator.
+    arrays : Arrays
+        As of `golden.cuda.plan.plan_product`; initial values are rounded to the format of the results first.
 
     Raises
     ------
     ValueError
         As `golden.cuda.plan.plan_product`.
     """
-    planned = plan_product(formats, batch, shape, a, b, result, initial, initial_format=formats.destination, tile=_TILE)
-    return AccumulationPlan(planned, rule, operand)
+    assert reduction.accumulator is not None
+    planned = plan_product(reduction, arrays, initial_format=reduction.result, tile=_TILE)
+    return AccumulationPlan(planned, reduction.accumulator, reduction.factors)
 
 
 def _or(number: int | None, otherwise: int) -> int:

@@ -6,7 +6,8 @@ from golden.cuda.plan import COMMON, THREADS, Launch
 from golden.cuda.structures import Blocks, Elementwise, Softmax, target
 from golden.formats import FloatFormat
 from golden.philox import FINAL_CONVERSION
-from golden.rounding import NEAREST, ReductionRounding
+from golden.reduction import Reduction
+from golden.rounding import Randomness
 
 __all__ = ["LARGEST_SOFTMAX_WIDTH", "blocks_launch", "rounding_launch", "softmax_launch"]
 
@@ -23,10 +24,8 @@ def rounding_launch(
     values: int,
     result: int,
     count: int,
-    memory: int,
-    result_memory: int,
-    fmt: FloatFormat,
-    rounding: ReductionRounding = NEAREST,
+    memories: tuple[int, int],
+    conversion: Reduction,
     *,
     first_index: int = 0,
     step: int = FINAL_CONVERSION,
@@ -39,22 +38,22 @@ def rounding_launch(
         Addresses on the card; they may be the same if the memories are.
     count : int
         At least 1.
-    memory, result_memory : int
-        `golden.cuda.plan.FLOAT32`, `FLOAT16` or `BFLOAT16`. The rounded values are rounded once more, to nearest even,
-        where `result_memory` does not hold them.
-    fmt : FloatFormat
-        Any format, of any special codes; what is too large becomes what NUMERICS section 8 says of ``"special"``.
-    rounding : ReductionRounding
-        Its `out_rounding`, and where that is stochastic its random bits.
+    memories : pair of int
+        Of the values and of the result: `golden.cuda.plan.FLOAT32`, `FLOAT16` or `BFLOAT16`. The rounded values are
+        rounded once more, to nearest even, where the memory of the result does not hold them.
+    conversion : Reduction
+        Its `out`, of any special codes, its `out_rounding`, and where that is stochastic its random bits. A value that
+        is too large becomes what NUMERICS section 8 says of ``"special"``.
     first_index : int
         Output index of the first value, for random bits.
     step : int
         The step that the random bits are of, a final conversion unless given.
     """
-    key = rounding.seed & 0xFFFFFFFF, rounding.seed >> 32
+    random = conversion.random or Randomness()
+    key = random.seed & 0xFFFFFFFF, random.seed >> 32
     fields = Elementwise(
-        values, result, count, memory, result_memory, target(fmt), rounding.out_rounding.value, key, rounding.call,
-        rounding.random_bits, first_index & 0xFFFFFFFF, step,
+        values, result, count, *memories, target(conversion.result), conversion.out_rounding.value, key,
+        random.call, random.random_bits, first_index & 0xFFFFFFFF, step,
     )  # fmt: skip
     return Launch(COMMON, "round_values", -(-count // _VALUES), bytes(fields))
 
@@ -93,8 +92,7 @@ def softmax_launch(
     exponentials: int,
     rows: int,
     length: int,
-    memory: int,
-    result_memory: int,
+    memories: tuple[int, int],
     fmt: FloatFormat,
 ) -> Launch:
     """Return the launch that takes the softmax of each contiguous row of values, after rounding them to a format.
@@ -108,7 +106,7 @@ def softmax_launch(
         smallest negative value and so on to -infinity.
     rows, length : int
         At least 1.
-    memory, result_memory : int
+    memories : pair of int
         As of `rounding_launch`.
     fmt : FloatFormat
         A format with infinities of at most `LARGEST_SOFTMAX_WIDTH` bits.
@@ -123,5 +121,5 @@ def softmax_launch(
             f"fmt: got {fmt}, must have infinities (specials 'ieee'), at most {LARGEST_SOFTMAX_WIDTH} bits and a "
             "smallest normal value of at most 1"
         )
-    fields = Softmax(values, result, exponentials, rows, length, memory, result_memory, target(fmt))
+    fields = Softmax(values, result, exponentials, rows, length, *memories, target(fmt))
     return Launch(COMMON, "softmax16", -(-rows // _ROWS), bytes(fields))

@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import ctypes
 from ctypes import c_int32, c_int64, c_void_p
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from golden.counts import NO_EXPONENT, Counts, Events
 from golden.cuda.axes import merged
-from golden.cuda.plan import COMMON, THREADS, Launch, Matrix, source_fields
+from golden.cuda.plan import COMMON, THREADS, Arrays, Launch, source_fields
 from golden.cuda.scales import Steps
 from golden.cuda.structures import Product, SourceFields, TargetFields, target
 from golden.flags import EVENTS
 from golden.formats import FP32, FloatFormat
-from golden.kernels.products import Formats
+from golden.reduction import Reduction
+from golden.rounding import Randomness
 
 __all__ = [
     "NUMBERS",
     "SLOTS",
     "CountedProduct",
     "Exponents",
+    "Wanted",
     "counted_launch",
     "counts_of",
     "exponents_launch",
@@ -69,30 +72,11 @@ class Exponents(ctypes.Structure):
     ]
 
 
-def counted_launch(
-    formats: Formats,
-    batch: tuple[int, ...],
-    shape: tuple[int, int, int],
-    a: Matrix,
-    b: Matrix,
-    result: Matrix,
-    initial: Matrix | None = None,
-    *,
-    numbers: int,
-    form: bool | str = "sum",
-    rows: int = 0,
-    computed: int | None = None,
-    initial_format: FloatFormat | None = None,
-    first_index: int = 0,
-    reference: int = 0,
-    only_if: int = 0,
-) -> Launch | None:
-    """Return the launch that multiplies and counts; None if there are no results.
+class Wanted(NamedTuple):
+    """What a launch that counts is asked for, by addresses on the card.
 
     Parameters
     ----------
-    formats, batch, shape, a, b, result, initial, initial_format, first_index
-        As of `golden.cuda.plan.plan_product`; the operands' format may be any.
     numbers : int
         Address of `NUMBERS` arrays of int64 of the form's shape, to which is added what is found.
     form : True, "rows" or "sum"
@@ -104,21 +88,47 @@ def counted_launch(
         and then the initial value; 0: nobody asks.
     only_if : int
         Address of an int64 on the card: where it holds 0, nothing is done. 0: it is done.
+    """
+
+    numbers: int
+    form: bool | str = "sum"
+    rows: int = 0
+    computed: int | None = None
+    reference: int = 0
+    only_if: int = 0
+
+
+def counted_launch(
+    reduction: Reduction,
+    arrays: Arrays,
+    wanted: Wanted,
+    *,
+    initial_format: FloatFormat | None = None,
+    first_index: int = 0,
+) -> Launch | None:
+    """Return the launch that multiplies and counts; None if there are no results.
+
+    Parameters
+    ----------
+    reduction, arrays, initial_format, first_index
+        As of `golden.cuda.plan.plan_product`; operands are rounded to their format as they are read.
+    wanted : Wanted
 
     Raises
     ------
     ValueError
         If the strides along the batch need more axes than the kernels know.
     """
-    m, k, n = shape
+    batch, (m, k, n), a, b, result, initial = arrays
+    form, computed = wanted.form, wanted.computed
     given = [a, b, result] if initial is None else [a, b, result, initial]
     axes, strides = merged(batch, [each.axes for each in given])
     a, b, result, *rest = (each._replace(axes=along) for each, along in zip(given, strides, strict=True))
     count = m if computed is None else computed
     if not (axes.count and count and n):
         return None
-    modes, plan = formats.rounding, (formats.inner, formats.chunk, formats.outer)
-    chunk = k if formats.chunk is None else min(formats.chunk, k)
+    random = reduction.random or Randomness()
+    chunk = k if reduction.chunk is None else min(reduction.chunk, k)
     product = Product(
         lengths=axes.padded(axes.lengths, 1),
         m=m, n=n, k=k, chunk=max(1, chunk),
@@ -129,14 +139,14 @@ def counted_launch(
         result_axes=axes.padded(result.axes, 0),
         result_memory=result.memory,
         initial_target=target(initial_format or FP32),
-        inner=target(formats.inner),
-        outer=target(formats.outer),
-        destination=target(formats.destination),
-        mode=modes.rounding.value,
-        last_mode=modes.out_rounding.value,
-        key=(modes.seed & 0xFFFFFFFF, modes.seed >> 32),
-        call=modes.call,
-        random_bits=modes.random_bits,
+        inner=target(reduction.inner),
+        outer=target(reduction.outer),
+        destination=target(reduction.result),
+        mode=reduction.rounding.value,
+        last_mode=reduction.out_rounding.value,
+        key=(random.seed & 0xFFFFFFFF, random.seed >> 32),
+        call=random.call,
+        random_bits=random.random_bits,
         first_index=first_index & 0xFFFFFFFF,
         batch_index=m * n & 0xFFFFFFFF,
         row_index=n & 0xFFFFFFFF,
@@ -144,11 +154,11 @@ def counted_launch(
     steps = {True: (count * n, n, 1), "rows": (count, 1, 0), "sum": (0, 0, 0)}[form]
     places = {True: count * n, "rows": count, "sum": 1}[form] * (1 if form == "sum" else axes.count)
     fields = CountedProduct(
-        product, source_fields(a), source_fields(b), target(formats.operand), plan != (FP32, None, FP32), count,
-        rows or None, only_if or None, numbers, places, *steps, reference or None,
+        product, source_fields(a), source_fields(b), target(reduction.factors), not reduction.is_chain, count,
+        wanted.rows or None, wanted.only_if or None, wanted.numbers, places, *steps, wanted.reference or None,
     )  # fmt: skip
     blocks = -(-axes.count * count * n // THREADS)
-    return Launch(Steps(modes.rounding, "counted", "none"), "multiply_counted", blocks, bytes(fields))
+    return Launch(Steps(reduction.rounding, "counted", "none"), "multiply_counted", blocks, bytes(fields))
 
 
 def counts_of(numbers: NDArray[np.int64], products: int, promotions: int) -> Counts:

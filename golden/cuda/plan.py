@@ -14,8 +14,9 @@ from golden.cuda.axes import Axes, merged, packed
 from golden.cuda.scales import Scales, Steps, bound_fields, choose, first_beyond
 from golden.cuda.structures import STAGE, Packing, Product, SourceFields, target
 from golden.formats import FP32, FloatFormat
-from golden.kernels.products import Formats
-from golden.rounding import Rounding
+from golden.kernels.products import carrier
+from golden.reduction import Reduction
+from golden.rounding import Randomness, Rounding
 
 __all__ = [
     "BFLOAT16",
@@ -23,6 +24,7 @@ __all__ = [
     "FLOAT16",
     "FLOAT32",
     "THREADS",
+    "Arrays",
     "Launch",
     "Matrix",
     "Panels",
@@ -83,6 +85,27 @@ class Matrix(NamedTuple):
         )
 
 
+class Arrays(NamedTuple):
+    """The arrays of products of (M, K) by (K, N) matrices, on a card.
+
+    Parameters
+    ----------
+    batch : tuple of int
+        Lengths of the axes of the batch.
+    shape : tuple of int
+        M, K, N; each may be 0. With K = 0 the results are the initial values.
+    a, b, result, initial : Matrix
+        With as many axes as `batch`; `result` has no tables. Without `initial`, totals start from +0.
+    """
+
+    batch: tuple[int, ...]
+    shape: tuple[int, int, int]
+    a: Matrix
+    b: Matrix
+    result: Matrix
+    initial: Matrix | None = None
+
+
 class Launch(NamedTuple):
     """One launch: a kernel of a variant, how many blocks (along x alone), and its argument, a structure by value."""
 
@@ -131,7 +154,7 @@ class Panels:
 class ProductPlan:
     """A product that is ready to run, but for the address of its workspace."""
 
-    formats: Formats
+    reduction: Reduction
     scales: Scales
     tile: int
     axes: Axes
@@ -184,16 +207,16 @@ class ProductPlan:
             depth=self.depth,
             panels=workspace + panels.panels.begin,
             largest=workspace + panels.largest.begin if panels.largest.size else None,
-            target=target(self.formats.operand, panels.exponent),
+            target=target(carrier(self.reduction.factors), panels.exponent),
             halves=self.halves,
         )
 
     def _product(self, workspace: int) -> Product:
-        formats, scales, modes = self.formats, self.scales, self.formats.rounding
+        formats, scales, random = self.reduction, self.scales, self.reduction.random or Randomness()
         inner, outer = target(formats.inner, scales.inner), target(formats.outer, scales.total)
         if self.halves:
             inner = target(formats.inner)
-        safe, factor, smallest, growth = bound_fields(formats.inner, scales.inner, modes.rounding)
+        safe, factor, smallest, growth = bound_fields(formats.inner, scales.inner, formats.rounding)
         generic = scales.steps.chain == "generic"
         chunk = self.k if formats.chunk is None else min(formats.chunk, self.k)
         bounded = bool(self.a.largest.size)
@@ -218,16 +241,16 @@ class ProductPlan:
             initial_target=target(self.initial_format),
             inner=inner,
             outer=outer,
-            destination=target(formats.destination),
+            destination=target(formats.result),
             inner_limit=math.inf if generic else first_beyond(formats.inner, scales.inner),
             outer_limit=math.inf if generic else first_beyond(formats.outer, scales.total),
             join_factor=math.ldexp(1.0, scales.total - scales.inner),
             safe=safe, product_factor=factor, smallest=smallest, growth=growth,
-            mode=modes.rounding.value,
-            last_mode=modes.out_rounding.value,
-            key=(modes.seed & 0xFFFFFFFF, modes.seed >> 32),
-            call=modes.call,
-            random_bits=modes.random_bits,
+            mode=formats.rounding.value,
+            last_mode=formats.out_rounding.value,
+            key=(random.seed & 0xFFFFFFFF, random.seed >> 32),
+            call=random.call,
+            random_bits=random.random_bits,
             first_index=self.first_index & 0xFFFFFFFF,
             batch_index=self.m * self.n & 0xFFFFFFFF,
             row_index=self.n & 0xFFFFFFFF,
@@ -247,10 +270,9 @@ def _aligned(size: int) -> int:
     return _groups(size, _ALIGNMENT) * _ALIGNMENT
 
 
-def _with_rows_merged(
-    batch: tuple[int, ...], m: int, a: Matrix, b: Matrix, initial: Matrix | None, result: Matrix
-) -> tuple[tuple[int, ...], int, Matrix, Matrix, Matrix | None, Matrix]:
+def _with_rows_merged(arrays: Arrays) -> Arrays:
     """Make rows of the last axes of the batch where one matrix `b` serves all of them."""
+    batch, (m, k, n), a, b, result, initial = arrays
     stacked = [each for each in (a, initial, result) if each is not None]
     while batch:
         length = batch[-1]
@@ -264,17 +286,12 @@ def _with_rows_merged(
         a, b, result = (each._replace(axes=each.axes[:-1]) for each in (a, b, result))
         initial = None if initial is None else initial._replace(axes=initial.axes[:-1])
         stacked = [each for each in (a, initial, result) if each is not None]
-    return batch, m, a, b, initial, result
+    return Arrays(batch, (m, k, n), a, b, result, initial)
 
 
 def plan_product(
-    formats: Formats,
-    batch: tuple[int, ...],
-    shape: tuple[int, int, int],
-    a: Matrix,
-    b: Matrix,
-    result: Matrix,
-    initial: Matrix | None = None,
+    reduction: Reduction,
+    arrays: Arrays,
     *,
     initial_format: FloatFormat | None = None,
     processors: int = 132,
@@ -286,16 +303,11 @@ def plan_product(
 
     Parameters
     ----------
-    formats : Formats
-        The operands' format must have infinities (`golden.arrays.operands.carrier` names one that holds another), and
-        so must the results'.
-    batch : tuple of int
-        Lengths of the axes of the batch.
-    shape : tuple of int
-        M, K, N; each may be 0. With K = 0 the results are the initial values.
-    a, b, result, initial : Matrix
-        On the card, with as many axes as `batch`; `result` has no tables. The values of `initial` are rounded to
-        `initial_format` first, if given, and then to the outer format; without `initial`, totals start from +0.
+    reduction : Reduction
+        The format of the results must have infinities. Values of narrow operands are rounded to their format already.
+    arrays : Arrays
+    initial_format : FloatFormat, optional
+        Initial values are rounded to it first, if given, and then to the outer format.
     processors : int
         Multiprocessors of the card.
     native : tuple of bool
@@ -312,12 +324,11 @@ def plan_product(
         If the strides along the batch need more axes than the kernels know, or there are more tiles than a launch has
         blocks.
     """
-    m, k, n = shape
-    lengths, m, a, b, initial, result = _with_rows_merged(batch, m, a, b, initial, result)
+    lengths, (m, k, n), a, b, result, initial = _with_rows_merged(arrays)
     given = [a, b, result] if initial is None else [a, b, result, initial]
     axes, strides = merged(lengths, [each.axes for each in given])
     a, b, result, *rest = (each._replace(axes=along) for each, along in zip(given, strides, strict=True))
-    scales = choose(formats, *native)
+    scales = choose(reduction, *native)
     side = tile or choose_tile(axes.count, m, n, scales.steps, processors)
     depth, end = _groups(k, STAGE) * STAGE, 0
 
@@ -339,12 +350,12 @@ def plan_product(
 
     first, second = panels(a, m, scales.a), panels(b.transposed(), n, scales.b)
     plan = ProductPlan(
-        formats, scales, side, axes, m, n, k, first, second, rest[0] if rest else None, initial_format or FP32, result,
-        first_index, end,
+        reduction, scales, side, axes, m, n, k, first, second, rest[0] if rest else None, initial_format or FP32,
+        result, first_index, end,
     )  # fmt: skip
     if plan.blocks > _MOST_BLOCKS:
         raise ValueError(
-            f"batch: got {batch} products of {m} by {n} results, which are {plan.blocks} tiles, at most {_MOST_BLOCKS} "
-            "fit a launch; split the batch, with first_index"
+            f"batch: got {arrays.batch} products of {m} by {n} results, which are {plan.blocks} tiles, at most "
+            f"{_MOST_BLOCKS} fit a launch; split the batch, with first_index"
         )
     return plan

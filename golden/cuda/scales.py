@@ -12,10 +12,11 @@ from typing import NamedTuple
 
 from golden.cuda.structures import STAGE
 from golden.formats import BF16, FP16, FP32, FloatFormat
-from golden.kernels.products import Formats
+from golden.kernels.products import carrier
+from golden.reduction import Reduction
 from golden.rounding import Rounding
 
-__all__ = ["Scales", "Steps", "bound_fields", "choose", "first_beyond"]
+__all__ = ["Scales", "Steps", "bound_fields", "choose", "choose_for", "first_beyond"]
 
 
 class Steps(NamedTuple):
@@ -70,12 +71,19 @@ def _packs(fmt: FloatFormat, exponent: int) -> bool:
 
 
 @lru_cache(maxsize=256)
-def choose(formats: Formats, halves: bool, brains: bool) -> Scales:
+def choose(reduction: Reduction, halves: bool, brains: bool) -> Scales:
     """Return steps and scales; `halves` and `brains` say whether float16 and bfloat16 may run in the card's own."""
-    operand, inner, outer = formats.operand, formats.inner, formats.outer
-    mode = formats.rounding.rounding
+    formats = carrier(reduction.factors), reduction.inner, reduction.outer
+    return choose_for(formats, reduction.chunk, reduction.rounding, halves, brains)
+
+
+def choose_for(
+    formats: tuple[FloatFormat, FloatFormat, FloatFormat], chunk: int | None, mode: Rounding, halves: bool, brains: bool
+) -> Scales:
+    """Return steps and scales for the formats of operands, as they are packed, of chunks and of totals."""
+    operand, inner, outer = formats
     generic = Scales(Steps(mode, "generic", "generic"))
-    is_chain = _same(inner, FP32) and _same(outer, FP32) and formats.chunk is None
+    is_chain = _same(inner, FP32) and _same(outer, FP32) and chunk is None
     wide = _same(outer, FP32)
     if not (wide or _is_short(outer)):
         return generic

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from functools import lru_cache
 from math import prod
 
 import numpy as np
@@ -14,7 +15,7 @@ from golden.formats import FloatFormat
 from golden.kernels.library import active, address
 from golden.kernels.products import batch_offsets, strided
 
-__all__ = ["dot", "matmul"]
+__all__ = ["dot", "matmul", "serves"]
 
 Matrix = NDArray[np.float32]
 
@@ -36,23 +37,31 @@ def _sum(spec: FusedSum) -> tuple[int, ...]:
     return spec.terms, bits, spec.cut.value, rounding, spec.result.fraction_bits, spec.chain, spec.interleaved
 
 
-def _rule(rule: Accumulator, operand: FloatFormat, order: NDArray[np.int64]) -> tuple[int, ...]:
-    """Return the fields of struct cbfloat_accumulator; `order` has to live until the call is over."""
+@lru_cache(maxsize=256)
+def _rule(rule: Accumulator, operand: FloatFormat) -> tuple[tuple[int, ...], NDArray[np.int64]]:
+    """Return the fields of struct cbfloat_accumulator, and the array to which they point."""
+    order = np.array(rule.order, np.int64)
     stages = [number for stage in rule.stages for number in _sum(stage)]
     stages += [0] * (7 * _MOST_STAGES - len(stages))
-    return (
+    numbers = (
         *(rule.block, len(rule.stages), *stages, *_sum(rule.join)),
         *(address(order) if order.size else 0, _or(rule.total_fraction_bits, -1), _or(rule.total_reach, -1)),
         *(_or(rule.zero_exponent, _NO_EXPONENT), rule.products_overflow, _FLUSHES[rule.flush]),
         *(rule.depth or rule.block, rule.promote_every or 0, operand.emin, operand.fraction_bits, rule.nan),
     )
+    return numbers, order
+
+
+def serves(rule: Accumulator) -> bool:
+    """Return whether the library has room for the stages of a rule."""
+    return len(rule.stages) <= _MOST_STAGES
 
 
 def _accumulate(
     mode: int, a: Matrix, b: Matrix, result: Matrix, sizes: Sequence[int], operand: FloatFormat, rule: Accumulator
 ) -> bool:
     served = active()
-    if served is None or len(rule.stages) > _MOST_STAGES:
+    if served is None or not serves(rule):
         return False
     batch, kept, matrices = result.shape[:-2], [], []
     for array in (a, b):
@@ -61,8 +70,8 @@ def _accumulate(
             kept.append(batch_offsets(array, batch))  # lives until the call is over
             offsets = address(kept[-1])
         matrices += [address(array), array.strides[-2] // array.itemsize, array.strides[-1] // array.itemsize, offsets]
-    order = np.array(rule.order, np.int64)
-    numbers = served.path, served.threads, mode, *sizes, *matrices, address(result), *_rule(rule, operand, order)
+    fields, _ = _rule(rule, operand)
+    numbers = served.path, served.threads, mode, *sizes, *matrices, address(result), *fields
     failed = served.library.cbfloat_accumulate(_CALL.pack(*numbers))
     if failed == 1:
         raise MemoryError(f"no memory for the product of shapes {a.shape} and {b.shape}")

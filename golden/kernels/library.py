@@ -166,6 +166,8 @@ def _current() -> _Setting:
     global _setting, _active
     if _setting is None:
         given = os.environ.get("CBFLOAT_KERNELS", "") or "auto"
+        if os.environ.get("CBFLOAT_BACKEND") not in (None, "", "kernels"):
+            given = "numpy"  # for what is no product; `golden.arrays.backends` reads the name
         threads, is_given = _threads_of_environment(), bool(os.environ.get("CBFLOAT_THREADS"))
         _setting = _Setting(_checked_path(given, "CBFLOAT_KERNELS"), threads, given != "auto", is_given)
         _active = _setting.active()

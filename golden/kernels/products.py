@@ -1,28 +1,33 @@
-"""Calls of the compiled library for products. Each returns None if NumPy has to do the work."""
+"""Calls of the compiled library for products."""
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from functools import lru_cache
 from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from golden.formats import FloatFormat
+from golden.formats import BF16, FP16, FP32, FloatFormat
 from golden.kernels.counting import CountSink
 from golden.kernels.library import active, address, format_number
 from golden.reduction import Reduction
-from golden.rounding import NEAREST, ReductionRounding, Rounding
+from golden.rounding import Randomness, Rounding
 
 __all__ = [
-    "Formats",
+    "Call",
     "Indexed",
     "batch_offsets",
+    "call_of",
+    "call_of_chain",
+    "carrier",
     "dot",
     "matmul",
     "matmul_indexed",
+    "most_results",
     "multiply_accumulate",
     "strided",
 ]
@@ -32,10 +37,11 @@ Matrix = NDArray[Any]
 # struct cbfloat_product of kernels.h: 13 numbers, three matrices of 4 each, the result; struct cbfloat_tables.
 _PRODUCT, _TABLES = struct.Struct("26q"), struct.Struct("2q")
 _MATMUL, _DOT = 0, 1
+_NO_CHUNKS = -1
 _B_IS_ROUNDED = 32  # of enum cbfloat_contents
 _ROUNDING = struct.Struct("2qQ2q")  # struct cbfloat_rounding
 # Of a sum's fraction and a random word beside it, which a double holds; of results, which 32 bits number.
-_MOST_BITS, _MOST_RESULTS = 51, 2**32
+_MOST_BITS, _MOST_RESULTS, _UNLIMITED = 51, 2**32, 2**63
 
 
 class Indexed(NamedTuple):
@@ -54,56 +60,79 @@ class Indexed(NamedTuple):
         return self.data[self.batches[:, np.newaxis, np.newaxis] + self.rows[:, np.newaxis] + self.columns]
 
 
-class Formats(NamedTuple):
-    """The contents of a product's arrays (float32 values, or codes), and its reduction."""
+class Call(NamedTuple):
+    """A reduction as the C interface has it, and the contents of the arrays.
 
-    operand: FloatFormat
-    inner: FloatFormat
-    chunk: int | None
-    outer: FloatFormat
-    destination: FloatFormat
-    as_values: bool = False
-    is_step: bool = False  # no chunks: the total is the chain of steps itself, inner and outer are one format
-    rounding: ReductionRounding = NEAREST
-    b_is_rounded: bool = False  # the values of b are of the operand format, as `quantize` gives them
+    Parameters
+    ----------
+    numbers : tuple of int
+        Fields of struct cbfloat_product, from `contents` to `chunk`.
+    rounding : bytes or None
+        Struct cbfloat_rounding; None rounds to nearest even.
+    most_results : int
+        For so many results there is room for random bits.
+    """
 
-    @classmethod
-    def of(
-        cls,
-        operand: FloatFormat,
-        plan: Reduction,
-        destination: FloatFormat,
-        *,
-        as_values: bool = False,
-        rounding: ReductionRounding = NEAREST,
-    ) -> Formats:
-        """Return the formats of a reduction."""
-        return cls(operand, plan.inner, plan.chunk, plan.outer, destination, as_values, rounding=rounding)
+    numbers: tuple[int, ...]
+    rounding: bytes | None
+    most_results: int
 
-    def numbers(self) -> tuple[int, ...]:
-        """Return the fields of the C interface, in its order."""
-        formats = self.operand, self.inner, self.outer, self.destination
-        contents = self.as_values + _B_IS_ROUNDED * self.b_is_rounded
-        return (contents, *map(format_number, formats), -1 if self.is_step else self.chunk or 0)
 
-    def how(self) -> bytes | None:
-        """Return the rounding as the C interface has it, None for what it has unless told."""
-        given = self.rounding
-        if given.is_nearest_even:
-            return None
-        modes = given.rounding.value, given.out_rounding.value
-        return _ROUNDING.pack(*modes, given.seed, given.call, given.random_bits)
+@lru_cache(maxsize=256)
+def carrier(operand: FloatFormat) -> FloatFormat:
+    """Return the format in which the kernels take operands: their own, or the first wider one that holds it.
 
-    def are_served(self, results: int) -> bool:
-        """Tell whether kernels, of the processor or of a device, have room for the random bits of so many results."""
-        given = self.rounding
-        if not given.is_random:
-            return True
-        rounded = (self.inner, self.outer) if given.rounding is Rounding.STOCHASTIC else ()
-        if given.out_rounding is Rounding.STOCHASTIC:
-            rounded = (*rounded, self.destination)
-        fits = all(fmt.fraction_bits + given.random_bits <= _MOST_BITS for fmt in rounded)
-        return fits and results <= _MOST_RESULTS
+    A wider format that holds every value of the operands makes the same exact products, so that results are the same
+    bits. Only a signalling NaN looks different there, which shows in flags alone.
+    """
+    if operand.has_inf and operand.width > 8:
+        return operand
+    return next(wider for wider in (FP16, BF16, FP32) if wider.holds(operand))
+
+
+@lru_cache(maxsize=1024)
+def call_of(reduction: Reduction, *, as_values: bool = False, b_is_rounded: bool = False) -> Call:
+    """Return the call of a reduction with an operand.
+
+    Parameters
+    ----------
+    reduction : Reduction
+    as_values : bool
+        The arrays hold float32 values, else codes.
+    b_is_rounded : bool
+        The values of b are of the operand format, as `quantize` gives them.
+    """
+    formats = carrier(reduction.factors), reduction.inner, reduction.outer, reduction.result
+    numbers = as_values + _B_IS_ROUNDED * b_is_rounded, *map(format_number, formats), reduction.chunk or 0
+    rounding = _rounding_of(reduction.rounding, reduction.out_rounding, reduction.random)
+    return Call(numbers, rounding, most_results(reduction))
+
+
+def _rounding_of(steps: Rounding, last: Rounding, random: Randomness | None) -> bytes | None:
+    if steps is last is Rounding.NEAREST_EVEN:
+        return None
+    given = random or Randomness()
+    return _ROUNDING.pack(steps.value, last.value, given.seed, given.call, given.random_bits)
+
+
+@lru_cache(maxsize=256)
+def call_of_chain(operand: FloatFormat, accumulator: FloatFormat, rounding: Rounding = Rounding.NEAREST_EVEN) -> Call:
+    """Return the call of chains of steps in any format: no chunks, the total is the chain itself."""
+    formats = carrier(operand), accumulator, accumulator, accumulator
+    return Call(
+        (0, *map(format_number, formats), _NO_CHUNKS), _rounding_of(rounding, Rounding.NEAREST_EVEN, None), _UNLIMITED
+    )
+
+
+def most_results(reduction: Reduction) -> int:
+    """Return for how many results kernels, of the processor or of a card, have room for random bits."""
+    if reduction.random is None:
+        return _UNLIMITED
+    rounded = (reduction.inner, reduction.outer) if reduction.rounding is Rounding.STOCHASTIC else ()
+    if reduction.out_rounding is Rounding.STOCHASTIC:
+        rounded = (*rounded, reduction.result)
+    fits = all(fmt.fraction_bits + reduction.random.random_bits <= _MOST_BITS for fmt in rounded)
+    return _MOST_RESULTS if fits else 0
 
 
 def strided(array: Matrix) -> Matrix:
@@ -129,12 +158,12 @@ def _multiply(
     b: Matrix,
     initial: Matrix | None,
     result: Matrix,
-    formats: Formats,
+    call: Call,
     sink: CountSink | None,
 ) -> bool:
     """Fill `result`, contiguous and of shape (..., M, N); the last two axes of `initial` broadcast, too."""
     served = active()
-    if served is None or not formats.are_served(result.size):
+    if served is None or result.size > call.most_results:
         return False
     *batch, rows, columns = result.shape
     batches = prod(batch)
@@ -150,9 +179,9 @@ def _multiply(
         matrices += [address(array), array.strides[-2] // size, array.strides[-1] // size, offsets]
     if initial is None:
         matrices += [0] * 4
-    numbers = served.path, served.threads, mode, *formats.numbers()
+    numbers = served.path, served.threads, mode, *call.numbers
     sizes = batches, rows, columns, a.shape[-2] if mode == _DOT else a.shape[-1]
-    product, how = _PRODUCT.pack(*numbers, *sizes, *matrices, address(result)), formats.how()
+    product, how = _PRODUCT.pack(*numbers, *sizes, *matrices, address(result)), call.rounding
     if sink is not None:
         failed = served.library.cbfloat_multiply_counted(product, None, None, how, sink.request())
     elif how is None:
@@ -169,12 +198,10 @@ def _of_two_bytes(array: Matrix | None) -> Any:
     return array.astype(np.uint16) if array is not None and array.dtype == np.uint8 else array
 
 
-def _narrowed(
-    call: Callable[..., bool], *given: Matrix | None, result: Matrix, formats: Formats, **options: Any
-) -> bool:
-    """Let a call fill a result of 2 bytes instead of one of 1."""
+def _narrowed(function: Callable[..., bool], *given: Matrix | None, result: Matrix, call: Call, **options: Any) -> bool:
+    """Let a function fill a result of 2 bytes instead of one of 1."""
     wide = np.empty(result.shape, np.uint16)
-    served = call(*given, wide, formats, **options)
+    served = function(*given, wide, call, **options)
     result[...] = wide
     return served
 
@@ -184,7 +211,7 @@ def matmul(
     b: Matrix,
     initial: Matrix | None,
     result: Matrix,
-    formats: Formats,
+    call: Call,
     *,
     sink: CountSink | None = None,
 ) -> bool:
@@ -198,15 +225,15 @@ def matmul(
         Codes of the outer format or float32 values; it broadcasts to the result.
     result : array of shape (..., M, N), contiguous
         Codes or values of the destination.
-    formats : Formats
-        What the arrays hold and how they are summed.
+    call : Call
+        What the arrays hold, and how they are summed; `most_results` says how many results it serves.
     sink : CountSink, optional
         Of the results' shape: the steps are counted into it. Signalling NaNs do not count.
     """
     if active() is None:
         return False
     if result.dtype == np.uint8:
-        return _narrowed(matmul, a, b, initial, result=result, formats=formats, sink=sink)
+        return _narrowed(matmul, a, b, initial, result=result, call=call, sink=sink)
     a, b = strided(_of_two_bytes(a)), strided(_of_two_bytes(b))
     start = None if initial is None else strided(_of_two_bytes(initial))
     if b.ndim == 2 and a.ndim > 2:
@@ -215,13 +242,13 @@ def matmul(
         if start is not None:
             start = np.broadcast_to(start, result.shape).reshape(rows, columns)
         a, result = a.reshape(rows, a.shape[-1]), result.reshape(rows, columns)
-    return _multiply(_MATMUL, a, b, start, result, formats, sink)
+    return _multiply(_MATMUL, a, b, start, result, call, sink)
 
 
-def matmul_indexed(a: Indexed, b: Indexed, initial: Matrix | None, result: Matrix, formats: Formats) -> bool:
+def matmul_indexed(a: Indexed, b: Indexed, initial: Matrix | None, result: Matrix, call: Call) -> bool:
     """Fill `result` of shape (batches, M, N), as `matmul` does; no table is empty."""
     served = active()
-    if served is None or not formats.are_served(result.size):
+    if served is None or result.size > call.most_results:
         return False
     batches, rows, columns = result.shape
     matrices: list[int] = []
@@ -234,9 +261,9 @@ def matmul_indexed(a: Indexed, b: Indexed, initial: Matrix | None, result: Matri
         offsets = batch_offsets(start, (batches,))
         size = start.itemsize
         matrices += [address(start), start.strides[-2] // size, start.strides[-1] // size, address(offsets)]
-    numbers = served.path, served.threads, _MATMUL, *formats.numbers(), batches, rows, columns, len(a.columns)
+    numbers = served.path, served.threads, _MATMUL, *call.numbers, batches, rows, columns, len(a.columns)
     tables = [_TABLES.pack(address(operand.rows), address(operand.columns)) for operand in (a, b)]
-    product, how = _PRODUCT.pack(*numbers, *matrices, address(result)), formats.how()
+    product, how = _PRODUCT.pack(*numbers, *matrices, address(result)), call.rounding
     if how is None:
         failed = served.library.cbfloat_multiply_indexed(product, *tables)
     else:
@@ -251,7 +278,7 @@ def dot(
     b: Matrix,
     initial: Matrix | None,
     result: Matrix,
-    formats: Formats,
+    call: Call,
     *,
     sink: CountSink | None = None,
 ) -> bool:
@@ -259,17 +286,17 @@ def dot(
     if active() is None:
         return False
     if result.dtype == np.uint8:
-        return _narrowed(dot, a, b, initial, result=result, formats=formats, sink=sink)
+        return _narrowed(dot, a, b, initial, result=result, call=call, sink=sink)
     start = None if initial is None else strided(_of_two_bytes(initial))
     x, y = strided(_of_two_bytes(a)), strided(_of_two_bytes(b))
-    return _multiply(_DOT, x.T, y.T, start, result[np.newaxis], formats, sink)
+    return _multiply(_DOT, x.T, y.T, start, result[np.newaxis], call, sink)
 
 
-def multiply_accumulate(a: Matrix, b: Matrix, acc: Matrix, result: Matrix, formats: Formats) -> bool:
+def multiply_accumulate(a: Matrix, b: Matrix, acc: Matrix, result: Matrix, call: Call) -> bool:
     """Fill `result` with one step ``round(a * b + acc)`` for each element, to whose shape the others broadcast."""
     if active() is None:
         return False
     if result.dtype == np.uint8:
-        return _narrowed(multiply_accumulate, a, b, acc, result=result, formats=formats)
+        return _narrowed(multiply_accumulate, a, b, acc, result=result, call=call)
     x, y, z = (strided(np.broadcast_to(_of_two_bytes(array), result.shape).reshape(1, -1)) for array in (a, b, acc))
-    return _multiply(_DOT, x, y, z, result.reshape(1, -1), formats, None)
+    return _multiply(_DOT, x, y, z, result.reshape(1, -1), call, None)

@@ -59,7 +59,7 @@ def slide(
     formats : pair of FloatFormat
         Of the factors and of the result.
     """
-    return _run("slide", x, weights, initial, result, windows, formats)
+    return _run("slide", (x, weights, initial, result), windows, formats)
 
 
 def overlap(
@@ -79,7 +79,7 @@ def overlap(
     weights : float32 array of shape (C, ...), contiguous, optional
         As of `slide`; the products are chains of one fp32 step, each rounded to the second format.
     """
-    return _run("overlap", values, weights, None, result, windows, formats)
+    return _run("overlap", (values, weights, None, result), windows, formats)
 
 
 def correlate(x: Values, g: Values, result: Values, windows: Windows, formats: _Formats) -> bool:
@@ -88,20 +88,18 @@ def correlate(x: Values, g: Values, result: Values, windows: Windows, formats: _
     Each is one chain of fp32 steps over item, then position. Both arrays are contiguous, and are rounded to the first
     of the formats.
     """
-    return _run("correlate", x, g, None, result, windows, formats, g.shape)
+    return _run("correlate", (x, g, None, result), windows, formats, g.shape)
 
 
 def _run(
     name: str,
-    values: Values,
-    weights: Values | None,
-    initial: Values | None,
-    result: Values,
+    arrays: tuple[Values, Values | None, Values | None, Values],
     windows: Windows,
     formats: _Formats,
     ends: tuple[int, ...] = (),
 ) -> bool:
     """Call a function for planes that are as those of the result, unless `ends` is their shape."""
+    values, *_, result = arrays
     served, axes = active(), len(windows.kernel)
     if served is None or not all(fmt.has_inf for fmt in formats) or not (values.size and result.size):
         return False
@@ -112,7 +110,7 @@ def _run(
     for each in windows[:3]:
         shapes += *ones, *each
     shapes += *zeros, *windows.before, *ones, *ends[2:]
-    pointers = [0 if each is None else address(each) for each in (values, weights, initial, result)]
+    pointers = [0 if each is None else address(each) for each in arrays]
     numbers = served.path, served.threads, planes, kernels, *map(format_number, formats)
     if getattr(served.library, f"cbfloat_{name}")(_CALL.pack(*numbers, *shapes, *pointers)):
         raise MemoryError(f"no memory for windows of {windows.kernel} over planes of shape {values.shape}")

@@ -12,7 +12,6 @@ from golden.arrays.chain import Chain, Marks
 from golden.arrays.checks import as_codes, as_flag, as_format, code_dtype, same_shape
 from golden.arrays.conversion import convert
 from golden.arrays.counting import Tally, as_counting, counts_in_form
-from golden.arrays.operands import carrier
 from golden.arrays.rounding import PLAIN, Float64, codes_to_float64, float64_to_codes
 from golden.counts import Counts
 from golden.formats import FloatFormat
@@ -65,6 +64,10 @@ def _as_plan(level: int, reduction: Reduction | None, element: FloatFormat, bloc
         return Reduction.for_level(level, element, chunk=max(block, 1))
     if not isinstance(reduction, Reduction):
         raise TypeError(f"reduction: got {reduction!r}, must be a Reduction or None")
+    if reduction != Reduction(reduction.inner, reduction.chunk, reduction.outer):
+        raise ValueError(
+            f"reduction: got {reduction}, must have inner, chunk and outer alone: blocks have no other parts"
+        )
     if not reduction.is_chain and block and (reduction.chunk is None or block % reduction.chunk):
         raise ValueError(f"reduction: got a chunk of {reduction.chunk}, must divide the block of {block}")
     return reduction
@@ -72,13 +75,14 @@ def _as_plan(level: int, reduction: Reduction | None, element: FloatFormat, bloc
 
 def _by_kernels(a: _Blocks, b: _Blocks, inner: FloatFormat) -> Float64 | None:
     """Return the partial sum of every block in the inner format; None if the kernels do not serve it."""
-    wide = carrier(a.element) if carrier(a.element).holds(carrier(b.element)) else carrier(b.element)
+    first, second = kernels.carrier(a.element), kernels.carrier(b.element)
+    wide = first if first.holds(second) else second
     if not (wide.holds(a.element) and wide.holds(b.element) and a.codes.size):
         return None
     x, y = (np.asarray(convert(each.codes, each.element, wide)).reshape(-1, each.codes.shape[-1]) for each in (a, b))
     sums = np.empty(a.codes.shape[:-1], code_dtype(inner))
-    formats = kernels.Formats(wide, inner, None, inner, inner, is_step=True)
-    return codes_to_float64(sums, inner) if kernels.dot(x, y, None, sums.reshape(-1), formats) else None
+    call = kernels.call_of_chain(wide, inner)
+    return codes_to_float64(sums, inner) if kernels.dot(x, y, None, sums.reshape(-1), call) else None
 
 
 def _partial_sums(a: _Blocks, b: _Blocks, inner: FloatFormat, chain: Chain, inside: Chain) -> Float64:
@@ -150,7 +154,7 @@ def dot(
     level : int
         Precision optimization level 0, 1 or 2, of which the chunk is the block.
     reduction : Reduction, optional
-        In place of `level`. Its chunk divides the block.
+        In place of `level`: `inner`, `chunk` and `outer` alone. The chunk divides the block.
     initial : unsigned array or int, optional
         Codes in the outer format from which the total starts, +0 unless given; it broadcasts to the result.
     out : FloatFormat or str, optional

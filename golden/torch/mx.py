@@ -18,7 +18,7 @@ from golden.torch.products.functions.gradients import without_tangents
 from golden.torch.products.functions.products import check_tensors
 from golden.torch.products.functions.products import linear as exact_linear
 from golden.torch.products.operators.registered import rounded_to_blocks
-from golden.torch.settings.format_text import text_of
+from golden.torch.settings.reductions import format_text
 
 __all__ = ["fake_quantize", "linear"]
 
@@ -80,7 +80,7 @@ def fake_quantize(
     """
     check_tensors(x=x)
     formats = [
-        None if given is None else text_of(as_format(given, argument))
+        None if given is None else format_text(as_format(given, argument))
         for argument, given in (("element", element), ("gradient_element", gradient_element))
     ]
     if not isinstance(axis, int) or isinstance(axis, bool):

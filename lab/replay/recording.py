@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import golden
-from golden import FloatFormat, format_named
+from golden import FloatFormat, Reduction
 
 __all__ = ["Product", "Recorder"]
 
@@ -96,7 +96,7 @@ class Recorder(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Look at the operands of exact products; everything runs as it would."""
         if func is torch.ops.cbfloat.matrix_product.default:
-            a, b, operand = args[0], args[1], format_named(args[3])
+            a, b, operand = args[0], args[1], Reduction.parse(args[3]).factors
             layer, direction = self._place(a, b)
             is_sum = direction != "forward" and a.shape[-2] == 1 and bool((a == 1).all())
             for left, right in () if is_sum else _matrices(a, b):

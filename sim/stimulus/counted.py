@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,6 @@ import numpy as np
 from golden import FloatFormat, Reduction, Rounding
 from golden.exact_steps import Kind, Place, counted, reduced
 from golden.philox import FIRST_PROMOTION
-from golden.rounding import ReductionRounding
 from sim.counts import COUNTERS, as_numbers
 from sim.scenario import Scenario
 from sim.stimulus.counted_events import countable, event_reductions
@@ -31,8 +31,8 @@ _BUSY = 4
 class _Brought(Place):
     """The place of a result whose products bring modes and random numbers; a promotion takes them from the last one."""
 
-    def __init__(self, segment: Segment, random_bits: int) -> None:
-        super().__init__(ReductionRounding(), 0)
+    def __init__(self, reduction: Reduction, segment: Segment, random_bits: int) -> None:
+        super().__init__(reduction)
         self._segment, self._random_bits = segment, random_bits
 
     def of_step(self, step: int) -> dict[str, Any]:
@@ -69,14 +69,10 @@ def counts_of_segment(
     if segment.error != NO_ERROR:
         return [0] * len(COUNTERS)
     a, b = segment.a or [operand.sign_mask], segment.b or [operand.one]
-    plan, steps = reduced(
-        a,
-        b,
-        _Brought(segment, random_bits) if segment.modes else Place(ReductionRounding(), 0),
-        operand=operand,
-        reduction=Reduction.for_level(segment.level, operand, chunk=segment.chunk or None, inner=inner or operand),
-        initial=segment.initial,
-    )
+    plan = Reduction.for_level(segment.level, operand, chunk=segment.chunk or None, inner=inner or operand)
+    plan = replace(plan, operand=operand)
+    place = _Brought(plan, segment, random_bits) if segment.modes else Place(plan)
+    steps = reduced(a, b, place, segment.initial)
     is_open = not plan.is_chain and not segment.last and (not segment.chunk or len(a) % segment.chunk != 0)
     assert not is_open or steps[-1].kind is Kind.PROMOTION
     return as_numbers(counted(steps[:-1] if is_open else steps))

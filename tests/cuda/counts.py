@@ -11,10 +11,8 @@ import torch
 import golden
 from golden.arrays.counting import counts_in_form
 from golden.counts import Counts
-from golden.rounding import ReductionRounding
 from golden.torch.products.gpu import devices
 from golden.torch.products.gpu.counting import counted_product
-from golden.torch.products.windows import Summing
 from tests.cuda.host import HostDevice
 from tests.cuda.products import Values, assert_equal_bits
 
@@ -57,7 +55,7 @@ def check(
     """Multiply and count by the kernels and by golden; compare results and counts, and return each result's counts."""
     half = out or reduction.outer
     x, y, start = (torch.from_numpy(each) if isinstance(each, np.ndarray) else each for each in (a, b, initial))
-    summing = Summing(half, operand, reduction, ReductionRounding.of(**MODES | modes))
+    summing = golden.reduction.reduction_of(operand=operand, reduction=reduction, out=half, **MODES | modes)
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(devices.cards, 0, device)
         results, counted = counted_product(x, y, start, summing, counts=True)

@@ -8,10 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import golden
-from golden.arrays.operands import carried_values, carrier
-from golden.cuda.plan import FLOAT32, THREADS, Launch, Matrix, ProductPlan, plan_product
-from golden.kernels.products import Formats
-from golden.rounding import ReductionRounding
+from golden.arrays.operands import carried_values
+from golden.cuda.plan import FLOAT32, THREADS, Arrays, Launch, Matrix, ProductPlan, plan_product
 from tests.cuda.host import HostDevice
 from tests.cuda.ptx.device import PtxDevice
 
@@ -60,17 +58,12 @@ def multiply(
     """Multiply as `golden.matmul_values` does, by the kernels."""
     batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     (m, k), n = a.shape[-2:], b.shape[-1]
-    rounding = ReductionRounding.of(
-        **{"rounding": "nearest_even", "out_rounding": "nearest_even", "seed": 0, "call": 0, "random_bits": 16} | modes
-    )
-    formats = Formats.of(carrier(operand), reduction, out or reduction.outer, as_values=True, rounding=rounding)
+    whole = golden.reduction.reduction_of(operand=operand, reduction=reduction, out=out, **modes)
     a, b = carried_values(operand, a, b)
     result = np.full((*batch, m, n), -7, np.float32)
     start = None if initial is None else np.broadcast_to(initial, result.shape)
-    plan = plan_product(
-        formats, batch, (m, k, n), matrix(a, batch), matrix(b, batch), matrix(result, batch),
-        None if start is None else matrix(start, batch), tile=tile, native=native,
-    )  # fmt: skip
+    given = [matrix(each, batch) for each in (a, b, result, start) if each is not None]
+    plan = plan_product(whole, Arrays(batch, (m, k, n), *given), tile=tile, native=native)
     run_plan(device, plan, a, b, result, *([] if start is None else [start]))
     return result
 

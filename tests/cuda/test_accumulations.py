@@ -11,10 +11,10 @@ import pytest
 import golden
 from golden import BF16, CBFLOAT16, FP16, FP32, FloatFormat, FusedSum, Rounding
 from golden.accumulator import Accumulator
-from golden.arrays.operands import carried_values, carrier
-from golden.cuda.accumulations import formats_of, plan_accumulation
+from golden.arrays.operands import carried_values
+from golden.cuda.accumulations import plan_accumulation
+from golden.cuda.plan import Arrays
 from golden.formats import FLOAT4_E2M1FN, FLOAT8_E4M3FN, FLOAT8_E5M2
-from golden.rounding import ReductionRounding
 from lab.suites.accumulators.faults import faults_of
 from tests.cuda.host import HostDevice
 from tests.cuda.products import Values, assert_equal_bits, matrix, run, special_values, values
@@ -50,16 +50,12 @@ def multiply(
     """Multiply as `golden.matmul_values` does, by the kernels."""
     batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     (m, k), n = a.shape[-2:], b.shape[-1]
-    rounding = ReductionRounding.of(
-        **{"rounding": "nearest_even", "out_rounding": "nearest_even", "seed": 0, "call": 0, "random_bits": 16} | modes
-    )
+    whole = golden.reduction.reduction_of(operand=operand, reduction=rule, out=out, **modes)
     x, y = carried_values(operand, a, b)
     result = np.full((*batch, m, n), -7, np.float32)
     start = None if initial is None else matrix(np.broadcast_to(initial, result.shape), batch)
-    plan = plan_accumulation(
-        formats_of(carrier(operand), out, rounding), batch, (m, k, n), matrix(x, batch), matrix(y, batch),
-        matrix(result, batch), start, rule=rule, operand=operand,
-    )  # fmt: skip
+    places = [matrix(each, batch) for each in (x, y, result)]
+    plan = plan_accumulation(whole, Arrays(batch, (m, k, n), *places, start))
     memory = np.full(plan.workspace_bytes + 256, 0xFF, np.uint8)
     for launch in plan.launches(-(-memory.ctypes.data // 256) * 256):
         run(device, launch, memory, x, y, result, *([] if initial is None else [initial]))

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 import golden
 from golden import BF16, CB16, CBFLOAT16, FP16, FP32, FloatFormat, Rounding, mx
-from golden.arrays.chain import last_rounding
 from golden.arrays.normalisation import exponential_table
 from golden.arrays.randomness import random_words
+from golden.arrays.requests import last_rounding
 from golden.cuda.arrays import blocks_launch, rounding_launch, softmax_launch
 from golden.cuda.plan import BFLOAT16, FLOAT16, FLOAT32
 from golden.formats import NARROW_FORMATS
-from golden.rounding import NEAREST, ReductionRounding
+from golden.reduction import Reduction
+from golden.rounding import Randomness
 from tests.cuda.host import ORDERS, HostDevice
 from tests.cuda.products import Values, assert_equal_bits, run, values
 
@@ -23,19 +26,21 @@ FINE = FloatFormat("fine", 5, 22, 15)
 TINY = FloatFormat("tiny", 3, 2, 2)
 ALL = (FP32, FP16, BF16, CBFLOAT16, CB16, FINE, TINY, *NARROW_FORMATS)
 
+TO_NEAREST = Reduction()
+
 
 def rounded(
     device: HostDevice,
     x: Values,
     fmt: FloatFormat,
     memory: int = FLOAT32,
-    modes: ReductionRounding = NEAREST,
+    modes: Reduction = TO_NEAREST,
     **place: int,
 ) -> Values:
     """Round values by the kernel, at a place of random bits, and return the memory of the result."""
     result = np.zeros(x.size, np.uint32 if memory == FLOAT32 else np.uint16)
     launch = rounding_launch(
-        x.ctypes.data, result.ctypes.data, x.size, FLOAT32, memory, fmt, modes, **place
+        x.ctypes.data, result.ctypes.data, x.size, (FLOAT32, memory), replace(modes, out=fmt), **place
     )  # fmt: skip
     run(device, launch, x, result)
     return np.asarray(golden.decode(result, MEMORIES[memory]))
@@ -67,7 +72,7 @@ def test_rounding_around_every_code_is_golden_s(host_device: HostDevice, fmt: Fl
 
 @pytest.mark.parametrize("mode", list(Rounding), ids=str)
 def test_rounding_in_a_mode_is_golden_s(host_device: HostDevice, mode: Rounding) -> None:
-    modes = ReductionRounding(out_rounding=mode, seed=99, call=3, random_bits=13)
+    modes = Reduction(out_rounding=mode, random=Randomness(13, seed=99, call=3))
     for seed, fmt in enumerate(ALL):
         x = np.concatenate([any_floats(seed, 5000), edges_of(fmt)[::7] if fmt.width <= 16 else values(seed, 3000)])
         expected = golden.quantize(x, fmt, **last_rounding(x.shape, modes))
@@ -77,10 +82,11 @@ def test_rounding_in_a_mode_is_golden_s(host_device: HostDevice, mode: Rounding)
 
 @pytest.mark.parametrize("step", [0, 1, 2**31, 2**32 - 1])
 def test_stochastic_rounding_at_a_step_is_golden_s(host_device: HostDevice, step: int) -> None:
-    modes = ReductionRounding(out_rounding=Rounding.STOCHASTIC, seed=2**64 - 2**32 + 7, call=11)
+    bits = Randomness(seed=2**64 - 2**32 + 7, call=11)
+    modes = Reduction(out_rounding=Rounding.STOCHASTIC, random=bits)
     for fmt in (CBFLOAT16, BF16, TINY):
         x = np.concatenate([any_floats(step % 97, 5000), edges_of(fmt)[::17]])
-        random = random_words(x.shape, modes)(step)
+        random = random_words(x.shape, bits)(step)
         expected = golden.quantize(x, fmt, rounding="stochastic", random=random)
         assert_equal_bits(rounded(host_device, x, fmt, modes=modes, step=step), expected)
 
@@ -95,7 +101,7 @@ def test_rounding_of_any_count_writes_nothing_else(host_device: HostDevice, coun
             first = (start - given.ctypes.data) // 4
             x, at = given[first : first + count], 8 + offset
             launch = rounding_launch(
-                start, whole.ctypes.data + at * whole.itemsize, count, FLOAT32, memory, CBFLOAT16
+                start, whole.ctypes.data + at * whole.itemsize, count, (FLOAT32, memory), Reduction(out=CBFLOAT16)
             )  # fmt: skip
             run(host_device, launch, given, whole)
             expected = golden.encode(golden.quantize(x, CBFLOAT16), MEMORIES[memory])
@@ -111,7 +117,8 @@ def test_rounding_of_every_element_of_sixteen_bits_is_golden_s(host_device: Host
         for result_memory in MEMORIES:
             result = np.zeros(codes.size, np.uint32 if result_memory == FLOAT32 else np.uint16)
             addresses = codes.ctypes.data, result.ctypes.data
-            run(host_device, rounding_launch(*addresses, codes.size, memory, result_memory, fmt), codes, result)
+            launch = rounding_launch(*addresses, codes.size, (memory, result_memory), Reduction(out=fmt))
+            run(host_device, launch, codes, result)
             expected = golden.quantize(golden.decode(codes, MEMORIES[memory]), fmt)
             assert np.array_equal(result, golden.encode(expected, MEMORIES[result_memory]))
 
@@ -123,7 +130,7 @@ def softmax(device: HostDevice, x: Values, fmt: FloatFormat) -> Values:
     table = np.ascontiguousarray(golden.decode(codes, fmt))
     rows, length = x.shape
     addresses = x.ctypes.data, result.ctypes.data, table.ctypes.data
-    run(device, softmax_launch(*addresses, rows, length, FLOAT32, FLOAT32, fmt), x, result, table)
+    run(device, softmax_launch(*addresses, rows, length, (FLOAT32, FLOAT32), fmt), x, result, table)
     return result
 
 
@@ -177,7 +184,7 @@ def test_softmax_of_quotients_that_floats_confuse_is_golden_s(host_device: HostD
 def test_softmax_of_an_unfit_format_is_refused_naming_it() -> None:
     for fmt in (FP32, NARROW_FORMATS[0], FloatFormat("high", 5, 10, 0)):
         with pytest.raises(ValueError, match=f"fmt: got {fmt}, must have infinities"):
-            softmax_launch(0, 0, 0, 1, 1, FLOAT32, FLOAT32, fmt)
+            softmax_launch(0, 0, 0, 1, 1, (FLOAT32, FLOAT32), fmt)
 
 
 #: Their scales end before their exponents do, at either end; the third has more digits than a float below 2^-126.

@@ -8,8 +8,6 @@ import pytest
 import torch
 
 import golden
-from golden.cuda.accumulations import formats_of
-from golden.kernels.products import Formats
 from golden.reduction import Reduction
 from golden.torch.products.gpu import checking, checking_counts, memory
 from golden.torch.products.gpu.elementwise import exponentials
@@ -17,8 +15,8 @@ from lab.mutants.table import seen_by
 from tests.cuda.host import HostDevice
 
 CPU = torch.device("cpu")
-CBFLOAT16 = Formats.of(golden.CBFLOAT16, Reduction.for_level(1, golden.CBFLOAT16), golden.CBFLOAT16, as_values=True)
-HOPPER, SUMS = golden.accumulators["nvidia_hopper_fp8"], formats_of(golden.FP16, golden.FP32, golden.rounding.NEAREST)
+CBFLOAT16 = Reduction(golden.CBFLOAT16, 32, golden.FP32, operand=golden.CBFLOAT16, out=golden.CBFLOAT16)
+HOPPER = Reduction(operand=golden.FLOAT8_E4M3FN, accumulator=golden.accumulators["nvidia_hopper_fp8"])
 
 
 @pytest.fixture(autouse=True)
@@ -31,7 +29,7 @@ def test_checks_pass_on_right_kernels_and_run_once(host_device):
     for mode in golden.Rounding:
         checking.check_arrays(host_device, CPU, golden.CBFLOAT16, mode=mode)
     checking.check_arrays(host_device, CPU, golden.CBFLOAT16, softmax=exponentials(golden.CBFLOAT16))
-    checking.check_accumulation(host_device, CPU, HOPPER, golden.FLOAT8_E4M3FN, SUMS)
+    checking.check_accumulation(host_device, CPU, HOPPER)
     for block in (5, 32, 100):
         checking.check_blocks(host_device, CPU, golden.FLOAT8_E4M3FN, block)
 
@@ -73,7 +71,7 @@ def test_checks_pass_whatever_dtype_pytorch_makes_tensors_of(host_device, other_
     monkeypatch.setattr(checking_counts, "_ROWS", 48)
     checking.check_product(host_device, CPU, CBFLOAT16)
     checking.check_arrays(host_device, CPU, golden.CBFLOAT16)
-    checking.check_accumulation(host_device, CPU, HOPPER, golden.FLOAT8_E4M3FN, SUMS)
+    checking.check_accumulation(host_device, CPU, HOPPER)
     checking.check_blocks(host_device, CPU, golden.FLOAT8_E4M3FN, 32)
     checking_counts.check_counts(host_device, CPU, CBFLOAT16)
 
@@ -82,7 +80,7 @@ CHECKS = {
     "product": lambda card: checking.check_product(card, CPU, CBFLOAT16),
     "arrays": lambda card: checking.check_arrays(card, CPU, golden.CBFLOAT16),
     "stochastic": lambda card: checking.check_arrays(card, CPU, golden.CBFLOAT16, mode=golden.Rounding.STOCHASTIC),
-    "accumulation": lambda card: checking.check_accumulation(card, CPU, HOPPER, golden.FLOAT8_E4M3FN, SUMS),
+    "accumulation": lambda card: checking.check_accumulation(card, CPU, HOPPER),
     "blocks": lambda card: checking.check_blocks(card, CPU, golden.FLOAT8_E4M3FN, 32),
     "softmax": lambda card: checking.check_arrays(card, CPU, golden.CBFLOAT16, softmax=exponentials(golden.CBFLOAT16)),
 }

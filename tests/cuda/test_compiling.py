@@ -13,10 +13,8 @@ import pytest
 from golden import BF16, CBFLOAT16, FP16, FP32, Rounding
 from golden.cuda import cache, compiling, variants
 from golden.cuda.compiling import ARCHITECTURES, Resources, architecture_for, cache_folder, compiled, ptx, resources_in
-from golden.cuda.scales import Steps, choose
+from golden.cuda.scales import Steps, choose_for
 from golden.formats import SIXTEEN_BIT_FORMATS
-from golden.kernels.products import Formats
-from golden.rounding import ReductionRounding
 
 from ..golden.kernels.operands import ODD_ONES
 
@@ -55,9 +53,7 @@ def test_variants_have_names_of_their_own_and_are_all_that_a_product_may_ask_for
     assert len({variants.name_of(one) for one in everything}) == len(everything)
     formats = (*SIXTEEN_BIT_FORMATS, FP32, *ODD_ONES)
     asked = {
-        choose(
-            Formats(operand, inner, chunk, outer, outer, rounding=ReductionRounding(mode)), halves, brains
-        ).steps
+        choose_for((operand, inner, outer), chunk, mode, halves, brains).steps
         for operand in (CBFLOAT16, FP16, BF16, FP32)
         for inner in formats
         for outer in formats

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,10 @@ import torch
 import golden
 from golden import BF16, CBFLOAT16, FP16, FP32, FloatFormat, Reduction, Rounding
 from golden.formats import NARROW_FORMATS
-from golden.rounding import NEAREST
 from golden.torch.instruments.observe.counting import nothing_counted
 from golden.torch.instruments.observe.histograms import Histogram
 from golden.torch.products.gpu import devices
 from golden.torch.products.gpu.counting import add_exponents, counted_product, is_counted
-from golden.torch.products.windows import Summing
 from tests.cuda.counts import NAMES, assert_equal_counts, check, in_form
 from tests.cuda.host import ORDERS, HostDevice
 from tests.cuda.products import assert_equal_bits, reduction_of, special_values, values
@@ -32,7 +31,7 @@ from tests.golden.kernels.operands import (
     tiny_by_the_last_digit,
 )
 
-SUMMING = Summing(CBFLOAT16, CBFLOAT16, Reduction.for_level(1, CBFLOAT16, chunk=7), NEAREST)
+SUMMING = replace(Reduction.for_level(1, CBFLOAT16, chunk=7), operand=CBFLOAT16, out=CBFLOAT16)
 
 
 @pytest.fixture
@@ -180,7 +179,7 @@ def test_counts_in_any_order_of_threads_are_golden_s(card: HostDevice, order: tu
 
 def test_counts_in_every_form_are_those_of_each_result(card: HostDevice) -> None:
     a, b = special_values(1, CBFLOAT16, 2, 30, 20), special_values(2, CBFLOAT16, 20, 19)
-    options: dict[str, Any] = {"operand": CBFLOAT16, "reduction": SUMMING.reduction}
+    options: dict[str, Any] = {"operand": CBFLOAT16, "reduction": SUMMING}
     wanted = check(card, a, b, **options)
     for form in (True, "rows", "sum"):
         _, counted = counted_product(torch.from_numpy(a), torch.from_numpy(b), None, SUMMING, counts=form)
@@ -192,13 +191,12 @@ def test_counts_of_some_rows_are_those_of_golden_s_rows(card: HostDevice, form: 
     a, b = special_values(1, FP16, 2, 30, 20), special_values(2, FP16, 20, 19)
     for mode in (Rounding.NEAREST_EVEN, Rounding.STOCHASTIC):
         modes: dict[str, Any] = {"rounding": mode, "seed": 4}
-        rounding = golden.rounding.ReductionRounding.of(mode, Rounding.NEAREST_EVEN, 4, 0, 16)
-        summing = Summing(FP16, FP16, reduction_of(FP16, 2, 7), rounding)
+        plan = reduction_of(FP16, 2, 7)
+        summing = replace(plan, operand=FP16, out=FP16, rounding=mode, random=golden.Randomness(seed=4))
         rows = [0, 3, 4, 29]
         found, counted = counted_product(
             torch.from_numpy(a), torch.from_numpy(b), None, summing, counts=form, counted_rows=torch.tensor(rows)
         )
-        plan = summing.reduction
         expected, counts = golden.matmul_values(
             a, b, operand=FP16, reduction=plan, counts=form, counted_rows=rows, **modes
         )
@@ -212,7 +210,7 @@ def test_counts_are_added_to_those_of_other_calls(card: HostDevice) -> None:
     wanted = None
     for a, b in pairs:
         counted_product(torch.from_numpy(a), torch.from_numpy(b), None, SUMMING, numbers=numbers)
-        _, counts = golden.matmul_values(a, b, operand=CBFLOAT16, reduction=SUMMING.reduction, counts="sum")
+        _, counts = golden.matmul_values(a, b, reduction=SUMMING, counts="sum")
         wanted = counts if wanted is None else wanted + counts
     _, last = counted_product(torch.zeros(0, 1), torch.zeros(1, 1), None, SUMMING, numbers=numbers)
     assert wanted is not None
@@ -237,7 +235,7 @@ def test_reference_is_a_chain_of_the_values_as_they_are_and_then_the_initial_val
     for initial in (None, start):
         reference = torch.empty(2, 5, 7)
         given = (None if each is None else torch.from_numpy(each) for each in (a, b, initial))
-        summing = Summing(FP16, operand, Reduction.for_level(1, operand, inner=FP16))
+        summing = replace(Reduction.for_level(1, operand, inner=FP16), operand=operand, out=FP16)
         counted_product(*given, summing, reference=reference)
         chain = golden.matmul_values(a, b, operand=FP32, reduction=Reduction(FP32, None, FP32))
         assert_equal_bits(reference.numpy(), chain if initial is None else chain + initial)
@@ -246,7 +244,7 @@ def test_reference_is_a_chain_of_the_values_as_they_are_and_then_the_initial_val
 def test_accumulators_of_other_machines_are_not_counted() -> None:
     assert is_counted(SUMMING, 100)
     other = next(iter(golden.accumulators.values()))
-    assert not is_counted(SUMMING._replace(reduction=other), 100)
+    assert not is_counted(Reduction(accumulator=other), 100)
 
 
 # --- histograms ---

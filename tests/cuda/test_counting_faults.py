@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 import torch
 
 from golden import BF16, CBFLOAT16, FP16, Rounding
-from golden.kernels.products import Formats
 from golden.reduction import Reduction
 from golden.torch.products.gpu import checking_counts, devices
 from lab.mutants.table import seen_by
@@ -95,11 +95,11 @@ def test_counting_kernels_with_every_fault_switched_off_pass_the_same_checks(
 
 # --- checks that a card runs itself ---
 
-FORMATS = Formats.of(CBFLOAT16, Reduction.for_level(1, CBFLOAT16), CBFLOAT16, as_values=True)
+WHOLE = replace(Reduction.for_level(1, CBFLOAT16), operand=CBFLOAT16, out=CBFLOAT16)
 OF_A_CARD = {
-    "swamped": lambda card: checking_counts.check_counts(card, CPU, FORMATS),
-    "promotions": lambda card: checking_counts.check_counts(card, CPU, FORMATS),
-    "partial_sums_that_go_on": lambda card: checking_counts.check_counts(card, CPU, FORMATS),
+    "swamped": lambda card: checking_counts.check_counts(card, CPU, WHOLE),
+    "promotions": lambda card: checking_counts.check_counts(card, CPU, WHOLE),
+    "partial_sums_that_go_on": lambda card: checking_counts.check_counts(card, CPU, WHOLE),
     "an_exponent": lambda card: checking_counts.check_exponents(card, CPU),
     "zeros": lambda card: checking_counts.check_exponents(card, CPU),
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import mmap
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,14 +14,15 @@ from numpy.typing import NDArray
 import golden
 from golden import BF16, CBFLOAT16, FP16, FloatFormat, Reduction, Rounding
 from golden.arrays.value_products import indexed_values
-from golden.cuda.plan import BFLOAT16, COMMON, FLOAT16, FLOAT32, Launch, Matrix, choose_tile, plan_product
+from golden.cuda.plan import BFLOAT16, COMMON, FLOAT16, FLOAT32, Arrays, Launch, Matrix, choose_tile, plan_product
 from golden.cuda.scales import Steps
 from golden.cuda.structures import STAGE, Packing, SourceFields, target
-from golden.kernels.products import Formats, Indexed
+from golden.kernels.products import Indexed
 from tests.cuda.host import ORDERS, HostDevice
 from tests.cuda.products import Values, assert_equal_bits, check, matrix, reduction_of, run, run_plan, values
 
 PLAN = reduction_of(CBFLOAT16, 1, 16)
+WHOLE = replace(PLAN, operand=CBFLOAT16, out=CBFLOAT16)
 
 
 @pytest.mark.parametrize(
@@ -42,8 +44,7 @@ def test_batches_that_broadcast_are_golden_s(
 
 def test_one_matrix_for_a_batch_is_one_product_of_all_rows() -> None:
     a, b, result = np.zeros((4, 5, 20), np.float32), np.zeros((20, 3), np.float32), np.zeros((4, 5, 3), np.float32)
-    formats = Formats.of(CBFLOAT16, PLAN, CBFLOAT16, as_values=True)
-    plan = plan_product(formats, (4,), (5, 20, 3), *(matrix(each, (4,)) for each in (a, b, result)))
+    plan = plan_product(WHOLE, Arrays((4,), (5, 20, 3), *(matrix(each, (4,)) for each in (a, b, result))))
     assert (plan.axes.count, plan.m) == (1, 20)
     packs = [launch for launch in plan.launches(256) if launch.kernel == "pack"]
     assert len(packs) == 2
@@ -51,8 +52,7 @@ def test_one_matrix_for_a_batch_is_one_product_of_all_rows() -> None:
 
 def test_operand_that_repeats_in_a_batch_is_packed_once() -> None:
     a, b, result = np.zeros((5, 20), np.float32), np.zeros((4, 20, 3), np.float32), np.zeros((4, 5, 3), np.float32)
-    formats = Formats.of(CBFLOAT16, PLAN, CBFLOAT16, as_values=True)
-    plan = plan_product(formats, (4,), (5, 20, 3), *(matrix(each, (4,)) for each in (a, b, result)))
+    plan = plan_product(WHOLE, Arrays((4,), (5, 20, 3), *(matrix(each, (4,)) for each in (a, b, result))))
     first, second, _ = plan.launches(256)
     assert (first.blocks, second.blocks) == (1, 4)
 
@@ -60,11 +60,10 @@ def test_operand_that_repeats_in_a_batch_is_packed_once() -> None:
 def test_more_axes_than_kernels_know_are_refused_with_advice() -> None:
     strides = (7, 100, 3, 1000, 11)
     operand = Matrix(0, FLOAT32, 1, 1, strides)
-    formats = Formats.of(CBFLOAT16, PLAN, CBFLOAT16, as_values=True)
     with pytest.raises(
         ValueError, match=r"got shape \(2, 2, 2, 2, 2\), of which 5 axes .* make the operands contiguous"
     ):
-        plan_product(formats, (2,) * 5, (1, 1, 1), operand, operand, operand)
+        plan_product(WHOLE, Arrays((2,) * 5, (1, 1, 1), operand, operand, operand))
 
 
 VIEWS = {
@@ -90,8 +89,7 @@ def test_result_of_any_strides_is_written_where_it_lies(host_device: HostDevice)
     a, b = values(9, 5, 20), values(10, 20, 7)
     whole = np.full((9, 6), -1, np.float32)
     result = whole[1:8, :5].T
-    formats = Formats.of(CBFLOAT16, PLAN, CBFLOAT16, as_values=True)
-    run_plan(host_device, plan_product(formats, (), (5, 20, 7), *(matrix(each, ()) for each in (a, b, result))))
+    run_plan(host_device, plan_product(WHOLE, Arrays((), (5, 20, 7), *(matrix(each, ()) for each in (a, b, result)))))
     assert_equal_bits(result.copy(), golden.matmul_values(a, b, operand=CBFLOAT16, reduction=PLAN, out=CBFLOAT16))
     assert np.all(whole[[0, 8]] == -1)
     assert np.all(whole[:, 5] == -1)
@@ -113,10 +111,10 @@ def test_operands_by_tables_are_golden_s(host_device: HostDevice) -> None:
     run_plan(
         host_device,
         plan_product(
-            Formats.of(FP16, plan, FP16, as_values=True), (batches,), (rows, length, columns),
+            replace(plan, operand=FP16, out=FP16), Arrays((batches,), (rows, length, columns),
             Matrix(data.ctypes.data, FLOAT32, 0, 0, (150,), addresses[0], addresses[1]),
             Matrix(other.ctypes.data, FLOAT32, 0, 0, (0,), addresses[2], addresses[3]),
-            matrix(result, (batches,)), matrix(np.broadcast_to(start, result.shape), (batches,)), tile=32,
+            matrix(result, (batches,)), matrix(np.broadcast_to(start, result.shape), (batches,))), tile=32,
         ),
     )  # fmt: skip
     assert_equal_bits(result, indexed_values(left, right, operand=FP16, reduction=plan, initial=start, out=FP16))
@@ -136,11 +134,14 @@ def test_elements_of_sixteen_bits_are_read_and_written_as_golden_has_them(host_d
         result = np.zeros((9, 33), elements[0].dtype)
         places = [_place(each, memory) for each in (*elements, result)]
         plan = Reduction.for_level(1, operand)
-        formats = Formats.of(operand, plan, operand, as_values=True)
+        whole = replace(plan, operand=operand, out=operand)
         run_plan(
             host_device,
             plan_product(
-                formats, (), (9, 8, 33), places[0], places[1], places[3], places[2], initial_format=operand, tile=32
+                whole,
+                Arrays((), (9, 8, 33), places[0], places[1], places[3], places[2]),
+                initial_format=operand,
+                tile=32,
             ),
         )
         initial = golden.quantize(held[2], operand)
@@ -155,12 +156,11 @@ def _place(elements: NDArray[np.generic], memory: int) -> Matrix:
 def test_parts_of_a_batch_have_the_random_bits_of_the_whole(host_device: HostDevice) -> None:
     a, b = values(17, 4, 5, 20), values(18, 4, 20, 3)
     modes = {"rounding": "stochastic", "out_rounding": "stochastic", "seed": 3}
-    rounding = golden.rounding.ReductionRounding.of(**{"call": 0, "random_bits": 16} | modes)
-    formats = Formats.of(CBFLOAT16, PLAN, CBFLOAT16, as_values=True, rounding=rounding)
+    whole = golden.reduction.reduction_of(reduction=WHOLE, **modes)
     result = np.empty((4, 5, 3), np.float32)
     for first in (0, 2):
         part = [matrix(each[first : first + 2], (2,)) for each in (a, b, result)]
-        run_plan(host_device, plan_product(formats, (2,), (5, 20, 3), *part, tile=32, first_index=first * 5 * 3))
+        run_plan(host_device, plan_product(whole, Arrays((2,), (5, 20, 3), *part), tile=32, first_index=first * 5 * 3))
     assert_equal_bits(result, golden.matmul_values(a, b, operand=CBFLOAT16, reduction=PLAN, out=CBFLOAT16, **modes))
 
 
@@ -174,8 +174,8 @@ def test_elements_far_apart_are_found(host_device: HostDevice) -> None:
         a, b = (np.lib.stride_tricks.as_strided(data[i:], (2, 2, 2), (8 * far, 4 * far, 12)) for i in (0, 1))
         result = np.lib.stride_tricks.as_strided(data[20:], (2, 2, 2), (4 * far, 8 * far, 40))
         a[...], b[...] = values(19, 2, 2, 2), values(20, 2, 2, 2)
-        formats = Formats.of(CBFLOAT16, PLAN, CBFLOAT16, as_values=True)
-        run_plan(host_device, plan_product(formats, (2,), (2, 2, 2), *(matrix(each, (2,)) for each in (a, b, result))))
+        arrays = Arrays((2,), (2, 2, 2), *(matrix(each, (2,)) for each in (a, b, result)))
+        run_plan(host_device, plan_product(WHOLE, arrays))
         expected = golden.matmul_values(a.copy(), b.copy(), operand=CBFLOAT16, reduction=PLAN, out=CBFLOAT16)
         assert_equal_bits(result.copy(), expected)
         del data, a, b, result
@@ -191,10 +191,9 @@ def test_tiles_are_as_large_as_leaves_no_processor_idle(batches: int, m: int, n:
 
 
 def test_more_tiles_than_blocks_of_a_launch_are_refused_with_advice() -> None:
-    formats = Formats.of(CBFLOAT16, PLAN, CBFLOAT16, as_values=True)
     operand = Matrix(0, FLOAT32, 1, 1, (1,))
     with pytest.raises(ValueError, match="split the batch"):
-        plan_product(formats, (2**31,), (1, 1, 1), operand, operand, operand)
+        plan_product(WHOLE, Arrays((2**31,), (1, 1, 1), operand, operand, operand))
 
 
 def packed(

@@ -5,9 +5,8 @@ import pytest
 
 from golden import BF16, CB16, CBFLOAT16, FP16, FP32, FloatFormat, Reduction, Rounding
 from golden.formats import NARROW_FORMATS
-from golden.rounding import ReductionRounding
+from golden.rounding import Randomness
 from golden.torch.products.gpu.products import is_served
-from golden.torch.products.windows import Summing
 from tests.cuda.host import ORDERS, HostDevice
 from tests.cuda.products import check, multiply, reduction_of, special_values, values
 
@@ -182,7 +181,6 @@ def test_stochastic_product_of_any_number_of_random_bits_is_golden_s(host_device
 def test_product_of_more_random_bits_or_results_than_kernels_have_is_not_served(modes: tuple[str, str]) -> None:
     """A float's 23 bits and a random word's 28 fill a double; 32 bits number the results."""
     for bits, results, served in ((28, 2**32, True), (29, 1, False), (28, 2**32 + 1, False)):
-        rounding = ReductionRounding.of(*modes, seed=0, call=0, random_bits=bits)
-        assert is_served(Summing(FP32, CBFLOAT16, Reduction(CBFLOAT16, 32, FP32), rounding), results) == served
-    directed = ReductionRounding.of("up", "down", seed=0, call=0, random_bits=32)
-    assert is_served(Summing(FP32, CBFLOAT16, Reduction(CBFLOAT16, 32, FP32), directed), 2**33)
+        reduction = Reduction(CBFLOAT16, 32, FP32, CBFLOAT16, FP32, *modes, Randomness(bits))
+        assert is_served(reduction, results) == served
+    assert is_served(Reduction(CBFLOAT16, 32, FP32, CBFLOAT16, FP32, "up", "down", Randomness(32)), 2**33)

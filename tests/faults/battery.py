@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,7 @@ from golden import (
     quantize,
 )
 from golden.arrays.value_products import indexed_values
-from golden.kernels.products import Formats, Indexed, matmul_indexed
+from golden.kernels.products import Indexed, call_of, matmul_indexed
 from lab.suites.accumulators.cases import draw, draw_edges
 
 from ..golden.judges import boundary_codes, code_dtype, values_around
@@ -204,7 +205,7 @@ def windows(rng: np.random.Generator) -> Iterator[Any]:
         plan = Reduction.for_level(number % 3 if fmt != FP32 else 0, fmt)
         initial = codes("normal", plan.outer, (batches, rows, 1), rng)
         got = np.zeros((batches, rows, columns), code_dtype(fmt))
-        if not matmul_indexed(left, right, initial, got, Formats.of(fmt, plan, fmt)):
+        if not matmul_indexed(left, right, initial, got, call_of(replace(plan, operand=fmt, out=fmt))):
             got = matmul(left.matrices(), right.matrices(), operand=fmt, reduction=plan, initial=initial, out=fmt)
         yield got
         values = [each._replace(data=decode(each.data, fmt)) for each in (left, right)]

@@ -13,7 +13,7 @@ from typing import NoReturn
 import numpy as np
 
 from golden import kernels
-from golden.arrays import accumulators
+from golden.arrays import by_numpy
 from golden.kernels import library
 
 from ..golden.kernels.build import SOURCE, UNITS, Builder, files_of
@@ -131,7 +131,7 @@ class CppJudge:
     def _difference(self, file: Path, paths: Sequence[str], parts: Sequence[battery.Part]) -> str:
         replacement = library.declared(ctypes.CDLL(str(file)))
         library._library = lambda: replacement
-        accumulators.accumulate_codes = _refused
+        by_numpy.accumulate_codes = _refused
         number = library._path_number
         available = [path for path in self.paths if replacement.cbfloat_path_available(number(path))]
         if available != [*self.paths]:

@@ -213,7 +213,7 @@ def test_lists_of_unequal_lengths_raise_naming_the_argument(given):
 
 def test_products_beyond_the_places_of_random_bits_raise_saying_how_many(monkeypatch):
     # There are places for 2^30 products of a result, more than a test can compute.
-    monkeypatch.setattr("golden.arrays.plans.MOST_STEPS", 3)
+    monkeypatch.setattr("golden.arrays.requests.MOST_STEPS", 3)
     message = "a, b: got 4 products a result, must be at most 3 to round stochastically"
     values = np.zeros((4, 4), np.float32)
     for options in ({"rounding": "stochastic"}, {"out": CBFLOAT16, "out_rounding": "stochastic"}):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import golden
 from golden import BF16, CBFLOAT16, FP16, FP32, FloatFormat, Reduction, Rounding, accumulators, kernels, reference
-from golden.arrays import counting, multiplication
+from golden.arrays import by_numpy, counting
 from golden.counts import NO_EXPONENT, Counts, Events
 from golden.formats import FORMATS, SIXTEEN_BIT_FORMATS
 
@@ -280,7 +280,7 @@ def test_event_that_numpy_miscounts_is_seen(monkeypatch, old, new):
     assert module.count(old) == 1
     changed = {"__name__": counting.__name__}
     exec(compile(module.replace(old, new), "counting", "exec"), changed)
-    monkeypatch.setattr(multiplication, "Tally", changed["Tally"])
+    monkeypatch.setattr(by_numpy, "Tally", changed["Tally"])
     outcomes = []
     with kernels.use("numpy"):
         for seed in range(4):

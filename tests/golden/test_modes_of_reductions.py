@@ -30,7 +30,7 @@ from golden.arrays.value_products import indexed_values
 from golden.exact_steps import Place
 from golden.kernels.products import Indexed
 from golden.philox import FINAL_CONVERSION, FIRST_PROMOTION, random_at
-from golden.rounding import ReductionRounding
+from golden.reduction import reduction_of
 
 from .hosts import gfloat_info
 from .judges import Mpfr, assert_same_bits, codes_of, values_of
@@ -88,10 +88,9 @@ def test_dot_in_a_mode_has_the_references_codes_and_flags(kind, level, mode):
     assert_same_bits(product, got)
     for row in range(2):
         for column in range(3):
-            place = Place(ReductionRounding(mode, mode, 2**63 + 9, 3, 12), row * 3 + column)
-            plain = {name: options[name] for name in ("operand", "level", "chunk", "out")}
+            place = Place(reduction_of(**options), row * 3 + column)
             start = int(initial[row, column])
-            wanted = reference._dot(a[row, 0].tolist(), b[0, column].tolist(), place, initial=start, **plain)[:2]
+            wanted = reference.dot_at(place, a[row, 0].tolist(), b[0, column].tolist(), start)[:2]
             assert (got[row, column], flags[row, column]) == wanted
 
 

@@ -21,6 +21,7 @@ from golden import (
     Flag,
     Reduction,
     Rounding,
+    accumulators,
     decode,
     exact_mx,
     kernels,
@@ -280,3 +281,20 @@ def test_quantize_of_a_signalling_nan_gives_the_scale_nan_and_no_warning():
     for bits in (0x7F800001, 0xFFBFFFFF):
         scales, codes = mx.quantize(np.uint32([bits, 0x3F800000]).view(np.float32), "float8_e4m3fn", block=2)
         assert (scales.tolist(), codes.tolist()) == ([255], [0, 0])
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"rounding": "up"},
+        {"out": FP16},
+        {"operand": FLOAT8_E5M2},
+        {"accumulator": accumulators["amd_cdna3_fp8"]},
+    ],
+    ids=lambda other: next(iter(other)),
+)
+def test_dot_of_blocks_with_a_reduction_that_says_more_raises_and_does_not_ignore_it(other):
+    one = mx.quantize([1.0] * 32, FLOAT8_E5M2)
+    formats = {} if "accumulator" in other else {"inner": FP16, "chunk": 32, "outer": FP32}
+    with pytest.raises(ValueError, match=r"reduction: got .*must have inner, chunk and outer alone"):
+        mx.dot(one, one, element=FLOAT8_E5M2, reduction=Reduction(**formats, **other))

@@ -5,7 +5,7 @@ import pytest
 
 from golden.arrays import randomness
 from golden.philox import FINAL_CONVERSION, FIRST_PROMOTION, philox4x32_10, random_at
-from golden.rounding import ReductionRounding, Rounding
+from golden.rounding import Randomness
 
 ONES = 0xFFFFFFFF
 #: Those that Random123 publishes for philox4x32 of 10 rounds (kat_vectors): counter, key, words.
@@ -21,7 +21,7 @@ KNOWN_ANSWERS = [
 
 
 def words(shape, step, **options):
-    return randomness.random_words(shape, ReductionRounding(Rounding.STOCHASTIC, **options))(step)
+    return randomness.random_words(shape, Randomness(**options))(step)
 
 
 @pytest.mark.parametrize(("counter", "key", "words"), KNOWN_ANSWERS)

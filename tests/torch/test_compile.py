@@ -158,7 +158,7 @@ def test_compile_of_a_checkpoint_hides_no_product_without_an_exact_path():
 
 def test_operators_pass_pytorchs_own_checks():
     a, b, ours = normal(2, 3, 4), normal(4, 5), torch.ops.cbfloat
-    given = ["cbfloat16", 1, 32, torch.float32]
+    given = ["operand=cbfloat16 inner=cbfloat16 chunk=32 outer=float32 out=cbfloat16", torch.float32]
     for operator, arguments in (
         (ours.matrix_product, (a, b, None, *given)),
         (ours.matrix_product, (a, b.expand(2, 4, 5), normal(5), *given)),

@@ -1,10 +1,12 @@
 """The half type: names, dtypes, proxies, and what tells a cbfloat16 tensor."""
 
+import base64
 import pickle
 
 import pytest
 import torch
 
+import golden
 import golden.torch as cstorch
 from golden.torch.settings.half_type import HalfType, half_named
 
@@ -153,3 +155,23 @@ def test_half_named_passes_a_half_type_through():
 def test_half_type_of_an_older_pickle_is_found():
     # Models pickled before half types had their own module name it so.
     assert pickle.loads(b"cgolden.torch.settings.half\nHalfType\n.") is HalfType
+
+
+#: ``half_named("float8_e4m3fn", inner="bfloat16")``, rounded stochastically with seed 7, in an older pickle.
+OLDER = (
+    r"fCQBr0ssI20001tA7^iDWMytHbZ>HFXfAVQbaZKMXLBxSVQgk!ba`-Pl#B>SVQgkpd2nTvlawielzo&aj0R?Ja&2LBl#C8%Z){{`"
+    r"ZZ2kTa&2LBbCiq=Mr?0kbVhG-ZDDkjlawielzo&aj0A3BZDo{<2x4YzZ((#XHk6DFWq5FJZe?zCUt(!=bCgR6j16XTVPkY@Z*E^="
+    r"X>@axO9zYuVrgM>luLh%2y<{{V`*V*bCiq(X=P<)l#B{(VR&C=X>MtBWt2^Se|2Jv1!Q!2aAlN?1$1w6V`!9&2x4YzZ((#XHk6Z;"
+    r"j0kdXb#7#7ZfBH?4`**|WMytHa&L8RWNB_^l#CHlWn^_@bZKvHQg3x`WNB_^l#`Sxfs}oeC}<aG7>o!~Z*^{DX>Mnflaxyag_Kg1"
+    r"j0|sebYF6Bb#7#7ZfBHe9!mg)lv0$81aoC&WRyz>j09t0Y;2TE0E`QAVQyq^ZC_$(baRwT5OrdV2XAm?a$#;{lxPSkfs}oeC}<0e"
+    r"4Q6a_VRSfOWi)LwW^R;d4NC-Q4od@Q4@(DV5R3w5Zj_7(b7^O8Uu|J?Ym`fXXc9|)bz+PQVPj);ZFOv6bZ>H$PK*d*VPk7|VRB@Y"
+    r"PK*R}Wq5Ryj5uOuY;R$7F*YDPAZBcDVRSfOWi)LwW^Owmb98TGXkl}7X=5O6Wnpq<b97&2c4clLHy|(|F*cNSVlD"
+)
+
+
+def test_half_type_of_an_older_pickle_with_modes_is_read():
+    half = pickle.loads(base64.b85decode(OLDER))
+    assert half == half_named("float8_e4m3fn", inner="bfloat16")
+    assert (half.rounding, half.out_rounding) == (golden.Rounding.STOCHASTIC, golden.Rounding.NEAREST_EVEN)
+    assert half.random == golden.Randomness(seed=7)
+    assert pickle.loads(pickle.dumps(half)).line(1, 32) == half.line(1, 32)

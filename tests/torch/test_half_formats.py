@@ -8,7 +8,7 @@ import torch.nn.functional as F
 import golden
 import golden.torch as cstorch
 from golden import CB16, CBFLOAT16, FP16, FloatFormat, Reduction, kernels
-from golden.torch.settings.format_text import format_of, text_of
+from golden.torch.settings.reductions import format_of, format_text
 
 from ..golden.judges import assert_same_bits
 from .oracle import assert_same_tensors, normal
@@ -93,4 +93,4 @@ def test_set_half_dtype_of_another_width_or_proxy_names_it(given, message):
 
 @pytest.mark.parametrize("fmt", [*golden.FORMATS, *FORMATS, FloatFormat("a b c", 5, 10, bias=-3), OF_AMD], ids=str)
 def test_text_of_a_format_names_it_again(fmt):
-    assert format_of(text_of(fmt)) == fmt
+    assert format_of(format_text(fmt)) == fmt

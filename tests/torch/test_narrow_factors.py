@@ -9,8 +9,8 @@ import golden
 import golden.torch as cstorch
 from golden import CBFLOAT16, Reduction
 from golden.formats import BF16, FLOAT4_E2M1FN, FLOAT8_E4M3FN, FLOAT8_E5M2, FLOAT8_E5M2FNUZ, FloatFormat
-from golden.rounding import ReductionRounding, Rounding
-from golden.torch.settings.format_text import format_of, operand_of, rounding_of, text_of
+from golden.torch.settings.half_type import HalfType
+from golden.torch.settings.reductions import line_of, reduction_in
 
 from .oracle import array, normal
 
@@ -84,11 +84,15 @@ def test_set_half_dtype_of_narrow_factors_gives_the_dtype_of_the_sums():
     assert cstorch.set_half_dtype("float8_e5m2") is torch.float32
 
 
-@pytest.mark.parametrize("rounding", [golden.rounding.NEAREST, ReductionRounding(Rounding.STOCHASTIC, seed=3)])
+@pytest.mark.parametrize("modes", [("nearest_even", "nearest_even"), ("stochastic", "up", golden.Randomness(seed=3))])
 @pytest.mark.parametrize("operand", [None, *FORMATS], ids=str)
-def test_text_of_a_half_type_names_its_factors_again(operand, rounding):
-    text = text_of(CBFLOAT16, rounding, operand)
-    assert (format_of(text), operand_of(text), rounding_of(text)) == (CBFLOAT16, operand, rounding)
+def test_text_of_a_half_type_names_its_factors_again(operand, modes):
+    half = HalfType(CBFLOAT16, torch.float32, operand=operand)
+    half = half.rounded_by(*map(golden.Rounding, map(golden.rounding.as_rounding, modes[:2], modes[:2])), *modes[2:])
+    whole = reduction_in(half.line(1, 16))
+    assert line_of(whole) == half.line(1, 16)
+    assert (whole.out, whole.operand, str(whole.rounding)) == (CBFLOAT16, operand or CBFLOAT16, modes[0])
+    assert (str(whole.out_rounding), whole.random) == (modes[1], None if len(modes) == 2 else modes[2])
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,9 @@ import torch.nn.functional as F
 import golden
 import golden.torch as cstorch
 from golden import Accumulator, FusedSum
-from golden.torch.settings.format_text import accumulator_of, format_of, operand_of, text_of
+from golden.torch.products.functions import derived
+from golden.torch.settings.half_type import HalfType
+from golden.torch.settings.reductions import reduction_in
 
 from .oracle import array, normal
 
@@ -120,9 +122,9 @@ def test_precision_inside_keeps_the_machine_unless_it_names_a_level():
 
 def test_text_of_a_half_type_names_its_accumulator_again():
     for operand, rule in ((None, OWN), (golden.FLOAT8_E5M2, golden.accumulators["nvidia_hopper_fp8"])):
-        text = text_of(golden.BF16, operand=operand, accumulator=rule)
-        assert (format_of(text), operand_of(text), accumulator_of(text)) == (golden.BF16, operand, rule)
-        assert text_of(golden.BF16, operand=operand, accumulator=rule) == text
+        half = HalfType(golden.BF16, torch.bfloat16, operand=operand, accumulator=rule)
+        whole = reduction_in(half.line(1, 32))
+        assert (whole.out, whole.operand, whole.accumulator) == (golden.BF16, operand or golden.BF16, rule)
 
 
 # The compiler makes an instance of torch.autograd.Function, against the advice of PyTorch.
@@ -205,3 +207,21 @@ def test_convolution_by_another_machine_is_converted_in_the_mode_asked_for():
                 [hex(int(golden.encode(array(f(x, weight)), "bfloat16").item())) for f in (F.conv1d, torch.bmm)]
             )
     assert codes == [["0x3f82"] * 2, ["0x3f83"] * 2, ["0x3f82"] * 2]
+
+
+def test_grouped_product_by_another_machine_with_a_random_last_rounding_is_summed_by_it():
+    # Each group has random bits of its own; the accumulator was lost where they were drawn.
+    x, y, ends = normal(6, 400, seed=21), normal(2, 400, 5, seed=22), torch.tensor([2, 6], dtype=torch.int32)
+    with cstorch.precision("float16", reduction=OWN, out_rounding="stochastic", seed=3):
+        result = derived.grouped_mm(x, y, offs=ends)
+    for rows, matrix in ((slice(0, 2), y[0]), (slice(2, 6), y[1])):
+        low, high = (
+            golden.matmul_values(
+                array(x[rows]), array(matrix), operand="float16", reduction=OWN,
+                out="float16", out_rounding=mode,
+            )
+            for mode in ("down", "up")
+        )  # fmt: skip
+        got = array(result[rows])
+        assert ((low <= got) & (got <= high)).all()
+        assert (low < high).any()

@@ -12,7 +12,7 @@ import golden.torch as cstorch
 from golden import CBFLOAT16, Rounding
 from golden.torch.products import windows
 from golden.torch.settings.draws import branched
-from golden.torch.settings.format_text import format_of, rounding_of, text_of
+from golden.torch.settings.reductions import line_of, reduction_in
 
 pytestmark = pytest.mark.filterwarnings("ignore:<class 'torch.autograd.function.Function'> should not be instantiated")
 MODES = pytest.mark.parametrize("mode", [mode for mode in Rounding if mode is not Rounding.NEAREST_EVEN], ids=str)
@@ -166,7 +166,7 @@ def test_products_of_a_training_step_have_different_random_bits_in_both_passes(m
 
     def noting(function):
         def run(*given, **named):
-            drawn.append((named["seed"], named["call"]))
+            drawn.append(named["reduction"].random)
             return function(*given, **named)
 
         return run
@@ -183,9 +183,9 @@ def test_products_of_a_training_step_have_different_random_bits_in_both_passes(m
 
 
 def test_branches_of_a_product_are_apart():
-    root = rounding_of(text_of(CBFLOAT16, golden.rounding.ReductionRounding(Rounding.STOCHASTIC, seed=2**63)))
-    assert (root.rounding, root.seed) == (Rounding.STOCHASTIC, 2**63)
-    assert format_of(text_of(CBFLOAT16, root)) == CBFLOAT16
+    whole = golden.Reduction(operand=CBFLOAT16, rounding="stochastic", random=golden.Randomness(seed=2**63))
+    assert reduction_in(line_of(whole)) == whole
+    root = whole.random
     children = [branched(root, branch) for branch in range(1, 9)]
     family = [root, *children, *(branched(child, branch) for child in children for branch in range(1, 9))]
     assert len({each.call for each in family}) == len(family)

@@ -1,15 +1,16 @@
 """Depthwise convolutions at level 0, and sums of overlaps, on every compiled path: NumPy's bits."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from golden import BF16, CBFLOAT16, FP16, FP32, Reduction, kernels
 from golden.formats import FLOAT8_E5M2
-from golden.rounding import ReductionRounding, Rounding
+from golden.rounding import Rounding
 from golden.torch.products import windows
-from golden.torch.products.windows import Geometry, Summing
+from golden.torch.products.windows import Geometry
 
 COMPILED = pytest.mark.parametrize("path", [path for path in kernels.paths() if path != "numpy"])
 #: Sizes of the input and of the kernels, then strides, dilations and sides.
@@ -59,7 +60,7 @@ def served(monkeypatch):
 @pytest.mark.parametrize(("half", "operand"), [(BF16, BF16), (CBFLOAT16, CBFLOAT16), (FP16, FP16), (BF16, FLOAT8_E5M2)])
 def test_depthwise_convolution_at_level_0_and_its_gradients_are_those_of_numpy(path, kind, half, operand, served):
     rng = np.random.default_rng(700)
-    summing = Summing(half, operand, Reduction.for_level(0, operand))
+    summing = Reduction(operand=operand, out=half)
     for number, (size, kernel, steps, gaps, sides) in enumerate(GEOMETRIES):
         channels = 5 if number % 3 else 37  # a part of a vector, or more than two
         geometry = Geometry(steps, gaps, sides, channels)
@@ -84,7 +85,7 @@ def test_depthwise_convolution_at_level_0_and_its_gradients_are_those_of_numpy(p
 def test_overlaps_of_dense_kernels_are_those_of_numpy(path, level, served, monkeypatch):
     rng = np.random.default_rng(701)
     monkeypatch.setattr(windows, "MOST_VALUES", 3000)  # several parts of a batch
-    summing = Summing(CBFLOAT16, CBFLOAT16, Reduction.for_level(level, CBFLOAT16, chunk=3))
+    summing = replace(Reduction.for_level(level, CBFLOAT16, chunk=3), operand=CBFLOAT16, out=CBFLOAT16)
     for number, (size, kernel, steps, gaps, sides) in enumerate(GEOMETRIES):
         geometry = Geometry(steps, gaps, sides, 2)
         weights = drawn(rng, (6, 2, *kernel), "normal")
@@ -100,7 +101,7 @@ def test_overlaps_of_dense_kernels_are_those_of_numpy(path, level, served, monke
 @COMPILED
 def test_large_planes_on_many_threads_are_those_of_numpy(path):
     rng = np.random.default_rng(702)
-    geometry, summing = Geometry((2, 1), (1, 2), (1, 1, 2, 2), 7), Summing(BF16, BF16, Reduction.for_level(0, BF16))
+    geometry, summing = Geometry((2, 1), (1, 2), (1, 1, 2, 2), 7), Reduction(operand=BF16, out=BF16)
     x, weights = drawn(rng, (2, 7, 90, 130), "normal"), drawn(rng, (7, 1, 3, 3), "normal")
     with kernels.use("numpy"):
         wanted = windows.convolution(x, weights, None, geometry, summing)
@@ -116,7 +117,7 @@ def test_large_planes_on_many_threads_are_those_of_numpy(path):
 @pytest.mark.parametrize(("level", "mode"), [(1, Rounding.NEAREST_EVEN), (0, Rounding.DOWN)])
 def test_depthwise_convolution_of_another_plan_has_the_steps_of_that(path, level, mode, served):
     rng = np.random.default_rng(703)
-    summing = Summing(BF16, BF16, Reduction.for_level(level, BF16), ReductionRounding(mode, mode))
+    summing = replace(Reduction.for_level(level, BF16), operand=BF16, out=BF16, rounding=mode, out_rounding=mode)
     geometry = Geometry((1, 1), (1, 1), (1,) * 4, 3)
     x, weights = drawn(rng, (1, 3, 9, 9), "normal"), drawn(rng, (3, 1, 3, 3), "normal")
     with kernels.use("numpy"):
@@ -133,7 +134,7 @@ def test_depthwise_convolution_of_another_plan_has_the_steps_of_that(path, level
 @COMPILED
 def test_sums_that_no_last_rounding_hides_are_in_the_order_of_numpy(path):
     rng = np.random.default_rng(704)
-    geometry, summing = Geometry((1, 2), (1, 1), (1,) * 4, 19), Summing(FP32, BF16, Reduction.for_level(0, BF16))
+    geometry, summing = Geometry((1, 2), (1, 1), (1,) * 4, 19), Reduction(operand=BF16, out=FP32)
     x, weights = (rng.standard_normal(shape).astype(np.float32) for shape in ((3, 19, 12, 11), (19, 1, 3, 3)))
     results = []
     for each in ("numpy", path):

@@ -15,7 +15,7 @@ from golden.accumulator import Accumulator
 from golden.formats import FloatFormat
 from golden.presets import accumulators
 from golden.reduction import DEFAULT_CHUNK, Reduction
-from golden.rounding import ReductionRounding, Rounding, as_rounding
+from golden.rounding import Rounding, as_rounding
 from golden.torch.amp.within import within
 from golden.torch.common.arguments import checked_level
 from golden.torch.common.pytorch import run_as_written
@@ -149,9 +149,11 @@ class precision(Interception):
             raise TypeError(f"seed: got {seed!r}, must be an int from 0 to {2**32 - 1}")
         if not 0 <= seed < 2**32:
             raise ValueError(f"seed: got {seed}, must be 0 to {2**32 - 1}")
-        self._rounding = ReductionRounding(*modes)
-        self._draws = Draws(*modes, seed) if self._rounding.is_random else None
-        self._accumulator = None if reduction is None else _accumulator(reduction, level, levels, chunk, self._rounding)
+        self._modes = modes
+        self._draws = Draws(seed) if Rounding.STOCHASTIC in modes else None
+        self._accumulator = None if reduction is None else _accumulator(reduction, level, levels, chunk)
+        if self._accumulator is not None:
+            self._accumulator.refuse(nearest_even=modes[0] is Rounding.NEAREST_EVEN)
         if self._accumulator is not None:
             self._level = 0
             if self._half is not None:
@@ -182,7 +184,7 @@ class precision(Interception):
         if accumulator is None and self._level is None:
             accumulator = current_half().accumulator
         settings = Settings(
-            half=(self._half or running_half(self._enabled)).rounded_by(self._rounding).summed_by(accumulator),
+            half=(self._half or running_half(self._enabled)).rounded_by(*self._modes).summed_by(accumulator),
             level=model_level() if self._level is None else self._level,
             chunk=self._chunk,
             enabled=self._enabled,
@@ -212,9 +214,7 @@ class precision(Interception):
             scopes.timeline.note(scopes.precisions[-1] if scopes.precisions else None)
 
 
-def _accumulator(
-    given: str | Accumulator, level: int | None, levels: Any, chunk: int | None, rounding: ReductionRounding
-) -> Accumulator:
+def _accumulator(given: str | Accumulator, level: int | None, levels: Any, chunk: int | None) -> Accumulator:
     """Return the accumulator of a `reduction`; refuse what it has not."""
     if not isinstance(given, str | Accumulator):
         raise TypeError(
@@ -231,5 +231,4 @@ def _accumulator(
                 f"{argument}: got {value} with reduction, must be left out: the accumulator of "
                 f"{rule.provenance.machine} has no levels and no chunks"
             )
-    rule.refuse(nearest_even=rounding.rounding is Rounding.NEAREST_EVEN)
     return rule

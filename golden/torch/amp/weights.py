@@ -17,7 +17,8 @@ from torch.utils.hooks import RemovableHandle
 import golden
 from golden.arrays.randomness import random_words
 from golden.formats import FloatFormat, as_format
-from golden.rounding import NEAREST, ReductionRounding, Rounding, as_rounding
+from golden.reduction import Reduction
+from golden.rounding import Randomness, Rounding, as_rounding
 
 __all__ = ["STEPS", "keep_weights"]
 
@@ -93,7 +94,7 @@ def keep_weights(
     for group in optimizer.param_groups:
         group[STEPS] = 0
     for each in _parameters(optimizer):
-        _round(each, format_of_weights)
+        _round(each, Reduction(out=format_of_weights))
 
     def after_step(stepped: Optimizer, *_: Any) -> None:
         number = 0
@@ -101,8 +102,9 @@ def keep_weights(
             step = group[STEPS] = group.get(STEPS, 0) + 1
             for each in group["params"]:
                 if each.grad is not None:  # a parameter without one has not moved
-                    place = ReductionRounding(out_rounding=mode, seed=_KEY + seed, call=number)
-                    _round(each, format_of_weights, (place, (step - 1) % _MOST_STEPS))
+                    random = Randomness(seed=_KEY + seed, call=number)
+                    conversion = Reduction(out=format_of_weights, out_rounding=mode, random=random)
+                    _round(each, conversion, (step - 1) % _MOST_STEPS)
                 number += 1
 
     return optimizer.register_step_post_hook(after_step)
@@ -113,15 +115,14 @@ def _parameters(optimizer: Optimizer) -> list[Tensor]:
 
 
 @torch.no_grad()
-def _round(tensor: Tensor, fmt: FloatFormat, place: tuple[ReductionRounding, int] | None = None) -> None:
-    """Round to nearest even, or in a mode and by the random bits of a step."""
-    rounding, step = place or (NEAREST, 0)
+def _round(tensor: Tensor, conversion: Reduction, step: int = 0) -> None:
+    """Round as the last conversion of a reduction does, by the random bits of a step."""
     if tensor.is_cuda and tensor.numel() <= _MOST_INDICES:
         from golden.torch.products import gpu  # not before there is a card to use it
 
-        tensor.copy_(gpu.rounded(tensor.detach(), fmt, torch.float32, rounding, step))
+        tensor.copy_(gpu.rounded(tensor.detach(), conversion, torch.float32, step))
         return
     values = tensor.detach().numpy(force=True)
-    random = random_words(values.shape, rounding)(step) if rounding.is_random else None
-    rounded = golden.quantize(values, fmt, rounding=rounding.out_rounding, random=random)
+    random = None if conversion.random is None else random_words(values.shape, conversion.random)(step)
+    rounded = golden.quantize(values, conversion.result, rounding=conversion.out_rounding, random=random)
     tensor.copy_(torch.from_numpy(np.asarray(rounded)))

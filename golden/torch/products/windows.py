@@ -14,16 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 import golden
-from golden.accumulator import Accumulator
 from golden.arrays.value_products import indexed_values
 from golden.formats import FloatFormat
 from golden.kernels.products import Indexed
 from golden.kernels.windows import Windows, correlate, overlap, slide
 from golden.reduction import Reduction
-from golden.rounding import NEAREST, ReductionRounding
-from golden.torch.settings.draws import FIRST_PART, branched
+from golden.torch.settings.draws import part_of
 
-__all__ = ["MOST_VALUES", "Geometry", "Summing", "convolution", "kernel_product", "padded", "tables", "transposed"]
+__all__ = ["MOST_VALUES", "Geometry", "convolution", "formats_of", "kernel_product", "padded", "tables", "transposed"]
 
 Values = NDArray[np.float32]
 _Table = NDArray[np.int64]
@@ -59,18 +57,14 @@ class Geometry(NamedTuple):
         return tuple((n - gap * (length - 1) - 1) // step + 1 for n, length, step, gap in each)
 
 
-class Summing(NamedTuple):
-    """A plan for summing products: the formats of results and of operands, the reduction, and modes."""
+def formats_of(reduction: Reduction) -> tuple[FloatFormat, FloatFormat]:
+    """Return the formats of the factors and of the results."""
+    return reduction.factors, reduction.result
 
-    half: FloatFormat
-    operand: FloatFormat
-    reduction: Reduction | Accumulator
-    rounding: ReductionRounding = NEAREST
 
-    @property
-    def is_chain(self) -> bool:
-        """Whether sums are chains of fp32 steps, and everything is rounded to nearest even."""
-        return isinstance(self.reduction, Reduction) and self.reduction.is_chain and self.rounding.is_nearest_even
+def _is_chain(reduction: Reduction) -> bool:
+    """Return whether sums are chains of fp32 steps, and everything is rounded to nearest even."""
+    return reduction.is_chain and reduction.is_nearest_even
 
 
 def _grid(counts: tuple[int, ...], strides: list[int]) -> _Table:
@@ -130,15 +124,15 @@ def _windows(kernel: tuple[int, ...], geometry: Geometry) -> Windows:
     return Windows(kernel, geometry.steps, geometry.gaps, geometry.sides[::2])
 
 
-def convolution(x: Values, kernels: Values, bias: Values | None, geometry: Geometry, summing: Summing) -> Values:
+def convolution(x: Values, kernels: Values, bias: Values | None, geometry: Geometry, reduction: Reduction) -> Values:
     """Multiply windows of `x` (B, C, ...) by `kernels` (N, C / groups, ...): (B, N, ...)."""
     groups, size = geometry.groups, kernels.shape[2:]
     counts = geometry.positions(x.shape[2:], size)
-    if summing.is_chain and kernels.shape[:2] == (groups, 1):  # depthwise: windows are read where they are
+    if _is_chain(reduction) and kernels.shape[:2] == (groups, 1):  # depthwise: windows are read where they are
         each = np.empty((len(x), groups, *counts), np.float32)
-        start = None if bias is None else np.ascontiguousarray(golden.quantize(bias, summing.half))
-        weights = np.ascontiguousarray(golden.quantize(kernels, summing.operand))
-        windows, formats = _windows(size, geometry), (summing.operand, summing.half)
+        start = None if bias is None else np.ascontiguousarray(golden.quantize(bias, reduction.result))
+        windows, formats = _windows(size, geometry), formats_of(reduction)
+        weights = np.ascontiguousarray(golden.quantize(kernels, formats[0]))
         if slide(np.ascontiguousarray(x), weights, start, each, windows, formats):
             return each
     data, flat = padded(x, geometry), np.ascontiguousarray(kernels)
@@ -153,18 +147,18 @@ def convolution(x: Values, kernels: Values, bias: Values | None, geometry: Geome
     right = Indexed(data.reshape(-1), (items[:, np.newaxis] + starts).ravel(), window, places)
     initial = None
     if bias is not None:
-        each = golden.quantize(bias, summing.half).reshape(1, groups, outputs, 1)
+        each = golden.quantize(bias, reduction.result).reshape(1, groups, outputs, 1)
         initial = np.broadcast_to(each, (len(items), groups, outputs, 1)).reshape(-1, outputs, 1)
-    result = _product(left, right, summing, initial)
+    result = indexed_values(left, right, reduction=reduction, initial=initial)
     return result.reshape(len(items), kernels.shape[0], *counts)
 
 
-def kernel_product(g: Values, x: Values, size: tuple[int, ...], geometry: Geometry, summing: Summing) -> Values:
+def kernel_product(g: Values, x: Values, size: tuple[int, ...], geometry: Geometry, reduction: Reduction) -> Values:
     """Multiply `g` (B, N, positions) by the windows of `x` (B, C, ...) at them: kernels (N, C / groups, *size)."""
     groups, counts = geometry.groups, g.shape[2:]
-    if summing.is_chain and x.shape[1] == g.shape[1] == groups:
+    if _is_chain(reduction) and x.shape[1] == g.shape[1] == groups:
         kernels = np.empty((groups, 1, *size), np.float32)
-        given, formats = (np.ascontiguousarray(x), np.ascontiguousarray(g)), (summing.operand, summing.half)
+        given, formats = (np.ascontiguousarray(x), np.ascontiguousarray(g)), formats_of(reduction)
         if correlate(*given, kernels, _windows(size, geometry), formats):
             return kernels
     data, flat = padded(x, geometry), np.ascontiguousarray(g)
@@ -177,11 +171,11 @@ def kernel_product(g: Values, x: Values, size: tuple[int, ...], geometry: Geomet
         _pairs(len(items), g.shape[1] * count, count, 1),
     )
     right = Indexed(data.reshape(-1), starts, (items[:, np.newaxis] + places).ravel(), window)
-    return _product(left, right, summing).reshape(g.shape[1], x.shape[1] // groups, *size)
+    return indexed_values(left, right, reduction=reduction).reshape(g.shape[1], x.shape[1] // groups, *size)
 
 
 def transposed(
-    g: Values, kernels: Values, bias: Values | None, size: tuple[int, ...], geometry: Geometry, summing: Summing
+    g: Values, kernels: Values, bias: Values | None, size: tuple[int, ...], geometry: Geometry, reduction: Reduction
 ) -> Values:
     """Multiply `g` (B, N, positions) by `kernels` (N, C / groups, ...), for every window; add up: (B, C, *size).
 
@@ -193,19 +187,17 @@ def transposed(
     matrices = kernels.reshape(groups, outputs, channels * math.prod(lengths)).swapaxes(1, 2)
     whole = tuple((n - 1) * s + d * (k - 1) + 1 for n, s, d, k in zip(counts, *geometry[:2], lengths, strict=True))
     result = np.empty((len(g), groups * channels, *size), np.float32)
-    if summing.is_chain and kernels.shape[:2] == (groups, 1):
-        weights = np.ascontiguousarray(golden.quantize(kernels, summing.operand))
-        if overlap(np.ascontiguousarray(g), weights, result, windows, (summing.operand, summing.half)):
-            return _ended(result, bias, summing)
+    if _is_chain(reduction) and kernels.shape[:2] == (groups, 1):
+        formats = formats_of(reduction)
+        weights = np.ascontiguousarray(golden.quantize(kernels, formats[0]))
+        if overlap(np.ascontiguousarray(g), weights, result, windows, formats):
+            return _ended(result, bias, reduction)
     # Of kernels of one element, nothing overlaps: each sum has one addend, a value of the half format.
     is_flat = math.prod(lengths) == 1 and set(geometry.steps) == {1} and not any(geometry.sides) and bias is None
     items = max(1, MOST_VALUES // max(1, groups * matrices.shape[1] * count))
     for first in range(0, len(g), items):
         part = g[first : first + items].reshape(-1, groups, outputs, count)
-        each = golden.matmul_values(
-            matrices, part, operand=summing.operand, reduction=summing.reduction, out=summing.half,
-            **vars(branched(summing.rounding, FIRST_PART + first)),
-        )  # fmt: skip
+        each = golden.matmul_values(matrices, part, reduction=part_of(reduction, first))
         if is_flat:
             np.add(each.reshape(len(part), groups * channels, *size), 0.0, out=result[first : first + items])
             continue
@@ -220,17 +212,12 @@ def transposed(
                 places = tuple(slice(e * d, e * d + (n - 1) * s + 1, s) for e, n, s, d in ends)
                 total[(slice(None), slice(None), *places)] += each[(slice(None), slice(None), *element)]
             result_part[...] = _shifted(total, geometry.sides[::2], size)
-    return result if is_flat else _ended(result, bias, summing)
+    return result if is_flat else _ended(result, bias, reduction)
 
 
-def _ended(sums: Values, bias: Values | None, summing: Summing) -> Values:
+def _ended(sums: Values, bias: Values | None, reduction: Reduction) -> Values:
     """Add the bias to sums of overlaps, and round once, in place."""
     if bias is not None:
         with np.errstate(over="ignore", invalid="ignore"):  # infinities and NaNs are results like others
-            sums += golden.quantize(bias, summing.half).reshape(-1, *(1 for _ in sums.shape[2:]))
-    return golden.quantize(sums, summing.half, out=sums)
-
-
-def _product(left: Indexed, right: Indexed, summing: Summing, initial: Values | None = None) -> Values:
-    half, operand, plan, rounding = summing
-    return indexed_values(left, right, operand=operand, reduction=plan, initial=initial, out=half, **vars(rounding))
+            sums += golden.quantize(bias, reduction.result).reshape(-1, *(1 for _ in sums.shape[2:]))
+    return golden.quantize(sums, reduction.result, out=sums)

@@ -6,39 +6,46 @@ generator's key, above the seed. The products of its backward pass have that num
 
 from __future__ import annotations
 
-from dataclasses import replace
 from weakref import WeakSet
 
-from golden.rounding import DEFAULT_RANDOM_BITS, ReductionRounding, Rounding
+from golden.reduction import Reduction
+from golden.rounding import Randomness
 
-__all__ = ["FIRST_PART", "Draws", "branched", "rewound", "taken"]
+__all__ = ["Draws", "branched", "part_of", "rewound", "taken"]
 
 _SEEDS = 2**32
 _CALLS = 2**32
 _SPREAD = 2654435761  # 2^32 divided by the golden ratio: multiples of it are far apart
-#: The branch of the first of several parts of a product; those before it are its gradients, and sums of these.
-FIRST_PART = 5
+# The branch of the first of several parts of a product; those before it are its gradients, and sums of these.
+_FIRST_PART = 5
 
 
 class Draws:
-    """The random modes of a precision, and the number of its next product."""
+    """The random bits of a precision, and the number of its next product."""
 
-    def __init__(self, rounding: Rounding, out_rounding: Rounding, seed: int) -> None:
-        self._modes, self._seed, self.taken = (rounding, out_rounding), seed, 0
+    def __init__(self, seed: int) -> None:
+        self._seed, self.taken = seed, 0
         _drawing.add(self)
 
-    def next(self) -> ReductionRounding:
-        """Return how the next product is rounded."""
+    def next(self) -> Randomness:
+        """Return the random bits of the next product."""
         number, self.taken = self.taken, self.taken + 1
-        return ReductionRounding(*self._modes, self._seed + number % _SEEDS * _SEEDS, 0, DEFAULT_RANDOM_BITS)
+        return Randomness(seed=self._seed + number % _SEEDS * _SEEDS)
 
 
 _drawing: WeakSet[Draws] = WeakSet()
 
 
-def branched(rounding: ReductionRounding, branch: int) -> ReductionRounding:
-    """Return how a product is rounded that belongs to another: a gradient, or one of several parts; `branch` from 1."""
-    return replace(rounding, call=(rounding.call * _SPREAD + branch) % _CALLS)
+def branched(random: Randomness, branch: int) -> Randomness:
+    """Return the random bits of a branch of a product, from 1: of a gradient, or of one of several parts."""
+    return Randomness(random.random_bits, random.seed, (random.call * _SPREAD + branch) % _CALLS)
+
+
+def part_of(reduction: Reduction, number: int) -> Reduction:
+    """Return a reduction for one of several parts of a product, from 0, with random bits of its own."""
+    if reduction.random is None:
+        return reduction
+    return reduction.with_random(branched(reduction.random, _FIRST_PART + number))
 
 
 def taken() -> dict[Draws, int]:

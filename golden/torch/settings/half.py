@@ -42,7 +42,7 @@ def current_half() -> HalfType:
     if scopes.mapped:
         for scope in reversed(scopes.pols):
             if scope.half is not None:
-                return scope.half.rounded_by(half.rounding).summed_by(half.accumulator)
+                return scope.half.rounded_by(half.rounding, half.out_rounding, half.random).summed_by(half.accumulator)
     return half
 
 

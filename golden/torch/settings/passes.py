@@ -7,9 +7,8 @@ from collections.abc import Iterator
 
 import torch
 
-from golden import CBFLOAT16
 from golden.kernels.library import follow
-from golden.torch.settings.format_text import ACCUMULATOR, MODES
+from golden.torch.settings.reductions import is_in_cbfloat16
 from golden.torch.settings.scopes import Process
 
 __all__ = ["Latest", "note_backward", "note_product", "note_pytorchs_product", "note_unscaled", "unnoted"]
@@ -31,16 +30,16 @@ def note_backward(*, is_fp32: bool) -> None:
         Latest.fp32 = Process.backwards
 
 
-def note_product(half: str) -> None:
+def note_product(reduction: str) -> None:
     """Note that an exact product runs now, with as many threads as PyTorch's would."""
     follow(torch.get_num_threads())
     Process.products += 1
     if torch._C._current_graph_task_id() < 0:
         return
-    if half.partition(MODES)[0].partition(ACCUMULATOR)[0] != CBFLOAT16.name:
-        Latest.other = Process.backwards
-    else:
+    if is_in_cbfloat16(reduction):
         Latest.backward = Process.backwards
+    else:
+        Latest.other = Process.backwards
 
 
 def note_pytorchs_product() -> None:

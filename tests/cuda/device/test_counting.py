@@ -11,11 +11,10 @@ from torch import nn
 
 import golden
 import golden.torch as cstorch
-from golden.rounding import ReductionRounding
+from golden.reduction import reduction_of as whole_of
 from golden.torch.instruments.observe.histograms import Histogram
 from golden.torch.products.gpu.counting import add_exponents, counted_product
-from golden.torch.products.windows import Summing
-from tests.cuda.counts import MODES, assert_equal_counts
+from tests.cuda.counts import assert_equal_counts
 from tests.cuda.products import assert_equal_bits, reduction_of, special_values
 
 
@@ -26,7 +25,7 @@ def test_counts_on_a_card_are_golden_s(mode, form):
         a, b, start = (special_values(seed, fmt, *shape) for seed, shape in enumerate([(70, 40), (40, 300), (300,)]))
         plan = reduction_of(fmt, level, 7)
         modes = {"rounding": mode, "out_rounding": mode, "seed": 5}
-        summing = Summing(fmt, fmt, plan, ReductionRounding.of(**MODES | modes))
+        summing = whole_of(operand=fmt, reduction=plan, out=fmt, **modes)
         given = (torch.from_numpy(each).cuda() for each in (a, b, start))
         results, counted = counted_product(*given, summing, counts=form)
         start = golden.quantize(start, fmt)

@@ -14,6 +14,8 @@ from tests.zoo.layers import SPECIALS
 
 HALVES = ("cbfloat16", "bfloat16", "float16", "cb16", "float8_e4m3fn", "float8_e5m2", "float4_e2m1fn")
 
+LINE = "operand=cbfloat16 inner=cbfloat16 chunk=32 outer=float32 out=cbfloat16"
+
 
 def values(*shape, seed=0, specials=False, dtype=torch.float32):
     generator = torch.Generator().manual_seed(seed)
@@ -196,7 +198,7 @@ def test_operands_on_two_devices_are_refused_by_name():
     with pytest.raises(ValueError, match=r"^x, weight, bias: got tensors on cuda:0, cuda:0, cpu"):
         cstorch.linear(x, weight.cuda(), torch.ones(4))
     with pytest.raises(ValueError, match=r"^a, b: got tensors on cuda:0, cpu"):
-        torch.ops.cbfloat.matrix_product(x, weight.T, None, "cbfloat16", 1, 32, torch.float32)
+        torch.ops.cbfloat.matrix_product(x, weight.T, None, LINE, torch.float32)
     with pytest.raises(ValueError, match=r"^x, weight: got tensors on cuda:0, cpu"):
         cstorch.conv2d(torch.ones(1, 1, 3, 3, device="cuda"), torch.ones(1, 1, 2, 2))
     with pytest.raises(TypeError, match=r"^x: got a tensor of torch.float64"):

@@ -11,8 +11,9 @@ import torch
 
 import golden
 from golden import BF16, CBFLOAT16, FP16, FloatFormat, Rounding
-from golden.arrays.chain import last_rounding
-from golden.rounding import ReductionRounding
+from golden.arrays.requests import last_rounding
+from golden.reduction import Reduction
+from golden.rounding import Randomness
 from golden.torch.products.gpu.checking import check_product
 from tests.cuda import checks, counts, test_arrays, test_checking, test_products
 from tests.cuda.products import assert_equal_bits, check, reduction_of, special_values, values
@@ -34,7 +35,7 @@ def devices() -> dict[int, PtxDevice]:
 
 def some_rounding(device: PtxDevice) -> None:
     for seed, mode in enumerate(Rounding):
-        modes = ReductionRounding(out_rounding=mode, seed=99, call=3, random_bits=13)
+        modes = Reduction(out_rounding=mode, random=Randomness(13, seed=99, call=3))
         for fmt in (CBFLOAT16, BF16, golden.FLOAT8_E4M3FN, FloatFormat("fine", 5, 22, 15)):
             x = np.concatenate([test_arrays.any_floats(seed, 300), test_arrays.edges_of(FP16)[seed::977]])
             expected = golden.quantize(x, fmt, **last_rounding(x.shape, modes))

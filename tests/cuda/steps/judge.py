@@ -5,9 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from golden import FP32, FloatFormat, Rounding, decode, encode, kernels, multiply_accumulate
-from golden.cuda.scales import Scales, choose, first_beyond
-from golden.kernels.products import Formats
-from golden.rounding import ReductionRounding
+from golden.cuda.scales import Scales, choose_for, first_beyond
 
 from ...golden.judges import code_dtype
 from ...golden.kernels.operands import codes, specials
@@ -19,7 +17,7 @@ RANDOM_BITS = 11
 
 def scales_of(fmt: FloatFormat, mode: Rounding) -> Scales:
     """Return how a product of the format within itself is scaled."""
-    return choose(Formats(fmt, fmt, None, fmt, fmt, rounding=ReductionRounding(mode)), False, False)
+    return choose_for((fmt, fmt, fmt), None, mode, False, False)
 
 
 def triples(fmt: FloatFormat, count: int, rng: np.random.Generator) -> list[np.ndarray]:

@@ -19,7 +19,7 @@ from golden import (
     kernels,
     reference,
 )
-from golden.arrays import accumulators as accumulations
+from golden.arrays import by_numpy
 from lab.suites.accumulators.cases import draw, draw_edges
 
 from ..judges import assert_same_bits
@@ -45,7 +45,7 @@ def without_numpy(monkeypatch):
     def refuse(*_):
         raise AssertionError("NumPy serves what the library should")
 
-    monkeypatch.setattr(accumulations, "accumulate_codes", refuse)
+    monkeypatch.setattr(by_numpy, "accumulate_codes", refuse)
 
 
 def on_numpy(a, b, **options):

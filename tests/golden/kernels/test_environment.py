@@ -15,7 +15,7 @@ import pytest
 import golden
 from golden import BF16, CBFLOAT16, accumulators, dot, encode, kernels, matmul, quantize
 from golden.arrays import accumulators as accumulations
-from golden.arrays import chain, conversion
+from golden.arrays import by_numpy, conversion
 from golden.formats import HALF_FORMATS
 from golden.kernels import library
 
@@ -222,11 +222,11 @@ ONES = encode(np.ones((40, 40)), BF16)
     [
         (conversion, 100 * conversion._SECONDS_PER_VALUE, lambda: encode(np.ones(100), CBFLOAT16)),
         (conversion, 100 * conversion._SECONDS_PER_VALUE, lambda: quantize(np.ones(100), CBFLOAT16)),
-        (chain, 40**3 * chain._SECONDS_PER_STEP, lambda: matmul(ONES, ONES, operand=BF16)),
-        (chain, 40**3 * chain._SECONDS_IN_MODE, lambda: matmul(ONES, ONES, operand=BF16, rounding="up")),
+        (by_numpy, 40**3 * by_numpy._SECONDS_PER_STEP, lambda: matmul(ONES, ONES, operand=BF16)),
+        (by_numpy, 40**3 * by_numpy._SECONDS_IN_MODE, lambda: matmul(ONES, ONES, operand=BF16, rounding="up")),
         (
-            chain,
-            40**3 * chain._SECONDS_OF_CHANCE,
+            by_numpy,
+            40**3 * by_numpy._SECONDS_OF_CHANCE,
             lambda: matmul(ONES, ONES, operand=BF16, rounding="stochastic", seed=1),
         ),
         (

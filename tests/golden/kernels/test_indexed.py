@@ -1,11 +1,13 @@
 """Products of operands by tables on every compiled path equal NumPy's of the gathered matrices."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from golden import Reduction, decode, kernels, matmul, matmul_values
 from golden.arrays.value_products import indexed_values
-from golden.kernels.products import Formats, Indexed, matmul_indexed
+from golden.kernels.products import Indexed, call_of, matmul_indexed
 
 from ..judges import assert_same_bits, code_dtype
 from .operands import COMPILED, KINDS, SIXTEEN_BIT_FORMATS, codes
@@ -47,7 +49,7 @@ def test_indexed_product_is_that_of_the_gathered_matrices(path, fmt, level):
             for threads in (1, 3):
                 with kernels.use(path, threads=threads):
                     got = np.empty(wanted.shape, code_dtype(fmt))
-                    assert matmul_indexed(left, right, initial, got, Formats.of(fmt, plan, fmt))
+                    assert matmul_indexed(left, right, initial, got, call_of(replace(plan, operand=fmt, out=fmt)))
                     assert_same_bits(got, wanted)
                     values = indexed_values(
                         left._replace(data=decode(a, fmt)),

@@ -2,6 +2,7 @@
 
 import os
 import re
+from dataclasses import replace
 from types import SimpleNamespace
 from unittest.mock import Mock
 
@@ -12,7 +13,7 @@ from golden import BF16, Reduction, accumulators, encode, kernel_info, kernels, 
 from golden.arrays.value_products import indexed_values
 from golden.kernels import accumulators as accumulator_calls
 from golden.kernels import library, products, windows
-from golden.kernels.products import Formats, Indexed
+from golden.kernels.products import Indexed, call_of
 
 ONES = encode(np.ones((2, 3, 3)), BF16)
 HEADER = (library._FOLDER / "source" / "kernels.h").read_text()
@@ -98,8 +99,8 @@ def test_indexed_product_without_memory_raises_naming_its_size(without_memory, r
 def test_indexed_product_is_the_librarys():
     table, result = np.arange(3), np.zeros((2, 3, 3), np.uint16)
     operand = Indexed(ONES.ravel(), np.zeros(2, np.int64), table, table)
-    formats = Formats.of(BF16, Reduction.for_level(1, BF16), BF16)
-    assert products.matmul_indexed(operand, operand, None, result, formats)
+    call = call_of(replace(Reduction.for_level(1, BF16), operand=BF16, out=BF16))
+    assert products.matmul_indexed(operand, operand, None, result, call)
     assert (result == 0x4040).all()  # 3
 
 

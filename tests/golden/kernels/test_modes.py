@@ -10,6 +10,7 @@ from golden import (
     CBFLOAT16,
     FP16,
     FP32,
+    Randomness,
     Reduction,
     Rounding,
     dot,
@@ -182,19 +183,13 @@ def test_more_random_bits_than_a_compiled_sum_has_are_numpys(path):
     a, b = codes("normal", CBFLOAT16, (3, 20), rng), codes("normal", CBFLOAT16, (20, 5), rng)
     for bits in (28, 29, 32):
         compared(path, matmul, a, b, operand=CBFLOAT16, rounding="stochastic", random_bits=bits, **SEEDS)
-    fits = products.Formats.of(CBFLOAT16, Reduction(CBFLOAT16, 32, FP32), FP32)
+    plan = Reduction(CBFLOAT16, 32, FP32, operand=CBFLOAT16, rounding="stochastic")
     for bits, served in ((28, True), (29, False)):
-        rounding = products.ReductionRounding(Rounding.STOCHASTIC, random_bits=bits)
-        assert fits._replace(rounding=rounding).are_served(2**32) == served
-        assert not fits._replace(rounding=rounding).are_served(2**32 + 1)
-    with kernels.use(path):
-        for bits, served in ((28, True), (29, False)):
-            rounding, result = (
-                products.ReductionRounding(Rounding.STOCHASTIC, random_bits=bits),
-                np.zeros((3, 5), np.uint32),
-            )
-            assert products.matmul(a, b, None, result, fits._replace(rounding=rounding)) == served
-            assert result.any() == served
+        reduction, result = plan.with_random(Randomness(bits)), np.zeros((3, 5), np.uint32)
+        assert products.most_results(reduction) == 2**32 * served
+        with kernels.use(path):
+            assert products.matmul(a, b, None, result, products.call_of(reduction)) == served
+        assert result.any() == served
 
 
 FAULTS = seen_by(__file__)

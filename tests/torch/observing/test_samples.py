@@ -23,8 +23,8 @@ class _Seen(Observer):
         super().__init__(torch.nn.Identity(), 1, rows)
         self.seen = []
 
-    def _product(self, operands, values, result, summing, level, pieces, bad_rows):
-        super()._product(operands, values, result, summing, level, pieces, bad_rows)
+    def _product(self, operands, values, result, summing, pieces, bad_rows):
+        super()._product(operands, values, result, summing, pieces, bad_rows)
         shape = pieces(None)[0]
         rows = samples.chosen_rows(shape, self._rows, self.step)
         self.seen.append((shape, rows, pieces(rows)[1], summing, array(result)))
@@ -44,11 +44,13 @@ def observed(function, *operands, rows=10_000):
 
 def results_of(pieces, summing):
     """Multiply pieces as the observer does, without counting."""
-    options = {"operand": summing.operand, "reduction": summing.reduction, "out": summing.half}
     return np.concatenate(
         [
             golden.matmul_values(
-                left, right, initial=None if start is None else golden.quantize(start, summing.half), **options
+                left,
+                right,
+                reduction=summing,
+                initial=None if start is None else golden.quantize(start, summing.result),
             )
             for left, right, start in pieces
         ]
@@ -122,7 +124,7 @@ def test_samples_of_a_transposed_convolution_add_up_to_the_result(groups):
     total = np.zeros((2, groups, 3, 4, 3), np.float32)
     for row, column in np.ndindex(2, 2):
         total[:, :, :, row : row + 3, column : column + 2] += each[..., row, column].transpose(1, 0, 4, 2, 3)
-    wanted = golden.quantize(total.reshape(result.shape), summing.half)
+    wanted = golden.quantize(total.reshape(result.shape), summing.result)
     assert result.view(np.uint32).tolist() == wanted.view(np.uint32).tolist()
 
 

@@ -77,8 +77,8 @@ def test_observe_on_the_accumulator_of_another_machine_counts_nothing_and_measur
 def test_observe_that_changed_a_result_would_be_noticed(monkeypatch):
     right = observer.Observer.matrix_product
 
-    def changing(self, a, b, initial, half, level, chunk, result):
-        right(self, a, b, initial, half, level, chunk, result)
+    def changing(self, a, b, initial, reduction, result):
+        right(self, a, b, initial, reduction, result)
         result += 1
 
     monkeypatch.setattr(observer.Observer, "matrix_product", changing)

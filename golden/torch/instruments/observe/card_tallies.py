@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from golden.arrays.plans import steps_of
+from golden.arrays.requests import steps_of
 from golden.cuda.counting import NUMBERS, SLOTS, counts_of
 from golden.formats import FloatFormat
 from golden.reduction import Reduction
@@ -17,7 +17,6 @@ from golden.torch.instruments.observe.card_samples import CardPiece, CardProduct
 from golden.torch.instruments.observe.counting import Counted, Distance
 from golden.torch.instruments.observe.histograms import Histogram
 from golden.torch.products.gpu.counting import add_exponents, counted_product
-from golden.torch.products.windows import Summing
 
 __all__ = ["CardTally", "HostTally"]
 
@@ -56,7 +55,7 @@ class CardTally:
         self.record = torch.zeros(_SIZE, dtype=torch.int64, device=device)
         self._products = self._promotions = self._results = 0
 
-    def add(self, product: CardProduct, result: Tensor, summing: Summing, count: int, step: int) -> int:
+    def add(self, product: CardProduct, result: Tensor, reduction: Reduction, count: int, step: int) -> int:
         """Count values, and `count` rows of a product; return how many there are. Nothing waits for the card."""
         with torch.no_grad(), torch._C._DisableTorchDispatch():
             before = self._not_finite(_OUTPUT)
@@ -64,25 +63,25 @@ class CardTally:
                 add_exponents(tensor, self.record[part])
             rows = chosen_rows(product.shape, count, step, result.device)
             for each in rows:
-                self._add_piece(product.piece(each), summing)
+                self._add_piece(product.piece(each), reduction)
             if product.bad_rows is not None:
-                self._add_witness(before, product, result, summing)
+                self._add_witness(before, product, result, reduction)
         return sum(len(each.within) for each in rows)
 
     def _not_finite(self, part: slice) -> Tensor:
         return self.record[part][-_NOT_FINITE:].sum(0, keepdim=True)
 
-    def _add_piece(self, piece: CardPiece, summing: Summing) -> None:
+    def _add_piece(self, piece: CardPiece, reduction: Reduction) -> None:
         left, right, initial = piece
         reference = torch.empty((len(left), right.shape[1]), dtype=torch.float32, device=left.device)
         values, counted = counted_product(
-            left, right, initial, summing, numbers=self.record[_COUNTED], reference=reference
+            left, right, initial, reduction, numbers=self.record[_COUNTED], reference=reference
         )
         self._products += counted.products
         self._promotions += counted.promotions
         self._results += values.numel()
         self.record[_LOST] += ((values == 0) & (reference != 0)).sum()
-        self._add_distance(values, reference, summing.half)
+        self._add_distance(values, reference, reduction.result)
 
     def _add_distance(self, values: Tensor, reference: Tensor, fmt: FloatFormat) -> None:
         """Add distances from the fp32 results, as `Distance.add` does."""
@@ -98,16 +97,15 @@ class CardTally:
         sums[3:] = torch.maximum(sums[3:], units.amax())
         self.record[_COMPARED] += both.sum()
 
-    def _add_witness(self, before: Tensor, product: CardProduct, result: Tensor, summing: Summing) -> None:
+    def _add_witness(self, before: Tensor, product: CardProduct, result: Tensor, reduction: Reduction) -> None:
         """Count the first row that is not finite, if it is the first of all calls and no operand tells why."""
         assert product.bad_rows is not None
-        assert isinstance(summing.reduction, Reduction)
         is_new = (self._not_finite(_OUTPUT) > before) & (self.record[_TAKEN : _TAKEN + 1] == 0)
         taken = (is_new & (self._not_finite(_LEFT) + self._not_finite(_RIGHT) == 0)).long()
         left, right, initial = product.piece(first_row(product.bad_rows(result), product.shape))
-        counted_product(left, right, initial, summing, numbers=self.record[_WITNESS], only_if=taken)
+        counted_product(left, right, initial, reduction, numbers=self.record[_WITNESS], only_if=taken)
         results = right.shape[1]
-        steps = (each * results for each in steps_of(summing.reduction, left.shape[1]))
+        steps = (each * results for each in steps_of(reduction, left.shape[1]))
         for place, number in zip(range(_TAKEN, _LOST), (1, *steps, results), strict=True):
             self.record[place : place + 1].add_(taken, alpha=number)
 

@@ -42,7 +42,7 @@ def cause_of(tally: Tally) -> Cause | None:
     where = {name: each.beyond_format for name, each in operands.items() if each.beyond_format}
     if where:
         evidence: Evidence = {f"{name} values": count for name, count in where.items()}
-        return Cause("input beyond its format", {"format": tally.summing.operand.name, **evidence})
+        return Cause("input beyond its format", {"format": tally.reduction.factors.name, **evidence})
     for counted, rows in ((tally.counted, tally.rows_counted), (tally.witness, 1)):
         events = counted.counts.products + counted.counts.promotions
         steps: Evidence = {"steps": events.steps, "rows": rows}
@@ -52,7 +52,7 @@ def cause_of(tally: Tally) -> Cause | None:
         if events.invalid:
             return Cause("invalid product", {"invalid": events.invalid, **steps})
     if tally.output.not_finite:
-        results: Evidence = {"results": tally.output.not_finite, "format": tally.summing.half.name}
+        results: Evidence = {"results": tally.output.not_finite, "format": tally.reduction.result.name}
         return Cause("overflow of the result", results)
     counted = tally.counted
     if counted.lost > MOST_LOST * counted.results:

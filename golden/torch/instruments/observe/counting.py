@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 import golden
-from golden.accumulator import Accumulator
 from golden.counts import Counts, Events
 from golden.formats import FloatFormat
+from golden.reduction import Reduction
 from golden.torch.instruments.observe.samples import Piece
-from golden.torch.products.windows import Summing
 
 __all__ = ["Counted", "Distance", "nothing_counted"]
 
@@ -85,21 +83,20 @@ class Counted:
     lost: int = 0
     results: int = 0
 
-    def add(self, pieces: Iterable[Piece], summing: Summing) -> None:
+    def add(self, pieces: Iterable[Piece], reduction: Reduction) -> None:
         """Multiply pieces once more, and count."""
-        modes = vars(summing.rounding)
         for left, right, initial in pieces:
-            start = None if initial is None else golden.quantize(initial, summing.half)
-            options: dict[str, Any] = {"operand": summing.operand, "initial": start, "out": summing.half, **modes}
-            if isinstance(summing.reduction, Accumulator):
-                values, counts = golden.matmul_values(left, right, reduction=summing.reduction, **options), None
+            start = None if initial is None else golden.quantize(initial, reduction.result)
+            counts: Counts | None = None
+            if reduction.accumulator is not None:
+                values = golden.matmul_values(left, right, reduction=reduction, initial=start, counts=False)
             else:
-                values, counts = golden.matmul_values(left, right, reduction=summing.reduction, counts="sum", **options)
+                values, counts = golden.matmul_values(left, right, reduction=reduction, initial=start, counts="sum")
             with np.errstate(all="ignore"):
                 reference = left @ right if initial is None else left @ right + initial
             if counts is not None:
                 self.counts += counts
-            self.distance.add(values, reference, summing.half)
+            self.distance.add(values, reference, reduction.result)
             self.lost += int(np.count_nonzero((values == 0) & (reference != 0)))
             self.results += values.size
 

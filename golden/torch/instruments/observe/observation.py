@@ -313,7 +313,7 @@ class Observation:
             half=half.name,
             level=model_level() if settings is None else settings.level,
             chunk=DEFAULT_CHUNK if settings is None else settings.chunk,
-            rounding=str(half.rounding.rounding),
+            rounding=str(half.rounding),
             every=self._settings.every,
             modules=[name for name, _ in model.named_modules()],
             cbfloat=__version__,

@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from golden.reduction import Reduction
 from golden.torch.instruments.observe.attribution import Attribution
 from golden.torch.instruments.observe.samples import (
     Piece,
@@ -23,8 +24,7 @@ from golden.torch.instruments.observe.samples import (
 )
 from golden.torch.instruments.observe.tallies import Key, Tally
 from golden.torch.products.operators.registered import values_of
-from golden.torch.products.windows import Geometry, Summing
-from golden.torch.settings.format_text import format_of, rounding_of, sums_of
+from golden.torch.products.windows import Geometry
 from golden.torch.settings.scopes import Settings, scopes
 
 __all__ = ["Observer"]
@@ -62,16 +62,15 @@ class Observer:
         self.note_node = self._attribution.note_node
 
     def matrix_product(
-        self, a: Tensor, b: Tensor, initial: Tensor | None, half: str, level: int, chunk: int | None, result: Tensor
+        self, a: Tensor, b: Tensor, initial: Tensor | None, reduction: Reduction, result: Tensor
     ) -> None:
         """Take ``initial + a @ b``."""
-        summing = Summing(format_of(half), *sums_of(half, level, chunk), rounding_of(half))
-        if card := _card_of(result, summing):
-            self._on_card(card.of_matrices(a, b, initial), result, summing, level)
+        if card := _card_of(result, reduction):
+            self._on_card(card.of_matrices(a, b, initial), result, reduction)
             return
         x, y, start = values_of(a), values_of(b), None if initial is None else values_of(initial)
         self._product(
-            (a, b), (x, y), result, summing, level,
+            (a, b), (x, y), result, reduction,
             lambda rows: of_matrices(x, y, start, rows),
             lambda values: np.logical_not(np.isfinite(values).all(-1)),
         )  # fmt: skip
@@ -81,15 +80,13 @@ class Observer:
         x: Tensor,
         weight: Tensor,
         bias: Tensor | None,
-        settings: tuple[Geometry, Summing],
-        half: str,
-        level: int,
+        settings: tuple[Geometry, Reduction],
         result: Tensor,
     ) -> None:
         """Take a convolution."""
-        geometry, summing = settings
-        if card := _card_of(result, summing):
-            self._on_card(card.of_convolution(x, weight, bias, geometry), result, summing, level)
+        geometry, reduction = settings
+        if card := _card_of(result, reduction):
+            self._on_card(card.of_convolution(x, weight, bias, geometry), result, reduction)
             return
         data, kernels, start = values_of(x), values_of(weight), None if bias is None else values_of(bias)
 
@@ -98,21 +95,19 @@ class Observer:
             return np.swapaxes(np.logical_not(np.isfinite(each).all(2)), 0, 1)
 
         self._product(
-            (x, weight), (data, kernels), result, summing, level,
+            (x, weight), (data, kernels), result, reduction,
             lambda rows: of_convolution(data, kernels, start, geometry, rows), bad,
         )  # fmt: skip
 
-    def transposed(
-        self, x: Tensor, weight: Tensor, settings: tuple[Geometry, Summing], half: str, level: int, result: Tensor
-    ) -> None:
+    def transposed(self, x: Tensor, weight: Tensor, settings: tuple[Geometry, Reduction], result: Tensor) -> None:
         """Take a transposed convolution."""
-        geometry, summing = settings
-        if card := _card_of(result, summing):
-            self._on_card(card.of_transposed(x, weight, geometry), result, summing, level)
+        geometry, reduction = settings
+        if card := _card_of(result, reduction):
+            self._on_card(card.of_transposed(x, weight, geometry), result, reduction)
             return
         data, kernels = values_of(x), values_of(weight)
         self._product(
-            (x, weight), (data, kernels), result, summing, level,
+            (x, weight), (data, kernels), result, reduction,
             lambda rows: of_transposed(data, kernels, geometry, rows), None,
         )  # fmt: skip
 
@@ -121,15 +116,13 @@ class Observer:
         gradient: Tensor,
         x: Tensor,
         size: tuple[int, ...],
-        settings: tuple[Geometry, Summing],
-        half: str,
-        level: int,
+        settings: tuple[Geometry, Reduction],
         result: Tensor,
     ) -> None:
         """Take the gradient of kernels."""
-        geometry, summing = settings
-        if card := _card_of(result, summing):
-            self._on_card(card.of_kernels(gradient, x, size, geometry), result, summing, level)
+        geometry, reduction = settings
+        if card := _card_of(result, reduction):
+            self._on_card(card.of_kernels(gradient, x, size, geometry), result, reduction)
             return
         g, data = values_of(gradient), values_of(x)
 
@@ -138,7 +131,7 @@ class Observer:
             return np.logical_not(np.isfinite(each).all(1))
 
         self._product(
-            (x, gradient), (data, g), result, summing, level,
+            (x, gradient), (data, g), result, reduction,
             lambda rows: of_kernels(g, data, size, geometry, rows), bad,
         )  # fmt: skip
 
@@ -147,13 +140,12 @@ class Observer:
         operands: tuple[Tensor, Tensor],
         values: tuple[Values, Values],
         result: Tensor,
-        summing: Summing,
-        level: int,
+        reduction: Reduction,
         pieces: _Pieces,
         bad_rows: _BadRows | None,
     ) -> None:
         shape = pieces(None)[0]
-        tally = self._tally(operands, shape, summing, level)
+        tally = self._tally(operands, shape, reduction)
         if tally is None:
             return
         results, not_finite = values_of(result), tally.output.not_finite
@@ -163,20 +155,20 @@ class Observer:
         rows = chosen_rows(shape, self._rows, self.step)
         tally.rows += shape.matrices * shape.rows
         tally.rows_counted += len(rows)
-        tally.counted.add(pieces(rows)[1], summing)
+        tally.counted.add(pieces(rows)[1], reduction)
         is_new = tally.output.not_finite > not_finite and not tally.witness.results
         if is_new and bad_rows is not None and not tally.left.not_finite + tally.right.not_finite:
             first = np.flatnonzero(bad_rows(results))[:1]
-            tally.witness.add(pieces(first)[1], summing)
+            tally.witness.add(pieces(first)[1], reduction)
 
-    def _on_card(self, product: CardProduct, result: Tensor, summing: Summing, level: int) -> None:
+    def _on_card(self, product: CardProduct, result: Tensor, reduction: Reduction) -> None:
         shape = product.shape
-        tally = self._tally(product.operands, shape, summing, level)
+        tally = self._tally(product.operands, shape, reduction)
         if tally is not None:
             tally.rows += shape.matrices * shape.rows
-            tally.rows_counted += tally.on_card(result.device).add(product, result, summing, self._rows, self.step)
+            tally.rows_counted += tally.on_card(result.device).add(product, result, reduction, self._rows, self.step)
 
-    def _tally(self, operands: tuple[Tensor, Tensor], shape: Shape, summing: Summing, level: int) -> Tally | None:
+    def _tally(self, operands: tuple[Tensor, Tensor], shape: Shape, reduction: Reduction) -> Tally | None:
         """Return the tally of a product that runs now, None if the product is not looked at."""
         self._was_training |= self._model.training
         if self._was_training and not self._model.training:  # a validation between two steps
@@ -188,7 +180,7 @@ class Observer:
         place = self._attribution.place(*operands, shape)
         if place is None:
             return None
-        tally = self.tallies.setdefault(place[:3], Tally(summing, level, shape))
+        tally = self.tallies.setdefault(place[:3], Tally(reduction, shape))
         return tally if tally.takes_next(recomputed=place.is_recomputed) else None
 
     def settle(self) -> None:
@@ -204,11 +196,11 @@ class Observer:
                 card.settle(tally, record)
 
 
-def _card_of(result: Tensor, summing: Summing) -> ModuleType | None:
+def _card_of(result: Tensor, reduction: Reduction) -> ModuleType | None:
     """Return what looks at a product on a card, None if a copy is looked at here."""
     if not result.is_cuda:
         return None
     from golden.torch.instruments.observe import card_samples
     from golden.torch.products.gpu.counting import is_counted  # not before there is a card to use it
 
-    return card_samples if is_counted(summing, result.numel()) else None
+    return card_samples if is_counted(reduction, result.numel()) else None

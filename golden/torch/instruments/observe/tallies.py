@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from golden.counts import NO_EXPONENT
+from golden.reduction import Reduction
 from golden.torch.instruments.observe.attribution import Pass
 from golden.torch.instruments.observe.counting import Counted
 from golden.torch.instruments.observe.histograms import Histogram
 from golden.torch.instruments.observe.rows import ProductRow
 from golden.torch.instruments.observe.samples import Shape
-from golden.torch.products.windows import Summing
+from golden.torch.products.windows import formats_of
+from golden.torch.settings.reductions import level_of
 
 if TYPE_CHECKING:
     from golden.torch.instruments.observe.card_tallies import CardTally
@@ -33,15 +35,13 @@ class Tally:
 
     Parameters
     ----------
-    summing : Summing
-        Their formats.
-    level : int
+    reduction : Reduction
+        What they compute.
     shape : Shape
         Of the first.
     """
 
-    summing: Summing
-    level: int
+    reduction: Reduction
     shape: Shape
     calls: int = 0
     calls_counted: int = 0
@@ -56,8 +56,13 @@ class Tally:
     cards: dict[torch.device, CardTally] = field(default_factory=dict)  # what nobody has read yet
 
     def __post_init__(self) -> None:
-        self.left, self.right = Histogram(self.summing.operand), Histogram(self.summing.operand)
-        self.output = Histogram(self.summing.half)
+        operand, half = formats_of(self.reduction)
+        self.left, self.right, self.output = Histogram(operand), Histogram(operand), Histogram(half)
+
+    @property
+    def level(self) -> int:
+        """The level of the first."""
+        return level_of(self.reduction)
 
     def takes_next(self, *, recomputed: bool) -> bool:
         """Count a call, and tell whether it is looked at."""
@@ -95,7 +100,7 @@ class Tally:
             "calls_counted": self.calls_counted,
             "recomputed": self.recomputed,
             "level": self.level,
-            "operand": self.summing.operand.name,
+            "operand": self.reduction.factors.name,
             "shape": (self.shape.matrices * self.shape.rows, self.shape.columns, self.shape.length),
             "rows": self.rows,
             "rows_counted": self.rows_counted,

@@ -185,14 +185,13 @@ def _differentiable(results: Any) -> list[Tensor]:
 def _precision(
     settings: Settings, levels: Mapping[str, Any] | None = None, model: nn.Module | None = None
 ) -> precision:
-    rounding = settings.half.rounding
     return precision(
         settings.half,
         settings.level,
         settings.chunk,
         unseen=settings.unseen,
-        rounding=rounding.rounding,
-        out_rounding=rounding.out_rounding,
+        rounding=settings.half.rounding,
+        out_rounding=settings.half.out_rounding,
         levels=levels,
         model=model,
     )

@@ -10,7 +10,7 @@ rounding; so its own gradients are a convolution and the gradient of a weight.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -33,6 +33,16 @@ __all__ = [
 _INT = (int, torch.SymInt)
 _BEYOND = 2**31  # no window is as wide
 _Ints = int | tuple[int, ...] | list[int]
+
+
+class _Windows(NamedTuple):
+    """The arguments of a convolution that place its windows, as they are given."""
+
+    stride: _Ints
+    padding: Any
+    dilation: _Ints
+    groups: int
+    output_padding: _Ints = 0
 
 
 def conv2d(
@@ -68,7 +78,7 @@ def conv2d(
     ValueError
         If the shapes do not fit, or the tensors are not on one device.
     """
-    return _convolution(x, weight, bias, stride, padding, dilation, groups, axes=2)
+    return _convolution(x, weight, bias, _Windows(stride, padding, dilation, groups), 2)
 
 
 def conv1d(
@@ -81,7 +91,7 @@ def conv1d(
     groups: int = 1,
 ) -> torch.Tensor:
     """Exact one-dimensional convolution, (B, C, L) or (C, L) with (N, C / groups, columns); else as `conv2d`."""
-    return _convolution(x, weight, bias, stride, padding, dilation, groups, axes=1)
+    return _convolution(x, weight, bias, _Windows(stride, padding, dilation, groups), 1)
 
 
 def conv3d(
@@ -94,7 +104,7 @@ def conv3d(
     groups: int = 1,
 ) -> torch.Tensor:
     """Exact three-dimensional convolution, (B, C, D, H, W) with (N, C / groups, depth, rows, columns); as `conv2d`."""
-    return _convolution(x, weight, bias, stride, padding, dilation, groups, axes=3)
+    return _convolution(x, weight, bias, _Windows(stride, padding, dilation, groups), 3)
 
 
 def conv_tbc(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, pad: int = 0) -> torch.Tensor:
@@ -116,7 +126,7 @@ def _transposed_of(axes: int) -> Callable[..., torch.Tensor]:
         groups: int = 1,
         dilation: _Ints = 1,
     ) -> torch.Tensor:
-        return _transposed(x, weight, bias, stride, padding, output_padding, groups, dilation, axes=axes)
+        return _transposed(x, weight, bias, _Windows(stride, padding, dilation, groups, output_padding), axes)
 
     run.__name__ = run.__qualname__ = f"conv_transpose{axes}d"
     run.__doc__ = (
@@ -147,21 +157,18 @@ def convolution(
     if axes not in (1, 2, 3):
         raise ValueError(f"weight: got shape {tuple(weight.shape)}, must have 3 to 5 axes")
     if transposed:
-        return _transposed(x, weight, bias, stride, padding, output_padding, groups, dilation, axes=axes)
-    return _convolution(x, weight, bias, stride, padding, dilation, groups, axes=axes)
+        return _transposed(x, weight, bias, _Windows(stride, padding, dilation, groups, output_padding), axes)
+    return _convolution(x, weight, bias, _Windows(stride, padding, dilation, groups), axes)
 
 
 def _convolution(
     x: torch.Tensor,
     weight: torch.Tensor,
     bias: torch.Tensor | None,
-    stride: _Ints,
-    padding: _Ints | str,
-    dilation: _Ints,
-    groups: int,
-    *,
+    windows: _Windows,
     axes: int,
 ) -> torch.Tensor:
+    stride, padding, dilation, groups, _ = windows
     check_tensors(x=x, weight=weight, bias=bias)
     _check_axes(x, weight, axes)
     _check_groups(groups)
@@ -182,7 +189,7 @@ def _convolution(
             f"weight: got kernels that reach over {reach}, must fit the padded input of {geometry.padded(size)}"
         )
     plan = current_plan()
-    result = convolved(batched, weight, bias, geometry, plan, plan[0].dtype)
+    result = convolved(batched, weight, bias, geometry, plan, plan.half.dtype)
     return result if x.ndim == axes + 2 else result.squeeze(0)
 
 
@@ -190,14 +197,10 @@ def _transposed(
     x: torch.Tensor,
     weight: torch.Tensor,
     bias: torch.Tensor | None,
-    stride: _Ints,
-    padding: _Ints,
-    output_padding: _Ints,
-    groups: int,
-    dilation: _Ints,
-    *,
+    windows: _Windows,
     axes: int,
 ) -> torch.Tensor:
+    stride, padding, dilation, groups, output_padding = windows
     check_tensors(x=x, weight=weight, bias=bias)
     _check_axes(x, weight, axes)
     _check_groups(groups)
@@ -225,7 +228,7 @@ def _transposed(
     sides = tuple(amount for side, extra in zip(cut, more, strict=True) for amount in (side, side - extra))
     plan = current_plan()
     geometry = Geometry(steps, gaps, sides, groups)
-    result = transposed(batched, weight, bias, size, geometry, plan, plan[0].dtype)
+    result = transposed(batched, weight, bias, size, geometry, plan, plan.half.dtype)
     return result if x.ndim == axes + 2 else result.squeeze(0)
 
 

@@ -87,7 +87,7 @@ def _jagged(mat_a: Tensor, mat_b: Tensor, offs: Tensor, bias: Tensor | None) -> 
         )
     if bias is None:
         plan = current_plan()
-        return grouped_product(mat_a, mat_b, offs, plan, plan[0].dtype)
+        return grouped_product(mat_a, mat_b, offs, plan, plan.half.dtype)
     ends = offs.tolist()
     sizes = [end - start for start, end in zip([0, *ends], ends, strict=False)]
     if any(size < 0 for size in sizes) or sum(sizes) > length:
@@ -99,7 +99,7 @@ def _jagged(mat_a: Tensor, mat_b: Tensor, offs: Tensor, bias: Tensor | None) -> 
     parts = [product(left, right, start) for left, right, start in zip(lefts, rights, starts, strict=False)]
     if axes == (2, 2):
         return torch.stack(parts)
-    half = current_plan()[0]
+    half = current_plan().half
     if sizes[-1] or not parts:
         rest = (sizes[-1], mat_b.shape[-1]) if axes == (2, 3) else (mat_a.shape[-2], sizes[-1])
         parts.append(mat_a.new_zeros(rest, dtype=half.dtype))
@@ -158,7 +158,7 @@ def matrix_power(A: Tensor, n: int) -> Tensor:
             f"n: got {n}, must be at least 0; an inverse has no exact path, run it inside "
             f"golden.torch.precision(enabled=False) to let PyTorch compute it"
         )
-    half = current_plan()[0]
+    half = current_plan().half
     if n == 0:
         return torch.eye(A.shape[-1], dtype=half.dtype, device=A.device).expand(A.shape).clone()
     square = round_to_half(A, half, half.dtype)

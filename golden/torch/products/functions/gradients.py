@@ -26,11 +26,10 @@ from torch.autograd import forward_ad
 
 from golden.torch.common.pytorch import constant
 from golden.torch.products.operators import registered as operators
-from golden.torch.settings.half_type import HalfType
+from golden.torch.settings.half_type import HalfType, Plan
 from golden.torch.settings.scopes import scopes
 
 __all__ = [
-    "branch_of",
     "exact_product",
     "has_derivatives",
     "is_differentiated",
@@ -39,7 +38,6 @@ __all__ = [
     "one_by_one",
     "plain_linear",
     "plain_product",
-    "plan_of_gradients",
     "round_to_half",
     "softmax_in_half",
     "summed",
@@ -47,18 +45,14 @@ __all__ = [
     "without_tangents",
 ]
 
-# half, forward level, backward level, chunk
-_Plan = tuple[HalfType, int, int, int | None]
-
 
 class _MatrixProduct(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, a: torch.Tensor, b: torch.Tensor, initial: torch.Tensor | None, plan: _Plan, dtype: torch.dtype
+        ctx: Any, a: torch.Tensor, b: torch.Tensor, initial: torch.Tensor | None, plan: Plan, dtype: torch.dtype
     ) -> torch.Tensor:
-        half, fwd, _, chunk = plan
         _keep_operands(ctx, a, b, initial, plan, dtype)
-        return operators.multiply_plainly(a, b, initial, half.text, fwd, chunk, dtype)
+        return operators.multiply_plainly(a, b, initial, plan.line, dtype)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
@@ -71,20 +65,20 @@ class _MatrixProduct(torch.autograd.Function):
         for_a, for_b, for_initial = ctx.needs_input_grad[:3]
         (shape, dtype), of = ctx.initial, operators.gradient_of
         with operators.unwatched(a, b, gradient):
-            grad_a = _gradient_of_left(of(a), b, gradient, branch_of(ctx.plan, 1)) if for_a else None
-            grad_b = _gradient_of_right(a, of(b), gradient, branch_of(ctx.plan, 2)) if for_b else None
+            grad_a = _gradient_of_left(of(a), b, gradient, ctx.plan.branch(1)) if for_a else None
+            grad_b = _gradient_of_right(a, of(b), gradient, ctx.plan.branch(2)) if for_b else None
             of(None)  # that of a bias
-            grad_initial = summed(gradient, shape, dtype, branch_of(ctx.plan, 3)) if for_initial else None
+            grad_initial = summed(gradient, shape, dtype, ctx.plan.branch(3)) if for_initial else None
         return grad_a, grad_b, grad_initial, None, None
 
 
 def _keep_operands(
-    ctx: Any, a: torch.Tensor, b: torch.Tensor, initial: torch.Tensor | None, plan: _Plan, dtype: torch.dtype
+    ctx: Any, a: torch.Tensor, b: torch.Tensor, initial: torch.Tensor | None, plan: Plan, dtype: torch.dtype
 ) -> None:
     ctx.save_for_backward(a, b)
     keep_for_tangents(ctx, a, b, dtype)
     ctx.initial = (None, None) if initial is None else (initial.shape, initial.dtype)
-    ctx.plan = plan_of_gradients(plan)
+    ctx.plan = plan.of_gradients
 
 
 class _WatchedProduct(_MatrixProduct):
@@ -92,11 +86,10 @@ class _WatchedProduct(_MatrixProduct):
 
     @staticmethod
     def forward(
-        ctx: Any, a: torch.Tensor, b: torch.Tensor, initial: torch.Tensor | None, plan: _Plan, dtype: torch.dtype
+        ctx: Any, a: torch.Tensor, b: torch.Tensor, initial: torch.Tensor | None, plan: Plan, dtype: torch.dtype
     ) -> torch.Tensor:
-        half, fwd, _, chunk = plan
         _keep_operands(ctx, a, b, initial, plan, dtype)
-        return operators.multiply(a, b, initial, half.text, fwd, chunk, dtype)
+        return operators.multiply(a, b, initial, plan.line, dtype)
 
 
 class _Linear(torch.autograd.Function):
@@ -104,11 +97,10 @@ class _Linear(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, plan: _Plan, dtype: torch.dtype
+        ctx: Any, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, plan: Plan, dtype: torch.dtype
     ) -> torch.Tensor:
-        half, fwd, _, chunk = plan
         _keep_operands(ctx, x, weight, bias, plan, dtype)
-        return operators.multiply_by_rows(x, weight, bias, half.text, fwd, chunk, dtype)
+        return operators.multiply_by_rows(x, weight, bias, plan.line, dtype)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
@@ -120,16 +112,16 @@ class _Linear(torch.autograd.Function):
         # Asked about its tensors, too, the mode would be of a backward pass that is called within a precision.
         with torch._C.DisableTorchFunction(), operators.unwatched(x, weight, gradient):
             if for_x:
-                grad_x = exact_product(gradient, weight, None, branch_of(plan, 1), x.dtype)
+                grad_x = exact_product(gradient, weight, None, plan.branch(1), x.dtype)
             if for_weight:
                 rows, columns = x.reshape(-1, x.shape[-1]), gradient.reshape(-1, gradient.shape[-1])
-                if plan[0].rounding.is_random:  # by the place of a result in this product
-                    grad_weight = exact_product(rows.mT, columns, None, branch_of(plan, 2), weight.dtype).mT
+                if plan.half.random is not None:  # by the place of a result in this product
+                    grad_weight = exact_product(rows.mT, columns, None, plan.branch(2), weight.dtype).mT
                 else:
                     grad_weight = exact_product(columns.mT, rows, None, plan, weight.dtype)
             if for_bias:
                 shape, dtype = ctx.initial
-                grad_bias = summed(gradient, shape, dtype, branch_of(plan, 3))
+                grad_bias = summed(gradient, shape, dtype, plan.branch(3))
         return grad_x, grad_weight, grad_bias, None, None
 
 
@@ -138,10 +130,9 @@ class _TransformedProduct(_MatrixProduct):
 
     @staticmethod
     def forward(  # type: ignore[override]
-        a: torch.Tensor, b: torch.Tensor, initial: torch.Tensor | None, plan: _Plan, dtype: torch.dtype
+        a: torch.Tensor, b: torch.Tensor, initial: torch.Tensor | None, plan: Plan, dtype: torch.dtype
     ) -> torch.Tensor:
-        half, level, _, chunk = plan
-        return operators.multiply(a, b, initial, half.text, level, chunk, dtype)
+        return operators.multiply(a, b, initial, plan.line, dtype)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
@@ -184,12 +175,12 @@ def tangent_of_product(
     if of_a is None and of_b is None:
         return product(torch.zeros_like(a), torch.zeros_like(b), of_initial, ctx.plan, dtype)
     if of_a is None:
-        return product(a, of_b, of_initial, branch_of(ctx.plan, 2), dtype)
-    first = product(of_a, b, of_initial, branch_of(ctx.plan, 1), dtype)
+        return product(a, of_b, of_initial, ctx.plan.branch(2), dtype)
+    first = product(of_a, b, of_initial, ctx.plan.branch(1), dtype)
     if of_b is None:
         return first
-    second = product(a, of_b, None, branch_of(ctx.plan, 2), dtype)
-    return round_to_half(first.float() + second.float(), ctx.plan[0], dtype)
+    second = product(a, of_b, None, ctx.plan.branch(2), dtype)
+    return round_to_half(first.float() + second.float(), ctx.plan.half, dtype)
 
 
 def without_tangents(ctx: Any, *tangents: Any) -> Any:
@@ -200,23 +191,12 @@ def without_tangents(ctx: Any, *tangents: Any) -> Any:
     )
 
 
-def plan_of_gradients(plan: _Plan) -> _Plan:
-    """Return the plan of the gradients of a product: at its backward level, in its backward half type."""
-    half, _, bwd, chunk = plan
-    return half.of_gradients, bwd, bwd, chunk
-
-
-def branch_of(plan: _Plan, branch: int) -> _Plan:
-    """Return the plan of a product that belongs to that of this one: with random bits of its own."""
-    return (plan[0].branched(branch), *plan[1:]) if plan[0].rounding.is_random else plan
-
-
 # Without the search for wrappers that an ended transformation left behind: it takes as long as a small product.
 _apply_plainly = super(torch.autograd.Function, _MatrixProduct).apply
 _apply_linear = super(torch.autograd.Function, _Linear).apply
 
 
-def _gradient_of_left(a: torch.Tensor, b: torch.Tensor, gradient: torch.Tensor, plan: _Plan) -> torch.Tensor:
+def _gradient_of_left(a: torch.Tensor, b: torch.Tensor, gradient: torch.Tensor, plan: Plan) -> torch.Tensor:
     if a.ndim == 2 and gradient.ndim > 2:
         columns = math.prod(gradient.shape[:-2]) * gradient.shape[-1]
         wide = gradient.movedim(-2, 0).reshape(a.shape[0], columns)
@@ -225,7 +205,7 @@ def _gradient_of_left(a: torch.Tensor, b: torch.Tensor, gradient: torch.Tensor, 
     return summed(exact_product(gradient, b.mT, None, plan, a.dtype), a.shape, a.dtype, plan)
 
 
-def _gradient_of_right(a: torch.Tensor, b: torch.Tensor, gradient: torch.Tensor, plan: _Plan) -> torch.Tensor:
+def _gradient_of_right(a: torch.Tensor, b: torch.Tensor, gradient: torch.Tensor, plan: Plan) -> torch.Tensor:
     if b.ndim == 2 and gradient.ndim > 2:
         rows = math.prod(gradient.shape[:-1])
         tall = a.reshape(rows, a.shape[-1])
@@ -233,21 +213,21 @@ def _gradient_of_right(a: torch.Tensor, b: torch.Tensor, gradient: torch.Tensor,
     return summed(exact_product(a.mT, gradient, None, plan, b.dtype), b.shape, b.dtype, plan)
 
 
-def summed(gradient: torch.Tensor, shape: torch.Size, dtype: torch.dtype, plan: _Plan) -> torch.Tensor:
+def summed(gradient: torch.Tensor, shape: torch.Size, dtype: torch.dtype, plan: Plan) -> torch.Tensor:
     """Sum over the axes that were broadcast from `shape`; nothing where there are none."""
-    half, _, _, chunk = branch_of(plan, 4)
+    plan = plan.branch(4)
     if gradient.ndim == 2 and gradient.shape[1:] == shape:
         ones = gradient.new_ones(1, gradient.shape[0])
-        return exact_product(ones, gradient, None, (half.of_sums, 0, 0, chunk), dtype).squeeze(0)
+        return exact_product(ones, gradient, None, plan.of_sums, dtype).squeeze(0)
     new = gradient.ndim - len(shape)
     grown = [new + axis for axis, length in enumerate(shape) if length == 1 != gradient.shape[new + axis]]
     axes = [*range(new), *grown]
     if not axes:
-        return gradient if gradient.dtype == dtype else round_to_half(gradient, half, dtype)
+        return gradient if gradient.dtype == dtype else round_to_half(gradient, plan.half, dtype)
     rest = [axis for axis in range(gradient.ndim) if axis not in axes]
     count = math.prod([gradient.shape[axis] for axis in axes])
     terms = gradient.permute(*axes, *rest).reshape(count, shape.numel())
-    return exact_product(terms.new_ones(1, count), terms, None, (half.of_sums, 0, 0, chunk), dtype).reshape(shape)
+    return exact_product(terms.new_ones(1, count), terms, None, plan.of_sums, dtype).reshape(shape)
 
 
 class _Rounded(torch.autograd.Function):
@@ -326,7 +306,7 @@ class _TransformedSoftmax(_Softmax):
 
 
 def exact_product(
-    a: torch.Tensor, b: torch.Tensor, initial: torch.Tensor | None, plan: _Plan, dtype: torch.dtype
+    a: torch.Tensor, b: torch.Tensor, initial: torch.Tensor | None, plan: Plan, dtype: torch.dtype
 ) -> torch.Tensor:
     """Product ``(..., M, K) @ (..., K, N)`` by the contract, differentiable; the shapes are the caller's care.
 
@@ -336,8 +316,7 @@ def exact_product(
         Values, rounded to the half format as they come.
     initial : tensor, optional
         Values that the totals start from, rounded to the half format; it broadcasts to the result.
-    plan : tuple
-        Half type, forward level, backward level, chunk length.
+    plan : Plan
     dtype : torch.dtype
         Dtype of the result, which holds values of the half format.
     """
@@ -345,23 +324,21 @@ def exact_product(
         return plain_product(a, b, initial, plan, dtype)
     # Without gradients, also in a backward pass, unless second derivatives are wanted.
     if not is_differentiated(a, b, initial):
-        half, level, _, chunk = plan
-        return operators.multiply(a, b, initial, half.text, level, chunk, dtype)
+        return operators.multiply(a, b, initial, plan.line, dtype)
     return (_TransformedProduct if is_transformed() else _WatchedProduct).apply(a, b, initial, plan, dtype)
 
 
 def plain_product(
-    a: torch.Tensor, b: torch.Tensor, initial: torch.Tensor | None, plan: _Plan, dtype: torch.dtype
+    a: torch.Tensor, b: torch.Tensor, initial: torch.Tensor | None, plan: Plan, dtype: torch.dtype
 ) -> torch.Tensor:
     """`exact_product` of operands that `is_plain` has passed."""
     if _is_differentiated_plainly(a, b, initial):
         return _apply_plainly(a, b, initial, plan, dtype)
-    half, level, _, chunk = plan
-    return operators.multiply_plainly(a, b, initial, half.text, level, chunk, dtype)
+    return operators.multiply_plainly(a, b, initial, plan.line, dtype)
 
 
 def plain_linear(
-    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, plan: _Plan, dtype: torch.dtype
+    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, plan: Plan, dtype: torch.dtype
 ) -> torch.Tensor:
     """Product of (..., K) by a weight (N, K), which `is_plain` has passed; x has two axes at least."""
     if scopes.observer is None and _is_differentiated_plainly(x, weight, bias):

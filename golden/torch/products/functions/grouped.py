@@ -11,29 +11,22 @@ import torch
 from torch import Tensor
 
 from golden.torch.products.functions.gradients import (
-    branch_of,
     is_differentiated,
     is_transformed,
     keep_for_tangents,
     one_by_one,
-    plan_of_gradients,
     tangent_of_product,
 )
 from golden.torch.products.operators import registered as operators
 from golden.torch.products.operators.sharding import shardable
-from golden.torch.settings.draws import FIRST_PART, branched
-from golden.torch.settings.format_text import format_of, operand_of, rounding_of, text_of
-from golden.torch.settings.half_type import HalfType
+from golden.torch.settings.draws import part_of
+from golden.torch.settings.half_type import Plan
+from golden.torch.settings.reductions import line_of, reduction_in
 
 __all__ = ["grouped", "grouped_product"]
 
-# half, forward level, backward level, chunk
-_Plan = tuple[HalfType, int, int, int | None]
-
 _library = torch.library.Library("cbfloat", "FRAGMENT")
-_library.define(
-    "grouped_product(Tensor a, Tensor b, Tensor ends, str half, int level, int? chunk, ScalarType dtype) -> Tensor"
-)
+_library.define("grouped_product(Tensor a, Tensor b, Tensor ends, str reduction, ScalarType dtype) -> Tensor")
 
 
 def _shape(a: Tensor, b: Tensor, ends: Tensor) -> tuple[int, ...]:
@@ -41,16 +34,14 @@ def _shape(a: Tensor, b: Tensor, ends: Tensor) -> tuple[int, ...]:
     return (ends.shape[0], *matrix) if a.ndim == b.ndim else matrix
 
 
-def _grouped_product(
-    a: Tensor, b: Tensor, ends: Tensor, half: str, level: int, chunk: int | None, dtype: torch.dtype
-) -> Tensor:
+def _grouped_product(a: Tensor, b: Tensor, ends: Tensor, reduction: str, dtype: torch.dtype) -> Tensor:
     """Multiply group after group; rows and columns beyond the last group are zeros."""
     axes = a.ndim, b.ndim
     length = a.shape[0] if axes == (2, 3) else b.shape[-1] if axes == (3, 2) else a.shape[-1]
     result, numbers = a.new_zeros(_shape(a, b, ends), dtype=dtype), ends.tolist()
     if any(end < start for start, end in zip([0, *numbers], [*numbers, length], strict=True)):
         raise ValueError(f"offs: got {numbers}, must ascend from at least 0 to at most {length}")
-    fmt, rounding = format_of(half), rounding_of(half)
+    whole = reduction_in(reduction)
     for group, (start, end) in enumerate(zip([0, *numbers], numbers, strict=False)):
         part = slice(start, end)
         if axes == (2, 3):
@@ -59,9 +50,7 @@ def _grouped_product(
             left, right, place = a[group], b[:, part], result[:, part]
         else:
             left, right, place = a[:, part], b[part], result[group]
-        if rounding.is_random:
-            half = text_of(fmt, branched(rounding, FIRST_PART + group), operand_of(half))
-        place.copy_(operators.multiply(left, right, None, half, level, chunk, dtype))
+        place.copy_(operators.multiply(left, right, None, line_of(part_of(whole, group)), dtype))
     return result
 
 
@@ -86,10 +75,9 @@ def _multiply(a: Tensor, b: Tensor, ends: Tensor, *given: Any) -> Tensor:
 
 class _GroupedProduct(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, a: Tensor, b: Tensor, ends: Tensor, plan: _Plan, dtype: torch.dtype) -> Tensor:
+    def forward(ctx: Any, a: Tensor, b: Tensor, ends: Tensor, plan: Plan, dtype: torch.dtype) -> Tensor:
         _keep(ctx, a, b, ends, plan, dtype)
-        half, level, _, chunk = plan
-        return _multiply(a, b, ends, half.text, level, chunk, dtype)
+        return _multiply(a, b, ends, plan.line, dtype)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
@@ -99,27 +87,26 @@ class _GroupedProduct(torch.autograd.Function):
         of = operators.gradient_of
         for_a, for_b = ctx.needs_input_grad[:2]
         return (
-            grouped_product(gradient, b.mT, ends, branch_of(ctx.plan, 1), of(a).dtype) if for_a else None,
-            grouped_product(a.mT, gradient, ends, branch_of(ctx.plan, 2), of(b).dtype) if for_b else None,
+            grouped_product(gradient, b.mT, ends, ctx.plan.branch(1), of(a).dtype) if for_a else None,
+            grouped_product(a.mT, gradient, ends, ctx.plan.branch(2), of(b).dtype) if for_b else None,
             None,
             None,
             None,
         )
 
 
-def _keep(ctx: Any, a: Tensor, b: Tensor, ends: Tensor, plan: _Plan, dtype: torch.dtype) -> None:
+def _keep(ctx: Any, a: Tensor, b: Tensor, ends: Tensor, plan: Plan, dtype: torch.dtype) -> None:
     ctx.save_for_backward(a, b, ends)
     keep_for_tangents(ctx, a, b, dtype, ends)
-    ctx.plan = plan_of_gradients(plan)
+    ctx.plan = plan.of_gradients
 
 
 class _TransformedGroupedProduct(_GroupedProduct):
     """The same inside `torch.func` transformations."""
 
     @staticmethod
-    def forward(a: Tensor, b: Tensor, ends: Tensor, plan: _Plan, dtype: torch.dtype) -> Tensor:  # type: ignore[override]
-        half, level, _, chunk = plan
-        return _multiply(a, b, ends, half.text, level, chunk, dtype)
+    def forward(a: Tensor, b: Tensor, ends: Tensor, plan: Plan, dtype: torch.dtype) -> Tensor:  # type: ignore[override]
+        return _multiply(a, b, ends, plan.line, dtype)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
@@ -129,13 +116,13 @@ class _TransformedGroupedProduct(_GroupedProduct):
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> Any:
-        def product(a: Any, b: Any, _: None, plan: _Plan, dtype: torch.dtype) -> Tensor:
+        def product(a: Any, b: Any, _: None, plan: Plan, dtype: torch.dtype) -> Tensor:
             return grouped_product(a, b, ctx.saved_tensors[2], plan, dtype)
 
         return tangent_of_product(product, ctx, (*tangents[:2], None))
 
 
-def grouped_product(a: Tensor, b: Tensor, ends: Tensor, plan: _Plan, dtype: torch.dtype) -> Tensor:
+def grouped_product(a: Tensor, b: Tensor, ends: Tensor, plan: Plan, dtype: torch.dtype) -> Tensor:
     """Exact products of G groups, differentiable; dtypes and shapes are the caller's care.
 
     Parameters
@@ -158,6 +145,5 @@ def grouped_product(a: Tensor, b: Tensor, ends: Tensor, plan: _Plan, dtype: torc
         If the ends do not ascend, or end beyond the operand.
     """
     if not is_differentiated(a, b):
-        half, level, _, chunk = plan
-        return _multiply(a, b, ends, half.text, level, chunk, dtype)
+        return _multiply(a, b, ends, plan.line, dtype)
     return (_TransformedGroupedProduct if is_transformed() else _GroupedProduct).apply(a, b, ends, plan, dtype)

@@ -11,13 +11,12 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from golden.torch.products.functions.gradients import branch_of, exact_product, plan_of_gradients, round_to_half, summed
+from golden.torch.products.functions.gradients import exact_product, round_to_half, summed
 from golden.torch.products.functions.stepwise import Stepwise, gates_of, gradient_of_rows
 from golden.torch.products.operators.registered import unwatched
+from golden.torch.settings.half_type import Plan
 
 __all__ = ["Steps", "lstm_gates", "lstm_steps"]
-
-_Plan = tuple[Any, ...]
 
 
 def lstm_gates(x: Tensor, h: Tensor, state: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
@@ -43,8 +42,8 @@ class Steps(NamedTuple):
     """
 
     order: list[int]
-    collected: _Plan
-    plans: list[_Plan]
+    collected: Plan
+    plans: list[Plan]
     is_kept: bool = True
 
 
@@ -54,7 +53,7 @@ class _LstmSteps(torch.autograd.Function):
         ctx: Any, inputs: Tensor, hidden: Tensor, cell: Tensor, weight: Tensor, bias: Tensor | None, steps: Steps
     ) -> tuple[Tensor, Tensor, Tensor]:
         ctx.set_materialize_grads(False)
-        gates, half = inputs.split(len(hidden)), steps.plans[0][0]
+        gates, half = inputs.split(len(hidden)), steps.plans[0].half
         results, kept = [hidden] * len(gates), [hidden, cell]
         for step, plan in zip(steps.order, steps.plans, strict=True):
             operand = hidden
@@ -62,10 +61,10 @@ class _LstmSteps(torch.autograd.Function):
             i, f, g, o = i.sigmoid(), f.sigmoid(), g.tanh(), o.sigmoid()
             before, cell = cell, f * cell + i * g
             reached = cell.tanh()
-            hidden = results[step] = round_to_half(o * reached, plan[0], half.dtype)
+            hidden = results[step] = round_to_half(o * reached, plan.half, half.dtype)
             if steps.is_kept:
                 kept += operand, before, i, f, g, o, reached
-        ctx.steps, ctx.plan = steps, plan_of_gradients(steps.collected)
+        ctx.steps, ctx.plan = steps, steps.collected.of_gradients
         ctx.save_for_backward(inputs, weight, bias, *kept)
         return torch.cat(results), hidden, cell
 
@@ -97,7 +96,7 @@ def _gradients(
             continue
         if given:
             hidden = given[0] + given[1] if len(given) > 1 else given[0]
-            hidden = round_to_half(hidden, plan[0].of_gradients, torch.float32)
+            hidden = round_to_half(hidden, plan.half.of_gradients, torch.float32)
             through = backward.tanh_backward(hidden * o, reached)
             new = through if new is None else new + through
             last = backward.sigmoid_backward(hidden * reached, o)
@@ -110,14 +109,14 @@ def _gradients(
         gates[step], operands[step] = torch.cat(parts, -1), operand.float()
         for_hidden = None
         if at > 0 or ctx.needs_input_grad[1]:
-            for_hidden = gradient_of_rows(gates[step], operand, weight, plan_of_gradients(plan))
+            for_hidden = gradient_of_rows(gates[step], operand, weight, plan.of_gradients)
         for_cell = new * f
     gradient = torch.cat(gates)
     for_weight = for_bias = None
     if ctx.needs_input_grad[3]:
-        for_weight = exact_product(gradient.mT, torch.cat(operands), None, branch_of(ctx.plan, 1), weight.dtype)
+        for_weight = exact_product(gradient.mT, torch.cat(operands), None, ctx.plan.branch(1), weight.dtype)
     if bias is not None and ctx.needs_input_grad[4]:
-        for_bias = summed(gradient, bias.shape, bias.dtype, branch_of(ctx.plan, 2))
+        for_bias = summed(gradient, bias.shape, bias.dtype, ctx.plan.branch(2))
     return gradient, for_hidden, for_cell if ctx.needs_input_grad[2] else None, for_weight, for_bias
 
 
@@ -143,7 +142,7 @@ def _by_single_nodes(
     results = [hidden] * len(sizes)
     for step, plan in zip(steps.order, steps.plans, strict=True):
         new, cell = lstm_gates(gates[step], recurrent(hidden, step, plan), (hidden, cell))
-        hidden = results[step] = round_to_half(new, plan[0], plan[0].dtype)
+        hidden = results[step] = round_to_half(new, plan.half, plan.half.dtype)
     return torch.cat(results), hidden, cell
 
 

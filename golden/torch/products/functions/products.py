@@ -13,7 +13,7 @@ from golden.reduction import DEFAULT_CHUNK
 from golden.torch.products.functions.gradients import exact_product, plain_linear
 from golden.torch.products.operators.registered import is_plain, unwatched
 from golden.torch.settings.half import current_half, running_half
-from golden.torch.settings.half_type import HalfType
+from golden.torch.settings.half_type import Plan
 from golden.torch.settings.levels import current_pol
 from golden.torch.settings.mapped import note_maps
 from golden.torch.settings.scopes import scopes
@@ -24,17 +24,17 @@ __all__ = ["ELIGIBLE", "bmm", "check_tensors", "current_plan", "linear", "matmul
 ELIGIBLE = frozenset({torch.float32, torch.float16, torch.bfloat16})
 
 
-def current_plan() -> tuple[HalfType, int, int, int | None]:
+def current_plan() -> Plan:
     """Return the half type, the levels and the chunk length in force."""
     if scopes.precisions and not (scopes.pols or scopes.maps or scopes.mapped):  # as most often
         settings = scopes.precisions[-1]
         if settings.draws is None:
-            return settings.half, settings.level, settings.level, settings.chunk
+            return Plan(settings.half, settings.level, settings.level, settings.chunk)
     fwd, bwd = current_pol()
     if scopes.maps:
         note_maps()
     if not scopes.precisions:
-        return running_half(), fwd, bwd, _chunk(DEFAULT_CHUNK)
+        return Plan(running_half(), fwd, bwd, _chunk(DEFAULT_CHUNK))
     settings, half = scopes.precisions[-1], current_half()
     if half.accumulator is not None and scopes.pols:
         raise ValueError(
@@ -47,8 +47,8 @@ def current_plan() -> tuple[HalfType, int, int, int | None]:
                 "rounding: got 'stochastic' in code that torch.compile makes, which would have the same random bits in "
                 "every run; run it without torch.compile"
             )
-        half = half.rounded_by(settings.draws.next())
-    return half, fwd, bwd, _chunk(settings.chunk)
+        half = half.drawn(settings.draws.next())
+    return Plan(half, fwd, bwd, _chunk(settings.chunk))
 
 
 def _chunk(around: int | None) -> int | None:
@@ -109,7 +109,7 @@ def _check_devices(tensors: dict[str, torch.Tensor | None]) -> None:
 def product(a: torch.Tensor, b: torch.Tensor, initial: torch.Tensor | None = None) -> torch.Tensor:
     """Product of checked tensors of at least two axes, at the half type, levels and chunk length in force."""
     plan = current_plan()
-    return exact_product(a, b, initial, plan, plan[0].dtype)
+    return exact_product(a, b, initial, plan, plan.half.dtype)
 
 
 def matmul(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
@@ -179,7 +179,7 @@ def linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = No
     if is_plain(x, weight, bias) and _are_common(x, weight, bias):
         with torch._C._DisableTorchDispatch():
             plan = current_plan()
-            return plain_linear(x, weight, bias, plan, plan[0].dtype)
+            return plain_linear(x, weight, bias, plan, plan.half.dtype)
     check_tensors(x=x, weight=weight, bias=bias)
     fits = weight.ndim in (1, 2) and x.ndim > 0 and x.shape[-1] == weight.shape[-1]
     if not fits:

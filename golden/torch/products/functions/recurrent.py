@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -61,7 +61,7 @@ def _steps(
     order = list(range(len(sizes)))[:: -1 if reverse else 1]
     inputs = linear(rows, w_ih, b_ih).float()
     if cell is lstm_gates and _is_one_node(rows, sizes, start, weights):
-        collected, half = current_plan(), current_plan()[0]
+        collected, half = current_plan(), current_plan().half
         steps = Steps(order, collected, [current_plan() for _ in order], torch.is_grad_enabled())
         hidden = round_to_half(start[0], half, half.dtype)
         result, *last = lstm_steps(inputs, hidden, start[1].float(), w_hh, b_hh, steps)
@@ -69,7 +69,7 @@ def _steps(
     gates = inputs.split(sizes)
     recurrent = Stepwise(w_hh, b_hh, sizes)
     projection = Stepwise(rest[-1], None, sizes) if len(rest) % 2 else None
-    half = current_plan()[0]
+    half = current_plan().half
     start = (round_to_half(start[0], half, half.dtype), *(each.float() for each in start[1:]))
     state, ended, results = tuple(each[: sizes[order[0]]] for each in start), [], [rows] * len(sizes)
     for step in order:
@@ -117,18 +117,26 @@ def _checked_layers(
     return [params[number * each : (number + 1) * each] for number in range(count)]
 
 
+class _Settings(NamedTuple):
+    """The last arguments of `torch.lstm` and its kin; those of packed sequences end before `batch_first`."""
+
+    has_biases: bool
+    num_layers: int
+    dropout: float
+    train: bool
+    bidirectional: bool
+    batch_first: bool = False
+
+
 def _layers(
     rows: Tensor,
     sizes: list[int],
     states: _State,
     params: Sequence[Tensor],
-    has_biases: bool,
-    num_layers: int,
-    dropout: float,
-    train: bool,
-    bidirectional: bool,
+    given: _Settings,
     cell: _Cell,
 ) -> tuple[Tensor, _State]:
+    has_biases, num_layers, dropout, train, bidirectional = given[:5]
     check_tensors(input=rows, **{f"hx[{number}]": state for number, state in enumerate(states)})
     weights = _checked_layers(states, params, has_biases, num_layers, bidirectional)
     if not sizes:
@@ -156,31 +164,23 @@ def _padded(
     input: Tensor,
     hx: Any,
     params: Sequence[Tensor],
-    has_biases: bool,
-    num_layers: int,
-    dropout: float,
-    train: bool,
-    bidirectional: bool,
-    batch_first: bool,
+    *rest: Any,
+    **named: Any,
 ) -> tuple[Tensor, ...]:
-    steps = input.transpose(0, 1) if batch_first else input
+    settings = _Settings(*rest, **named)
+    steps = input.transpose(0, 1) if settings.batch_first else input
     states = (hx,) if isinstance(hx, Tensor) else tuple(hx)
     length, batch = steps.shape[:2]
-    rows, finals = _layers(
-        steps.flatten(0, 1), [batch] * length, states, params, has_biases, num_layers, dropout, train,
-        bidirectional, cell,
-    )  # fmt: skip
+    rows, finals = _layers(steps.flatten(0, 1), [batch] * length, states, params, settings, cell)
     result = rows.unflatten(0, (length, batch))
-    return (result.transpose(0, 1) if batch_first else result, *finals)
+    return (result.transpose(0, 1) if settings.batch_first else result, *finals)
 
 
 def _packed(
     cell: _Cell, data: Tensor, batch_sizes: Tensor, hx: Any, params: Sequence[Tensor], *rest: Any, **named: Any
 ) -> tuple[Tensor, ...]:
     states = (hx,) if isinstance(hx, Tensor) else tuple(hx)
-    names = ("has_biases", "num_layers", "dropout", "train", "bidirectional")
-    settings = dict(zip(names, rest, strict=False)) | named
-    rows, finals = _layers(data, batch_sizes.tolist(), states, params, **settings, cell=cell)
+    rows, finals = _layers(data, batch_sizes.tolist(), states, params, _Settings(*rest, **named), cell)
     return (rows, *finals)
 
 
@@ -221,7 +221,7 @@ def _cell(
     for number, each in enumerate(state):
         if each.shape != wanted:  # it would broadcast, one state to all rows
             raise ValueError(f"hx[{number}]: got shape {tuple(each.shape)}, must be {wanted} for this input and weight")
-    half = current_plan()[0]
+    half = current_plan().half
     hidden = round_to_half(state[0], half, half.dtype)
     gates = linear(x, w_ih, b_ih).float(), linear(hidden, w_hh, b_hh).float()
     new, *others = cell(*gates, (hidden.float(), *(each.float() for each in state[1:])))

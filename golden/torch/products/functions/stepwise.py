@@ -11,16 +11,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from golden.torch.products.functions.gradients import (
-    branch_of,
-    exact_product,
-    is_transformed,
-    plan_of_gradients,
-    summed,
-    without_tangents,
-)
+from golden.torch.products.functions.gradients import exact_product, is_transformed, summed, without_tangents
 from golden.torch.products.functions.products import current_plan, linear
 from golden.torch.products.operators.registered import gradient_of, multiply, note_node, unwatched
+from golden.torch.settings.half_type import Plan
 
 __all__ = ["Stepwise", "gates_of", "gradient_of_rows"]
 
@@ -33,7 +27,7 @@ class _Collected(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, weight: Tensor, bias: Tensor | None, rows: int, plan: tuple[Any, ...]) -> Tensor:
+    def forward(ctx: Any, weight: Tensor, bias: Tensor | None, rows: int, plan: Plan) -> Tensor:
         _keep_weight(ctx, weight, bias, plan)
         return _places(weight, rows)
 
@@ -42,15 +36,15 @@ class _Collected(torch.autograd.Function):
         gradient, operands = gradients[0].split(ctx.widths, -1)
         weight = bias = gradient_of(None)
         if ctx.needs_input_grad[0]:
-            weight = exact_product(gradient.mT, operands, None, branch_of(ctx.plan, 1), ctx.dtype)
+            weight = exact_product(gradient.mT, operands, None, ctx.plan.branch(1), ctx.dtype)
         if ctx.bias is not None and ctx.needs_input_grad[1]:
             shape, dtype = ctx.bias
-            bias = summed(gradient, shape, dtype, branch_of(ctx.plan, 2))
+            bias = summed(gradient, shape, dtype, ctx.plan.branch(2))
         return weight, bias, None, None
 
 
-def _keep_weight(ctx: Any, weight: Tensor, bias: Tensor | None, plan: tuple[Any, ...]) -> None:
-    ctx.plan, ctx.widths, ctx.dtype = plan_of_gradients(plan), list(weight.shape), weight.dtype
+def _keep_weight(ctx: Any, weight: Tensor, bias: Tensor | None, plan: Plan) -> None:
+    ctx.plan, ctx.widths, ctx.dtype = plan.of_gradients, list(weight.shape), weight.dtype
     ctx.bias = None if bias is None else (bias.shape, bias.dtype)
 
 
@@ -71,7 +65,7 @@ class _TransformedCollected(_Collected):
     """The same inside `torch.func` transformations."""
 
     @staticmethod
-    def forward(weight: Tensor, bias: Tensor | None, rows: int, plan: tuple[Any, ...]) -> Tensor:  # type: ignore[override]
+    def forward(weight: Tensor, bias: Tensor | None, rows: int, plan: Plan) -> Tensor:  # type: ignore[override]
         return _places(weight, rows)
 
     @staticmethod
@@ -86,10 +80,8 @@ class _Step(torch.autograd.Function):
     """An exact linear layer with a result in fp32; `place` collects the gradient of its weight and bias."""
 
     @staticmethod
-    def forward(
-        ctx: Any, operand: Tensor, weight: Tensor, bias: Tensor | None, place: Tensor, plan: tuple[Any, ...]
-    ) -> Tensor:
-        ctx.plan = plan_of_gradients(plan)
+    def forward(ctx: Any, operand: Tensor, weight: Tensor, bias: Tensor | None, place: Tensor, plan: Plan) -> Tensor:
+        ctx.plan = plan.of_gradients
         ctx.save_for_backward(operand, weight)
         return gates_of(operand, weight, bias, plan)
 
@@ -102,16 +94,15 @@ class _Step(torch.autograd.Function):
         return rows, None, None, place, None
 
 
-def gates_of(operand: Tensor, weight: Tensor, bias: Tensor | None, plan: tuple[Any, ...]) -> Tensor:
+def gates_of(operand: Tensor, weight: Tensor, bias: Tensor | None, plan: Plan) -> Tensor:
     """Return the rows of a step multiplied by the weight, in fp32."""
-    half, fwd, _, chunk = plan
-    return multiply(operand, weight.mT, bias, half.text, fwd, chunk, half.dtype).float()
+    return multiply(operand, weight.mT, bias, plan.line, plan.half.dtype).float()
 
 
-def gradient_of_rows(gradient: Tensor, operand: Tensor, weight: Tensor, plan: tuple[Any, ...]) -> Tensor:
+def gradient_of_rows(gradient: Tensor, operand: Tensor, weight: Tensor, plan: Plan) -> Tensor:
     """Return the gradient of the rows of a step; `plan` is that of gradients."""
-    rounded = gradient.to(plan[0].dtype)
-    return exact_product(rounded, weight, None, branch_of(plan, 1), gradient_of(operand).dtype)
+    rounded = gradient.to(plan.half.dtype)
+    return exact_product(rounded, weight, None, plan.branch(1), gradient_of(operand).dtype)
 
 
 class _TransformedStep(_Step):
@@ -119,14 +110,14 @@ class _TransformedStep(_Step):
 
     @staticmethod
     def forward(  # type: ignore[override]
-        operand: Tensor, weight: Tensor, bias: Tensor | None, place: Tensor, plan: tuple[Any, ...]
+        operand: Tensor, weight: Tensor, bias: Tensor | None, place: Tensor, plan: Plan
     ) -> Tensor:
         return gates_of(operand, weight, bias, plan)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
         operand, weight, *_, plan = inputs
-        ctx.plan = plan_of_gradients(plan)
+        ctx.plan = plan.of_gradients
         ctx.save_for_backward(operand, weight)
 
     vmap, jvp = staticmethod(_no_vmap), staticmethod(without_tangents)
@@ -141,13 +132,11 @@ class Stepwise:
         As of `golden.torch.linear`.
     sizes : list of int
         Rows of each step.
-    plan : tuple, optional
+    plan : Plan, optional
         Of the gradient of the weight, that in force unless given.
     """
 
-    def __init__(
-        self, weight: Tensor, bias: Tensor | None, sizes: list[int], plan: tuple[Any, ...] | None = None
-    ) -> None:
+    def __init__(self, weight: Tensor, bias: Tensor | None, sizes: list[int], plan: Plan | None = None) -> None:
         self.weight, self.bias = weight, bias
         self.places: Sequence[Tensor] = ()
         plan = plan or current_plan()  # also where nothing is differentiated: products have the same numbers then
@@ -155,7 +144,7 @@ class Stepwise:
             collected = _TransformedCollected if is_transformed() else _Collected
             self.places = collected.apply(weight, bias, sum(sizes), plan).split(sizes)
 
-    def __call__(self, operand: Tensor, step: int, plan: tuple[Any, ...] | None = None) -> Tensor:
+    def __call__(self, operand: Tensor, step: int, plan: Plan | None = None) -> Tensor:
         """Return the layer of the rows of a step, in fp32; `plan` is that in force unless given."""
         if not self.places:
             return linear(operand, self.weight, self.bias).float()

@@ -11,38 +11,34 @@ from typing import Any
 import torch
 
 from golden.torch.products.functions.gradients import (
-    branch_of,
     has_derivatives,
     is_transformed,
     keep_for_tangents,
     one_by_one,
-    plan_of_gradients,
     summed,
     tangent_of_product,
 )
 from golden.torch.products.operators import registered as operators
 from golden.torch.products.operators.registered import gradient_of
 from golden.torch.products.windows import Geometry
-from golden.torch.settings.half_type import HalfType
+from golden.torch.settings.half_type import Plan
 
 __all__ = ["convolved", "transposed"]
 
-_Plan = tuple[HalfType, int, int, int | None]
 _Size = tuple[int, ...]
 
 
-def _settings(geometry: Geometry, plan: _Plan) -> tuple[Any, ...]:
-    half, level, _, chunk = plan
-    return (*map(list, geometry[:3]), geometry.groups, half.text, level, chunk)
+def _settings(geometry: Geometry, plan: Plan) -> tuple[Any, ...]:
+    return (*map(list, geometry[:3]), geometry.groups, plan.line)
 
 
-def _keep(ctx: Any, operands: tuple[Any, ...], geometry: Geometry, plan: _Plan, dtype: torch.dtype) -> None:
+def _keep(ctx: Any, operands: tuple[Any, ...], geometry: Geometry, plan: Plan, dtype: torch.dtype) -> None:
     ctx.save_for_backward(*operands)
     keep_for_tangents(ctx, operands[0], operands[1], dtype)
     ctx.geometry, ctx.plan = geometry, plan
 
 
-def _of_bias(gradient: torch.Tensor, bias: torch.Tensor, plan: _Plan) -> torch.Tensor:
+def _of_bias(gradient: torch.Tensor, bias: torch.Tensor, plan: Plan) -> torch.Tensor:
     """Sum over items and positions, in order, in fp32, and round once."""
     gradient_of(None)
     return summed(gradient.movedim(1, -1).flatten(0, -2), bias.shape, bias.dtype, plan)
@@ -56,10 +52,10 @@ class _Convolved(torch.autograd.Function):
         weight: torch.Tensor,
         bias: torch.Tensor | None,
         geometry: Geometry,
-        plan: _Plan,
+        plan: Plan,
         dtype: torch.dtype,
     ) -> torch.Tensor:
-        _keep(ctx, (x, weight, bias), geometry, plan_of_gradients(plan), dtype)
+        _keep(ctx, (x, weight, bias), geometry, plan.of_gradients, dtype)
         return operators.convolution(x, weight, bias, *_settings(geometry, plan), dtype)
 
     @staticmethod
@@ -70,13 +66,13 @@ class _Convolved(torch.autograd.Function):
         geometry, plan = ctx.geometry, ctx.plan
         for_x, for_weight, for_bias = ctx.needs_input_grad[:3]
         return (
-            transposed(gradient, weight, None, gradient_of(x).shape[2:], geometry, branch_of(plan, 1), x.dtype)
+            transposed(gradient, weight, None, gradient_of(x).shape[2:], geometry, plan.branch(1), x.dtype)
             if for_x
             else None,
-            _of_kernels(gradient, x, gradient_of(weight).shape[2:], geometry, branch_of(plan, 2), weight.dtype)
+            _of_kernels(gradient, x, gradient_of(weight).shape[2:], geometry, plan.branch(2), weight.dtype)
             if for_weight
             else None,
-            _of_bias(gradient, bias, branch_of(plan, 3)) if for_bias else None,
+            _of_bias(gradient, bias, plan.branch(3)) if for_bias else None,
             None,
             None,
             None,
@@ -92,10 +88,10 @@ class _Transposed(torch.autograd.Function):
         bias: torch.Tensor | None,
         size: _Size,
         geometry: Geometry,
-        plan: _Plan,
+        plan: Plan,
         dtype: torch.dtype,
     ) -> torch.Tensor:
-        _keep(ctx, (x, weight, bias), geometry, plan_of_gradients(plan), dtype)
+        _keep(ctx, (x, weight, bias), geometry, plan.of_gradients, dtype)
         ctx.size = size
         return operators.convolution_transposed(x, weight, bias, list(size), *_settings(geometry, plan), dtype)
 
@@ -107,11 +103,11 @@ class _Transposed(torch.autograd.Function):
         geometry, plan = ctx.geometry, ctx.plan
         for_x, for_weight, for_bias = ctx.needs_input_grad[:3]
         return (
-            convolved(gradient, weight, None, geometry, branch_of(plan, 1), gradient_of(x).dtype) if for_x else None,
-            _of_kernels(x, gradient, gradient_of(weight).shape[2:], geometry, branch_of(plan, 2), weight.dtype)
+            convolved(gradient, weight, None, geometry, plan.branch(1), gradient_of(x).dtype) if for_x else None,
+            _of_kernels(x, gradient, gradient_of(weight).shape[2:], geometry, plan.branch(2), weight.dtype)
             if for_weight
             else None,
-            _of_bias(gradient, bias, branch_of(plan, 3)) if for_bias else None,
+            _of_bias(gradient, bias, plan.branch(3)) if for_bias else None,
             None,
             None,
             None,
@@ -127,7 +123,7 @@ class _OfKernels(torch.autograd.Function):
         x: torch.Tensor,
         size: _Size,
         geometry: Geometry,
-        plan: _Plan,
+        plan: Plan,
         dtype: torch.dtype,
     ) -> torch.Tensor:
         _keep(ctx, (gradient, x), geometry, plan, dtype)
@@ -140,7 +136,7 @@ class _OfKernels(torch.autograd.Function):
         if kernels is None:
             return (None,) * len(ctx.needs_input_grad)
         for_gradient, for_x = ctx.needs_input_grad[:2]
-        plans = branch_of(ctx.plan, 1), branch_of(ctx.plan, 2)
+        plans = ctx.plan.branch(1), ctx.plan.branch(2)
         return (
             convolved(x, kernels, None, ctx.geometry, plans[0], gradient_of(gradient).dtype) if for_gradient else None,
             transposed(gradient, kernels, None, gradient_of(x).shape[2:], ctx.geometry, plans[1], x.dtype)
@@ -163,14 +159,14 @@ class _TransformedConvolved(_Convolved):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        _keep(ctx, inputs[:3], inputs[-3], plan_of_gradients(inputs[-2]), inputs[-1])
+        _keep(ctx, inputs[:3], inputs[-3], inputs[-2].of_gradients, inputs[-1])
         ctx.size = inputs[3]
 
     vmap = one_by_one(lambda *given: convolved(*given))
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> Any:
-        def product(x: Any, weight: Any, bias: Any, plan: _Plan, dtype: torch.dtype) -> torch.Tensor:
+        def product(x: Any, weight: Any, bias: Any, plan: Plan, dtype: torch.dtype) -> torch.Tensor:
             return convolved(x, weight, bias, ctx.geometry, plan, dtype)
 
         return tangent_of_product(product, ctx, tangents)
@@ -187,7 +183,7 @@ class _TransformedTransposed(_Transposed):
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> Any:
-        def product(x: Any, weight: Any, bias: Any, plan: _Plan, dtype: torch.dtype) -> torch.Tensor:
+        def product(x: Any, weight: Any, bias: Any, plan: Plan, dtype: torch.dtype) -> torch.Tensor:
             return transposed(x, weight, bias, ctx.size, ctx.geometry, plan, dtype)
 
         return tangent_of_product(product, ctx, tangents)
@@ -208,7 +204,7 @@ class _TransformedOfKernels(_OfKernels):
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> Any:
-        def product(gradient: Any, x: Any, _: None, plan: _Plan, dtype: torch.dtype) -> torch.Tensor:
+        def product(gradient: Any, x: Any, _: None, plan: Plan, dtype: torch.dtype) -> torch.Tensor:
             return _of_kernels(gradient, x, ctx.size, ctx.geometry, plan, dtype)
 
         return tangent_of_product(product, ctx, (*tangents[:2], None))
@@ -219,7 +215,7 @@ def convolved(
     weight: torch.Tensor,
     bias: torch.Tensor | None,
     geometry: Geometry,
-    plan: _Plan,
+    plan: Plan,
     dtype: torch.dtype,
 ) -> torch.Tensor:
     """Exact products of the windows of `x` (B, C, ...) by `weight` (N, C / groups, ...), differentiable."""
@@ -234,7 +230,7 @@ def transposed(
     bias: torch.Tensor | None,
     size: _Size,
     geometry: Geometry,
-    plan: _Plan,
+    plan: Plan,
     dtype: torch.dtype,
 ) -> torch.Tensor:
     """Exact products of `x` (B, N, ...) by `weight` (N, C / groups, ...), added into (B, C, *size), differentiable."""
@@ -246,7 +242,7 @@ def transposed(
 
 
 def _of_kernels(
-    gradient: torch.Tensor, x: torch.Tensor, size: _Size, geometry: Geometry, plan: _Plan, dtype: torch.dtype
+    gradient: torch.Tensor, x: torch.Tensor, size: _Size, geometry: Geometry, plan: Plan, dtype: torch.dtype
 ) -> torch.Tensor:
     if not has_derivatives():
         return operators.convolution_of_kernels(gradient, x, list(size), *_settings(geometry, plan), dtype)

@@ -11,17 +11,15 @@ from numpy.typing import NDArray
 
 import golden
 from golden import mx
-from golden.accumulator import Accumulator
 from golden.arrays.randomness import random_words
 from golden.cuda.accumulations import AccumulationPlan, plan_accumulation
 from golden.cuda.arrays import blocks_launch, rounding_launch, softmax_launch
 from golden.cuda.launching import Device
-from golden.cuda.plan import FLOAT32, THREADS, Launch, ProductPlan, plan_product
+from golden.cuda.plan import FLOAT32, THREADS, Arrays, Launch, ProductPlan, plan_product
 from golden.cuda.variants import name_of
 from golden.formats import FloatFormat
-from golden.kernels.products import Formats
 from golden.reduction import Reduction
-from golden.rounding import ReductionRounding, Rounding
+from golden.rounding import Randomness, Rounding
 from golden.torch.products.gpu.memory import matrix_of, refuse_in_capture
 
 __all__ = [
@@ -74,7 +72,7 @@ def launch(card: Device, made: Launch) -> None:
     card.launch(card.kernel(made.variant, made.kernel), made.blocks, THREADS, 0, made.arguments)
 
 
-def check_product(card: Device, device: torch.device, formats: Formats) -> None:
+def check_product(card: Device, device: torch.device, reduction: Reduction) -> None:
     """Compare a product of some 10^5 outputs with that of the CPU.
 
     Raises
@@ -83,14 +81,14 @@ def check_product(card: Device, device: torch.device, formats: Formats) -> None:
         If an output differs; it says which operands give what.
     """
     _check_sums(
-        card, device, formats, formats.operand, Reduction(formats.inner, formats.chunk, formats.outer),
-        lambda *given: plan_product(formats, *given, processors=card.processors, native=card.native),
-    )  # fmt: skip
+        card,
+        device,
+        reduction,
+        lambda arrays: plan_product(reduction, arrays, processors=card.processors, native=card.native),
+    )
 
 
-def check_accumulation(
-    card: Device, device: torch.device, rule: Accumulator, operand: FloatFormat, formats: Formats
-) -> None:
+def check_accumulation(card: Device, device: torch.device, reduction: Reduction) -> None:
     """Compare a product that another machine sums with that of the CPU.
 
     Raises
@@ -98,31 +96,24 @@ def check_accumulation(
     RuntimeError
         If an output differs; it says which operands give what.
     """
-    _check_sums(
-        card, device, formats, operand, rule,
-        lambda *given: plan_accumulation(formats, *given, rule=rule, operand=operand),
-    )  # fmt: skip
+    _check_sums(card, device, reduction, lambda arrays: plan_accumulation(reduction, arrays))
 
 
 def _check_sums(
     card: Device,
     device: torch.device,
-    formats: Formats,
-    operand: FloatFormat,
-    reduction: Reduction | Accumulator,
-    plan_of: Callable[..., Planned],
+    reduction: Reduction,
+    plan_of: Callable[[Arrays], Planned],
 ) -> None:
     generator = np.random.default_rng(1)
-    a, b = (drawn_operands(generator, operand, shape) for shape in ((_ROWS, _LENGTH), (_LENGTH, _ROWS)))
+    a, b = (drawn_operands(generator, reduction.factors, shape) for shape in ((_ROWS, _LENGTH), (_LENGTH, _ROWS)))
     x, y = (torch.from_numpy(each).to(device) for each in (a, b))
     result = torch.empty((_ROWS, _ROWS), dtype=torch.float32, device=device)
-    plan = plan_of((), (_ROWS, _LENGTH, _ROWS), *map(matrix_of, (x, y, result)))
+    plan = plan_of(Arrays((), (_ROWS, _LENGTH, _ROWS), *map(matrix_of, (x, y, result))))
     workspace = torch.empty(plan.workspace_bytes, dtype=torch.uint8, device=device)
     for each in plan.launches(workspace.data_ptr()):
         launch(card, each)
-    expected = golden.matmul_values(
-        a, b, operand=operand, reduction=reduction, out=formats.destination, **vars(formats.rounding)
-    )  # fmt: skip
+    expected = golden.matmul_values(a, b, reduction=reduction)
     wrong = _first_difference(result, expected)
     if wrong is not None:
         row, column = divmod(wrong[0], _ROWS)
@@ -146,10 +137,10 @@ def check_arrays(
     RuntimeError
         If an output differs; it says which operands give what.
     """
-    generator, rounding = np.random.default_rng(2), ReductionRounding(out_rounding=mode, seed=_SEED, call=_CALL)
+    generator, bits = np.random.default_rng(2), Randomness(seed=_SEED, call=_CALL)
     if softmax is None:
         values = generator.integers(0, 2**32, (_ROWS, _ROWS), np.uint32).view(np.float32)
-        random = random_words(values.shape, rounding)(_STEP) if mode is Rounding.STOCHASTIC else None
+        random = random_words(values.shape, bits)(_STEP) if mode is Rounding.STOCHASTIC else None
         expected = golden.quantize(values, fmt, rounding=mode, random=random)
     else:
         values = drawn_operands(generator, fmt, (_ROWS, _ROWS))
@@ -158,11 +149,12 @@ def check_arrays(
     result = torch.empty_like(x)
     places = x.data_ptr(), result.data_ptr()
     if softmax is None:
-        launch(card, rounding_launch(*places, values.size, FLOAT32, FLOAT32, fmt, rounding, step=_STEP))
+        conversion = Reduction(out=fmt, out_rounding=mode, random=bits)
+        launch(card, rounding_launch(*places, values.size, (FLOAT32, FLOAT32), conversion, step=_STEP))
     else:
         table = torch.from_numpy(np.array(softmax)).to(device)
         rows, length = values.shape
-        launch(card, softmax_launch(*places, table.data_ptr(), rows, length, FLOAT32, FLOAT32, fmt))
+        launch(card, softmax_launch(*places, table.data_ptr(), rows, length, (FLOAT32, FLOAT32), fmt))
     wrong = _first_difference(result, expected)
     if wrong is not None:
         row, column = divmod(wrong[0], _ROWS)

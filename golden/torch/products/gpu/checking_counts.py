@@ -6,11 +6,10 @@ import numpy as np
 import torch
 
 import golden
-from golden.cuda.counting import NUMBERS, SLOTS, counted_launch, counts_of, exponents_launch
+from golden.cuda.counting import NUMBERS, SLOTS, Wanted, counted_launch, counts_of, exponents_launch
 from golden.cuda.launching import Device
-from golden.cuda.plan import FLOAT32
+from golden.cuda.plan import FLOAT32, Arrays
 from golden.flags import EVENTS
-from golden.kernels.products import Formats
 from golden.reduction import Reduction
 from golden.torch.products.gpu.checking import complaint, drawn_operands, in_hex, launch
 from golden.torch.products.gpu.memory import matrix_of
@@ -20,7 +19,7 @@ __all__ = ["check_counts", "check_exponents"]
 _ROWS, _LENGTH = 320, 40  # longer than a chunk
 
 
-def check_counts(card: Device, device: torch.device, formats: Formats) -> None:
+def check_counts(card: Device, device: torch.device, reduction: Reduction) -> None:
     """Compare the results of a product that counts, and the counts of each of them, with those of the CPU.
 
     Raises
@@ -29,20 +28,15 @@ def check_counts(card: Device, device: torch.device, formats: Formats) -> None:
         If one differs; it says which operands give what.
     """
     generator = np.random.default_rng(3)
-    a, b = (drawn_operands(generator, formats.operand, shape) for shape in ((_ROWS, _LENGTH), (_LENGTH, _ROWS)))
+    a, b = (drawn_operands(generator, reduction.factors, shape) for shape in ((_ROWS, _LENGTH), (_LENGTH, _ROWS)))
     x, y = (torch.from_numpy(each).to(device) for each in (a, b))
     result = torch.empty((_ROWS, _ROWS), dtype=torch.float32, device=device)
     numbers = torch.zeros((NUMBERS, _ROWS, _ROWS), dtype=torch.int64, device=device)
-    sizes = _ROWS, _LENGTH, _ROWS
-    made = counted_launch(
-        formats, (), sizes, *map(matrix_of, (x, y, result)), numbers=numbers.data_ptr(), form=True
-    )  # fmt: skip
+    arrays = Arrays((), (_ROWS, _LENGTH, _ROWS), *map(matrix_of, (x, y, result)))
+    made = counted_launch(reduction, arrays, Wanted(numbers.data_ptr(), True))
     assert made is not None
     launch(card, made)
-    expected, counts = golden.matmul_values(
-        a, b, operand=formats.operand, reduction=Reduction(formats.inner, formats.chunk, formats.outer),
-        out=formats.destination, counts=True, **vars(formats.rounding),
-    )  # fmt: skip
+    expected, counts = golden.matmul_values(a, b, reduction=reduction, counts=True)
     found = counts_of(numbers.cpu().numpy(), 0, 0)
     pairs = {"a result": (result.cpu().numpy().view(np.uint32), np.asarray(expected).view(np.uint32))}
     for kind in ("products", "promotions"):
@@ -55,7 +49,7 @@ def check_counts(card: Device, device: torch.device, formats: Formats) -> None:
             row, column = different[0]
             operands = f"a = {in_hex(a[row])} and b = {in_hex(b[:, column])}"
             wrong = row, int(got[row, column]), int(wanted[row, column])
-            what = f"{name}, counting in {formats.rounding.rounding},"
+            what = f"{name}, counting in {reduction.rounding},"
             raise RuntimeError(complaint(card, device, what, wrong, operands))
 
 

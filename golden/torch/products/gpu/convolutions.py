@@ -8,12 +8,13 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from golden.cuda.plan import Matrix
+from golden.cuda.plan import Arrays, Matrix
+from golden.reduction import Reduction
 from golden.torch.products.gpu.elementwise import rounded
 from golden.torch.products.gpu.memory import MEMORY, check_device, constant, readable
 from golden.torch.products.gpu.products import is_served, matrix_product, multiply, operand_values
-from golden.torch.products.windows import MOST_VALUES, Geometry, Summing, tables
-from golden.torch.settings.draws import FIRST_PART, branched
+from golden.torch.products.windows import MOST_VALUES, Geometry, formats_of, tables
+from golden.torch.settings.draws import part_of
 
 __all__ = ["Windows", "convolution", "kernel_product", "padded", "transposed"]
 
@@ -24,8 +25,9 @@ def padded(x: torch.Tensor, sides: tuple[int, ...]) -> torch.Tensor:
     return F.pad(x, [side for pair in reversed(list(pairs)) for side in pair]) if any(sides) else x
 
 
-def _operands(first: torch.Tensor, second: torch.Tensor, summing: Summing) -> tuple[torch.Tensor, torch.Tensor]:
-    return operand_values(first, summing.operand).contiguous(), operand_values(second, summing.operand).contiguous()
+def _operands(first: torch.Tensor, second: torch.Tensor, reduction: Reduction) -> tuple[torch.Tensor, torch.Tensor]:
+    operand, _ = formats_of(reduction)
+    return operand_values(first, operand).contiguous(), operand_values(second, operand).contiguous()
 
 
 class Windows:
@@ -60,7 +62,7 @@ def convolution(
     weight: torch.Tensor,
     bias: torch.Tensor | None,
     geometry: Geometry,
-    summing: Summing,
+    reduction: Reduction,
     dtype: torch.dtype,
 ) -> torch.Tensor | None:
     """Multiply windows of `x` (B, C, ...) by kernels (N, C / groups, ...): (B, N, ...)."""
@@ -68,9 +70,9 @@ def convolution(
     size = tuple(weight.shape[2:])
     counts = geometry.positions(tuple(x.shape[2:]), size)
     result = torch.empty((len(x), len(weight), *counts), dtype=dtype, device=x.device)
-    if not is_served(summing, result.numel()):
+    if not is_served(reduction, result.numel()):
         return None
-    data, kernels = _operands(padded(x, geometry.sides), weight, summing)
+    data, kernels = _operands(padded(x, geometry.sides), weight, reduction)
     windows = Windows(data, size, counts, geometry)
     outputs, length, places = len(weight) // geometry.groups, math.prod(weight.shape[1:]), math.prod(counts)
     left = Matrix(kernels.data_ptr(), MEMORY[kernels.dtype], length, 1, (0, outputs * length))
@@ -83,7 +85,8 @@ def convolution(
     if bias is not None:
         bias = readable(bias)
         start = Matrix(bias.data_ptr(), MEMORY[bias.dtype], bias.stride(0), 0, (0, outputs * bias.stride(0)))
-    multiply(x.device, summing, (len(x), geometry.groups), (outputs, length, places), left, right, into, start)
+    batch, shape = (len(x), geometry.groups), (outputs, length, places)
+    multiply(x.device, reduction, Arrays(batch, shape, left, right, into, start))
     return result
 
 
@@ -92,16 +95,16 @@ def kernel_product(
     x: torch.Tensor,
     size: tuple[int, ...],
     geometry: Geometry,
-    summing: Summing,
+    reduction: Reduction,
     dtype: torch.dtype,
 ) -> torch.Tensor | None:
     """Multiply (B, N, positions) by the windows of `x` (B, C, ...) at them: kernels (N, C / groups, *size)."""
     check_device(gradient=gradient, x=x)
     items, whole, *counts = gradient.shape
     result = torch.empty((whole, x.shape[1] // geometry.groups, *size), dtype=dtype, device=x.device)
-    if not is_served(summing, result.numel()):
+    if not is_served(reduction, result.numel()):
         return None
-    g, data = _operands(gradient, padded(x, geometry.sides), summing)
+    g, data = _operands(gradient, padded(x, geometry.sides), reduction)
     windows = Windows(data, size, tuple(counts), geometry)
     outputs, places, length = whole // geometry.groups, math.prod(counts), math.prod(result.shape[1:])
     along = constant(
@@ -114,7 +117,8 @@ def kernel_product(
         data.data_ptr(), MEMORY[data.dtype], 0, 0, (windows.group,), windows.table("items"), windows.table("elements")
     )
     into = Matrix(result.data_ptr(), MEMORY[dtype], length, 1, (outputs * length,))
-    multiply(x.device, summing, (geometry.groups,), (outputs, items * places, length), left, right, into)
+    arrays = Arrays((geometry.groups,), (outputs, items * places, length), left, right, into)
+    multiply(x.device, reduction, arrays)
     return result
 
 
@@ -124,7 +128,7 @@ def transposed(
     bias: torch.Tensor | None,
     size: tuple[int, ...],
     geometry: Geometry,
-    summing: Summing,
+    reduction: Reduction,
     dtype: torch.dtype,
 ) -> torch.Tensor | None:
     """Multiply (B, N, positions) by kernels (N, C / groups, ...), for every window; add up: (B, C, *size).
@@ -136,7 +140,7 @@ def transposed(
     channels, outputs, count = weight.shape[1], len(weight) // groups, math.prod(counts)
     matrices = weight.reshape(groups, outputs, channels * math.prod(lengths)).mT
     items = max(1, MOST_VALUES // max(1, groups * matrices.shape[1] * count))  # as on the CPU, for the random bits
-    if not is_served(summing, items * groups * matrices.shape[1] * count):
+    if not is_served(reduction, items * groups * matrices.shape[1] * count):
         return None
     whole = tuple((n - 1) * s + d * (k - 1) + 1 for n, s, d, k in zip(counts, *geometry[:2], lengths, strict=True))
     ends_of = zip(size, geometry.sides[::2], whole, strict=True)
@@ -144,8 +148,7 @@ def transposed(
     result = torch.empty((len(g), groups * channels, *size), dtype=torch.float32, device=g.device)
     for first in range(0, len(g), items):
         part = g[first : first + items].reshape(-1, groups, outputs, count)
-        sums = summing._replace(rounding=branched(summing.rounding, FIRST_PART + first))
-        each = matrix_product(matrices, part, None, sums, torch.float32)
+        each = matrix_product(matrices, part, None, part_of(reduction, first), torch.float32)
         assert each is not None
         each = each.reshape(len(part), groups * channels, *lengths, *counts)
         total = torch.zeros((len(part), groups * channels, *whole), dtype=torch.float32, device=g.device)
@@ -155,5 +158,5 @@ def transposed(
             total[(slice(None), slice(None), *places)] += each[(slice(None), slice(None), *element)]
         result[first : first + items] = padded(total, tuple(cut))
     if bias is not None:
-        result += rounded(bias, summing.half, torch.float32).reshape(-1, *(1 for _ in size))
-    return rounded(result, summing.half, dtype)
+        result += rounded(bias, Reduction(out=reduction.result), torch.float32).reshape(-1, *(1 for _ in size))
+    return rounded(result, Reduction(out=reduction.result), dtype)

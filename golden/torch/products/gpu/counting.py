@@ -6,21 +6,20 @@ What is counted stays in tensors of the device, to which every call adds.
 from __future__ import annotations
 
 from math import prod
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict, Unpack
 
 import torch
 
-from golden.arrays.plans import check_length, steps_of
+from golden.arrays.requests import steps_of
 from golden.counts import Counts
-from golden.cuda.counting import NUMBERS, SLOTS, counted_launch, counts_of, exponents_launch
-from golden.kernels.products import Formats
+from golden.cuda.counting import NUMBERS, SLOTS, Wanted, counted_launch, counts_of, exponents_launch
+from golden.cuda.plan import Arrays
 from golden.reduction import Reduction
 from golden.torch.products.gpu.checking import launch, once
 from golden.torch.products.gpu.checking_counts import check_counts, check_exponents
 from golden.torch.products.gpu.devices import device_of
 from golden.torch.products.gpu.memory import MEMORY, check_device, matrix_of, readable
-from golden.torch.products.gpu.products import is_served, mode_of
-from golden.torch.products.windows import Summing
+from golden.torch.products.gpu.products import check_length, is_served, key_of
 
 __all__ = ["CountedNumbers", "add_exponents", "counted_product", "is_counted"]
 
@@ -45,22 +44,27 @@ class CountedNumbers(NamedTuple):
         return counts_of(self.numbers.cpu().numpy(), self.products, self.promotions)
 
 
-def is_counted(summing: Summing, results: int) -> bool:
-    """Tell whether the kernels count a product; the accumulators of other machines count nothing."""
-    return isinstance(summing.reduction, Reduction) and is_served(summing, results)
+def is_counted(reduction: Reduction, results: int) -> bool:
+    """Return whether the kernels count a product; the accumulators of other machines count nothing."""
+    return reduction.accumulator is None and is_served(reduction, results)
+
+
+class CountKeywords(TypedDict, total=False):
+    """What is wanted of a counted product; see `counted_product`."""
+
+    counts: bool | str
+    counted_rows: torch.Tensor | None
+    numbers: torch.Tensor | None
+    reference: torch.Tensor | None
+    only_if: torch.Tensor | None
 
 
 def counted_product(
     a: torch.Tensor,
     b: torch.Tensor,
     initial: torch.Tensor | None,
-    summing: Summing,
-    *,
-    counts: bool | str = "sum",
-    counted_rows: torch.Tensor | None = None,
-    numbers: torch.Tensor | None = None,
-    reference: torch.Tensor | None = None,
-    only_if: torch.Tensor | None = None,
+    reduction: Reduction,
+    **wanted: Unpack[CountKeywords],
 ) -> tuple[torch.Tensor, CountedNumbers]:
     """Multiply (..., M, K) by (..., K, N), and count: the counts of `golden.matmul_values`.
 
@@ -69,7 +73,7 @@ def counted_product(
     a, b : Tensor
     initial : Tensor, optional
         It broadcasts to the result, and is rounded to the format of the results.
-    summing : Summing
+    reduction : Reduction
         Of a product that `is_counted`.
     counts : True, "rows" or "sum"
         Counts of each result, (..., M, N), of each row, (..., M), or of all together.
@@ -95,11 +99,11 @@ def counted_product(
     ValueError
         If the tensors are not on one device, or there are more products than random bits have places for.
     """
+    counts, counted_rows = wanted.get("counts", "sum"), wanted.get("counted_rows")
+    numbers, reference, only_if = wanted.get("numbers"), wanted.get("reference"), wanted.get("only_if")
     check_device(a=a, b=b, initial=initial, counted_rows=counted_rows, numbers=numbers, reference=reference)
-    half, operand, plan, rounding = summing
-    assert isinstance(plan, Reduction)
     assert all(each is None or each.is_contiguous() for each in (counted_rows, numbers, reference))
-    check_length(a.shape[-1], rounding)
+    check_length(a.shape[-1], reduction)
     batch = torch.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     rows, length, columns = a.shape[-2], a.shape[-1], b.shape[-1]
     computed = rows if counted_rows is None else len(counted_rows)
@@ -113,19 +117,15 @@ def counted_product(
         given = [each.reshape(-1, *each.shape[-2:]) for each in given]
         batch = torch.Size((prod(batch),))
     card = device_of(a.device)
-    formats = Formats.of(operand, plan, half, as_values=True, rounding=rounding)
-    once(card, ("counted", formats._replace(rounding=mode_of(rounding))), lambda: check_counts(card, a.device, formats))
-    made = counted_launch(
-        formats, tuple(batch), (rows, length, columns), *map(matrix_of, given),
-        numbers=numbers.data_ptr(), form=counts, initial_format=half, computed=computed,
-        rows=0 if counted_rows is None else counted_rows.data_ptr(),
-        reference=0 if reference is None else reference.data_ptr(),
-        only_if=0 if only_if is None else only_if.data_ptr(),
-    )  # fmt: skip
+    once(card, ("counted", key_of(reduction)), lambda: check_counts(card, a.device, reduction))
+    arrays = Arrays(tuple(batch), (rows, length, columns), *map(matrix_of, given))
+    tables = [0 if each is None else each.data_ptr() for each in (counted_rows, reference, only_if)]
+    asked = Wanted(numbers.data_ptr(), counts, tables[0], computed, tables[1], tables[2])
+    made = counted_launch(reduction, arrays, asked, initial_format=reduction.result)
     if made is not None:
         launch(card, made)
     each = 1 if counts is True else columns if counts == "rows" else prod(batch) * computed * columns
-    products, promotions = steps_of(plan, length)
+    products, promotions = steps_of(reduction, length)
     return result, CountedNumbers(numbers, products * each, promotions * each)
 
 

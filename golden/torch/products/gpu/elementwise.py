@@ -11,7 +11,7 @@ from golden.arrays.normalisation import exponential_table
 from golden.cuda.arrays import blocks_launch, rounding_launch, softmax_launch
 from golden.formats import FloatFormat
 from golden.philox import FINAL_CONVERSION
-from golden.rounding import NEAREST, ReductionRounding
+from golden.reduction import Reduction
 from golden.torch.products.gpu.checking import check_arrays, check_blocks, launch, once
 from golden.torch.products.gpu.devices import device_of
 from golden.torch.products.gpu.memory import MEMORY, constant, readable
@@ -19,14 +19,8 @@ from golden.torch.products.gpu.memory import MEMORY, constant, readable
 __all__ = ["exponentials", "rounded", "rounded_to_blocks", "softmax16"]
 
 
-def rounded(
-    x: torch.Tensor,
-    fmt: FloatFormat,
-    dtype: torch.dtype,
-    rounding: ReductionRounding = NEAREST,
-    step: int = FINAL_CONVERSION,
-) -> torch.Tensor:
-    """Round values to a format once, in the mode `out_rounding`, into a tensor of the same shape.
+def rounded(x: torch.Tensor, conversion: Reduction, dtype: torch.dtype, step: int = FINAL_CONVERSION) -> torch.Tensor:
+    """Round values once, as the last conversion of a reduction does, into a tensor of the same shape.
 
     At most 2**32 values are rounded stochastically: random bits have places for no more.
     """
@@ -34,10 +28,10 @@ def rounded(
     result = torch.empty(x.shape, dtype=dtype, device=x.device)
     if values.numel():
         made = rounding_launch(
-            values.data_ptr(), result.data_ptr(), values.numel(), MEMORY[values.dtype], MEMORY[dtype], fmt, rounding,
+            values.data_ptr(), result.data_ptr(), values.numel(), (MEMORY[values.dtype], MEMORY[dtype]), conversion,
             step=step,
         )  # fmt: skip
-        card, mode = device_of(x.device), rounding.out_rounding
+        card, fmt, mode = device_of(x.device), conversion.result, conversion.out_rounding
         once(card, ("rounded", fmt, mode), lambda: check_arrays(card, x.device, fmt, mode=mode))
         launch(card, made)
     return result
@@ -65,7 +59,7 @@ def softmax16(x: torch.Tensor, fmt: FloatFormat, dtype: torch.dtype) -> torch.Te
     table = constant(x.device, ("exponentials", fmt), lambda: exponentials(fmt))
     made = softmax_launch(
         values.data_ptr(), result.data_ptr(), table.data_ptr(), values.numel() // length, length,
-        MEMORY[values.dtype], MEMORY[dtype], fmt,
+        (MEMORY[values.dtype], MEMORY[dtype]), fmt,
     )  # fmt: skip
     card = device_of(x.device)
     once(card, ("softmax", fmt), lambda: check_arrays(card, x.device, fmt, softmax=exponentials(fmt)))

@@ -12,11 +12,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-import golden
+from golden.formats import BF16, FP16
 from golden.kernels.library import active, format_number
-from golden.kernels.products import Formats
-from golden.rounding import NEAREST
-from golden.torch.settings.format_text import accumulator_of, format_of, operand_of, rounding_of, sums_of
+from golden.kernels.products import call_of
+from golden.torch.settings.reductions import format_of, is_stochastic, reduction_in
 
 __all__ = ["matrix_product", "rounded"]
 
@@ -25,20 +24,19 @@ _PRODUCT = struct.Struct("26q")
 # enum cbfloat_contents: what an array holds beside values.
 _CODES_OF_A, _CODES_OF_B, _CODES_OF_RESULT, _INITIAL_ROUNDED = 2, 4, 8, 16
 _NAMES = {torch.float16: "float16", torch.bfloat16: "bfloat16"}
-_FORMAT_OF_DTYPE = {torch.float16: format_number(golden.FP16), torch.bfloat16: format_number(golden.BF16)}
+_FORMAT_OF_DTYPE = {torch.float16: format_number(FP16), torch.bfloat16: format_number(BF16)}
 
 
 @lru_cache(maxsize=256)
-def _formats(half: str, level: int, chunk: int | None) -> tuple[int, ...] | None:
-    """Return the fields of the product behind its contents, up to its chunk.
+def _fields(reduction: str) -> tuple[str, tuple[int, ...]] | None:
+    """Return the name of the format of factors and results, and the fields of the product behind its contents.
 
-    None unless factors and results are in one format, summed at a level, and everything is rounded to nearest even.
+    None unless both are in one format, summed at a level, and everything is rounded to nearest even.
     """
-    if rounding_of(half) is not NEAREST or operand_of(half) is not None or accumulator_of(half) is not None:
+    whole = reduction_in(reduction)
+    if whole.operand is None or whole.operand != whole.out or whole.accumulator or not whole.is_nearest_even:
         return None
-    operand, plan = sums_of(half, level, chunk)
-    assert isinstance(plan, golden.Reduction)
-    return Formats.of(operand, plan, operand).numbers()[1:]
+    return whole.operand.name, call_of(whole).numbers[1:]
 
 
 @lru_cache(maxsize=256)
@@ -54,9 +52,7 @@ def matrix_product(
     a: torch.Tensor,
     b: torch.Tensor,
     initial: torch.Tensor | None,
-    half: str,
-    level: int,
-    chunk: int | None,
+    reduction: str,
     dtype: torch.dtype,
     *,
     by_rows: bool = False,
@@ -66,9 +62,11 @@ def matrix_product(
     Batches of matrices (..., K, N) are served, too, beside as many of `a` and without initial values. With `by_rows`,
     `b` is a matrix (N, K).
     """
-    served, formats, shape = active(), _formats(half, level, chunk), a.shape
-    if served is None or formats is None or len(shape) < 2 or a.is_neg() or b.is_neg():
+    served, shape = active(), a.shape
+    fields = None if is_stochastic(reduction) else _fields(reduction)
+    if served is None or fields is None or len(shape) < 2 or a.is_neg() or b.is_neg():
         return None
+    half, formats = fields
     *b_batch, length, columns = b.shape
     *b_steps, down, across = b.stride()
     if by_rows:

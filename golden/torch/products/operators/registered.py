@@ -17,12 +17,14 @@ from torch.autograd import forward_ad
 
 import golden
 from golden import mx
+from golden.arrays.backends import forced
+from golden.reduction import Reduction
 from golden.torch.products import windows
 from golden.torch.products.operators import direct
 from golden.torch.products.operators.sharding import shardable
-from golden.torch.products.windows import Geometry, Summing
-from golden.torch.settings.format_text import format_of, rounding_of, sums_of
+from golden.torch.products.windows import Geometry
 from golden.torch.settings.passes import note_product
+from golden.torch.settings.reductions import format_of, reduction_in
 from golden.torch.settings.scopes import scopes
 
 __all__ = [
@@ -47,10 +49,8 @@ __all__ = [
 Operand = TypeVar("Operand", bound=torch.Tensor | None)
 
 _library = torch.library.Library("cbfloat", "DEF")
-_library.define(
-    "matrix_product(Tensor a, Tensor b, Tensor? initial, str half, int level, int? chunk, ScalarType dtype) -> Tensor"
-)
-_windows = "int[] steps, int[] gaps, int[] sides, int groups, str half, int level, int? chunk, ScalarType dtype"
+_library.define("matrix_product(Tensor a, Tensor b, Tensor? initial, str reduction, ScalarType dtype) -> Tensor")
+_windows = "int[] steps, int[] gaps, int[] sides, int groups, str reduction, ScalarType dtype"
 _library.define(f"convolution(Tensor x, Tensor weight, Tensor? bias, {_windows}) -> Tensor")
 _library.define(f"convolution_transposed(Tensor x, Tensor weight, Tensor? bias, SymInt[] size, {_windows}) -> Tensor")
 _library.define(f"convolution_of_kernels(Tensor gradient, Tensor x, SymInt[] size, {_windows}) -> Tensor")
@@ -77,8 +77,8 @@ def _tensor(values: NDArray[np.float32], dtype: torch.dtype) -> torch.Tensor:
 
 
 def _on_a_card(name: str, first: torch.Tensor, *given: Any) -> torch.Tensor | None:
-    """Compute on a CUDA device; None for tensors on the CPU, and for what has no kernel there."""
-    if not first.is_cuda:
+    """Compute on a CUDA device; None for tensors on the CPU, without a kernel there, and if a back end is forced."""
+    if not first.is_cuda or forced() is not None:
         return None
     from golden.torch.products import gpu  # not before there is a card to use it
 
@@ -90,47 +90,36 @@ def _matrix_product(
     a: torch.Tensor,
     b: torch.Tensor,
     initial: torch.Tensor | None,
-    half: str,
-    level: int,
-    chunk: int | None,
+    reduction: str,
     dtype: torch.dtype,
 ) -> torch.Tensor:
-    note_product(half)
+    note_product(reduction)
     if a.is_cuda:
-        done = _on_a_card("matrix_product", a, b, initial, _summing(half, level, chunk), dtype)
+        done = _on_a_card("matrix_product", a, b, initial, reduction_in(reduction), dtype)
     else:
-        done = direct.matrix_product(a, b, initial, half, level, chunk, dtype)
+        done = direct.matrix_product(a, b, initial, reduction, dtype)
     if done is None:
-        done = _tensor(_product_of_values(a, b, initial, half, level, chunk), dtype).to(a.device)
+        done = _tensor(_product_of_values(a, b, initial, reduction), dtype).to(a.device)
     if scopes.observer is not None:
-        scopes.observer.matrix_product(a, b, initial, half, level, chunk, done)
+        scopes.observer.matrix_product(a, b, initial, reduction_in(reduction), done)
     return done
 
 
 def _product_of_values(
-    a: torch.Tensor, b: torch.Tensor, initial: torch.Tensor | None, half: str, level: int, chunk: int | None
+    a: torch.Tensor, b: torch.Tensor, initial: torch.Tensor | None, reduction: str
 ) -> NDArray[np.float32]:
-    x, y = values_of(a), values_of(b)
+    whole = reduction_in(reduction)
     # The bias is a 16-bit tensor, as every input of a product; the total starts from it.
-    start = None if initial is None else golden.quantize(values_of(initial), format_of(half))
-    operand, plan = sums_of(half, level, chunk)
-    modes = vars(rounding_of(half))
-    return golden.matmul_values(x, y, operand=operand, reduction=plan, initial=start, out=format_of(half), **modes)
-
-
-def _summing(half: str, level: int, chunk: int | None) -> Summing:
-    return Summing(format_of(half), *sums_of(half, level, chunk), rounding_of(half))
+    start = None if initial is None else golden.quantize(values_of(initial), whole.result)
+    return golden.matmul_values(values_of(a), values_of(b), reduction=whole, initial=start)
 
 
 _Ints = list[int]
 
 
-def _settings(
-    steps: _Ints, gaps: _Ints, sides: _Ints, groups: int, half: str, level: int, chunk: int | None
-) -> tuple[Geometry, Summing]:
-    note_product(half)
-    geometry = Geometry(tuple(steps), tuple(gaps), tuple(sides), groups)
-    return geometry, _summing(half, level, chunk)
+def _settings(steps: _Ints, gaps: _Ints, sides: _Ints, groups: int, reduction: str) -> tuple[Geometry, Reduction]:
+    note_product(reduction)
+    return Geometry(tuple(steps), tuple(gaps), tuple(sides), groups), reduction_in(reduction)
 
 
 def _convolution(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, *given: Any) -> torch.Tensor:
@@ -140,7 +129,7 @@ def _convolution(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | Non
         start = None if bias is None else values_of(bias)
         done = _tensor(windows.convolution(values_of(x), values_of(weight), start, *settings), dtype).to(x.device)
     if scopes.observer is not None:
-        scopes.observer.convolution(x, weight, bias, settings, *given[4:6], done)
+        scopes.observer.convolution(x, weight, bias, settings, done)
     return done
 
 
@@ -154,7 +143,7 @@ def _convolution_transposed(
         values = windows.transposed(values_of(x), values_of(weight), start, tuple(size), *settings)
         done = _tensor(values, dtype).to(x.device)
     if scopes.observer is not None:
-        scopes.observer.transposed(x, weight, settings, *given[4:6], done)
+        scopes.observer.transposed(x, weight, settings, done)
     return done
 
 
@@ -165,7 +154,7 @@ def _convolution_of_kernels(gradient: torch.Tensor, x: torch.Tensor, size: _Ints
         values = windows.kernel_product(values_of(gradient), values_of(x), tuple(size), *settings)
         done = _tensor(values, dtype).to(x.device)
     if scopes.observer is not None:
-        scopes.observer.kernel_product(gradient, x, tuple(size), settings, *given[4:6], done)
+        scopes.observer.kernel_product(gradient, x, tuple(size), settings, done)
     return done
 
 
@@ -174,7 +163,7 @@ def _rounded(x: torch.Tensor, half: str, dtype: torch.dtype) -> torch.Tensor:
     if done is not None:
         return done
     fmt = format_of(half)
-    done = _on_a_card("rounded", x, fmt, dtype)
+    done = _on_a_card("rounded", x, Reduction(out=fmt), dtype)
     return _tensor(golden.quantize(values_of(x), fmt), dtype) if done is None else done
 
 
@@ -333,15 +322,13 @@ def multiply_by_rows(
     x: torch.Tensor,
     weight: torch.Tensor,
     initial: torch.Tensor | None,
-    half: str,
-    level: int,
-    chunk: int | None,
+    reduction: str,
     dtype: torch.dtype,
 ) -> torch.Tensor:
     """Multiply such operands, of which nobody observes the product, by the rows of a weight (N, K)."""
-    note_product(half)
-    done = direct.matrix_product(x, weight, initial, half, level, chunk, dtype, by_rows=True)
-    return _tensor(_product_of_values(x, weight.mT, initial, half, level, chunk), dtype) if done is None else done
+    note_product(reduction)
+    done = direct.matrix_product(x, weight, initial, reduction, dtype, by_rows=True)
+    return _tensor(_product_of_values(x, weight.mT, initial, reduction), dtype) if done is None else done
 
 
 def round_values(x: torch.Tensor, half: str, dtype: torch.dtype) -> torch.Tensor:

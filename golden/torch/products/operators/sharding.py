@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from golden.torch.settings.format_text import rounding_of
+from golden.torch.settings.reductions import is_stochastic
 
 __all__ = ["shardable"]
 
@@ -102,7 +102,7 @@ def shardable(operator: Any) -> Callable[..., torch.Tensor]:
                 if not is_registered:
                     _register(operator)
                     is_registered = True
-                if any(isinstance(each, str) and rounding_of(each).is_random for each in given):
+                if any(isinstance(each, str) and is_stochastic(each) for each in given):
                     given = tuple(_gathered(each) if isinstance(each, DTensor) else each for each in given)
         return operator(*given)
 

@@ -1,0 +1,80 @@
+"""The line of text by which an operator of PyTorch knows what its product computes, read back.
+
+An operator takes PyTorch's own few types, and a `golden.Reduction` is none of them.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from golden import lines
+from golden.formats import CBFLOAT16
+from golden.reduction import Reduction
+from golden.rounding import Randomness
+
+__all__ = [
+    "format_of",
+    "format_text",
+    "is_in_cbfloat16",
+    "is_stochastic",
+    "level_of",
+    "line_of",
+    "reduction_in",
+    "without_random",
+]
+
+#: Random bits stand at the end of a line. Each product has its own, so what is before them is read once.
+_RANDOM = " random_bits="
+
+format_text = lines.format_text
+format_of = lru_cache(maxsize=256)(lines.format_of)
+_parsed = lru_cache(maxsize=256)(Reduction.parse)
+
+
+@lru_cache(maxsize=256)
+def _line_of(reduction: Reduction) -> str:
+    return str(reduction)
+
+
+def line_of(reduction: Reduction) -> str:
+    """Return the line of text of a reduction."""
+    if reduction.random is None:
+        return _line_of(reduction)
+    start = without_random(_line_of(reduction.with_random(Randomness())))
+    return start + " " + " ".join(f"{name}={number}" for name, number in vars(reduction.random).items())
+
+
+def reduction_in(text: str) -> Reduction:
+    """Return the reduction of a line of text."""
+    start, found, numbers = text.partition(_RANDOM)
+    if not found:
+        return _parsed(text)
+    return _parsed(start).with_random(Randomness(*(int(word.rpartition("=")[2]) for word in numbers.split())))
+
+
+def without_random(text: str) -> str:
+    """Return a line of text up to its random bits."""
+    return text.partition(_RANDOM)[0]
+
+
+def is_stochastic(text: str) -> bool:
+    """Return whether a line of text has a random mode."""
+    return _RANDOM in text
+
+
+@lru_cache(maxsize=256)
+def _is_in_cbfloat16(start: str) -> bool:
+    reduction = _parsed(start)
+    return reduction.operand == reduction.out == CBFLOAT16
+
+
+def is_in_cbfloat16(text: str) -> bool:
+    """Return whether factors and results of a line of text are in cbfloat16."""
+    return _is_in_cbfloat16(without_random(text))
+
+
+def level_of(reduction: Reduction) -> int:
+    """Return the level at which products are summed; 0 for the accumulator of another machine, which has none."""
+    if reduction.is_chain or reduction.accumulator is not None:
+        return 0
+    return 2 if reduction.inner == reduction.outer else 1
