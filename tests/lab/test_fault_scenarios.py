@@ -49,7 +49,7 @@ def test_mac_operation_that_a_reset_puts_behind_any_rank_is_told() -> None:
     def writes(fault: Fault) -> bool:
         return fault.place == "mac/operation.py:106" and fault.what.endswith("another value, bit 15")
 
-    assert not_caught("mac_cbfloat16", writes, lambda maker: [watched_over_resets(maker)]) == (10, [])
+    assert not_caught("mac_cbfloat16", writes, lambda maker: [watched_over_resets(maker)]) == (11, [])
 
 
 #: Each place to which a leading one may be moved; the place of exponent 0 is never the limit.

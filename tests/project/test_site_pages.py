@@ -115,8 +115,8 @@ def test_name_that_the_code_does_not_have_is_not_found(name):
 @pytest.mark.parametrize(("source", "is_older"), [("0" * 16, True), (hash_of("hdl"), False)])
 def test_page_of_a_unit_has_its_measurement_and_says_if_it_is_older(monkeypatch, source, is_older):
     monkeypatch.setattr(results, "read", lambda tool: replace(read(tool), sources={"hdl": source}))
-    told = " ".join(results.measurement(UNITS["mac_cbfloat16"].build()))
-    (measured,) = [each for each in published().results if each.name == "mac_cbfloat16"]
+    told = " ".join(results.measurement(UNITS["mac"].build()))
+    (measured,) = [each for each in published().results if each.name == "mac"]
     assert f"{measured.area['COMB']} LUTs" in told
     assert f"{measured.megahertz:.0f} MHz" in told
     assert (results.OLDER in told) is is_older

@@ -261,11 +261,13 @@ def test_command_with_a_refutation_and_without_cadical_writes_both_verdicts(monk
 
 @pytest.mark.long
 def test_second_half_of_several_formats_is_not_that_of_another_format(folder):
-    # The mode says cbfloat16, the ports of the core choose bfloat16: the same widths, another rounding.
+    # The mode says cbfloat16, the port of the core chooses bfloat16: the same widths, another rounding.
     mode = next(mode for mode in MODES if len(mode.formats.operands) == 3 and mode.operand == CBFLOAT16)
     unit, model = (netlist_of(SecondHalf(formats), folder) for formats in (mode.formats, mode.model.formats))
     right = cut.same_second_half(unit.instance(), model, mode)
-    wrong = right.replace("(assert (= |top.format| (_ bv0 2)))", "(assert (= |top.format| (_ bv2 2)))")
+    wrong = right.replace(
+        "(assert (= |top.accumulator_format| (_ bv0 2)))", "(assert (= |top.accumulator_format| (_ bv2 2)))"
+    )
     assert wrong != right
     assert prove(proof_of(right), folder).verdict is Verdict.PROVEN
     assert prove(proof_of(wrong), folder).verdict is Verdict.REFUTED
