@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from lab.equivalence.aiger import unit_of_verilog
 from lab.equivalence.correspondence import difference
 from lab.equivalence.revisions import verilog_of
-from lab.proofs.errors import ToolError
+from lab.netlists.errors import ToolError
 from tools.interrupts import ending_on_interrupt
 
 __all__ = ["compare", "main"]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from lab.proofs.yosys import run_yosys
+from lab.netlists.yosys import run_yosys
 
 __all__ = ["AigerUnit", "read_aiger", "unit_of_verilog"]
 

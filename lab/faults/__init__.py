@@ -1,8 +1,8 @@
 """Faults that a generator puts into the netlists of the units, and the verdict on each.
 
 `lab.mutants` has bugs that we thought of. Here a program makes them. Yosys writes a unit's netlist word by word, each
-with its line of `hdl`, and `candidates` lists the possible faults of every cell (`fault.KINDS`). Some thousands of
-them, of every module and kind, are judged one by one:
+with its line of `hdl`, and `lab.netlists.candidates` lists the possible faults of every cell. Some thousands of them,
+of every module and kind, are judged one by one:
 
 1. `make sim`'s own stimulus, with its own expectations: 511 faulty copies of a unit and the unit itself are simulated
    at once, a bit of each machine word for each (`planes.cpp`). A fault is caught if its copy delivers anything else

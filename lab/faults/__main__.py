@@ -17,7 +17,7 @@ from rich.console import Console
 from lab.faults.campaign import TARGETS, Batch, Judged, Target, batches
 from lab.faults.proofs import judge_batch
 from lab.faults.report import figures, summary, survivors, write_json
-from lab.proofs.errors import ToolError
+from lab.netlists.errors import ToolError
 from tools.errors import ToolFailed
 from tools.interrupts import end_with_parent, ended_by_interrupts, ending_on_interrupt, unheard_interrupts
 from tools.pages import publish

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from hdl.catalogue import Unit
-from lab.faults.candidates import candidates, choose
-from lab.faults.design import Design, design_of
 from lab.faults.equivalence import Conjectures, Guard, Pair
-from lab.faults.fault import Fault
 from lab.faults.gates import Gates, gates_of
 from lab.faults.machine import COPIES, Cause, Machine, Wires
+from lab.netlists.candidates import candidates, choose
+from lab.netlists.design import Design, design_of
+from lab.netlists.fault import Fault
 from sim.run.simulate import prepare
 from sim.scenario import Scenario
 from sim.units import UNITS, port_of

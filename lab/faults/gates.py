@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lab.faults.design import Design, json_of, through_yosys
-from lab.faults.edit import with_faults
-from lab.faults.fault import Fault
+from lab.netlists.design import Design, json_of, through_yosys
+from lab.netlists.edit import with_faults
+from lab.netlists.fault import Fault
 
 __all__ = ["Gates", "gates_of", "lower"]
 

@@ -21,14 +21,14 @@ from golden.files import write_whole
 from golden.formats import CBFLOAT16
 from hdl.catalogue import UNITS, Kind
 from lab.faults.campaign import Batch, Fate, Judged, judge
-from lab.faults.candidates import candidates
-from lab.faults.design import FOLDER, Design, elaborated, json_of
-from lab.faults.edit import with_faults
-from lab.faults.fault import HOLDS, Fault
-from lab.proofs import yosys
+from lab.netlists import yosys
+from lab.netlists.candidates import candidates
+from lab.netlists.design import FOLDER, Design, elaborated, json_of
+from lab.netlists.edit import with_faults
+from lab.netlists.errors import ToolError, version_of
+from lab.netlists.fault import HOLDS, Fault
+from lab.netlists.netlist import Netlist
 from lab.proofs.catalogue import proofs
-from lab.proofs.errors import ToolError, version_of
-from lab.proofs.netlist import Netlist
 from lab.proofs.proof import Answer, Proof, Verdict, prove
 from tools.paths import ROOT
 

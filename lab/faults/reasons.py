@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fnmatch import fnmatchcase
 
-from lab.faults.fault import Fault
+from lab.netlists.fault import Fault
 
 __all__ = ["REASONS", "reason_of"]
 

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from lab.faults.campaign import Fate, Judged
-from lab.faults.fault import HOLDS, KINDS
 from lab.faults.reasons import reason_of
+from lab.netlists.fault import HOLDS, KINDS
 from tools.results import Table
 
 __all__ = ["NOT_KNOWN", "figures", "summary", "survivors", "write_json"]

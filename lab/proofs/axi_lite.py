@@ -24,11 +24,11 @@ from golden.formats import CBFLOAT16
 from hdl.axi_lite import CounterRegisters, axi_lite_ports
 from hdl.axi_stream import AxiStreamMac
 from hdl.mac.counters import COUNTER_BITS, counts_layout
-from lab.proofs.netlist import Instance
+from lab.netlists.netlist import Instance
+from lab.netlists.yosys import EVERTED_UNIT, SEQUENTIAL, netlist_of
 from lab.proofs.pipelines import following
 from lab.proofs.proof import BITWUZLA, Z3_CADICAL, Proof
 from lab.proofs.terms import bits, both, either, equal, inverse, refute, slice_of
-from lab.proofs.yosys import EVERTED_UNIT, SEQUENTIAL, netlist_of
 
 __all__ = ["RegistersAlone", "axi_lite_proofs"]
 

@@ -15,10 +15,10 @@ from amaranth.lib import data
 from golden.formats import CBFLOAT16, HALF_FORMATS, FloatFormat
 from hdl.axi_stream import AxiStreamMac
 from hdl.mac.ports import product_beat_layout, result_beat_layout
-from lab.proofs.netlist import Instance, Netlist
+from lab.netlists.netlist import Instance, Netlist
+from lab.netlists.yosys import EVERTED_UNIT, netlist_of
 from lab.proofs.proof import BITWUZLA, Z3_CADICAL, Proof
 from lab.proofs.terms import bits, both, either, equal, field_of, refute, slice_of, widened
-from lab.proofs.yosys import EVERTED_UNIT, netlist_of
 
 __all__ = ["axi_stream_proofs", "wiring_formula"]
 

@@ -33,10 +33,10 @@ from hdl.mx.block import QuantizeBlock
 from hdl.mx.parameters import MxParameters
 from hdl.mx.quantizer import MxQuantizer
 from hdl.queue import Queue
-from lab.proofs.netlist import Instance, Netlist
+from lab.netlists.netlist import Instance, Netlist
+from lab.netlists.yosys import SEQUENTIAL, netlist_of
 from lab.proofs.proof import BITWUZLA, Proof
 from lab.proofs.terms import bits, both, define, either, equal, inverse, refute, slice_of
-from lab.proofs.yosys import SEQUENTIAL, netlist_of
 
 __all__ = ["block_stream_proofs"]
 

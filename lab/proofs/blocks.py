@@ -25,8 +25,9 @@ from golden.formats import FLOAT8_E4M3FN, NARROW_FORMATS, WIDE_FORMATS
 from golden.rounding import Rounding
 from hdl.mx.block import QuantizeBlock
 from hdl.mx.plan import BlockPlan
+from lab.netlists.netlist import Instance, Netlist
+from lab.netlists.yosys import netlist_of
 from lab.proofs.by_interval_in_modes import rounding
-from lab.proofs.netlist import Instance, Netlist
 from lab.proofs.proof import BITWUZLA, Proof
 from lab.proofs.terms import (
     DOUBLE,
@@ -43,7 +44,6 @@ from lab.proofs.terms import (
     slice_of,
     widened,
 )
-from lab.proofs.yosys import netlist_of
 
 __all__ = ["block_proofs", "formula"]
 

@@ -29,13 +29,13 @@ from hdl.mac.counters import counting_ports, events_layout
 from hdl.mac.inner import OPERAND
 from hdl.mac.lane import class_layout, number_layout, operand_layout
 from hdl.mac.ports import product_beat_layout, result_beat_layout
+from lab.netlists.netlist import Instance, Netlist
+from lab.netlists.yosys import netlist_of_verilog
 from lab.proofs.left_out import OpenMac, pass_on
 from lab.proofs.model import REGISTERS, Model
-from lab.proofs.netlist import Instance, Netlist
 from lab.proofs.proof import BITWUZLA, Z3_CADICAL, Proof
 from lab.proofs.terms import bits, both, either, equal, field_of, inverse, refute
 from lab.proofs.unknown_step import UnknownStep
-from lab.proofs.yosys import netlist_of_verilog
 
 __all__ = ["MODES", "ControlAlone", "control_proofs", "formula"]
 

@@ -13,12 +13,12 @@ from golden import reference
 from golden.formats import CBFLOAT16, CONVERSIONS, FORMATS, FP32, NARROW_FORMATS, FloatFormat
 from golden.rounding import DEFAULT_RANDOM_BITS, Rounding
 from hdl.cores.conversion import Convert
+from lab.netlists.netlist import Instance, Netlist
+from lab.netlists.yosys import netlist_of
 from lab.proofs import by_interval_in_modes, by_theory
 from lab.proofs.by_theory import SMT_MODES
-from lab.proofs.netlist import Instance, Netlist
 from lab.proofs.proof import BITWUZLA, CVC5, Z3_CADICAL, Proof
 from lab.proofs.terms import bits, equal, refute, slice_of, split_result
-from lab.proofs.yosys import netlist_of
 
 __all__ = ["ChosenMode", "converter_proofs", "formula", "say_result"]
 

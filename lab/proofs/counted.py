@@ -18,12 +18,12 @@ from golden.flags import EVENTS
 from hdl.mac.counters import COUNTER_BITS, KINDS, counts_layout
 from hdl.mac.inner import OPERAND
 from hdl.mac.ports import product_beat_layout
+from lab.netlists.netlist import Instance
+from lab.netlists.yosys import netlist_of_verilog
 from lab.proofs.control import TINY, ControlAlone, formula
 from lab.proofs.model import REGISTERS, Model
-from lab.proofs.netlist import Instance
 from lab.proofs.proof import BITWUZLA, Proof
 from lab.proofs.terms import bits, both, equal, field_of, inverse, slice_of
-from lab.proofs.yosys import netlist_of_verilog
 
 __all__ = ["counted_proofs"]
 

@@ -23,13 +23,13 @@ from amaranth.lib.wiring import In, Out
 from golden.flags import EVENTS
 from hdl.mac.counters import COUNTER_BITS, KINDS, Counter, Counters, counts_layout, events_layout
 from hdl.mac.inner import OPERAND
+from lab.netlists.netlist import Instance, Netlist
+from lab.netlists.yosys import SEQUENTIAL, netlist_of, netlist_of_verilog
 from lab.proofs.control import TINY
 from lab.proofs.left_out import OpenVectorMac, pass_on
-from lab.proofs.netlist import Instance, Netlist
 from lab.proofs.pipelines import following
 from lab.proofs.proof import BITWUZLA, Z3_CADICAL, Proof
 from lab.proofs.terms import bits, both, either, equal, inverse, refute, slice_of, widened
-from lab.proofs.yosys import SEQUENTIAL, netlist_of, netlist_of_verilog
 
 __all__ = ["CountedVector", "CountersAlone", "counter_proofs"]
 

@@ -23,8 +23,8 @@ from dataclasses import dataclass
 
 from golden.formats import FP32, FloatFormat
 from hdl.cores.step_formats import StepFormats
+from lab.netlists.netlist import Instance, Netlist
 from lab.proofs.by_interval import addition, decode
-from lab.proofs.netlist import Instance, Netlist
 from lab.proofs.terms import (
     Sort,
     bits,

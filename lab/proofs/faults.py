@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from lab.mutants.table import Fault, hdl_with, rtl_faults
-from lab.proofs.errors import ToolError
+from lab.netlists.errors import ToolError
 from lab.proofs.proof import BITWUZLA, Answer, Proof, Verdict, prove
 from tools.paths import ROOT
 

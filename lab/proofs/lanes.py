@@ -27,11 +27,11 @@ from hdl.cores.words import select_width
 from hdl.mac.counters import events_layout
 from hdl.mac.lane import Lane, class_layout, number_layout, operand_layout
 from hdl.mac.parameters import DEPTHS, MacParameters
-from lab.proofs.netlist import Instance
+from lab.netlists.netlist import Instance
+from lab.netlists.yosys import EVERTED_LANE, SEQUENTIAL_LANE, netlist_of
 from lab.proofs.pipelines import following
 from lab.proofs.proof import BITWUZLA, Z3_CADICAL, Proof
 from lab.proofs.terms import both, equal, refute
-from lab.proofs.yosys import EVERTED_LANE, SEQUENTIAL_LANE, netlist_of
 
 __all__ = ["LaneAlone", "lane_proofs", "no_ranks"]
 

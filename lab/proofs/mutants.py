@@ -19,18 +19,18 @@ from typing import Any
 from golden.formats import BF16, CBFLOAT16, FP16, FP32, FloatFormat
 from hdl.cores.conversion import Convert
 from hdl.cores.step_formats import StepFormats
-from lab.faults.candidates import candidates, choose
-from lab.faults.design import Design, design_of, json_of
-from lab.faults.edit import with_faults
-from lab.faults.fault import Fault
+from lab.netlists.candidates import candidates, choose
+from lab.netlists.design import Design, design_of, json_of
+from lab.netlists.edit import with_faults
+from lab.netlists.fault import Fault
+from lab.netlists.netlist import Netlist
+from lab.netlists.yosys import COMBINATIONAL, EVERTED, netlist_of, write_netlist
 from lab.proofs import by_theory, cut
 from lab.proofs.converters import formula
 from lab.proofs.cut import Mode
 from lab.proofs.halves import FirstHalf, SecondHalf
-from lab.proofs.netlist import Netlist
 from lab.proofs.proof import BITWUZLA, CVC5, Answer, Proof, Verdict, prove
 from lab.proofs.terms import DOUBLE, bits, both, either, equal, refute
-from lab.proofs.yosys import COMBINATIONAL, EVERTED, netlist_of, write_netlist
 
 __all__ = ["CORES", "Core", "CoreMutant", "mutants"]
 

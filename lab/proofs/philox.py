@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hdl.cores.philox_round import WORD_BITS, PhiloxRound
+from lab.netlists.yosys import netlist_of
 from lab.proofs.proof import BITWUZLA, Z3_CADICAL, Proof
 from lab.proofs.terms import bits, both, equal, refute, slice_of, widened
-from lab.proofs.yosys import netlist_of
 
 __all__ = ["philox_proofs"]
 

@@ -18,10 +18,10 @@ from hdl.catalogue import UNITS, Kind
 from hdl.converter import DEPTHS, FloatConverter
 from hdl.cores.conversion import Convert
 from hdl.cores.multiplier import Multiplier
-from lab.proofs.netlist import Instance, Netlist
+from lab.netlists.netlist import Instance, Netlist
+from lab.netlists.yosys import SEQUENTIAL, netlist_of
 from lab.proofs.proof import BITWUZLA, Z3_CADICAL, Proof
 from lab.proofs.terms import bits, both, either, equal, inverse, refute, slice_of
-from lab.proofs.yosys import SEQUENTIAL, netlist_of
 
 __all__ = ["following", "mode_pipeline_proofs", "pipeline_proofs", "primitive_proofs"]
 

@@ -17,8 +17,8 @@ from functools import cache
 from pathlib import Path
 
 from golden.files import write_whole
+from lab.netlists.errors import ToolError, cadical, version_of
 from lab.proofs.conditions import that_fail
-from lab.proofs.errors import ToolError, cadical, version_of
 
 __all__ = [
     "BITWUZLA",

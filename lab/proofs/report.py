@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rich.table import Table
 
-from lab.proofs.errors import ToolError
+from lab.netlists.errors import ToolError
 from lab.proofs.faults import pinned_faults
 from lab.proofs.proof import ENGINES, Answer, Verdict, engine_version
 from tools.evidence import Means, Part, Record

@@ -11,6 +11,7 @@ from golden import reference
 from golden.formats import BF16, CB16, CBFLOAT16, FP32, HALF_FORMATS, FloatFormat
 from hdl.cores.fused_step import FusedStep
 from hdl.cores.step_formats import StepFormats
+from lab.netlists.yosys import EVERTED, netlist_of
 from lab.proofs import by_interval, by_theory, cut
 from lab.proofs.converters import say_result
 from lab.proofs.cut import Mode
@@ -19,7 +20,6 @@ from lab.proofs.lanes import no_ranks
 from lab.proofs.proof import BITWUZLA, Z3_CADICAL, Proof
 from lab.proofs.stored import lane_is_step
 from lab.proofs.terms import DOUBLE, Sort, refute, split_result
-from lab.proofs.yosys import EVERTED, netlist_of
 
 __all__ = ["CONFIGURABLE", "CORES", "MODES", "explain_sum", "step_proofs"]
 

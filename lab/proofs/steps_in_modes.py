@@ -16,17 +16,17 @@ from golden.formats import CBFLOAT16, FP32, FloatFormat
 from golden.rounding import Rounding
 from hdl.cores.fused_step import FusedStep
 from hdl.cores.step_formats import StepFormats
+from lab.netlists.netlist import Instance
+from lab.netlists.yosys import netlist_of
 from lab.proofs import by_interval_in_modes, by_theory, cut
 from lab.proofs.by_theory import SMT_MODES
 from lab.proofs.converters import say_result
 from lab.proofs.cut import Mode
 from lab.proofs.halves import SecondHalf
 from lab.proofs.lanes import no_ranks
-from lab.proofs.netlist import Instance
 from lab.proofs.proof import BITWUZLA, Z3_CADICAL, Proof
 from lab.proofs.stored import lane_is_step
 from lab.proofs.terms import DOUBLE, Sort, bits, equal, refute, split_result
-from lab.proofs.yosys import netlist_of
 
 __all__ = ["RoundedStep", "rounded_step_proofs"]
 

@@ -18,9 +18,10 @@ from hdl.cores.result import flags_layout
 from hdl.mac.counters import events_layout
 from hdl.mac.lane import class_layout, number_layout, operand_layout
 from hdl.mac.parameters import MacParameters
+from lab.netlists.netlist import Instance
+from lab.netlists.yosys import EVERTED, EVERTED_LANE, netlist_of
 from lab.proofs.cut import Mode, product_facts
 from lab.proofs.lanes import LaneAlone
-from lab.proofs.netlist import Instance
 from lab.proofs.terms import (
     bits,
     both,
@@ -36,7 +37,6 @@ from lab.proofs.terms import (
     slice_of,
     widened,
 )
-from lab.proofs.yosys import EVERTED, EVERTED_LANE, netlist_of
 
 __all__ = ["lane_is_step", "plain_operand"]
 

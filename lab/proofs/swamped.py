@@ -16,15 +16,15 @@ from golden.formats import BF16, CBFLOAT16, FP16, FP32, FloatFormat
 from golden.rounding import Rounding
 from hdl.cores.fused_step import FusedStep
 from hdl.cores.step_formats import StepFormats
+from lab.netlists.netlist import Instance
+from lab.netlists.yosys import EVERTED, netlist_of
 from lab.proofs import cut
 from lab.proofs.cut import Mode
 from lab.proofs.halves import FirstHalf, SecondHalf
 from lab.proofs.lanes import no_ranks
-from lab.proofs.netlist import Instance
 from lab.proofs.proof import BITWUZLA, Z3_CADICAL, Proof
 from lab.proofs.stored import lane_is_step
 from lab.proofs.terms import bits, both, either, equal, inverse, is_infinite, is_nan, refute, slice_of
-from lab.proofs.yosys import EVERTED, netlist_of
 
 __all__ = ["swamped_proofs"]
 

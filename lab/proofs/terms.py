@@ -8,7 +8,7 @@ from fractions import Fraction
 from amaranth.lib import data
 
 from golden.formats import FloatFormat
-from lab.proofs.netlist import Instance
+from lab.netlists.netlist import Instance
 
 __all__ = [
     "DOUBLE", "Sort", "bits", "both", "define", "either", "equal", "field_of", "from_bits", "inverse", "is_infinite",

@@ -29,13 +29,13 @@ from amaranth.lib.wiring import In, Out
 from hdl.mac.inner import OPERAND
 from hdl.mac.lane import class_layout, number_layout, operand_layout
 from hdl.vector.ports import vector_beat_layout, vector_result_layout
+from lab.netlists.netlist import Instance, Netlist
+from lab.netlists.yosys import netlist_of_verilog
 from lab.proofs.control import MODES, TINY
 from lab.proofs.left_out import OpenVectorMac, pass_on
-from lab.proofs.netlist import Instance, Netlist
 from lab.proofs.proof import BITWUZLA, Z3_CADICAL, Proof
 from lab.proofs.terms import bits, both, define, either, equal, field_of, inverse, refute
 from lab.proofs.vector_model import PARTS, VectorModel
-from lab.proofs.yosys import netlist_of_verilog
 
 __all__ = ["Size", "VectorControlAlone", "formula", "vector_control_proofs"]
 

@@ -13,8 +13,9 @@ from hdl.mac.ports import product_beat_layout
 from hdl.mac.widen import WidenBeat, Widening
 from hdl.vector.parameters import VectorParameters
 from hdl.vector.ports import vector_beat_layout
+from lab.netlists.netlist import Instance, Netlist
+from lab.netlists.yosys import SEQUENTIAL, netlist_of
 from lab.proofs.by_interval_in_modes import magnitude_of
-from lab.proofs.netlist import Instance, Netlist
 from lab.proofs.pipelines import stream_formula
 from lab.proofs.proof import BITWUZLA, Z3_CADICAL, Proof
 from lab.proofs.terms import (
@@ -32,7 +33,6 @@ from lab.proofs.terms import (
     sign_bit,
     slice_of,
 )
-from lab.proofs.yosys import SEQUENTIAL, netlist_of
 
 __all__ = ["widening_proofs"]
 

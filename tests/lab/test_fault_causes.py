@@ -8,10 +8,10 @@ from amaranth import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from lab.faults.candidates import candidates
-from lab.faults.design import Design, design_of
 from lab.faults.gates import gates_of
 from lab.faults.machine import Cause, Machine
+from lab.netlists.candidates import candidates
+from lab.netlists.design import Design, design_of
 from sim.fields import Fields
 from sim.port import Port
 from sim.scenario import Scenario

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from hdl.catalogue import Kind
-from lab.faults.candidates import candidates
-from lab.faults.design import design_of
-from lab.faults.fault import Fault
 from lab.faults.gates import gates_of
 from lab.faults.machine import Cause, Machine
+from lab.netlists.candidates import candidates
+from lab.netlists.design import design_of
+from lab.netlists.fault import Fault
 from sim.scenario import Scenario
 from sim.stimulus.kept import watched_over_resets
 from sim.stimulus.mac import MacMaker

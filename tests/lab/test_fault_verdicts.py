@@ -7,10 +7,10 @@ import pytest
 
 from lab.faults import campaign, proofs
 from lab.faults.campaign import TARGETS, Batch, Fate, Judged, Target, batches, judge
-from lab.faults.fault import Fault
 from lab.faults.machine import COPIES
 from lab.faults.proofs import try_proofs
-from lab.proofs.errors import ToolError
+from lab.netlists.errors import ToolError
+from lab.netlists.fault import Fault
 from lab.proofs.proof import Answer, Verdict
 
 PROVEN, REFUTED, UNKNOWN, TOOL_ERROR = Verdict.PROVEN, Verdict.REFUTED, Verdict.UNKNOWN, Verdict.TOOL_ERROR

@@ -11,15 +11,15 @@ from amaranth.lib.wiring import In, Out
 from lab.faults.__main__ import main
 from lab.faults.aig import Question
 from lab.faults.campaign import Fate, Judged, Target, batches, judge
-from lab.faults.candidates import candidates, choose
-from lab.faults.design import NOWHERE, Design, design_of
 from lab.faults.equivalence import Conjectures, Pair
-from lab.faults.fault import HOLDS, KINDS, Fault
 from lab.faults.gates import gates_of
 from lab.faults.machine import Cause, Machine, Wires
 from lab.faults.proofs import faulty, proofs_of, try_proofs
 from lab.faults.reasons import reason_of
 from lab.faults.report import NOT_KNOWN, figures, survivors
+from lab.netlists.candidates import candidates, choose
+from lab.netlists.design import NOWHERE, Design, design_of
+from lab.netlists.fault import HOLDS, KINDS, Fault
 from lab.proofs.proof import Verdict, prove
 from sim.fields import Fields
 from sim.port import Port

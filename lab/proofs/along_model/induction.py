@@ -37,6 +37,7 @@ from hdl.cores.words import choose
 from hdl.mac.inner import OPERAND
 from hdl.mac.parameters import DEPTHS, MacParameters
 from hdl.mac.ports import product_beat_layout, result_beat_layout
+from lab.netlists.yosys import netlist_of_verilog
 from lab.proofs.along_model.agreement import agrees, plain
 from lab.proofs.along_model.delivery import Delivery
 from lab.proofs.along_model.ghost import Ghost
@@ -48,7 +49,6 @@ from lab.proofs.control import MODES
 from lab.proofs.left_out import OpenMac, pass_on
 from lab.proofs.proof import BITWUZLA, Z3_CADICAL, Proof
 from lab.proofs.terms import bits, both, either, equal, inverse
-from lab.proofs.yosys import netlist_of_verilog
 
 __all__ = [
     "MOST",

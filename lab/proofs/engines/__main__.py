@@ -9,8 +9,8 @@ import resource
 import sys
 from pathlib import Path
 
+from lab.netlists.errors import ToolError
 from lab.proofs.engines.limits import limit_processor_time
-from lab.proofs.errors import ToolError
 
 
 def _main(engine: str, file: str, mebibytes: str, seconds: str) -> int:

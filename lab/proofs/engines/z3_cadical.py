@@ -6,8 +6,8 @@ from pathlib import Path
 
 import z3
 
+from lab.netlists.errors import ToolError, cadical
 from lab.proofs.engines.limits import run_within_limit
-from lab.proofs.errors import ToolError, cadical
 
 __all__ = ["TACTICS", "decide"]
 

@@ -10,9 +10,10 @@ import time
 
 import pytest
 
-from lab.proofs import proof, yosys
+from lab.netlists import yosys
+from lab.netlists.errors import ToolError
+from lab.proofs import proof
 from lab.proofs.engines import z3_cadical
-from lab.proofs.errors import ToolError
 from lab.proofs.proof import BITWUZLA, CVC5, Z3_CADICAL, Proof, Verdict, prove
 from tools.paths import ROOT
 

@@ -16,7 +16,9 @@ from hdl.catalogue import Kind, released
 from hdl.converter import FloatConverter
 from hdl.cores.conversion import Convert
 from hdl.cores.step_formats import StepFormats
-from lab.proofs import by_interval_in_modes, by_theory, cut, errors, proof
+from lab.netlists import errors
+from lab.netlists.yosys import EVERTED_UNIT, SEQUENTIAL, netlist_of
+from lab.proofs import by_interval_in_modes, by_theory, cut, proof
 from lab.proofs.__main__ import main
 from lab.proofs.axi_stream import wiring_formula
 from lab.proofs.catalogue import catalogue, select
@@ -32,7 +34,6 @@ from lab.proofs.proof import BITWUZLA, CVC5, ENGINES, Z3_CADICAL, Proof, Verdict
 from lab.proofs.steps import CORES as STEPS
 from lab.proofs.steps import MODES, explain_sum
 from lab.proofs.terms import DOUBLE
-from lab.proofs.yosys import EVERTED_UNIT, SEQUENTIAL, netlist_of
 
 SQUARE_OF_THREE = "(declare-const |top.x| (_ BitVec 8))\n(assert (= (bvmul |top.x| |top.x|) #x09))\n"
 NO_SOLUTION = "(declare-const |top.x| (_ BitVec 8))\n(assert (= (bvmul |top.x| |top.x|) #x03))\n"

@@ -7,6 +7,7 @@ import pytest
 from golden import FP32, Reduction, exact_steps, reference
 from hdl.vector.parameters import VectorParameters
 from hdl.vector.promotions import QueuedPromotions
+from lab.netlists.yosys import netlist_of_verilog
 from lab.proofs.along_model.induction import induction
 from lab.proofs.conditions import that_fail
 from lab.proofs.control import TINY
@@ -16,7 +17,6 @@ from lab.proofs.terms import bits, both, define, equal, inverse
 from lab.proofs.vector_control import Size, VectorControlAlone, formula
 from lab.proofs.vector_model import VectorModel
 from lab.proofs.vector_steady import steady_component
-from lab.proofs.yosys import netlist_of_verilog
 
 pytestmark = pytest.mark.long
 

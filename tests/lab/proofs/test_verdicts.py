@@ -10,10 +10,10 @@ from types import SimpleNamespace
 import pytest
 
 from lab.mutants.table import rtl_faults
+from lab.netlists.errors import cadical, version_of
 from lab.proofs import __main__ as command
 from lab.proofs import faults, mutants, proof, report
 from lab.proofs.catalogue import catalogue
-from lab.proofs.errors import cadical, version_of
 from lab.proofs.faults import PinnedFault
 from lab.proofs.mutants import CORES, CoreMutant
 from lab.proofs.proof import BITWUZLA, CVC5, Z3_CADICAL, Answer, Proof, Verdict, engine_version, prove

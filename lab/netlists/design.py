@@ -12,8 +12,8 @@ from typing import Any
 
 from amaranth.back import rtlil
 
-from lab.proofs.errors import version_of
-from lab.proofs.yosys import ELABORATING, run_yosys
+from lab.netlists.errors import version_of
+from lab.netlists.yosys import ELABORATING, run_yosys
 
 __all__ = ["FOLDER", "NOWHERE", "OUTPUTS", "Design", "design_of", "elaborated", "json_of", "through_yosys"]
 
@@ -135,7 +135,7 @@ def design_of(component: Any) -> Design:
 
 
 def elaborated(component: Any) -> Design:
-    """Return the same to one who holds `lab.proofs.yosys.ELABORATING`."""
+    """Return the same to one who holds `lab.netlists.yosys.ELABORATING`."""
     text = rtlil.convert(component, name="top", emit_src=True)
     return Design(through_yosys(f"read_rtlil in.txt; {_WORDS}", text)["modules"])
 

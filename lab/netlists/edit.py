@@ -6,8 +6,8 @@ import copy
 from collections.abc import Sequence
 from typing import Any
 
-from lab.faults.design import OUTPUTS, Design
-from lab.faults.fault import Fault
+from lab.netlists.design import OUTPUTS, Design
+from lab.netlists.fault import Fault
 
 __all__ = ["select_name", "with_faults"]
 

@@ -38,7 +38,7 @@ class Fault:
     module, cell, port : str
         Where in the netlist; the port may be an output.
     edit : tuple
-        For `lab.faults.edit`.
+        For `lab.netlists.edit`.
     ordinal : int
         Which of the cells of its type and line it is, within its module's class of modules.
     has_line : bool

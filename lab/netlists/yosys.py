@@ -12,8 +12,8 @@ from typing import Any
 from amaranth.back import rtlil
 
 from hdl.verilog import to_verilog
-from lab.proofs.errors import ToolError, version_of
-from lab.proofs.netlist import Netlist, parse
+from lab.netlists.errors import ToolError, version_of
+from lab.netlists.netlist import Netlist, parse
 from tools.errors import ToolFailed
 from tools.programs import YOSYS
 

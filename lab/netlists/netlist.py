@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lab.proofs.errors import ToolError
+from lab.netlists.errors import ToolError
 
 __all__ = ["Instance", "Netlist", "parse"]
 

@@ -7,8 +7,8 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator
 from typing import Any
 
-from lab.faults.design import NOWHERE, OUTPUTS, Design
-from lab.faults.fault import Fault
+from lab.netlists.design import NOWHERE, OUTPUTS, Design
+from lab.netlists.fault import Fault
 
 __all__ = ["candidates", "choose"]
 
