@@ -12,7 +12,7 @@ from __future__ import annotations
 import decimal
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any, Unpack
+from typing import Any
 
 from golden.accumulator import Accumulator
 from golden.exact import Class, Value, as_sequence, exact_number, number_value
@@ -21,7 +21,7 @@ from golden.exact_rounding import decode, decoded, round_value
 from golden.exact_steps import Place, Step, check_pairs, counted, multiply_accumulate, reduced
 from golden.flags import Flag
 from golden.formats import FloatFormat, as_format
-from golden.reduction import DEFAULT_CHUNK, Reduction, ReductionKeywords, reduction_of
+from golden.reduction import DEFAULT_CHUNK, Reduction, reduction_of
 from golden.rounding import DEFAULT_RANDOM_BITS, Rounding
 
 __all__ = [
@@ -177,8 +177,17 @@ def matmul(
     a: Sequence[Sequence[int]],
     b: Sequence[Sequence[int]],
     *,
+    operand: FloatFormat | str | None = None,
+    level: int = 1,
+    chunk: int | None = DEFAULT_CHUNK,
+    reduction: Reduction | Accumulator | None = None,
     initial: int = 0,
-    **keywords: Unpack[ReductionKeywords],
+    out: FloatFormat | str | None = None,
+    rounding: Rounding | str | None = None,
+    out_rounding: Rounding | str | None = None,
+    seed: int | None = None,
+    call: int | None = None,
+    random_bits: int | None = None,
 ) -> list[list[int]]:
     """Multiply an M x K by a K x N matrix of codes; keywords and errors are those of `dot`."""
     for argument, matrix in (("a", a), ("b", b)):
@@ -186,9 +195,12 @@ def matmul(
         if len(lengths) > 1:
             raise ValueError(f"{argument}: got rows of {sorted(lengths)} codes, must be equally long")
     columns = list(zip(*b, strict=True))
-    reduction = reduction_of(**keywords)
+    whole = reduction_of(
+        operand=operand, level=level, chunk=chunk, reduction=reduction, out=out, rounding=rounding,
+        out_rounding=out_rounding, seed=seed, call=call, random_bits=random_bits,
+    )  # fmt: skip
     return [
-        [dot_at(Place(reduction, i * len(columns) + j), row, column, initial)[0] for j, column in enumerate(columns)]
+        [dot_at(Place(whole, i * len(columns) + j), row, column, initial)[0] for j, column in enumerate(columns)]
         for i, row in enumerate(a)
     ]
 

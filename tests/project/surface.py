@@ -56,9 +56,12 @@ GOOD: dict[str, dict[str, Any]] = {
         "kind": reference.Class.FINITE,
     },
     "golden.reference.multiply_accumulate": {"a": 0, "b": 0},
-    "golden.reference.matmul": {"a": [[0]], "b": [[0]]},
+    "golden.reference.dot": {"operand": CBFLOAT16},
+    "golden.reference.matmul": {"a": [[0]], "b": [[0]], "operand": CBFLOAT16},
+    "golden.dot": {"operand": CBFLOAT16},
+    "golden.matmul": {"operand": CBFLOAT16},
     "golden.loss_scaling": {"init_scale": 1.0, "loss_scale": np.float32(1), "non_clamped_scale": np.float32(1)},
-    "golden.matmul_values": {"a": _VALUES, "b": _VALUES},
+    "golden.matmul_values": {"a": _VALUES, "b": _VALUES, "operand": CBFLOAT16},
     "golden.multiply_accumulate": {"acc": np.uint32(0), "accumulator": "fp32"},
     "golden.FusedSum": {"terms": 5},
     "golden.Explanation.plot": {"file": "sum.svg"},
@@ -120,11 +123,12 @@ class Surface:
         return f"{self.module}.{self.name}"
 
     def good(self) -> dict[str, Any]:
-        """Good arguments for the required parameters, as far as they are known."""
+        """Good arguments for the required parameters, and for others that are known for this function."""
         known: dict[str, Any] = {}
         for prefix in ("", self.module.split(".")[0], self.module, str(self)):
             known |= GOOD.get(prefix, {})
-        return {name: known[name] for name in self.required if name in known}
+        wanted = {*self.required, *GOOD.get(str(self), {})}
+        return {name: good for name, good in known.items() if name in wanted}
 
 
 def surface(*modules: str) -> Iterator[Surface]:

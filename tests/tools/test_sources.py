@@ -37,7 +37,7 @@ def dot():
     "golden/torch/__init__.py": """
 from golden.torch import patches
 from golden.torch.page import write
-from golden.torch.training.trainer import Trainer
+from golden.torch.trainer import Trainer
 LIMIT = 3
 __all__ = ["Trainer", "write"]
 """,
