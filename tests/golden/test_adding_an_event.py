@@ -108,7 +108,7 @@ def test_new_event_is_missed_by_every_table_until_all_have_it(copy: Copy) -> Non
     changed(copy, *sorted(IN_PLACE))
     compiled(copy, UNITS)
     copy.passes("-c", COMPARE)
-    for module in ("report.limits", "observing.rows"):
+    for module in ("instruments.report.limits", "instruments.observe.rows"):
         said = copy.run("-c", f"import golden.torch.{module}").stderr.strip().splitlines()[-1]
         assert said.startswith("ValueError: golden.torch.")
         assert said.endswith("swamped, nan")

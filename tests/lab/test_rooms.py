@@ -29,7 +29,7 @@ sys.meta_path.insert(0, Blocker())
 
 
 def test_list_has_every_room_and_each_entry_runs(capsys):
-    folders = {path.parent.name for path in Path(lab.__file__).parent.glob("*/__init__.py")}
+    folders = {path.parent.name for path in Path(lab.__file__).parent.glob("*/__init__.py")} - {"netlists"}
     listed = rooms()
     assert {name.partition(".")[0] for name in listed} == folders
     assert all(listed.values())

@@ -11,6 +11,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import golden
 import golden.torch as cstorch
+from golden import FP32, Reduction
 from golden.torch.cerebras import backends
 
 SCRIPTS = Path(__file__).parent / "scripts"
@@ -29,9 +30,10 @@ class Products(TorchDispatchMode):
         name = func._schema.name
         if name == "cbfloat::matrix_product":
             self.exact += 1
-            self.halves.add(args[3])
+            reduction = Reduction.parse(args[3])
+            self.halves.add(str(reduction.operand))
             if args[0].shape[-2] > 1:  # the sum for a bias is a product by a row of ones, always at level 0
-                self.levels.add(args[4])
+                self.levels.add(0 if reduction.inner == FP32 else 1 if reduction.outer == FP32 else 2)
         elif name.removeprefix("aten::") in PRODUCTS:
             self.of_pytorch[name] += 1
         return func(*args, **(kwargs or {}))

@@ -231,7 +231,7 @@ def test_report_of_an_observed_run_is_120_letters_wide():
 
 def test_settings_are_alike_whatever_they_let_pass_and_draw():
     half = half_named("bfloat16")
-    settings = Settings(half, 1, 32, True, draws=Draws("stochastic", "stochastic", 5))
+    settings = Settings(half, 1, 32, True, draws=Draws(5))
     settings.counted["mm", "head"] += 1
     assert settings == Settings(half, 1, 32, True)
     assert settings != Settings(half, 1, 32, True, unseen="warn")

@@ -64,7 +64,7 @@ _TINY = (FloatFormat("1-2-1", 2, 1),)
 _SEVERAL = (*_TINY, FloatFormat("1-3-1", 3, 1), FloatFormat("1-2-2", 2, 2))
 #: The depths of a unit of one operand format and of one of several, unless others are given: these units are proven
 #: with all their registers, and the deeper one with several formats.
-_RECOMMENDED = tuple(MacParameters(operands=operands).stages for operands in ((CBFLOAT16,), HALF_FORMATS))
+_RECOMMENDED = sorted({MacParameters(operands=operands).stages for operands in ((CBFLOAT16,), HALF_FORMATS)})
 _FAST = 3
 _MEANS = "induction along a sequential model"
 #: More than there are conditions.

@@ -208,7 +208,7 @@ def test_fault_is_refuted_by_the_proof_that_it_declares_and_no_fault_is_not(tmp_
     caught = fault.run(tmp_path)
     assert (caught.id, caught.verdict) == ("fault/axi_reset_is_active_high", Verdict.CAUGHT)
     assert caught.remark.startswith("axi_stream/cbfloat16/bitwuzla: ")
-    harmless = replace(fault.fault, old="sync.clk.eq(self.aclk)", new="sync.clk.eq(self.aclk | self.aclk)")
+    harmless = replace(fault.fault, find="sync.clk.eq(self.aclk)", replace="sync.clk.eq(self.aclk | self.aclk)")
     assert PinnedFault(harmless).run(tmp_path).verdict is Verdict.SURVIVED
     assert PinnedFault(replace(harmless, is_none=True)).run(tmp_path).verdict is Verdict.EQUIVALENT
 
