@@ -15,7 +15,7 @@ from hdl.definitions import Choice, Formats, Levels, PowerOfTwo, RandomBits, Rou
 from hdl.mac.inner import OPERAND, Inner
 from hdl.parameters import Parameters
 
-__all__ = ["DEPTHS", "STEPS", "WORD_WIDTH", "MacParameters"]
+__all__ = ["DEPTHS", "RECOMMENDED_DEPTH", "STEPS", "WORD_WIDTH", "MacParameters"]
 
 #: Bits of a register; an fp32 accumulator takes an even-aligned pair.
 WORD_WIDTH = 16
@@ -62,6 +62,9 @@ for _stages, (_depth, _ranks) in enumerate(_RANKS.items(), start=1):
     if not _stages == _depth == len(set(_ranks) & set(STEPS)):
         raise ValueError(f"_RANKS: got {_ranks} for {_depth}, must be {_stages} of {', '.join(STEPS)} for {_stages}")
 
+#: The depth with the highest clock frequency.
+RECOMMENDED_DEPTH = 13
+
 
 @dataclass(frozen=True, kw_only=True)
 class MacParameters(Parameters):
@@ -94,7 +97,7 @@ class MacParameters(Parameters):
         Stages(
             "register ranks ahead of the queue of results",
             DEPTHS[-1],
-            str(DEPTHS[-1]),
+            str(RECOMMENDED_DEPTH),
         ),
     ] = None  # type: ignore[assignment]  # None only between the call and the check
     chunk_bits: Annotated[int, Whole("bits of the chunk length", 1, 32)] = 16
@@ -128,7 +131,7 @@ class MacParameters(Parameters):
     @property
     def recommended_stages(self) -> int:
         """The default depth, which gives the highest clock frequency."""
-        return DEPTHS[-1]
+        return RECOMMENDED_DEPTH
 
     @property
     def widened(self) -> FloatFormat | None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated
 
 from hdl.definitions import Even, PowerOfTwo, Stages
-from hdl.mac.parameters import DEPTHS, MacParameters
+from hdl.mac.parameters import DEPTHS, RECOMMENDED_DEPTH, MacParameters
 
 __all__ = ["VectorParameters"]
 
@@ -40,7 +40,7 @@ class VectorParameters(MacParameters):
         Stages(
             "register ranks ahead of the queue of results",
             DEPTHS[-1],
-            f"{_STAGES_OF_ONE_FORMAT} for one operand format, {DEPTHS[-1]} for more",
+            f"{_STAGES_OF_ONE_FORMAT} for one operand format, {RECOMMENDED_DEPTH} for more",
         ),
     ] = None  # type: ignore[assignment]  # None only between the call and the check
 
@@ -58,7 +58,7 @@ class VectorParameters(MacParameters):
     @property
     def recommended_stages(self) -> int:
         """The default depth, at which units of one format and of several are proven."""
-        return _STAGES_OF_ONE_FORMAT if self.widened or len(self.operands) == 1 else DEPTHS[-1]
+        return _STAGES_OF_ONE_FORMAT if self.widened or len(self.operands) == 1 else RECOMMENDED_DEPTH
 
     @property
     def has_pairs_of_rows(self) -> bool:
