@@ -6,7 +6,7 @@
 from golden import mx
 from golden.accumulator import Accumulator, FusedSum, Provenance
 from golden.arrays.accumulation import multiply_accumulate
-from golden.arrays.backends import Backend, backend, backends
+from golden.arrays.backends import ProductBackend, backend, backends
 from golden.arrays.conversion import convert, decode, encode, quantize
 from golden.arrays.normalisation import softmax
 from golden.arrays.products import dot, matmul
@@ -57,12 +57,12 @@ __all__ = [
     "FP32",
     "LEVELS",
     "Accumulator",
-    "Backend",
     "Counts",
     "Events",
     "Flag",
     "FloatFormat",
     "FusedSum",
+    "ProductBackend",
     "Provenance",
     "Randomness",
     "Reduction",

@@ -18,13 +18,13 @@ from golden.arrays.requests import Answer, Request
 from golden.kernels import library
 from golden.nearest import did_you_mean
 
-__all__ = ["Backend", "as_backend", "backend", "backends", "forced", "serve"]
+__all__ = ["ProductBackend", "as_backend", "backend", "backends", "forced", "serve"]
 
 _VARIABLE = "CBFLOAT_BACKEND"
 
 
 @runtime_checkable
-class Backend(Protocol):
+class ProductBackend(Protocol):
     """The name and the methods of a back end. Any object with them serves as ``backend=``."""
 
     name: str
@@ -38,11 +38,11 @@ class Backend(Protocol):
 
 _NUMPY = NumPy()
 #: By name, fastest first; those before NumPy are tried in turn.
-_known: dict[str, Backend] = {each.name: each for each in (Kernels(), _NUMPY, ExactIntegers())}
+_known: dict[str, ProductBackend] = {each.name: each for each in (Kernels(), _NUMPY, ExactIntegers())}
 _kernels = _known["kernels"]
 
 # One setting for the process, like the kernels' path, so that threads of other libraries have it, too.
-_forced: Backend | None = None
+_forced: ProductBackend | None = None
 _variable_is_read = False
 
 
@@ -57,7 +57,7 @@ def backends() -> tuple[str, ...]:
     return tuple(name for name in _known if name != "kernels" or len(library.paths()) > 1)
 
 
-def as_backend(given: object, argument: str = "backend") -> Backend:
+def as_backend(given: object, argument: str = "backend") -> ProductBackend:
     """Accept a back end or the name of one.
 
     Raises
@@ -72,7 +72,7 @@ def as_backend(given: object, argument: str = "backend") -> Backend:
             meant = did_you_mean(given, backends())
             raise ValueError(f"{argument}: got {given!r}, must be one of {', '.join(backends())}{meant}")
         return _known[given]
-    if isinstance(given, type) or not isinstance(given, Backend):
+    if isinstance(given, type) or not isinstance(given, ProductBackend):
         raise TypeError(
             f"{argument}: got {given!r}, must be one of {', '.join(backends())}, or an object with name, obstacle and "
             "compute"
@@ -80,7 +80,7 @@ def as_backend(given: object, argument: str = "backend") -> Backend:
     return given
 
 
-def backend(name: str | Backend) -> AbstractContextManager[None]:
+def backend(name: str | ProductBackend) -> AbstractContextManager[None]:
     """Have one back end compute all products for a while, in the whole process.
 
     Conversions use the compiled library within ``backend("kernels")`` alone, NumPy within others. Products of tensors
@@ -88,8 +88,8 @@ def backend(name: str | Backend) -> AbstractContextManager[None]:
 
     Parameters
     ----------
-    name : str or Backend
-        One of `backends`, or an object with the attributes of `golden.Backend`.
+    name : str or ProductBackend
+        One of `backends`, or an object with the attributes of `golden.ProductBackend`.
 
     Raises
     ------
@@ -109,7 +109,7 @@ def backend(name: str | Backend) -> AbstractContextManager[None]:
 
 
 @contextmanager
-def _forcing(chosen: Backend) -> Iterator[None]:
+def _forcing(chosen: ProductBackend) -> Iterator[None]:
     global _forced
     before = forced()
     with library.use(_path_of(chosen)):
@@ -120,14 +120,14 @@ def _forcing(chosen: Backend) -> Iterator[None]:
             _forced = before
 
 
-def _path_of(chosen: Backend) -> str | None:
+def _path_of(chosen: ProductBackend) -> str | None:
     """Return the path of the kernels beside a back end: NumPy, so that nobody else computes, or a compiled one."""
     if chosen is not _kernels:
         return "numpy"
     return "auto" if library.kernel_info()["path"] == "numpy" else None
 
 
-def forced() -> Backend | None:
+def forced() -> ProductBackend | None:
     """Return the back end that `backend` or the variable forces, None if none is forced."""
     global _forced, _variable_is_read
     if not _variable_is_read:

@@ -7,7 +7,7 @@ from typing import Any, Literal, Unpack, overload
 from numpy.typing import ArrayLike, NDArray
 
 from golden.accumulator import Accumulator
-from golden.arrays.backends import Backend, serve
+from golden.arrays.backends import ProductBackend, serve
 from golden.arrays.checks import as_codes, as_flag, same_shape
 from golden.arrays.counting import as_counting
 from golden.arrays.requests import ProductKeywords, Request, as_start, matmul_shape
@@ -38,7 +38,7 @@ def dot(
     random_bits: int | None = None,
     return_flags: bool = False,
     counts: bool | str = False,
-    backend: str | Backend | None = None,
+    backend: str | ProductBackend | None = None,
 ) -> Any:
     """Sum ``a[..., k] * b[..., k]`` over the last axis, in the order and formats of a precision level.
 
@@ -77,7 +77,7 @@ def dot(
     counts : bool or "sum"
         Also return how often each event occurred in the steps (NUMERICS section 11): True for each result, ``"sum"``
         for all together.
-    backend : str or Backend, optional
+    backend : str or ProductBackend, optional
         What computes it, one of `golden.backends()`; the fastest that serves it unless given. All give the same bits.
 
     Returns
@@ -161,7 +161,7 @@ def matmul(
     random_bits: int | None = None,
     counts: bool | str = False,
     counted_rows: int | slice | ArrayLike | None = None,
-    backend: str | Backend | None = None,
+    backend: str | ProductBackend | None = None,
 ) -> Codes | tuple[Codes, Counts]:
     """Matrix product ``(..., M, K) @ (..., K, N)`` of codes; every element is a `dot`, with its parameters and errors.
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from golden.accumulator import Accumulator
-from golden.arrays.backends import Backend, serve
+from golden.arrays.backends import ProductBackend, serve
 from golden.arrays.checks import as_values
 from golden.arrays.counting import as_counting
 from golden.arrays.requests import ProductKeywords, Request, check_initial, matmul_shape
@@ -69,7 +69,7 @@ def matmul_values(
     random_bits: int | None = None,
     counts: bool | str = False,
     counted_rows: int | slice | ArrayLike | None = None,
-    backend: str | Backend | None = None,
+    backend: str | ProductBackend | None = None,
 ) -> Values | tuple[Values, Counts]:
     """Matrix product ``(..., M, K) @ (..., K, N)`` of float32 values: `quantize`, `matmul` and `decode` in one call.
 
