@@ -17,6 +17,7 @@ from typing import Any, get_args
 import torch
 from torch import fx
 
+from golden.torch.common.pytorch import constant
 from golden.torch.guard.guard import looking_through, unwatched
 from golden.torch.guard.operator_kinds import kind_of_operator
 from golden.torch.guard.operator_table import PRODUCTS
@@ -60,6 +61,7 @@ def look_at_graphs() -> None:
     _Installed.yes = True
 
 
+@constant
 def hides_products(function: Any) -> bool:
     """Return whether a function of PyTorch multiplies and sums, by the name of its operator."""
     look_at_graphs()
@@ -71,8 +73,6 @@ def hides_products(function: Any) -> bool:
     return name.strip("_") in _NAMES
 
 
-# torch.compile calls such a function while it traces, and takes its result for a constant.
-hides_products._dynamo_marked_constant = True  # type: ignore[attr-defined]
 _NAMES = frozenset(" ".join(PRODUCTS.values()).replace(" _", " ").split()) | {"linalg_norm", "linalg_matrix_norm"}
 
 
