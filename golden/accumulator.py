@@ -298,7 +298,7 @@ class Accumulator:
             )
 
     def refuse(self, *, return_flags: bool = False, counts: bool = False, nearest_even: bool = True) -> None:
-        """Refuse what a machine's accumulator has not.
+        """Refuse flags, counts and rounding modes, which a machine's accumulator does not have.
 
         Raises
         ------

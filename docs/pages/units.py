@@ -24,7 +24,7 @@ _MEASURES = {
     "accumulate_latency": "From a product to the next of the same register.",
 }
 
-#: What the pages are made from.
+#: The sources of the pages.
 SOURCES = [
     ROOT / "docs" / "results" / "fpga.json",
     *(path for folder in ("docs/pages", "golden", "hdl") for path in (ROOT / folder).rglob("*.py")),

@@ -37,7 +37,7 @@ class ProductBackend(Protocol):
 
 
 _NUMPY = NumPy()
-#: By name, fastest first; those before NumPy are tried in turn.
+#: By name, fastest first.
 _known: dict[str, ProductBackend] = {each.name: each for each in (Kernels(), _NUMPY, ExactIntegers())}
 _kernels = _known["kernels"]
 

@@ -1,4 +1,4 @@
-"""What is counted in reductions of arrays (NUMERICS section 11): what was asked for, and the counts of its steps."""
+"""Counting events in reductions of arrays (NUMERICS section 11): the request of a call, and its tally."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class Tally:
         np.maximum(self._largest, np.where(np.isfinite(after), np.abs(after), 0), out=self._largest)
 
     def counts(self) -> Counts:
-        """Return what was counted, in arrays of the shape."""
+        """Return the counts so far, in arrays of the results' shape."""
         exponents = np.frexp(self._largest)[1].astype(np.int64) - 1
         exponents = np.where(self._largest == 0, np.int64(NO_EXPONENT), exponents)
         products, promotions = (

@@ -123,7 +123,7 @@ def largest_value(fmt: FloatFormat) -> float:
 
 
 def _without_infinity(fmt: FloatFormat, choice: RoundingChoice) -> float:
-    """Return what stands for infinity."""
+    """Return the value that a format has in place of infinity."""
     if fmt.specials == "finite" or choice.saturates:
         return largest_value(fmt)
     return np.inf if fmt.has_inf else np.nan

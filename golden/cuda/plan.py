@@ -167,7 +167,7 @@ class ProductPlan:
     initial_format: FloatFormat
     result: Matrix
     first_index: int
-    #: Bytes of memory on the card, aligned to 256, that the launches need; nothing in it has to be set before.
+    #: Bytes of memory on the card, aligned to 256, that the launches need. It needs no initial contents.
     workspace_bytes: int
 
     @property

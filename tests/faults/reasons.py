@@ -106,8 +106,6 @@ _REASONS = (
     (".py", "strict=True", "True -> .False", "equivalent: both are of one length"),
     (".py", r"reshape\(.*-1", "^1 -> ", "equivalent: NumPy takes any negative number for the length that is left"),
     ("arrays/chain.py", "mode is Rounding.NEAREST_EVEN", "False", "speed only: the same choice, made anew"),
-    ("arrays/multiplication.py", "counts_apart", ".*", "speed only: rows are counted with the others or apart"),
-    ("arrays/multiplication.py", "not modes.is_random", "False", "speed only: NumPy counts the same rows"),
     ("arrays/normalisation.py", "estimate . factor", ".*", "equivalent where the host's exp is right"),
     ("arrays/normalisation.py", "np.full.1 << fmt.width", "1 -> ", "equivalent: more room than is used"),
     ("arrays/rounding.py", "suspects = inexact", "<=", "equivalent: the smallest normal value itself is exact"),
